@@ -1,0 +1,192 @@
+//! The one table of coins, and the fiat currencies they are priced in.
+
+use std::fmt;
+
+use crate::time::Span;
+
+/// How deposit addresses of a coin look, and what a wallet for it consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AddressForm {
+    /// Bitcoin, native segwit (BIP-84): `bc1q…`, `tb1q…`.
+    Bitcoin,
+    /// Litecoin, native segwit (BIP-84): `ltc1q…`, `tltc1q…`.
+    Litecoin,
+    /// Dogecoin, pay to public key hash (BIP-44): `D…`, `n…`.
+    Dogecoin,
+    /// Bitcoin Cash, CashAddr pay to public key hash: `bitcoincash:q…`, `bchtest:q…`.
+    BitcoinCash,
+    /// Ethereum and its kin, EIP-55: `0x…`. The coins of this form share one wallet.
+    Evm,
+    /// Tron, base58check: `T…`.
+    Tron,
+    /// Solana, base58 of 32 bytes. Taken from a list: its keys know no public derivation.
+    Solana,
+    /// Monero, taken from a list of subaddresses.
+    Monero,
+}
+
+macro_rules! assets {
+    ($($variant:ident $code:literal $name:literal $form:ident decimals $decimals:literal
+       block $block_ms:literal ms confirmations $live:literal $test:literal usd $usd_cents:literal;)*) => {
+        /// A coin on one network (`open.asset.codes`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "the variants are the coins' codes")]
+        pub enum Asset { $($variant),* }
+
+        impl Asset {
+            /// Every coin, in the order in which they are listed.
+            pub const ALL: [Asset; [$($live),*].len()] = [$(Asset::$variant),*];
+
+            /// The facts about this coin.
+            pub const fn facts(self) -> &'static AssetFacts {
+                match self {
+                    $(Asset::$variant => const { &AssetFacts {
+                        code: $code,
+                        network: $name,
+                        form: AddressForm::$form,
+                        decimals: $decimals,
+                        block_time: Span::millis($block_ms),
+                        confirmations_live: $live,
+                        confirmations_test: $test,
+                        typical_usd_cents: $usd_cents,
+                    } }),*
+                }
+            }
+        }
+    };
+}
+
+/// What is known of a coin.
+pub struct AssetFacts {
+    /// The code in requests and answers: `USDT_TRON`.
+    pub code: &'static str,
+    /// The network it moves on, as used in explorer links: `tron`.
+    pub network: &'static str,
+    /// What its deposit addresses look like.
+    pub form: AddressForm,
+    /// Decimal places of its smallest unit, at most 18.
+    pub decimals: u32,
+    /// The usual time from block to block.
+    pub block_time: Span,
+    /// Confirmations that make a live transfer count.
+    pub confirmations_live: u32,
+    /// Confirmations that make a transfer on the test network count.
+    pub confirmations_test: u32,
+    /// The price around which a simulated market moves, in US cents a coin.
+    pub typical_usd_cents: u64,
+}
+
+assets! {
+    Btc         "BTC"          "bitcoin"      Bitcoin     decimals 8  block 600_000 ms confirmations 2 1  usd 6_500_000;
+    Ltc         "LTC"          "litecoin"     Litecoin    decimals 8  block 150_000 ms confirmations 3 1  usd 8_500;
+    Doge        "DOGE"         "dogecoin"     Dogecoin    decimals 8  block 60_000 ms  confirmations 6 2  usd 18;
+    Bch         "BCH"          "bitcoin-cash" BitcoinCash decimals 8  block 600_000 ms confirmations 2 1  usd 45_000;
+    Eth         "ETH"          "ethereum"     Evm         decimals 18 block 12_000 ms  confirmations 12 3 usd 320_000;
+    Xmr         "XMR"          "monero"       Monero      decimals 12 block 120_000 ms confirmations 10 2 usd 16_000;
+    Sol         "SOL"          "solana"       Solana      decimals 9  block 400 ms     confirmations 32 4 usd 15_000;
+    Usdt        "USDT"         "ethereum"     Evm         decimals 6  block 12_000 ms  confirmations 12 3 usd 100;
+    Usdc        "USDC"         "ethereum"     Evm         decimals 6  block 12_000 ms  confirmations 12 3 usd 100;
+    UsdtTron    "USDT_TRON"    "tron"         Tron        decimals 6  block 3_000 ms   confirmations 20 5 usd 100;
+    UsdcBase    "USDC_BASE"    "base"         Evm         decimals 6  block 2_000 ms   confirmations 15 4 usd 100;
+    UsdcPolygon "USDC_POLYGON" "polygon"      Evm         decimals 6  block 2_000 ms   confirmations 64 8 usd 100;
+    UsdtBsc     "USDT_BSC"     "bsc"          Evm         decimals 18 block 3_000 ms   confirmations 15 4 usd 100;
+}
+
+impl Asset {
+    /// The code in requests and answers.
+    pub const fn code(self) -> &'static str {
+        self.facts().code
+    }
+
+    /// Reads a code, exactly as written.
+    pub fn parse(code: &str) -> Option<Asset> {
+        Asset::ALL.into_iter().find(|asset| asset.code() == code)
+    }
+
+    /// How many confirmations make a transfer count (`open.charge.confirmations`).
+    pub const fn required_confirmations(self, mode: crate::mode::Mode) -> u32 {
+        match mode {
+            crate::mode::Mode::Live => self.facts().confirmations_live,
+            crate::mode::Mode::Test => self.facts().confirmations_test,
+        }
+    }
+}
+
+impl fmt::Display for Asset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+macro_rules! currencies {
+    ($($variant:ident $code:literal $per_hundred_usd:literal;)*) => {
+        /// A fiat currency with two decimal places.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "the variants are ISO 4217 codes")]
+        pub enum Currency { $($variant),* }
+
+        impl Currency {
+            /// Every currency, in the order in which they are listed.
+            pub const ALL: [Currency; [$($per_hundred_usd),*].len()] = [$(Currency::$variant),*];
+
+            /// The ISO 4217 code.
+            pub const fn code(self) -> &'static str {
+                match self { $(Currency::$variant => $code),* }
+            }
+
+            /// How many units 100 US dollars typically buy, in hundredths of a unit.
+            pub const fn typical_per_hundred_usd(self) -> u64 {
+                match self { $(Currency::$variant => $per_hundred_usd),* }
+            }
+        }
+    };
+}
+
+currencies! {
+    Usd "USD" 10_000;
+    Eur "EUR" 9_200;
+    Gbp "GBP" 7_800;
+    Chf "CHF" 8_800;
+    Cad "CAD" 13_700;
+    Aud "AUD" 15_200;
+    Nzd "NZD" 16_600;
+    Sek "SEK" 105_000;
+    Nok "NOK" 108_000;
+    Dkk "DKK" 68_600;
+    Pln "PLN" 39_500;
+    Czk "CZK" 231_000;
+    Brl "BRL" 55_000;
+    Mxn "MXN" 185_000;
+    Inr "INR" 840_000;
+    Sgd "SGD" 13_400;
+}
+
+impl Currency {
+    /// Reads a code, exactly as written.
+    pub fn parse(code: &str) -> Option<Currency> {
+        Currency::ALL.into_iter().find(|currency| currency.code() == code)
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_reads_back_and_no_other_spelling_does() {
+        for asset in Asset::ALL {
+            assert_eq!(Asset::parse(asset.code()), Some(asset));
+            assert_eq!(Asset::parse(&asset.code().to_lowercase()), None);
+            assert!(asset.facts().decimals <= 18, "a coin amount has at most 18 decimals");
+        }
+        for currency in Currency::ALL {
+            assert_eq!(Currency::parse(currency.code()), Some(currency));
+        }
+    }
+}

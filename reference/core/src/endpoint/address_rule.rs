@@ -1,0 +1,1 @@
+//! The rule that a webhook address is reachable from the open internet.

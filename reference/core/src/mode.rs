@@ -1,0 +1,36 @@
+//! The two worlds that share no object: live and test.
+
+use std::fmt;
+
+/// The mode of a key, and of everything made with it (`auth.prefix`, `isolation.not_found`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Real coins, main networks.
+    Live,
+    /// Test networks; nothing has value.
+    Test,
+}
+
+impl Mode {
+    /// Both modes, in the order in which they are listed everywhere.
+    pub const ALL: [Mode; 2] = [Mode::Live, Mode::Test];
+
+    /// The word used in keys, payloads and files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Mode::Live => "live",
+            Mode::Test => "test",
+        }
+    }
+
+    /// Reads `live` or `test`.
+    pub fn parse(text: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.as_str() == text)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,489 @@
+//! Money, exactly: fiat and rates as decimals behind a strict grammar, coins as integers.
+//!
+//! `rust_decimal` holds 96 bits, too few for 18 decimals of a cheap coin, and it rounds in silence
+//! where a product does not fit. So coin amounts are integers of 10⁻¹⁸, a quote is an exact
+//! 256-bit ceiling, and a decimal is only ever read through [`read_decimal`].
+
+use std::{fmt, iter::Sum};
+
+use rust_decimal::Decimal;
+
+use crate::asset::Asset;
+
+const ATTO_DIGITS: u32 = 18;
+
+/// Why a text is not an amount. Prints what is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AmountError {
+    /// Not digits with an optional point and more digits.
+    Form,
+    /// More decimal places than this.
+    Decimals(u32),
+    /// Above the largest amount that is handled.
+    TooLarge,
+}
+
+impl fmt::Display for AmountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AmountError::Form => f.write_str("must be a decimal number such as 49.90"),
+            AmountError::Decimals(most) => write!(f, "may have at most {most} decimal places"),
+            AmountError::TooLarge => f.write_str("is too large"),
+        }
+    }
+}
+
+/// Splits `12.50` into its digits, refusing signs, exponents, separators, leading zeros and bare points.
+fn digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
+    let (whole, part) = match text.split_once('.') {
+        Some((_, "")) => return Err(AmountError::Form),
+        Some(pair) => pair,
+        None => (text, ""),
+    };
+    let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !all_digits(whole) || !all_digits(part) {
+        return Err(AmountError::Form);
+    }
+    if whole.len() > 1 && whole.starts_with('0') {
+        return Err(AmountError::Form);
+    }
+    if part.len() > decimals_max as usize {
+        return Err(AmountError::Decimals(decimals_max));
+    }
+    if whole.len() > 28 {
+        return Err(AmountError::TooLarge);
+    }
+    Ok((whole, part))
+}
+
+/// An integer of 10^-`scale`.
+fn scaled(text: &str, scale: u32) -> Result<u128, AmountError> {
+    let (whole, part) = digits(text, scale)?;
+    let padded = format!("{whole}{part:0<width$}", width = scale as usize);
+    padded.parse().map_err(|_| AmountError::TooLarge)
+}
+
+/// Reads a decimal exactly, at most `decimals_max` places.
+fn read_decimal(text: &str, decimals_max: u32) -> Result<Decimal, AmountError> {
+    digits(text, decimals_max)?;
+    Decimal::from_str_exact(text).map_err(|_| AmountError::TooLarge)
+}
+
+/// An amount of a fiat currency with exactly two decimal places, never negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fiat(Decimal);
+
+impl Fiat {
+    /// Nothing.
+    pub const ZERO: Fiat = Fiat(Decimal::from_parts(0, 0, 0, false, 2));
+    /// The largest amount: 999,999,999,999.99.
+    pub const MAX: Fiat = Fiat(Decimal::from_parts(276_447_231, 23_283, 0, false, 2));
+
+    /// Reads `49.90`, `49.9` or `49`.
+    pub fn parse(text: &str) -> Result<Fiat, AmountError> {
+        Fiat::rounded(read_decimal(text, 2)?).ok_or(AmountError::TooLarge)
+    }
+
+    /// An amount in hundredths.
+    pub fn from_minor(minor: u64) -> Option<Fiat> {
+        Fiat::rounded(Decimal::from_i128_with_scale(i128::from(minor), 2))
+    }
+
+    /// The amount in hundredths.
+    pub fn minor(self) -> u64 {
+        u64::try_from(self.0.mantissa()).expect("a fiat amount is at most Fiat::MAX")
+    }
+
+    /// The sum, unless it is above [`Fiat::MAX`].
+    pub fn plus(self, other: Fiat) -> Option<Fiat> {
+        Fiat::rounded(self.0.checked_add(other.0)?)
+    }
+
+    /// `quantity` times this, rounded half up to two places; nothing above [`Fiat::MAX`].
+    pub fn times(self, quantity: Quantity) -> Option<Fiat> {
+        // At most 14 and 12 digits: the product fits 96 bits and is exact before it is rounded.
+        Fiat::rounded(self.0.checked_mul(quantity.0)?)
+    }
+
+    fn rounded(value: Decimal) -> Option<Fiat> {
+        let mut value = value.round_dp_with_strategy(2, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
+        value.rescale(2);
+        let amount = Fiat(value);
+        (amount <= Fiat::MAX).then_some(amount)
+    }
+}
+
+/// Always two decimals: `49.90`.
+impl fmt::Display for Fiat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How many of an invoice's item: above zero, at most three decimals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Quantity(Decimal);
+
+impl Quantity {
+    /// Reads `2` or `1.125`, up to 999,999,999.
+    pub fn parse(text: &str) -> Result<Quantity, AmountError> {
+        let value = read_decimal(text, 3)?;
+        if value > Decimal::from(999_999_999) {
+            return Err(AmountError::TooLarge);
+        }
+        if value.is_zero() {
+            return Err(AmountError::Form);
+        }
+        Ok(Quantity(value.normalize()))
+    }
+}
+
+/// Without trailing zeros: `2`, `1.125`.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An exchange rate: how much fiat one coin costs. Above zero, at most eight decimals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(Decimal);
+
+impl Rate {
+    /// Decimal places of a rate.
+    pub const DECIMALS: u32 = 8;
+
+    /// Reads `60000` or `0.00012345`.
+    pub fn parse(text: &str) -> Result<Rate, AmountError> {
+        let value = read_decimal(text, Rate::DECIMALS)?;
+        if value.is_zero() {
+            return Err(AmountError::Form);
+        }
+        if value > Decimal::from(1_000_000_000_000_u64) {
+            return Err(AmountError::TooLarge);
+        }
+        Ok(Rate(value.normalize()))
+    }
+
+    /// A rate of `units` × 10⁻⁸.
+    pub fn from_units(units: u64) -> Option<Rate> {
+        (units > 0)
+            .then(|| Rate(Decimal::from_i128_with_scale(i128::from(units), Rate::DECIMALS).normalize()))
+    }
+
+    /// What `amount` costs in the coin, rounded **up** to the coin's smallest unit, so that what is
+    /// due is never less than what was asked for. Nothing above [`Coin::MAX`].
+    pub fn quote(self, amount: Fiat, asset: Asset) -> Option<Coin> {
+        let unit = 10_u128.pow(ATTO_DIGITS - asset.facts().decimals);
+        // due = amount / rate; in smallest units: minor × 10^(decimals + scale − 2) / mantissa.
+        let mantissa = u128::try_from(self.0.mantissa()).expect("a rate is above zero");
+        let factor = 10_u128.pow(asset.facts().decimals + self.0.scale());
+        let product = Wide::product(u128::from(amount.minor()), factor);
+        let units = product.ceil_div(mantissa * 100)?;
+        Coin::new(units.checked_mul(unit)?)
+    }
+}
+
+/// Without trailing zeros: `60000`, `0.17`.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An amount of a coin, in units of 10⁻¹⁸ whatever the coin's own decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Coin(u128);
+
+impl Coin {
+    /// Nothing.
+    pub const ZERO: Coin = Coin(0);
+    /// The largest single amount: 10¹² coins. A hundred million of them still add up without overflow.
+    pub const MAX: Coin = Coin(1_000_000_000_000 * 10_u128.pow(ATTO_DIGITS));
+
+    /// An amount in units of 10⁻¹⁸; nothing above [`Coin::MAX`].
+    pub fn new(atto: u128) -> Option<Coin> {
+        let amount = Coin(atto);
+        (amount <= Coin::MAX).then_some(amount)
+    }
+
+    /// The amount in units of 10⁻¹⁸.
+    pub const fn atto(self) -> u128 {
+        self.0
+    }
+
+    /// Reads an amount of `asset`, with no more decimals than the coin has.
+    pub fn parse(text: &str, asset: Asset) -> Result<Coin, AmountError> {
+        digits(text, asset.facts().decimals)?;
+        Coin::new(scaled(text, ATTO_DIGITS)?).ok_or(AmountError::TooLarge)
+    }
+
+    /// The smallest amount of `asset` that can be sent.
+    pub fn unit(asset: Asset) -> Coin {
+        Coin(10_u128.pow(ATTO_DIGITS - asset.facts().decimals))
+    }
+
+    /// The sum.
+    pub fn plus(self, other: Coin) -> Coin {
+        Coin(self.0.checked_add(other.0).expect("single amounts are bounded by Coin::MAX"))
+    }
+
+    /// What is left after `other` is taken away; zero if `other` is more.
+    pub const fn less(self, other: Coin) -> Coin {
+        Coin(self.0.saturating_sub(other.0))
+    }
+
+    /// Whether this is at least `due` × (1 − `tolerance`), exactly (`open.charge.tolerance`).
+    pub fn covers(self, due: Coin, tolerance: Percent) -> bool {
+        let needed = Wide::product(due.0, u128::from(Percent::WHOLE - tolerance.0.min(Percent::WHOLE)));
+        Wide::product(self.0, u128::from(Percent::WHOLE)) >= needed
+    }
+
+    /// Whether this is more than `due` × (1 + `threshold`), exactly (`open.charge.overpaid`).
+    pub fn exceeds(self, due: Coin, threshold: Percent) -> bool {
+        let most = Wide::product(due.0, u128::from(Percent::WHOLE + threshold.0));
+        Wide::product(self.0, u128::from(Percent::WHOLE)) > most
+    }
+
+    /// `parts` of `whole` of this, rounded down to the smallest unit of `asset`.
+    pub fn share(self, parts: u64, whole: u64, asset: Asset) -> Option<Coin> {
+        let unit = Coin::unit(asset).0;
+        let units = Wide::product(self.0 / unit, u128::from(parts)).floor_div(u128::from(whole))?;
+        Coin::new(units.checked_mul(unit)?)
+    }
+
+    /// The text with exactly 18 decimals, as webhook payloads carry it (`charge.asset_amount`).
+    pub fn padded(self) -> String {
+        let one = 10_u128.pow(ATTO_DIGITS);
+        format!("{}.{:018}", self.0 / one, self.0 % one)
+    }
+}
+
+/// Without trailing zeros: `0.0025`, `60000`, `0`.
+impl fmt::Display for Coin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let padded = self.padded();
+        f.write_str(padded.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+impl Sum for Coin {
+    fn sum<I: Iterator<Item = Coin>>(amounts: I) -> Coin {
+        amounts.fold(Coin::ZERO, Coin::plus)
+    }
+}
+
+/// A percentage in hundredths of a percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Percent(u32);
+
+impl Percent {
+    const WHOLE: u32 = 10_000;
+
+    /// A percentage in hundredths of a percent: `Percent::hundredths(150)` is 1.5 %.
+    pub const fn hundredths(n: u32) -> Percent {
+        Percent(n)
+    }
+
+    /// Reads `1`, `0.5` or `12.25`, at most 100.
+    pub fn parse(text: &str) -> Result<Percent, AmountError> {
+        let hundredths = scaled(text, 2)?;
+        match u32::try_from(hundredths) {
+            Ok(n) if n <= Percent::WHOLE => Ok(Percent(n)),
+            _ => Err(AmountError::TooLarge),
+        }
+    }
+}
+
+/// Without trailing zeros: `1`, `0.5`.
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Decimal::from_i128_with_scale(i128::from(self.0), 2).normalize().fmt(f)
+    }
+}
+
+/// A product of two 128-bit numbers: just enough arithmetic for an exact quote.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wide {
+    high: u128,
+    low: u128,
+}
+
+impl Wide {
+    fn product(a: u128, b: u128) -> Wide {
+        const HALF: u128 = u64::MAX as u128;
+        let (a1, a0, b1, b0) = (a >> 64, a & HALF, b >> 64, b & HALF);
+        let low = a0 * b0;
+        let middle = a1 * b0 + (low >> 64);
+        let middle_low = a0 * b1 + (middle & HALF);
+        Wide { high: a1 * b1 + (middle >> 64) + (middle_low >> 64), low: (middle_low << 64) | (low & HALF) }
+    }
+
+    /// Quotient and remainder; nothing if the quotient needs more than 128 bits.
+    fn div_rem(self, divisor: u128) -> Option<(u128, u128)> {
+        if self.high >= divisor {
+            return None;
+        }
+        if self.high == 0 {
+            return Some((self.low / divisor, self.low % divisor));
+        }
+        // Long division, a bit at a time.
+        let (mut quotient, mut rest) = (0, self.high);
+        for bit in (0..128).rev() {
+            let carry = rest >> 127;
+            rest = (rest << 1) | ((self.low >> bit) & 1);
+            if carry == 1 || rest >= divisor {
+                rest = rest.wrapping_sub(divisor);
+                quotient |= 1 << bit;
+            }
+        }
+        Some((quotient, rest))
+    }
+
+    fn floor_div(self, divisor: u128) -> Option<u128> {
+        Some(self.div_rem(divisor)?.0)
+    }
+
+    fn ceil_div(self, divisor: u128) -> Option<u128> {
+        let (quotient, rest) = self.div_rem(divisor)?;
+        if rest == 0 { Some(quotient) } else { quotient.checked_add(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_plain_decimals_are_amounts() {
+        for text in [
+            "", ".", ".5", "1.", "+1", "-1", "01", "00", "1_000", "1,5", "1e5", "1E5", " 1", "1 ", "0x1",
+            "١", "NaN", "1.2.3",
+        ] {
+            assert_eq!(Fiat::parse(text), Err(AmountError::Form), "{text:?}");
+            assert_eq!(Coin::parse(text, Asset::Eth), Err(AmountError::Form), "{text:?}");
+        }
+        assert_eq!(Fiat::parse("1.234"), Err(AmountError::Decimals(2)));
+        assert_eq!(Coin::parse("1.123456789", Asset::Btc), Err(AmountError::Decimals(8)));
+        assert_eq!(Fiat::parse("1000000000000"), Err(AmountError::TooLarge));
+        assert_eq!(Fiat::parse(&"9".repeat(1_000_000)), Err(AmountError::TooLarge));
+        assert_eq!(Coin::parse("1000000000000.000000000000000001", Asset::Eth), Err(AmountError::TooLarge));
+    }
+
+    #[track_caller]
+    fn check_fiat(text: &str, printed: &str) {
+        assert_eq!(Fiat::parse(text).unwrap().to_string(), printed);
+    }
+
+    #[test]
+    fn fiat_prints_two_decimals_always() {
+        check_fiat("0", "0.00");
+        check_fiat("49.9", "49.90");
+        check_fiat("999999999999.99", "999999999999.99");
+        assert_eq!(Fiat::MAX.to_string(), "999999999999.99");
+    }
+
+    #[test]
+    fn coins_print_padded_or_trimmed() {
+        let amount = Coin::parse("0.0025", Asset::Btc).unwrap();
+        assert_eq!(amount.padded(), "0.002500000000000000");
+        assert_eq!(amount.to_string(), "0.0025");
+        assert_eq!(Coin::parse("60000", Asset::Btc).unwrap().to_string(), "60000");
+        assert_eq!(Coin::ZERO.to_string(), "0");
+        assert_eq!(Coin::MAX.padded(), "1000000000000.000000000000000000");
+    }
+
+    #[track_caller]
+    fn check_quote(fiat: &str, rate: &str, asset: Asset, due: Option<&str>) {
+        let quote = Rate::parse(rate).unwrap().quote(Fiat::parse(fiat).unwrap(), asset);
+        assert_eq!(quote.map(|coin| coin.to_string()).as_deref(), due);
+    }
+
+    #[test]
+    fn a_quote_is_rounded_up_to_the_coins_decimals() {
+        check_quote("150.00", "60000", Asset::Btc, Some("0.0025"));
+        check_quote("0.01", "60000", Asset::Btc, Some("0.00000017"));
+        check_quote("1.00", "3", Asset::Btc, Some("0.33333334"));
+        check_quote("1.00", "3", Asset::Usdt, Some("0.333334"));
+        check_quote("1.00", "3", Asset::Eth, Some("0.333333333333333334"));
+        check_quote("0.00", "3", Asset::Eth, Some("0"));
+    }
+
+    #[test]
+    fn a_quote_that_no_coin_amount_holds_is_refused() {
+        check_quote("999999999999.99", "0.00000001", Asset::Doge, None);
+        check_quote("999999999999.99", "1", Asset::Doge, Some("999999999999.99"));
+    }
+
+    #[test]
+    fn item_totals_round_half_up() {
+        let total = |price: &str, n: &str| {
+            Fiat::parse(price).unwrap().times(Quantity::parse(n).unwrap()).map(|t| t.to_string())
+        };
+        assert_eq!(total("0.01", "0.5").as_deref(), Some("0.01"));
+        assert_eq!(total("0.01", "0.499").as_deref(), Some("0.00"));
+        assert_eq!(total("19.99", "1.125").as_deref(), Some("22.49"));
+        assert_eq!(total("999999999999.99", "1.001"), None);
+        assert_eq!(Quantity::parse("0"), Err(AmountError::Form));
+    }
+
+    #[test]
+    fn tolerance_decides_to_the_last_unit() {
+        let due = Coin::new(10_000).unwrap();
+        let one_percent = Percent::parse("1").unwrap();
+        assert!(Coin(9_900).covers(due, one_percent));
+        assert!(!Coin(9_899).covers(due, one_percent));
+        let three = Percent::parse("3").unwrap();
+        assert!(!Coin(10_300).exceeds(due, three));
+        assert!(Coin(10_301).exceeds(due, three));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_due_is_the_smallest_amount_that_is_worth_enough(
+            minor in 0_u64..100_000_000_000, units in 1_u64..10_000_000_000_000_000, n in 0..Asset::ALL.len(),
+        ) {
+            let (asset, rate) = (Asset::ALL[n], Rate::from_units(units).unwrap());
+            if let Some(due) = rate.quote(Fiat::from_minor(minor).unwrap(), asset) {
+                // due × rate ≥ amount > (due − unit) × rate, in units of 10⁻²⁶.
+                let amount = Wide::product(u128::from(minor), 10_u128.pow(24));
+                prop_assert!(Wide::product(due.0, u128::from(units)) >= amount);
+                if due > Coin::ZERO {
+                    let short = due.less(Coin::unit(asset));
+                    prop_assert!(Wide::product(short.0, u128::from(units)) < amount);
+                }
+                prop_assert_eq!(due.0 % Coin::unit(asset).0, 0);
+            }
+        }
+
+        #[test]
+        fn a_wide_division_undoes_the_product(a: u128, b in 1_u128.., c: u128) {
+            let product = Wide::product(a, b);
+            prop_assert_eq!(product.div_rem(b), Some((a, 0)));
+            let rest = c % b;
+            let (low, carry) = product.low.overflowing_add(rest);
+            let sum = Wide { high: product.high + u128::from(carry), low };
+            prop_assert_eq!(sum.div_rem(b), Some((a, rest)));
+        }
+
+        #[test]
+        fn amounts_read_back_what_they_print(atto in 0..=Coin::MAX.0, minor in 0_u64..=99_999_999_999_999) {
+            let coin = Coin(atto);
+            prop_assert_eq!(Coin::parse(&coin.to_string(), Asset::Eth), Ok(coin));
+            prop_assert_eq!(Coin::parse(&coin.padded(), Asset::Eth), Ok(coin));
+            let fiat = Fiat::from_minor(minor).unwrap();
+            prop_assert_eq!(Fiat::parse(&fiat.to_string()), Ok(fiat));
+        }
+
+        #[test]
+        fn a_share_is_never_more_than_it_should_be(atto in 0..=Coin::MAX.0, parts in 0_u64..=100, n in 0..Asset::ALL.len()) {
+            let asset = Asset::ALL[n];
+            let whole = Coin(atto - atto % Coin::unit(asset).0);
+            let share = whole.share(parts, 100, asset).unwrap();
+            prop_assert!(share.0 * 100 <= whole.0 * u128::from(parts));
+            prop_assert!((share.0 + Coin::unit(asset).0) * 100 > whole.0 * u128::from(parts));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the chain watcher tells the service about one transfer to one of its addresses.
+
+use crate::{asset::Asset, mode::Mode, money::Coin};
+
+/// A transfer as the watcher sees it now. The same transfer is reported again whenever that changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Main network or test network.
+    pub mode: Mode,
+    /// What was sent; a coin on one network.
+    pub asset: Asset,
+    /// Where it was sent to.
+    pub address: String,
+    /// The transaction, in the network's own form.
+    pub txid: String,
+    /// Which output (or log entry) of the transaction: one transaction may pay one address twice.
+    pub output: u32,
+    /// How much.
+    pub amount: Coin,
+    /// How deep it is buried, or why it is gone.
+    pub depth: Depth,
+}
+
+/// Where a transfer stands on the active branch of its chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Waiting in the mempool, or in a block with this many confirmations (1 is the tip).
+    /// 0 is the mempool.
+    Confirmations(u32),
+    /// No longer in the mempool and not on the active branch.
+    Gone(Gone),
+}
+
+/// Why a transfer is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// Another transaction that spends the same money elsewhere was mined.
+    DoubleSpent,
+    /// Its sender replaced it by a transaction with a higher fee.
+    Replaced,
+    /// It was forgotten: evicted, or never mined.
+    Dropped,
+}
+
+impl Gone {
+    /// The word used in transcripts and answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Gone::DoubleSpent => "double_spent",
+            Gone::Replaced => "replaced",
+            Gone::Dropped => "dropped",
+        }
+    }
+}

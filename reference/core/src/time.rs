@@ -1,0 +1,228 @@
+//! Time as an integer count of microseconds. Nothing here reads a clock.
+
+use std::fmt;
+
+use time::{
+    Date, OffsetDateTime, PrimitiveDateTime, format_description::StaticFormatDescription,
+    macros::format_description,
+};
+
+const STAMP: StaticFormatDescription =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+const STAMP_SECONDS: StaticFormatDescription =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+const DAY: StaticFormatDescription = format_description!("[year]-[month]-[day]");
+
+/// A length of time in microseconds, never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(pub u64);
+
+impl Span {
+    /// A length in microseconds.
+    pub const fn micros(n: u64) -> Span {
+        Span(n)
+    }
+
+    /// A length in milliseconds.
+    pub const fn millis(n: u64) -> Span {
+        Span(n * 1_000)
+    }
+
+    /// A length in seconds.
+    pub const fn secs(n: u64) -> Span {
+        Span(n * 1_000_000)
+    }
+
+    /// A length in minutes.
+    pub const fn mins(n: u64) -> Span {
+        Span::secs(n * 60)
+    }
+
+    /// A length in hours.
+    pub const fn hours(n: u64) -> Span {
+        Span::secs(n * 3_600)
+    }
+
+    /// A length in days of 24 hours.
+    pub const fn days(n: u64) -> Span {
+        Span::hours(n * 24)
+    }
+
+    /// Whole seconds, rounded up: a client that waits this long has waited enough.
+    pub const fn secs_rounded_up(self) -> u64 {
+        self.0.div_ceil(1_000_000)
+    }
+
+    /// Reads `250us`, `40ms`, `30s`, `5m`, `2h`, `10d`, and sums such as `1h30m`.
+    pub fn parse(text: &str) -> Option<Span> {
+        let mut rest = text;
+        let mut total: u64 = 0;
+        if rest.is_empty() {
+            return None;
+        }
+        while !rest.is_empty() {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let n: u64 = rest[..digits].parse().ok()?;
+            rest = &rest[digits..];
+            let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+            let unit: u64 = match &rest[..letters] {
+                "us" => 1,
+                "ms" => 1_000,
+                "s" => 1_000_000,
+                "m" => 60_000_000,
+                "h" => 3_600_000_000,
+                "d" => 86_400_000_000,
+                _ => return None,
+            };
+            rest = &rest[letters..];
+            total = total.checked_add(n.checked_mul(unit)?)?;
+        }
+        Some(Span(total))
+    }
+}
+
+/// The shortest sum of units that [`Span::parse`] reads back: `1h30m`, `40ms`, `0s`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        if rest == 0 {
+            return f.write_str("0s");
+        }
+        for (unit, name) in [
+            (86_400_000_000, "d"),
+            (3_600_000_000, "h"),
+            (60_000_000, "m"),
+            (1_000_000, "s"),
+            (1_000, "ms"),
+            (1, "us"),
+        ] {
+            if rest >= unit {
+                write!(f, "{}{name}", rest / unit)?;
+                rest %= unit;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A moment: microseconds since 1970-01-01T00:00:00Z.
+///
+/// Prints as `2026-09-20T10:05:41.000000Z`, always with six decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// The last moment a service clock may show: the end of the year 9999 still has four digits.
+    pub const LAST: Timestamp = Timestamp(253_402_300_799_999_999);
+
+    /// The moment `span` later. Stops at [`Timestamp::LAST`].
+    pub const fn plus(self, span: Span) -> Timestamp {
+        let later = self.0.saturating_add(span.0);
+        if later > Timestamp::LAST.0 { Timestamp::LAST } else { Timestamp(later) }
+    }
+
+    /// The moment `span` earlier, not before 1970.
+    pub const fn minus(self, span: Span) -> Timestamp {
+        Timestamp(self.0.saturating_sub(span.0))
+    }
+
+    /// How long ago `earlier` was; nothing if it has yet to come.
+    pub const fn since(self, earlier: Timestamp) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Whole seconds since 1970, rounded down: the `t=` of a signature.
+    pub const fn unix_secs(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// Reads `2026-09-20T10:05:41.000000Z`, or the same without decimals.
+    pub fn parse(text: &str) -> Option<Timestamp> {
+        let moment = PrimitiveDateTime::parse(text, STAMP)
+            .or_else(|_| PrimitiveDateTime::parse(text, STAMP_SECONDS))
+            .ok()?
+            .assume_utc();
+        let micros = u64::try_from(moment.unix_timestamp_nanos() / 1_000).ok()?;
+        (micros <= Timestamp::LAST.0).then_some(Timestamp(micros))
+    }
+
+    fn utc(self) -> OffsetDateTime {
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000)
+            .expect("a timestamp up to LAST is a date of four-digit years")
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.utc().format(STAMP).expect("every UTC moment has this form");
+        f.write_str(&text)
+    }
+}
+
+/// A day of the calendar, such as an invoice's due date: `2026-10-15`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(Date);
+
+impl Day {
+    /// Reads `2026-10-15`; days before 1970 do not count as due dates.
+    pub fn parse(text: &str) -> Option<Day> {
+        let date = Date::parse(text, DAY).ok()?;
+        (1970..=9999).contains(&date.year()).then_some(Day(date))
+    }
+
+    /// The first moment after the day, in UTC.
+    pub fn end(self) -> Timestamp {
+        let midnight = self.0.midnight().assume_utc().unix_timestamp();
+        let midnight = u64::try_from(midnight).expect("due days start in 1970");
+        Timestamp(midnight * 1_000_000).plus(Span::days(1))
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.format(DAY).expect("every date has this form"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_reads_back_what_it_prints() {
+        for text in [
+            "1970-01-01T00:00:00.000000Z",
+            "2024-02-29T23:59:59.999999Z",
+            "2026-09-20T10:05:41.000001Z",
+            "9999-12-31T23:59:59.999999Z",
+        ] {
+            assert_eq!(Timestamp::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Timestamp::parse("2026-09-20T10:05:41Z").unwrap().0 % 1_000_000, 0);
+    }
+
+    #[test]
+    fn other_spellings_of_a_moment_are_refused() {
+        for text in
+            ["", "2026-09-20", "2026-02-29T00:00:00Z", "2026-09-20T10:05:41+00:00", "1969-12-31T23:59:59Z"]
+        {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_span_reads_back_what_it_prints() {
+        for text in ["0s", "1us", "40ms", "30s", "1h30m", "10d", "1d2h3m4s5ms6us"] {
+            assert_eq!(Span::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "s", "1", "1w", "-1s", "1.5s", "99999999999999999999s", "30 s"] {
+            assert_eq!(Span::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_due_day_ends_at_midnight() {
+        assert_eq!(Day::parse("2026-10-15").unwrap().end().to_string(), "2026-10-16T00:00:00.000000Z");
+        assert_eq!(Day::parse("2026-10-32"), None);
+    }
+}

@@ -1,0 +1,1 @@
+//! Deposit addresses, derived from what the account owner made public. No private key comes here.

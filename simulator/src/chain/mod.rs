@@ -1,0 +1,1 @@
+//! One simulated chain: mempool, blocks, and what can go wrong on it.

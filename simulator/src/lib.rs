@@ -1,0 +1,6 @@
+//! The simulated world around the payment service: chains, clock, merchants, scenarios.
+//!
+//! Everything here is a pure function of a seed and of what was asked for. No clock, no socket, no file.
+
+pub mod chain;
+pub mod sandbox;
