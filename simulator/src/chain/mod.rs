@@ -179,9 +179,7 @@ impl Chain {
 
     /// What is on the active branch for an address, in one block or more; as of the latest call.
     pub fn balance(&self, address: &str) -> Coin {
-        let numbers = self.payees.get(address).into_iter().flatten();
-        numbers
-            .map(|&number| &self.transactions[number])
+        self.transactions_to(address)
             .filter(|transaction| matches!(transaction.state, State::Block(_)))
             .flat_map(|transaction| &transaction.outputs)
             .filter(|output| output.address == address)
@@ -192,6 +190,11 @@ impl Chain {
     /// Every transaction that was ever broadcast here, oldest first; as of the latest call.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         self.transactions.iter()
+    }
+
+    /// Every transaction that names an address in an output, oldest first; as of the latest call.
+    pub fn transactions_to(&self, address: &str) -> impl Iterator<Item = &Transaction> {
+        self.payees.get(address).into_iter().flatten().map(|&number| &self.transactions[number])
     }
 
     /// One transaction, if it was ever broadcast here; as of the latest call.

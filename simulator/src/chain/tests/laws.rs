@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::chain::State;
+use crate::chain::{State, Transaction};
 
 /// An act by number, so that any numbers are an act.
 fn acts() -> impl Strategy<Value = Vec<String>> {
@@ -63,7 +63,8 @@ fn at_every_due_time(story: &mut Story) -> Vec<(Timestamp, Sighting)> {
             seen.iter().map(|(at, sighting)| (&sighting.txid, (at, sighting))).collect();
         for (txid, (at, sighting)) in latest {
             assert!(*at <= due);
-            check_report(&story.chain, &TxId::from(txid.as_str()), sighting);
+            let transaction = story.chain.transaction(&TxId::from(txid.as_str())).unwrap();
+            check_report(&story.chain, due, transaction, sighting);
         }
         check_books(&story.chain);
         noticed.extend(seen);
@@ -71,19 +72,19 @@ fn at_every_due_time(story: &mut Story) -> Vec<(Timestamp, Sighting)> {
     noticed
 }
 
-fn check_report(chain: &Chain, txid: &TxId, sighting: &Sighting) {
-    let transaction = chain.transaction(txid).unwrap();
-    match (transaction.state, sighting.depth) {
-        (State::Mempool, Depth::Confirmations(n)) => assert_eq!(n, 0),
-        (State::Block(_), Depth::Confirmations(n)) => {
-            let required = chain.asset().required_confirmations(chain.mode());
-            assert!(n >= 1 && n <= required, "{n} of {required}");
-            let known = u64::from(n);
-            assert!(known == chain.confirmations(transaction) || n == required, "{n} is not the truth");
+/// A report is the truth, as far as the watcher counts.
+fn check_report(chain: &Chain, now: Timestamp, transaction: &Transaction, sighting: &Sighting) {
+    let required = u64::from(chain.asset().required_confirmations(chain.mode()));
+    let truth = match transaction.state {
+        State::Mempool => Depth::Confirmations(0),
+        State::Block(height) => {
+            let deep = chain.height(now) - height + 1;
+            assert_eq!(chain.confirmations(transaction), deep);
+            Depth::Confirmations(deep.min(required) as u32)
         }
-        (State::Gone(gone), Depth::Gone(reported)) => assert_eq!(gone, reported),
-        (state, depth) => panic!("{state:?} was reported as {depth:?}"),
-    }
+        State::Gone(gone) => Depth::Gone(gone),
+    };
+    assert_eq!(sighting.depth, truth, "{}", transaction.txid);
 }
 
 /// An account of the chain that only trusts the watcher: for every transfer its last report.
@@ -94,7 +95,7 @@ fn check_last_reports(story: &Story, noticed: &[(Timestamp, Sighting)]) {
         for (index, output) in (0..).zip(&transaction.outputs) {
             match latest.get(&(&transaction.txid.as_str().to_owned(), index)) {
                 Some(sighting) => {
-                    check_report(&story.chain, &transaction.txid, sighting);
+                    check_report(&story.chain, story.now, transaction, sighting);
                     assert_eq!((&sighting.address, sighting.amount), (&output.address, output.amount));
                 }
                 None => assert!(!matches!(transaction.state, State::Block(_)), "mined, and never reported"),
