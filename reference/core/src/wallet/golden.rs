@@ -355,6 +355,18 @@ fn a_key_in_two_modes_or_coins_is_recognised() {
 }
 
 #[test]
+fn the_name_of_a_wallet_never_changes_because_counters_hang_on_it() {
+    let identity = |text, form| Wallet::read(text, form, Mode::Live).unwrap().identity();
+    assert_eq!(identity(MNEMONIC[0].2, AddressForm::Bitcoin), "key-e7b44782b0ca91cea145cb4ca9723583");
+    assert_eq!(
+        identity("HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk", AddressForm::Solana),
+        "list-6994d85e62bf3ce8581315d6e399d583"
+    );
+    let drawn = Wallet::seeded(Seed(7), "acme/live", AddressForm::Solana, Mode::Live);
+    assert_eq!(drawn.identity(), "drawn-f6836d6e72fd2a1402893d21102732ff");
+}
+
+#[test]
 fn no_two_seeded_wallets_overlap() {
     const FORMS: [AddressForm; 8] = [
         AddressForm::Bitcoin,

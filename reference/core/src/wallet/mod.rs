@@ -43,6 +43,10 @@ enum Source {
 impl Wallet {
     /// Reads what an owner enters: an extended public key, or for Solana and Monero one address a line.
     pub fn read(text: &str, form: AddressForm, mode: Mode) -> Result<Wallet, WalletError> {
+        // The whole text at once: a mnemonic may come with one word a line.
+        if secret::is_secret(text) {
+            return Err(WalletError::PrivateKey);
+        }
         if takes_list(form) {
             return Wallet::list(text.lines().map(str::trim).filter(|line| !line.is_empty()), form, mode);
         }

@@ -81,7 +81,8 @@ fn private_keys_are_refused_whatever_the_wallet_is_for() {
         check(&patched(KEY_AT, &[0; 1]), form, Live, WalletError::PrivateKey);
     }
     let listed = |position| WalletError::Listed { position, why: Box::new(WalletError::PrivateKey) };
-    check(PRIVATE[0], Monero, Live, listed(1));
+    check(PRIVATE[0], Monero, Live, WalletError::PrivateKey);
+    check(&PRIVATE[8].replace(' ', "\n"), Monero, Live, WalletError::PrivateKey);
     check(&format!("{}\n{}", SOLANA[0], bs58::encode([9; 64]).into_string()), Solana, Live, listed(2));
 }
 
