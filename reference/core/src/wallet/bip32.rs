@@ -48,6 +48,10 @@ impl Node {
 
     /// The point that 33 bytes name, if it is one.
     pub(super) fn point(compressed: &[u8]) -> Option<AffinePoint> {
+        // The library would read tag 5 as well, x alone, and print another key than came.
+        if !matches!(compressed, [2 | 3, ..]) {
+            return None;
+        }
         PublicKey::from_sec1_bytes(compressed).ok().map(|key| *key.as_affine())
     }
 
