@@ -55,19 +55,18 @@ fn lines(path: &str, text: &str) -> Vec<Finding> {
 }
 
 fn module_name(path: &str, _: &str) -> Vec<Finding> {
-    let stem = |part: &str| part.strip_suffix(".rs").unwrap_or(part).to_owned();
-    let nameless = path.split('/').map(stem).find(|part| NAMELESS.contains(&part.as_str()));
+    let Some(module) = path.strip_suffix(".rs") else {
+        return Vec::new();
+    };
+    let nameless = module.split('/').filter(|part| NAMELESS.contains(part));
     let message = |part| format!("`{part}` names nobody's job; name the module after its subject");
-    nameless
-        .filter(|_| is_rust(path))
-        .map(|part| Finding { line: 1, message: message(part) })
-        .into_iter()
-        .collect()
+    nameless.map(|part| Finding { line: 1, message: message(part) }).collect()
 }
 
 fn header(path: &str, text: &str) -> Vec<Finding> {
-    let is_module = is_rust(path) && path.contains("/src/") && !path.ends_with("/tests.rs");
-    if !is_module || text.starts_with("//!") {
+    let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+    let is_module = is_rust(path) && path.contains("/src/");
+    if !is_module || is_test || text.starts_with("//!") {
         return Vec::new();
     }
     vec![Finding { line: 1, message: "no `//!` on the first line; say what the module owns".to_owned() }]
@@ -160,8 +159,7 @@ fn in_code(path: &str, text: &str, judge: impl Fn(&str) -> Option<String>) -> Ve
     per_line(text, |line| judge(without_comment(line)))
 }
 
-/// A `//` within a string of code is kept if something other than white space stands before it: it is
-/// more often a URL than a comment.
+// What stands right before a `//` tells a comment from the middle of a URL.
 fn without_comment(line: &str) -> &str {
     let is_comment = |at: usize| at == 0 || line[..at].ends_with(' ');
     match line.match_indices("//").find(|(at, _)| is_comment(*at)) {
@@ -229,6 +227,7 @@ mod tests {
         check(CORE, "use std::fmt;\n//! Late.\n", "1 header");
         check(CORE, "", "1 header");
         check("simulator/src/chain/tests.rs", "use super::*;", "");
+        check("simulator/src/chain/tests/laws.rs", "use super::*;", "");
         check("simulator/tests/golden.rs", "use simulator;", "");
     }
 

@@ -7,78 +7,84 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Range, Refusal};
 
-struct Block4(Ipv4Addr, u32, Range);
+/// Addresses that share their first bits with `start`.
+struct Block<Address> {
+    start: Address,
+    bits: u32,
+    range: Range,
+}
 
-const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u32, range: Range) -> Block4 {
-    Block4(Ipv4Addr::new(a, b, c, d), prefix, range)
+const fn v4([a, b, c, d]: [u8; 4], bits: u32, range: Range) -> Block<Ipv4Addr> {
+    Block { start: Ipv4Addr::new(a, b, c, d), bits, range }
+}
+
+/// By the first three and the last two of the eight groups; the others are zero.
+const fn v6([a, b, c]: [u16; 3], [g, h]: [u16; 2], bits: u32, range: Range) -> Block<Ipv6Addr> {
+    Block { start: Ipv6Addr::new(a, b, c, 0, 0, 0, g, h), bits, range }
+}
+
+impl Block<Ipv4Addr> {
+    fn holds(&self, ip: Ipv4Addr) -> bool {
+        (self.start.to_bits() ^ ip.to_bits()).leading_zeros() >= self.bits
+    }
+}
+
+impl Block<Ipv6Addr> {
+    fn holds(&self, ip: Ipv6Addr) -> bool {
+        (self.start.to_bits() ^ ip.to_bits()).leading_zeros() >= self.bits
+    }
 }
 
 // The first match names the refusal, so the narrow blocks stand before the wide ones.
-const REFUSED_V4: &[Block4] = &[
-    v4(169, 254, 169, 254, 32, Range::Metadata), // most clouds
-    v4(100, 100, 100, 200, 32, Range::Metadata), // Alibaba
-    v4(192, 0, 0, 192, 32, Range::Metadata),     // Oracle
+const REFUSED_V4: &[Block<Ipv4Addr>] = &[
+    v4([169, 254, 169, 254], 32, Range::Metadata), // most clouds
+    v4([100, 100, 100, 200], 32, Range::Metadata), // Alibaba
+    v4([192, 0, 0, 192], 32, Range::Metadata),     // Oracle
     // Azure answers its machines here although the address is publicly assigned.
-    v4(168, 63, 129, 16, 32, Range::Metadata),
-    v4(0, 0, 0, 0, 32, Range::Unspecified),
-    v4(255, 255, 255, 255, 32, Range::Broadcast),
-    v4(0, 0, 0, 0, 8, Range::ThisNetwork),
-    v4(10, 0, 0, 0, 8, Range::Private),
-    v4(100, 64, 0, 0, 10, Range::Shared),
-    v4(127, 0, 0, 0, 8, Range::Loopback),
-    v4(169, 254, 0, 0, 16, Range::LinkLocal),
-    v4(172, 16, 0, 0, 12, Range::Private),
-    v4(192, 0, 0, 0, 24, Range::Protocol),
-    v4(192, 0, 2, 0, 24, Range::Documentation),
-    v4(192, 88, 99, 0, 24, Range::Protocol), // the retired 6to4 relays
-    v4(192, 168, 0, 0, 16, Range::Private),
-    v4(198, 18, 0, 0, 15, Range::Benchmark),
-    v4(198, 51, 100, 0, 24, Range::Documentation),
-    v4(203, 0, 113, 0, 24, Range::Documentation),
-    v4(224, 0, 0, 0, 4, Range::Multicast),
-    v4(240, 0, 0, 0, 4, Range::Reserved),
+    v4([168, 63, 129, 16], 32, Range::Metadata),
+    v4([0, 0, 0, 0], 32, Range::Unspecified),
+    v4([255, 255, 255, 255], 32, Range::Broadcast),
+    v4([0, 0, 0, 0], 8, Range::ThisNetwork),
+    v4([10, 0, 0, 0], 8, Range::Private),
+    v4([100, 64, 0, 0], 10, Range::Shared),
+    v4([127, 0, 0, 0], 8, Range::Loopback),
+    v4([169, 254, 0, 0], 16, Range::LinkLocal),
+    v4([172, 16, 0, 0], 12, Range::Private),
+    v4([192, 0, 0, 0], 24, Range::Protocol),
+    v4([192, 0, 2, 0], 24, Range::Documentation),
+    v4([192, 88, 99, 0], 24, Range::Protocol), // the retired 6to4 relays
+    v4([192, 168, 0, 0], 16, Range::Private),
+    v4([198, 18, 0, 0], 15, Range::Benchmark),
+    v4([198, 51, 100, 0], 24, Range::Documentation),
+    v4([203, 0, 113, 0], 24, Range::Documentation),
+    v4([224, 0, 0, 0], 4, Range::Multicast),
+    v4([240, 0, 0, 0], 4, Range::Reserved),
 ];
-
-struct Block6(Ipv6Addr, u32, Range);
-
-const fn v6(a: u16, b: u16, c: u16, prefix: u32, range: Range) -> Block6 {
-    Block6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix, range)
-}
 
 // Judged before anything inside the address: these are not IPv4 in disguise, whatever their bits say.
-const WHOLE_V6: &[Block6] = &[
-    Block6(Ipv6Addr::UNSPECIFIED, 128, Range::Unspecified),
-    Block6(Ipv6Addr::LOCALHOST, 128, Range::Loopback),
-    Block6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254), 128, Range::Metadata), // AWS
-    Block6(Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254), 128, Range::Metadata), // Google
-    Block6(Ipv6Addr::new(0xfd00, 0x0042, 0, 0, 0, 0, 0, 0x0042), 128, Range::Metadata), // Scaleway
-    Block6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe), 128, Range::Metadata), // OpenStack
+const WHOLE_V6: &[Block<Ipv6Addr>] = &[
+    v6([0, 0, 0], [0, 0], 128, Range::Unspecified),
+    v6([0, 0, 0], [0, 1], 128, Range::Loopback),
+    v6([0xfd00, 0x0ec2, 0], [0, 0x0254], 128, Range::Metadata), // AWS
+    v6([0xfd20, 0x00ce, 0], [0, 0x0254], 128, Range::Metadata), // Google
+    v6([0xfd00, 0x0042, 0], [0, 0x0042], 128, Range::Metadata), // Scaleway
+    v6([0xfe80, 0, 0], [0xa9fe, 0xa9fe], 128, Range::Metadata), // OpenStack
 ];
 
-const REFUSED_V6: &[Block6] = &[
-    v6(0xfc00, 0, 0, 7, Range::UniqueLocal),
-    v6(0xfe80, 0, 0, 10, Range::LinkLocal),
-    v6(0xfec0, 0, 0, 10, Range::SiteLocal),
-    v6(0xff00, 0, 0, 8, Range::Multicast),
-    v6(0x2001, 0x0002, 0, 48, Range::Benchmark),
-    v6(0x2001, 0x0db8, 0, 32, Range::Documentation),
-    v6(0x3fff, 0, 0, 20, Range::Documentation),
-    // Teredo, ORCHID, AMT and their like.
-    v6(0x2001, 0, 0, 23, Range::Protocol),
+const REFUSED_V6: &[Block<Ipv6Addr>] = &[
+    v6([0xfc00, 0, 0], [0, 0], 7, Range::UniqueLocal),
+    v6([0xfe80, 0, 0], [0, 0], 10, Range::LinkLocal),
+    v6([0xfec0, 0, 0], [0, 0], 10, Range::SiteLocal),
+    v6([0xff00, 0, 0], [0, 0], 8, Range::Multicast),
+    v6([0x2001, 0x0002, 0], [0, 0], 48, Range::Benchmark),
+    v6([0x2001, 0x0db8, 0], [0, 0], 32, Range::Documentation),
+    v6([0x3fff, 0, 0], [0, 0], 20, Range::Documentation),
+    v6([0x2001, 0, 0], [0, 0], 23, Range::Protocol), // Teredo, ORCHID, AMT and their like
 ];
 
-const GLOBAL_UNICAST: Block6 = v6(0x2000, 0, 0, 3, Range::Reserved);
-
-impl Block4 {
-    fn holds(&self, ip: Ipv4Addr) -> bool {
-        (self.0.to_bits() ^ ip.to_bits()).leading_zeros() >= self.1
-    }
-}
-
-impl Block6 {
-    fn holds(&self, ip: Ipv6Addr) -> bool {
-        (self.0.to_bits() ^ ip.to_bits()).leading_zeros() >= self.1
-    }
+/// All that has been handed out, 2000::/3.
+fn is_global_unicast(ip: Ipv6Addr) -> bool {
+    ip.segments()[0] >> 13 == 1
 }
 
 /// Whether an address lies in the open internet.
@@ -101,13 +107,12 @@ pub fn judge_resolved(addresses: &[IpAddr]) -> Result<(), Refusal> {
 }
 
 fn judge_v4(ip: Ipv4Addr) -> Result<(), Range> {
-    REFUSED_V4.iter().find(|block| block.holds(ip)).map_or(Ok(()), |block| Err(block.2))
+    REFUSED_V4.iter().find(|block| block.holds(ip)).map_or(Ok(()), |block| Err(block.range))
 }
 
 fn judge_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
-    let refuse = |blocks: &[Block6]| match blocks.iter().find(|block| block.holds(ip)) {
-        Some(block) => Err((None, block.2)),
-        None => Ok(()),
+    let refuse = |blocks: &[Block<Ipv6Addr>]| {
+        blocks.iter().find(|block| block.holds(ip)).map_or(Ok(()), |block| Err((None, block.range)))
     };
     refuse(WHOLE_V6)?;
 
@@ -120,7 +125,7 @@ fn judge_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
     }
 
     refuse(REFUSED_V6)?;
-    if GLOBAL_UNICAST.holds(ip) { Ok(()) } else { Err((None, GLOBAL_UNICAST.2)) }
+    if is_global_unicast(ip) { Ok(()) } else { Err((None, Range::Reserved)) }
 }
 
 /// The IPv4 addresses that packets to an IPv6 address may end at.
