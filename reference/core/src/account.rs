@@ -1,12 +1,7 @@
 //! An account: settings, and one book per mode.
 
 use crate::{
-    action::SettingsDraft,
-    asset::Currency,
-    book::Book,
-    mode::Mode,
-    money::Percent,
-    time::Timestamp,
+    action::SettingsDraft, asset::Currency, book::Book, mode::Mode, money::Percent, time::Timestamp,
 };
 
 /// Whether an account is a person's or an organization's.
@@ -104,7 +99,13 @@ pub struct Account {
 }
 
 impl Account {
-    pub(crate) fn new(now: Timestamp, id: String, kind: AccountKind, settings: Settings, books: [Book; 2]) -> Account {
+    pub(crate) fn new(
+        now: Timestamp,
+        id: String,
+        kind: AccountKind,
+        settings: Settings,
+        books: [Book; 2],
+    ) -> Account {
         Account { id, kind, settings, created_at: now, books }
     }
 

@@ -53,7 +53,11 @@ impl Answers {
     pub fn look_up(&self, now: Timestamp, scope: &str, request: &[u8; 32]) -> Known {
         match self.kept.get(scope) {
             Some(kept) if now.since(kept.at) < KEPT => {
-                if kept.request == *request { Known::Same(kept.answer.clone()) } else { Known::Other }
+                if kept.request == *request {
+                    Known::Same(kept.answer.clone())
+                } else {
+                    Known::Other
+                }
             }
             _ => Known::Fresh,
         }

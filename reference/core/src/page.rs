@@ -198,7 +198,8 @@ mod tests {
             _ => "none".to_owned(),
         };
         let end = |page: Option<u64>| page.map_or("-".to_owned(), |n| n.to_string());
-        let text = format!("ids {ids} prev {} next {} last {}", end(page.prev()), end(page.next()), page.last);
+        let text =
+            format!("ids {ids} prev {} next {} last {}", end(page.prev()), end(page.next()), page.last);
         assert_eq!(text, expected);
     }
 

@@ -21,6 +21,7 @@ use crate::{
     page::{Ask, Page},
     sighting::Sighting,
     time::Timestamp,
+    wallet::Wallet,
 };
 
 /// What a service is started with.
@@ -81,7 +82,11 @@ impl Service {
     }
 
     /// Who asks, and may they: `auth.refused`, `limits.rate`.
-    pub fn admit(&mut self, now: Timestamp, bearer: Option<&[u8]>) -> Result<Admission, (ApiError, Option<Quota>)> {
+    pub fn admit(
+        &mut self,
+        now: Timestamp,
+        bearer: Option<&[u8]>,
+    ) -> Result<Admission, (ApiError, Option<Quota>)> {
         self.on_tick(now);
         let no = bearer.and_then(|text| self.keys.find(text)).ok_or((ApiError::UnknownKey, None))?;
         let key = self.keys.get_mut(no);
@@ -193,7 +198,7 @@ impl Service {
             Act::RevokeKey(id) => return self.revoke_key(now, account, mode, id),
             Act::SetWallet { asset, payout } => {
                 let wallet = self.accounts[account.index()].book(mode).payouts().read(asset, &payout)?;
-                if self.is_wallet_elsewhere(account, mode, &wallet.identity()) {
+                if self.is_wallet_elsewhere(account, mode, &wallet) {
                     return Err(ApiError::field("key", "This key is in use for another mode or account."));
                 }
                 self.desk(now, account, mode).0.set_wallet(asset, wallet);
@@ -448,7 +453,13 @@ impl Service {
         Done::Key(no, text)
     }
 
-    fn revoke_key(&mut self, now: Timestamp, account: AccountNo, mode: Mode, id: Code) -> Result<Done, ApiError> {
+    fn revoke_key(
+        &mut self,
+        now: Timestamp,
+        account: AccountNo,
+        mode: Mode,
+        id: Code,
+    ) -> Result<Done, ApiError> {
         let no = self
             .keys
             .iter()
@@ -460,7 +471,7 @@ impl Service {
     }
 
     /// Another book uses, or used, this key: its addresses would be shared, or tell of the other mode.
-    fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, identity: &str) -> bool {
-        self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.payouts().knows(identity))
+    fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
+        self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.payouts().knows(wallet))
     }
 }

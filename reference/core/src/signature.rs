@@ -42,9 +42,14 @@ pub enum SignatureError {
 impl fmt::Display for SignatureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SignatureError::Form => f.write_str("the signature is not `t=<unix seconds>,v1=<64 hexadecimal digits>`"),
+            SignatureError::Form => {
+                f.write_str("the signature is not `t=<unix seconds>,v1=<64 hexadecimal digits>`")
+            }
             SignatureError::Stale { off_by_secs } => {
-                write!(f, "the signature's time is off by {off_by_secs} s; at most {TOLERANCE_SECS} s are accepted")
+                write!(
+                    f,
+                    "the signature's time is off by {off_by_secs} s; at most {TOLERANCE_SECS} s are accepted"
+                )
             }
             SignatureError::Mismatch => {
                 f.write_str("the signature does not fit: check the secret, and that the raw body was signed")

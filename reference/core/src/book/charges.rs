@@ -1,6 +1,6 @@
 //! Charges of a book: opened, paid, called off.
 
-use super::{Book, Circumstances};
+use super::{Book, Circumstances, payouts::Ticket};
 use crate::{
     asset::{Asset, Currency},
     call::{ChargeDraft, RefundDraft},
@@ -26,6 +26,13 @@ pub(super) struct Order {
     pub(super) custom_fields: Vec<CustomField>,
 }
 
+/// What an order costs, and where that is due.
+pub(super) struct Quote {
+    rate: Rate,
+    due: Coin,
+    ticket: Ticket,
+}
+
 impl Book {
     /// Opens a charge as the API asks for it.
     pub(crate) fn create_charge(
@@ -36,15 +43,14 @@ impl Book {
         let order = match &draft.link {
             Some(code) => {
                 // A link of the other mode is as unknown as one that never was.
-                let link = Code::parse(code)
-                    .and_then(|code| self.find_link(code).ok())
-                    .ok_or_else(|| ApiError::field("payment_link", "The selected payment_link is invalid."))?;
+                let link = Code::parse(code).and_then(|code| self.find_link(code).ok()).ok_or_else(|| {
+                    ApiError::field("payment_link", "The selected payment_link is invalid.")
+                })?;
                 self.order_from_link(at, link, draft)?
             }
             None => {
-                let amount = draft
-                    .amount
-                    .ok_or_else(|| ApiError::field("amount", "The amount field is required."))?;
+                let amount =
+                    draft.amount.ok_or_else(|| ApiError::field("amount", "The amount field is required."))?;
                 Order {
                     asset: draft.asset,
                     amount,
@@ -63,9 +69,9 @@ impl Book {
 
     /// Opens a charge: locks the rate, takes an address. Nothing is changed if that is refused.
     pub(super) fn open_charge(&mut self, at: &Circumstances<'_>, order: Order) -> Result<ChargeNo, ApiError> {
-        let (rate, asset_amount) = self.check_order(at, &order)?;
+        let Quote { rate, due: asset_amount, ticket } = self.check_order(at, &order)?;
         let Order { asset, amount, currency, .. } = order;
-        let deposit_address = self.payouts.take_address(asset).expect("checked: there is an unused address");
+        let deposit_address = self.payouts.take(ticket);
         let no = ChargeNo::next(self.charges.len());
         let code = Code::draw(&self.lots.charge, u64::from(no.0));
         let terms = Terms {
@@ -104,7 +110,7 @@ impl Book {
     }
 
     /// The rate and what is due, if the order can be taken.
-    pub(super) fn check_order(&self, at: &Circumstances<'_>, order: &Order) -> Result<(Rate, Coin), ApiError> {
+    pub(super) fn check_order(&self, at: &Circumstances<'_>, order: &Order) -> Result<Quote, ApiError> {
         let &Order { asset, amount, currency, .. } = order;
         if amount == Fiat::ZERO {
             return Err(ApiError::field("amount", "The amount field must be greater than 0."));
@@ -113,16 +119,19 @@ impl Book {
             let message = format!("The account has no wallet for {asset} in {} mode.", self.mode);
             return Err(ApiError::field("asset", message));
         }
-        if !self.payouts.has_address(asset) {
-            let message = format!("The wallet for {asset} has no unused address left; add some.");
-            return Err(ApiError::field("asset", message));
-        }
-        let rate =
-            at.exchange.rate(asset, currency).ok_or_else(|| ApiError::NoRate(format!("{asset}/{currency}")))?;
+        let rate = at
+            .exchange
+            .rate(asset, currency)
+            .ok_or_else(|| ApiError::NoRate(format!("{asset}/{currency}")))?;
         let due = rate.quote(amount, asset).ok_or_else(|| {
             ApiError::field("amount", format!("The amount field is too large to be paid in {asset}."))
         })?;
-        Ok((rate, due))
+        let taken = |address: &str| self.addresses.contains_key(address);
+        let ticket = self.payouts.next_address(asset, taken).ok_or_else(|| {
+            let message = format!("The wallet for {asset} has no unused address left; add some.");
+            ApiError::field("asset", message)
+        })?;
+        Ok(Quote { rate, due, ticket })
     }
 
     /// Cancels a charge. `reason` is nothing when the API asked for it.

@@ -23,15 +23,23 @@ impl Book {
     ) -> Result<InvoiceNo, ApiError> {
         let amount = match (draft.amount, draft.items.is_empty()) {
             (Some(amount), true) => amount,
-            (None, false) => draft
-                .items
-                .iter()
-                .try_fold(Fiat::ZERO, |sum, item| sum.plus(item.total))
-                .ok_or_else(|| ApiError::field("items", "The items add up to more than an invoice can hold."))?,
-            (Some(_), false) => {
-                return Err(ApiError::field("amount", "The amount field can't be given together with items."));
+            (None, false) => {
+                draft.items.iter().try_fold(Fiat::ZERO, |sum, item| sum.plus(item.total)).ok_or_else(
+                    || ApiError::field("items", "The items add up to more than an invoice can hold."),
+                )?
             }
-            (None, true) => return Err(ApiError::field("amount", "The amount field is required when items is not present.")),
+            (Some(_), false) => {
+                return Err(ApiError::field(
+                    "amount",
+                    "The amount field can't be given together with items.",
+                ));
+            }
+            (None, true) => {
+                return Err(ApiError::field(
+                    "amount",
+                    "The amount field is required when items is not present.",
+                ));
+            }
         };
         if amount == Fiat::ZERO {
             return Err(ApiError::field("amount", "The amount must be greater than 0."));
@@ -85,7 +93,8 @@ impl Book {
         self.invoices[no.index()].void(at.now)?;
         self.invoice_shelf.change(no.0, InvoiceStatus::Void as usize);
         if let Some(charge) = open {
-            self.cancel_charge(at, charge, Some("invoice_voided")).expect("an untouched pending charge can be canceled");
+            self.cancel_charge(at, charge, Some("invoice_voided"))
+                .expect("an untouched pending charge can be canceled");
         }
         self.record(at, EventType::InvoiceVoided, Subject::Invoice(no), Details::None);
         Ok(())
@@ -133,7 +142,8 @@ impl Book {
         // Checked before anything is called off, so that a refusal leaves the earlier charge alone.
         self.check_order(at, &order)?;
         if let Some(earlier) = earlier {
-            self.cancel_charge(at, earlier, Some("asset_switched")).expect("an untouched pending charge can be canceled");
+            self.cancel_charge(at, earlier, Some("asset_switched"))
+                .expect("an untouched pending charge can be canceled");
         }
         self.open_charge(at, order)
     }
@@ -167,7 +177,10 @@ impl Book {
 
     fn may_mail(&self, at: &Circumstances<'_>, to: Option<&str>) -> Result<(), ApiError> {
         let Some(to) = to else {
-            return Err(ApiError::field("customer_email", "The customer_email field is required to send an invoice."));
+            return Err(ApiError::field(
+                "customer_email",
+                "The customer_email field is required to send an invoice.",
+            ));
         };
         let is_member = at.settings.members.iter().any(|member| member.eq_ignore_ascii_case(to));
         if self.mode == Mode::Test && !is_member {

@@ -15,7 +15,11 @@ use crate::{
 
 impl Book {
     /// Makes a payment link.
-    pub(crate) fn create_link(&mut self, at: &Circumstances<'_>, draft: LinkDraft) -> Result<LinkNo, ApiError> {
+    pub(crate) fn create_link(
+        &mut self,
+        at: &Circumstances<'_>,
+        draft: LinkDraft,
+    ) -> Result<LinkNo, ApiError> {
         let terms = merge(None, draft, at)?;
         let no = LinkNo::next(self.links.len());
         let code = Code::draw(&self.lots.link, u64::from(no.0));
@@ -128,8 +132,10 @@ impl Book {
             "customer.email",
         );
         for question in terms.custom_fields.iter().filter(|question| question.required) {
-            let answered =
-                draft.custom_fields.iter().any(|field| field.label == question.label && !field.value.is_empty());
+            let answered = draft
+                .custom_fields
+                .iter()
+                .any(|field| field.label == question.label && !field.value.is_empty());
             demand(&mut errors, !answered, "custom_fields", &question.label);
         }
         for field in &draft.custom_fields {

@@ -158,6 +158,11 @@ impl Book {
         self.charge_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
 
+    /// The charge that has this deposit address.
+    pub fn charge_at(&self, address: &str) -> Option<ChargeNo> {
+        self.addresses.get(address).copied()
+    }
+
     /// An invoice by its number.
     pub fn invoice(&self, no: InvoiceNo) -> &Invoice {
         &self.invoices[no.index()]

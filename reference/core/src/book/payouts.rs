@@ -52,23 +52,28 @@ impl Payouts {
         self.wallets.iter().map(|(&asset, wallet)| (asset, wallet))
     }
 
-    /// This key is, or was, in use here.
-    pub(crate) fn knows(&self, identity: &str) -> bool {
-        self.next.contains_key(identity)
+    /// This key is, or was, in use here, or a wallet here shares an address with it.
+    pub(crate) fn knows(&self, wallet: &Wallet) -> bool {
+        self.next.contains_key(&wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
-    /// The wallet's next address is there to be taken.
-    pub(super) fn has_address(&self, asset: Asset) -> bool {
-        self.wallets.get(&asset).is_some_and(|wallet| wallet.address(self.next_of(wallet)).is_some())
-    }
-
-    /// An address that no charge had before.
-    pub(super) fn take_address(&mut self, asset: Asset) -> Option<String> {
+    /// The next address that no charge had before, without taking it. `taken` says which are.
+    pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<Ticket> {
         let wallet = self.wallets.get(&asset)?;
-        let n = self.next_of(wallet);
-        let address = wallet.address(n)?;
-        self.next.insert(wallet.identity(), n.checked_add(1)?);
-        Some(address)
+        // A list that was edited counts from its start again, so it may name addresses that are taken.
+        for n in self.next_of(wallet).. {
+            let address = wallet.address(n)?;
+            if !taken(&address) {
+                return Some(Ticket { address, identity: wallet.identity(), next: n.checked_add(1)? });
+            }
+        }
+        None
+    }
+
+    /// Takes an address: no later charge gets it.
+    pub(super) fn take(&mut self, ticket: Ticket) -> String {
+        self.next.insert(ticket.identity, ticket.next);
+        ticket.address
     }
 
     fn next_of(&self, wallet: &Wallet) -> u32 {
@@ -88,10 +93,9 @@ impl Payouts {
     pub(crate) fn read(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
         let form = asset.facts().form;
         match payout {
-            Payout::Key(text) => {
-                Wallet::parse_key(text, form, self.mode).map_err(|error| ApiError::field("key", sentence("key", &error)))
-            }
-            Payout::Addresses(list) => Wallet::parse_addresses(list, form, self.mode)
+            Payout::Key(text) => Wallet::read(text, form, self.mode)
+                .map_err(|error| ApiError::field("key", sentence("key", &error))),
+            Payout::Addresses(list) => Wallet::list(list.iter().map(String::as_str), form, self.mode)
                 .map_err(|error| ApiError::field("addresses", sentence("addresses", &error))),
         }
     }
@@ -99,6 +103,13 @@ impl Payouts {
 
 fn sentence(field: &str, error: &impl std::fmt::Display) -> String {
     format!("The {field} field is invalid: {error}.")
+}
+
+/// A deposit address that may be taken.
+pub(super) struct Ticket {
+    address: String,
+    identity: String,
+    next: u32,
 }
 
 /// Money at one of our addresses that belongs to no charge.

@@ -149,7 +149,9 @@ impl Charge {
         if refund.amount > left {
             return Err(ApiError::field(
                 "amount",
-                format!("The amount field must not be greater than {left}, what was received and not refunded yet."),
+                format!(
+                    "The amount field must not be greater than {left}, what was received and not refunded yet."
+                ),
             ));
         }
         self.refunds.push(refund);

@@ -4,12 +4,7 @@ pub mod address_rule;
 
 use std::{collections::BTreeSet, fmt};
 
-use crate::{
-    draw::Lot,
-    event::EventType,
-    id::Code,
-    time::Timestamp,
-};
+use crate::{draw::Lot, event::EventType, id::Code, time::Timestamp};
 use address_rule::EndpointUrl;
 
 const SECRET_LEN: usize = 32;

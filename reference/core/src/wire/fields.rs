@@ -83,8 +83,9 @@ impl<'a> Fields<'a> {
         if body.is_empty() {
             return Ok(Fields { prefix: String::new(), entries: Vec::new(), errors: FieldErrors::default() });
         }
-        let Entries(entries) = serde_json::from_slice(body)
-            .map_err(|error| ApiError::Malformed(format!("The request body is not a JSON object: {error}.").into()))?;
+        let Entries(entries) = serde_json::from_slice(body).map_err(|error| {
+            ApiError::Malformed(format!("The request body is not a JSON object: {error}.").into())
+        })?;
         Ok(Fields { prefix: String::new(), entries, errors: FieldErrors::default() })
     }
 
@@ -113,8 +114,13 @@ impl<'a> Fields<'a> {
 
     /// Every key that is not among these is refused.
     pub(super) fn only(&mut self, known: &[&str]) {
-        let strange: Vec<String> =
-            self.entries.iter().map(|(key, _)| key).filter(|key| !known.contains(&key.as_str())).cloned().collect();
+        let strange: Vec<String> = self
+            .entries
+            .iter()
+            .map(|(key, _)| key)
+            .filter(|key| !known.contains(&key.as_str()))
+            .cloned()
+            .collect();
         for key in strange {
             self.wrong(&key, "The {} field is not known here.");
         }
@@ -227,7 +233,11 @@ impl<'a> Fields<'a> {
     }
 
     /// A decimal that `parse` understands.
-    pub(super) fn parsed<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, AmountError>) -> Option<T> {
+    pub(super) fn parsed<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, AmountError>,
+    ) -> Option<T> {
         let text = self.decimal(name)?;
         match parse(&text) {
             Ok(value) => Some(value),
@@ -270,11 +280,6 @@ impl<'a> Fields<'a> {
             }
             asset
         })
-    }
-
-    /// Texts in a list.
-    pub(super) fn texts(&mut self, name: &str, most: usize) -> Vec<String> {
-        self.list(name, most, |fields, item, value| fields.text_of(item, value, TEXT_MAX))
     }
 
     /// Objects in a list, each read by `read`.

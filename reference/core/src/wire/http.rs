@@ -66,7 +66,8 @@ impl Response {
 pub fn respond(service: &mut Service, now: Timestamp, request: &Request<'_>) -> Response {
     let (mut response, quota) = match service.admit(now, bearer(request.authorization)) {
         Ok(admission) => (
-            call(service, now, &admission.principal, request).unwrap_or_else(|error| Response::refusal(&error)),
+            call(service, now, &admission.principal, request)
+                .unwrap_or_else(|error| Response::refusal(&error)),
             admission.quota,
         ),
         Err((error, quota)) => (Response::refusal(&error), quota),

@@ -108,10 +108,9 @@ struct Links {
 impl Links {
     fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&str>) -> Links {
         let (name, filters): (_, Vec<(&str, Option<&str>)>) = match list {
-            List::Charges { status, link } => (
-                "charges",
-                vec![("status", status.map(|s| s.as_str())), ("payment_link", link.as_deref())],
-            ),
+            List::Charges { status, link } => {
+                ("charges", vec![("status", status.map(|s| s.as_str())), ("payment_link", link.as_deref())])
+            }
             List::Invoices { status } => ("invoices", vec![("status", status.map(|s| s.as_str()))]),
             List::Links => ("payment-links", Vec::new()),
             List::Events { kind, charge, invoice } => (
@@ -138,7 +137,13 @@ impl Links {
             }
             format!("{path}?{}", query.finish())
         };
-        Links { first: to(1), last: to(page.last), prev: page.prev().map(to), next: page.next().map(to), path }
+        Links {
+            first: to(1),
+            last: to(page.last),
+            prev: page.prev().map(to),
+            next: page.next().map(to),
+            path,
+        }
     }
 }
 

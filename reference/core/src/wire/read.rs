@@ -7,13 +7,13 @@ use url::form_urlencoded;
 use super::fields::{Fields, PROSE_MAX, Scalar, TEXT_MAX};
 use crate::{
     asset::{Asset, Currency},
-    call::{ChargeDraft, Choice, InvoiceDraft, LinkDraft, List, PricingType, RefundDraft},
+    call::{ChargeDraft, InvoiceDraft, LinkDraft, List, PricingType, RefundDraft},
     charge::{ChargeStatus, CustomField, Customer, MetaValue, Metadata},
     error::{ApiError, FieldErrors},
     event::EventType,
     invoice::{InvoiceStatus, Item},
     link::Question,
-    money::{Percent, Quantity},
+    money::Quantity,
     page::{Ask, PER_PAGE_DEFAULT, PER_PAGE_MAX},
     time::{Day, Timestamp},
 };
@@ -50,17 +50,6 @@ pub(super) fn charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
     })
 }
 
-pub(crate) fn choice(body: &[u8]) -> Result<Choice, ApiError> {
-    let mut f = Fields::read(body)?;
-    let asset = asset(&mut f);
-    let amount = f.fiat("amount");
-    let customer = customer(&mut f);
-    let custom_fields = custom_fields(&mut f);
-    f.finish()?;
-    let asset = asset.expect("a missing asset was refused");
-    Ok(Choice { asset, amount, customer, custom_fields })
-}
-
 fn asset(f: &mut Fields<'_>) -> Option<Asset> {
     match f.required_text("asset", TEXT_MAX) {
         Some(code) => {
@@ -79,7 +68,14 @@ fn customer(f: &mut Fields<'_>) -> Customer {
     let mut customer = f
         .object("customer", |f| {
             f.only(&[
-                "email", "name", "ip_address", "user_agent", "reference", "phone", "country", "metadata",
+                "email",
+                "name",
+                "ip_address",
+                "user_agent",
+                "reference",
+                "phone",
+                "country",
+                "metadata",
             ]);
             let country = f.text("country", 2);
             if country.as_ref().is_some_and(|c| c.len() != 2 || !c.bytes().all(|b| b.is_ascii_uppercase())) {
@@ -117,7 +113,10 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
         let mut pairs = Vec::new();
         for name in names {
             if name.chars().count() > METADATA_KEY_CHARS_MAX {
-                f.wrong(&name, &format!("A metadata key may have at most {METADATA_KEY_CHARS_MAX} characters."));
+                f.wrong(
+                    &name,
+                    &format!("A metadata key may have at most {METADATA_KEY_CHARS_MAX} characters."),
+                );
                 continue;
             }
             let value = match f.scalar(&name, METADATA_VALUE_CHARS_MAX) {
@@ -186,7 +185,9 @@ pub(super) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
         min_amount: nullable(&mut f, "min_amount", |f, n| f.fiat(n)),
         max_amount: nullable(&mut f, "max_amount", |f, n| f.fiat(n)),
         currency: f.word("currency", Currency::parse),
-        accepted_assets: nullable(&mut f, "accepted_assets", |f, n| Some(f.assets(n)).filter(|a| !a.is_empty())),
+        accepted_assets: nullable(&mut f, "accepted_assets", |f, n| {
+            Some(f.assets(n)).filter(|a| !a.is_empty())
+        }),
         success_url: nullable(&mut f, "success_url", |f, n| f.web_address(n)),
         cancel_url: nullable(&mut f, "cancel_url", |f, n| f.web_address(n)),
         collect_name: f.truth("collect_name"),
@@ -239,11 +240,6 @@ pub(super) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
     Ok(draft)
 }
 
-/// A percentage of an account's settings.
-pub(crate) fn percent(text: &str) -> Option<Percent> {
-    Percent::parse(text).ok()
-}
-
 /// Which list a path names; its filters come from the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -271,7 +267,8 @@ pub(super) fn list(kind: Kind, query: Option<&str>) -> Result<(List, Ask, Option
     let per_page = take("per_page")
         .map_or(Some(u64::from(PER_PAGE_DEFAULT)), |text| whole(&text, u64::from(PER_PAGE_MAX)));
     if per_page.is_none() {
-        errors.add("per_page", format!("The per_page field must be a whole number from 1 to {PER_PAGE_MAX}."));
+        errors
+            .add("per_page", format!("The per_page field must be a whole number from 1 to {PER_PAGE_MAX}."));
     }
     let anchor = take("anchor");
     let mut word_error = |name: &str| errors.add(name, format!("The selected {name} is invalid."));

@@ -63,7 +63,9 @@ impl<'a> Frame<'a> {
     fn timeline(&self, subject: Subject) -> Option<Vec<TimelineView>> {
         (self.facet == Facet::Api).then(|| {
             let events = self.book.events().timeline(subject);
-            events.map(|event| TimelineView { event: event.kind.as_str(), time: event.created_at.to_string() }).collect()
+            events
+                .map(|event| TimelineView { event: event.kind.as_str(), time: event.created_at.to_string() })
+                .collect()
         })
     }
 }
