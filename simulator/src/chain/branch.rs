@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use reference_core::{
+    money::Coin,
     sighting::{Depth, Gone, Sighting},
     time::Timestamp,
 };
@@ -67,6 +68,8 @@ impl Chain {
         let number = self.transactions.len();
         let txid = TxId::drawn(self.asset, self.txids.nth(number as u64));
         for output in &outputs {
+            let unit = Coin::unit(self.asset).atto();
+            assert_eq!(output.amount.atto() % unit, 0, "a transfer is a whole number of the coin's units");
             self.payees.entry(output.address.clone()).or_default().insert(number);
         }
         let first_rival = match rival {

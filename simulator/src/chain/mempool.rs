@@ -119,3 +119,32 @@ impl Mempool {
         Queue::ALL.into_iter().filter_map(first).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reference_core::draw::Seed;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(empty_percent: u32, full_percent: u32) {
+        let lot = Seed(7).lot("live", "BTC", "room");
+        let congestion = Congestion { empty_percent, full_percent };
+        let percent = |wanted| {
+            let rooms = (1..=10_000).map(|ordinal| congestion.room(&lot, ordinal));
+            (rooms.filter(|&room| room == wanted).count() as u32 + 50) / 100
+        };
+        for (room, expected) in [(Room::Nobody, empty_percent), (Room::HighFees, full_percent)] {
+            let percent = percent(room);
+            assert!(percent.abs_diff(expected) <= 2, "{room:?}: {percent} percent, not {expected}");
+        }
+    }
+
+    #[test]
+    fn so_many_blocks_have_no_room() {
+        check(0, 0);
+        check(20, 30);
+        check(90, 0);
+        check(0, 90);
+    }
+}

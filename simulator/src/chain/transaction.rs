@@ -26,7 +26,7 @@ pub struct Payment {
 pub struct Output {
     /// Who gets it.
     pub address: String,
-    /// How much.
+    /// How much: a whole number of the coin's smallest units.
     pub amount: Coin,
 }
 

@@ -35,6 +35,7 @@ fn check_refused(acts: &str, message: &str) {
 fn a_transfer_is_reported_until_it_counts() {
     check("pay normal | mine 1 | mine 1 | mine 1 | mine 1", "t1:0 | t1:1 | t1:2 | t1:3 |");
     check("pay high | mine 4", "t1:0 | t1:1 t1:2 t1:3");
+    check("pay low | pay high | mine 1", "t1:0 | t2:0 | t2:1");
 }
 
 #[test]
@@ -99,6 +100,17 @@ fn a_conflict_wins_in_the_next_block() {
         "t1:0 | t1:1 | t1:0 || t1:double_spent",
     );
     check("pay normal | pay normal | double_spend t1 | mine 1", "t1:0 | t2:0 || t1:double_spent t2:1");
+    check("congest 0 90 | pay high | double_spend t1 | mine 1", "| t1:0 || t1:double_spent");
+}
+
+#[test]
+fn nobody_waits_for_the_confirmations_of_a_conflict() {
+    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
+    for act in ["pay normal", "double_spend t1", "mine 1"] {
+        story.act(act).unwrap();
+        story.fetch();
+    }
+    assert_eq!(story.chain.next_due(), None);
 }
 
 #[test]
@@ -232,7 +244,7 @@ fn check_blocks_waited(acts: &str, expected: impl IntoIterator<Item = u64>) {
 fn fees_decide_which_block_holds_a_transaction() {
     check_blocks_waited("pay high", [1]);
     check_blocks_waited("pay normal", [1]);
-    check_blocks_waited("pay low", FeeLevel::LOW_BLOCKS_MIN..=FeeLevel::LOW_BLOCKS_MAX);
+    check_blocks_waited("pay low", 3..=8);
     check_blocks_waited("congest 0 90 | pay high", [1]);
     check_blocks_waited("congest 10 0 | pay high", 1..=3);
 }
@@ -251,10 +263,22 @@ fn a_balance_is_what_the_active_branch_holds() {
         ("reorg 4", 0, 0),
         ("drop t1", 0, 0),
         ("mine 1", 0, 2),
+        ("pay_both high", 0, 2),
+        ("mine 1", 1, 3),
     ] {
         story.act(act).unwrap();
         story.fetch();
         assert_eq!((story.chain.balance("a"), story.chain.balance("b")), (coins(a), coins(b)), "{act}");
+    }
+}
+
+#[test]
+fn depth_is_counted_beyond_what_is_reported() {
+    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
+    for (act, deep) in [("pay normal", 0), ("at_once 10", 10), ("reorg 3", 11), ("reorg 11", 0)] {
+        story.act(act).unwrap();
+        let transaction = story.chain.transaction(&story.names[0]).unwrap();
+        assert_eq!(story.chain.confirmations(transaction), deep, "{act}");
     }
 }
 

@@ -47,6 +47,7 @@ impl Story {
             ["pay", fee] => self.pay(&["a"], fee, false),
             ["pay_unseen", fee] => self.pay(&["a"], fee, true),
             ["pay_twice", fee] => self.pay(&["a", "a"], fee, false),
+            ["pay_both", fee] => self.pay(&["a", "b"], fee, false),
             ["mine", blocks] => self.now = chain.block_after(now, blocks.parse().unwrap()),
             ["at_once", blocks] => chain.mine_at_once(now, blocks.parse().unwrap()),
             ["wait", span] => self.now = now.plus(Span::parse(span).unwrap()),
