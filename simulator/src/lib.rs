@@ -3,4 +3,5 @@
 //! Everything here is a pure function of a seed and of what was asked for. No clock, no socket, no file.
 
 pub mod chain;
+pub mod network;
 pub mod sandbox;

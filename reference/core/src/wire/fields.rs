@@ -10,14 +10,17 @@ use serde_json::value::RawValue;
 
 use crate::{
     asset::Asset,
+    charge::CustomField,
     error::{ApiError, FieldErrors},
     money::{AmountError, Fiat},
 };
 
 /// The longest plain text field, in characters.
-pub(super) const TEXT_MAX: usize = 255;
+pub const TEXT_MAX: usize = 255;
 /// The longest free text, in characters.
-pub(super) const PROSE_MAX: usize = 2_000;
+pub const PROSE_MAX: usize = 2_000;
+/// The most questions a payment link may ask.
+pub const QUESTIONS_MAX: usize = 20;
 
 /// An object's entries, in order, keys unique.
 struct Entries<'a>(Vec<(String, &'a RawValue)>);
@@ -71,7 +74,7 @@ fn sort(value: &RawValue) -> Sort {
 }
 
 /// An object being read, and what was wrong so far.
-pub(super) struct Fields<'a> {
+pub struct Fields<'a> {
     prefix: String,
     entries: Vec<(String, &'a RawValue)>,
     errors: FieldErrors,
@@ -79,7 +82,7 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Reads a request body. No body at all is an object without fields.
-    pub(super) fn read(body: &'a [u8]) -> Result<Fields<'a>, ApiError> {
+    pub fn read(body: &'a [u8]) -> Result<Fields<'a>, ApiError> {
         if body.is_empty() {
             return Ok(Fields { prefix: String::new(), entries: Vec::new(), errors: FieldErrors::default() });
         }
@@ -90,19 +93,19 @@ impl<'a> Fields<'a> {
     }
 
     /// Nothing is wrong, or all that is.
-    pub(super) fn finish(self) -> Result<(), ApiError> {
+    pub fn finish(self) -> Result<(), ApiError> {
         self.errors.into_result()
     }
 
     /// Notes that a field is wrong: `{}` in the sentence is its name.
-    pub(super) fn wrong(&mut self, name: &str, sentence: &str) {
+    pub fn wrong(&mut self, name: &str, sentence: &str) {
         let full = format!("{}{name}", self.prefix);
         let text = sentence.replace("{}", &full);
         self.errors.add(full, text);
     }
 
     /// The field is there, null or not.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(key, _)| key == name)
     }
 
@@ -113,7 +116,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Every key that is not among these is refused.
-    pub(super) fn only(&mut self, known: &[&str]) {
+    pub fn only(&mut self, known: &[&str]) {
         let strange: Vec<String> = self
             .entries
             .iter()
@@ -143,13 +146,13 @@ impl<'a> Fields<'a> {
     }
 
     /// A text of at most so many characters. Empty counts as missing.
-    pub(super) fn text(&mut self, name: &str, chars_max: usize) -> Option<String> {
+    pub fn text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         let value = self.get(name)?;
         self.text_of(name, value, chars_max).filter(|text| !text.is_empty())
     }
 
     /// A text that must be there.
-    pub(super) fn required_text(&mut self, name: &str, chars_max: usize) -> Option<String> {
+    pub fn required_text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         let wrong_before = self.errors.iter().count();
         let text = self.text(name, chars_max);
         if text.is_none() && self.errors.iter().count() == wrong_before {
@@ -159,7 +162,7 @@ impl<'a> Fields<'a> {
     }
 
     /// An e-mail address, by its looks.
-    pub(super) fn email(&mut self, name: &str) -> Option<String> {
+    pub fn email(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, TEXT_MAX)?;
         let looks_right = text.split_once('@').is_some_and(|(local, domain)| {
             !local.is_empty()
@@ -176,7 +179,7 @@ impl<'a> Fields<'a> {
     }
 
     /// An absolute web address.
-    pub(super) fn web_address(&mut self, name: &str) -> Option<String> {
+    pub fn web_address(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, PROSE_MAX)?;
         match url::Url::parse(&text) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => Some(text),
@@ -188,7 +191,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Yes or no.
-    pub(super) fn truth(&mut self, name: &str) -> Option<bool> {
+    pub fn truth(&mut self, name: &str) -> Option<bool> {
         let value = self.get(name)?;
         if sort(value) != Sort::Truth {
             self.wrong(name, "The {} field must be true or false.");
@@ -198,7 +201,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number from 1 up.
-    pub(super) fn count(&mut self, name: &str) -> Option<u32> {
+    pub fn count(&mut self, name: &str) -> Option<u32> {
         let value = self.get(name)?;
         match value.get().parse::<u32>() {
             Ok(n) if n >= 1 => Some(n),
@@ -210,7 +213,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One of a few words.
-    pub(super) fn word<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    pub fn word<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let text = self.text(name, TEXT_MAX)?;
         let word = parse(&text);
         if word.is_none() {
@@ -220,7 +223,7 @@ impl<'a> Fields<'a> {
     }
 
     /// An exact decimal, as a string or a number, as it was written.
-    pub(super) fn decimal(&mut self, name: &str) -> Option<String> {
+    pub fn decimal(&mut self, name: &str) -> Option<String> {
         let value = self.get(name)?;
         match sort(value) {
             Sort::Number => Some(value.get().to_owned()),
@@ -233,11 +236,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A decimal that `parse` understands.
-    pub(super) fn parsed<T>(
-        &mut self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, AmountError>,
-    ) -> Option<T> {
+    pub fn parsed<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, AmountError>) -> Option<T> {
         let text = self.decimal(name)?;
         match parse(&text) {
             Ok(value) => Some(value),
@@ -249,12 +248,12 @@ impl<'a> Fields<'a> {
     }
 
     /// An amount of fiat.
-    pub(super) fn fiat(&mut self, name: &str) -> Option<Fiat> {
+    pub fn fiat(&mut self, name: &str) -> Option<Fiat> {
         self.parsed(name, Fiat::parse)
     }
 
     /// Decimals in a list.
-    pub(super) fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
+    pub fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
         self.list(name, most, |fields, item, value| {
             let text = match sort(value) {
                 Sort::Number => Some(value.get().to_owned()),
@@ -272,18 +271,42 @@ impl<'a> Fields<'a> {
     }
 
     /// Coins in a list.
-    pub(super) fn assets(&mut self, name: &str) -> Vec<Asset> {
-        self.list(name, Asset::ALL.len(), |fields, item, value| {
-            let asset = fields.text_of(item, value, TEXT_MAX).and_then(|code| Asset::parse(&code));
-            if asset.is_none() {
+    pub fn assets(&mut self, name: &str) -> Vec<Asset> {
+        self.words(name, Asset::ALL.len(), Asset::parse)
+    }
+
+    /// The field is a list.
+    pub fn is_list(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| sort(value) == Sort::List)
+    }
+
+    /// Answers to a payment link's questions.
+    pub fn custom_fields(&mut self, name: &str) -> Vec<CustomField> {
+        self.objects(name, QUESTIONS_MAX, |f| {
+            let label = f.required_text("label", TEXT_MAX);
+            let value = f.text("value", PROSE_MAX).unwrap_or_default();
+            Some(CustomField { label: label?, value })
+        })
+    }
+
+    /// Texts in a list.
+    pub fn texts(&mut self, name: &str, most: usize) -> Vec<String> {
+        self.list(name, most, |fields, item, value| fields.text_of(item, value, PROSE_MAX))
+    }
+
+    /// Words in a list, each one of a few.
+    pub fn words<T>(&mut self, name: &str, most: usize, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        self.list(name, most, |fields, item, value| {
+            let word = fields.text_of(item, value, TEXT_MAX).and_then(|text| parse(&text));
+            if word.is_none() {
                 fields.wrong(item, "The selected {} is invalid.");
             }
-            asset
+            word
         })
     }
 
     /// Objects in a list, each read by `read`.
-    pub(super) fn objects<T>(
+    pub fn objects<T>(
         &mut self,
         name: &str,
         most: usize,
@@ -293,18 +316,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The object under a name, read by `read`.
-    pub(super) fn object<T>(&mut self, name: &str, read: impl Fn(&mut Fields<'a>) -> Option<T>) -> Option<T> {
+    pub fn object<T>(&mut self, name: &str, read: impl Fn(&mut Fields<'a>) -> Option<T>) -> Option<T> {
         let value = self.get(name)?;
         self.inside(name, value, &read)
     }
 
     /// Every entry of the object, by name.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         self.entries.iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// A value that is kept as it is: a text, a number, a truth or nothing.
-    pub(super) fn scalar(&mut self, name: &str, chars_max: usize) -> Option<Scalar> {
+    pub fn scalar(&mut self, name: &str, chars_max: usize) -> Option<Scalar> {
         let (_, value) = self.entries.iter().find(|(key, _)| key == name)?;
         let value = *value;
         match sort(value) {
@@ -367,9 +390,13 @@ impl<'a> Fields<'a> {
 }
 
 /// A value without parts.
-pub(super) enum Scalar {
+pub enum Scalar {
+    /// A string.
     Text(String),
+    /// A number, as it was written.
     Number(String),
+    /// `true` or `false`.
     Truth(bool),
+    /// `null`.
     Null,
 }

@@ -1,6 +1,6 @@
 //! The only place in this crate that knows bytes: HTTP in, JSON out.
 
-mod fields;
+pub mod fields;
 pub mod http;
 mod json;
 mod read;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use url::form_urlencoded;
 
-use super::fields::{Fields, PROSE_MAX, Scalar, TEXT_MAX};
+use super::fields::{Fields, PROSE_MAX, QUESTIONS_MAX, Scalar, TEXT_MAX};
 use crate::{
     asset::{Asset, Currency},
     call::{ChargeDraft, InvoiceDraft, LinkDraft, List, PricingType, RefundDraft},
-    charge::{ChargeStatus, CustomField, Customer, MetaValue, Metadata},
+    charge::{ChargeStatus, Customer, MetaValue, Metadata},
     error::{ApiError, FieldErrors},
     event::EventType,
     invoice::{InvoiceStatus, Item},
@@ -22,7 +22,6 @@ const METADATA_KEYS_MAX: usize = 20;
 const METADATA_KEY_CHARS_MAX: usize = 40;
 const METADATA_VALUE_CHARS_MAX: usize = 500;
 const ITEMS_MAX: usize = 100;
-const QUESTIONS_MAX: usize = 20;
 
 pub(super) fn charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
     let mut f = Fields::read(body)?;
@@ -36,7 +35,7 @@ pub(super) fn charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
     let customer = customer(&mut f);
     let description = f.text("description", PROSE_MAX);
     let metadata = metadata(&mut f);
-    let custom_fields = custom_fields(&mut f);
+    let custom_fields = f.custom_fields("custom_fields");
     f.finish()?;
     Ok(ChargeDraft {
         asset: asset.expect("a missing asset was refused"),
@@ -131,14 +130,6 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
         Some(pairs)
     })
     .unwrap_or_default()
-}
-
-fn custom_fields(f: &mut Fields<'_>) -> Vec<CustomField> {
-    f.objects("custom_fields", QUESTIONS_MAX, |f| {
-        let label = f.required_text("label", TEXT_MAX);
-        let value = f.text("value", PROSE_MAX).unwrap_or_default();
-        Some(CustomField { label: label?, value })
-    })
 }
 
 /// A body that says nothing, but must be JSON if it is there.
