@@ -222,6 +222,20 @@ fn metadata_services_are_refused_by_name_and_by_address() {
 }
 
 #[test]
+fn the_neighbours_of_a_metadata_service_are_named_after_their_range() {
+    check_address(&[
+        ("169.254.169.253", "link_local"),
+        ("169.254.169.255", "link_local"),
+        ("100.100.100.201", "shared"),
+        ("192.0.0.193", "protocol"),
+        ("fd00:ec2::255", "unique_local"),
+        ("fd20:ce::255", "unique_local"),
+        ("fd00:42::43", "unique_local"),
+        ("fe80::a9fe:a9ff", "link_local"),
+    ]);
+}
+
+#[test]
 fn addresses_in_disguise_are_unmasked() {
     check_url(&[
         ("https://127.0.0.1/", "loopback"),
@@ -324,6 +338,7 @@ fn each_ipv6_range_starts_and_ends_where_its_registration_says() {
     check_address(&[
         ("::", "unspecified"),
         ("::1", "loopback"),
+        ("::2", "this_network"),
         ("64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"),
         ("100::", "reserved"),
         ("100::ffff:ffff:ffff:ffff", "reserved"),
@@ -332,6 +347,7 @@ fn each_ipv6_range_starts_and_ends_where_its_registration_says() {
         (&last("2000:ffff"), "public"),
         ("2001:1::1", "protocol"),
         ("2001:2::1", "benchmark"),
+        (&last("2001:2:0"), "benchmark"),
         ("2001:2:1::", "protocol"),
         ("2001:20::", "protocol"),
         (&last("2001:1ff"), "protocol"),
