@@ -1,2 +1,56 @@
-//! Placeholder.
-fn main() {}
+//! `chargeproof`: serve the reference, play scenarios, judge implementations.
+//!
+//! Exit codes: 0 all is well · 1 something is not as it must be · 2 wrong usage or configuration ·
+//! 3 not all could be judged · 4 the target could not be reached.
+
+mod args;
+mod command;
+mod config;
+mod remote;
+mod screen;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use config::Config;
+
+/// Wrong usage or configuration.
+const USAGE: u8 = 2;
+
+/// Why a command could not do its work, and the exit code that says so.
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { code: USAGE, message: message.into() }
+    }
+
+    pub(crate) fn unreachable(message: impl Into<String>) -> Failure {
+        Failure { code: 4, message: message.into() }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(Failure { code, message }) => {
+            anstream::eprintln!("{}error{:#}: {message}", screen::BAD, screen::BAD);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<u8, Failure> {
+    let config = Config::read(cli.common.config.as_deref()).map_err(Failure::usage)?;
+    let format = cli.common.format;
+    match cli.command {
+        Command::Serve(args) => command::serve::run(&args, &config, format),
+        Command::Play(args) => command::play::run(&args, format),
+        Command::Check(args) => command::check::run(&args, &config, format),
+    }
+}

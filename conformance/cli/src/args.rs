@@ -1,0 +1,144 @@
+//! The command line.
+
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use reference_core::time::Timestamp;
+
+/// Reference server, simulator and conformance suite for the crypto payment service API.
+#[derive(Debug, Parser)]
+#[command(version, about, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Settings for every command; `chargeproof.toml` in this directory is read if it is there
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// How results are printed
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For scripts: one JSON document
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the reference server, in memory, on a simulated chain
+    Serve(Serve),
+    /// Play scenario files and compare what happens with their transcripts
+    Play(Play),
+    /// Judge an implementation; without an address, the built-in server
+    Check(Box<Check>),
+}
+
+/// What moves the service clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Clock {
+    /// Real time
+    Wall,
+    /// Real time, `--speed` times as fast
+    Fast,
+    /// Stands still until `/sandbox` moves it
+    Frozen,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Serve {
+    /// Where to listen [default: 127.0.0.1:8402]; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// What every key, code and id is drawn from; the same seed gives the same bytes [default: random]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// What moves the service clock [default: wall]
+    #[arg(long, value_enum)]
+    pub(crate) clock: Option<Clock>,
+    /// Seconds of service time in a second, for `--clock fast` [default: 60]
+    #[arg(long, value_name = "N")]
+    pub(crate) speed: Option<NonZeroU32>,
+    /// What the service clock shows at first, such as 2026-01-05T09:00:00Z [default: now]
+    #[arg(long, value_name = "T", value_parser = parse_start)]
+    pub(crate) start: Option<Timestamp>,
+    /// The address under which clients reach the server, if it is another
+    #[arg(long, value_name = "URL")]
+    pub(crate) public_url: Option<String>,
+    /// Requests per minute and key, or `off` [default: 120]
+    #[arg(long, value_name = "N|off", value_parser = parse_rate_limit)]
+    pub(crate) rate_limit: Option<RateLimit>,
+    /// Write address, keys and seed into this file once the server is ready
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Play {
+    /// Scenario files, or directories with some; the built-in scenarios if none are named
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Another seed than the scenarios': expectations must hold, transcripts are not compared
+    #[arg(long, value_name = "N", conflicts_with = "bless")]
+    pub(crate) seed: Option<u64>,
+    /// Write the transcripts anew
+    #[arg(long, requires = "paths")]
+    pub(crate) bless: bool,
+    /// Play into a served reference with a frozen clock instead of this process
+    #[arg(long, value_name = "URL")]
+    pub(crate) against: Option<String>,
+    /// Print the transcripts
+    #[arg(long, short)]
+    pub(crate) transcript: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The service's base address; the built-in server if there is none
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Only the statements that fit these patterns
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Not the statements that fit these patterns
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
+    /// What you can't offer: such statements are left out, and every report says so
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["revoked", "second"])]
+    pub(crate) without: Vec<String>,
+    /// Leave out the burst that tests the rate limit, and the wait after it
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print the catalogue of statements and judge nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+fn parse_start(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "takes a moment in UTC such as 2026-01-05T09:00:00Z".to_owned())
+}
+
+/// A limit, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateLimit(pub(crate) Option<u32>);
+
+pub(crate) fn parse_rate_limit(text: &str) -> Result<RateLimit, String> {
+    match text {
+        "off" => Ok(RateLimit(None)),
+        _ => match text.parse() {
+            Ok(n @ 1..=1_000_000) => Ok(RateLimit(Some(n))),
+            _ => Err("takes `off` or a whole number from 1 to 1000000".to_owned()),
+        },
+    }
+}

@@ -1,0 +1,262 @@
+//! `chargeproof check`: judge an implementation, or the built-in server.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    io::IsTerminal,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use conformance::{
+    Budget, Ledger, Level, Part, Plan, Progress, RealTime, Secret, Wait, Waiter, catalogue, check, report,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
+use reference_server::{Bounds, ClockKind, Config as ServerConfig, Server};
+use serde_json::json;
+use simulator::play::{Call, Stage};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::play;
+use crate::{
+    Failure,
+    args::{Check, Format},
+    config::Config,
+    remote::RemoteStage,
+    screen::{DIM, GOOD},
+};
+
+const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
+const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
+const SECOND_KEY: &str = "CHARGEPROOF_SECOND_KEY";
+const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
+
+/// The scenario that leaves behind what every statement needs.
+const POPULATED: &str = "check/populated";
+/// The built-in server's world is always the same.
+const SEED: Seed = Seed(1);
+const START: &str = "2026-01-05T09:00:00Z";
+/// Nobody remembers a request that is so old.
+const REST: Duration = Duration::from_secs(600);
+
+pub(crate) fn run(args: &Check, config: &Config, format: Format) -> Result<u8, Failure> {
+    if args.list {
+        list(format);
+        return Ok(0);
+    }
+    let runtime = Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
+    let bar = progress_bar();
+    let mut screen = Screen { bar: bar.clone(), format };
+    let outcome = match &args.url {
+        Some(url) => {
+            let plan = plan_for(url, args, config)?;
+            let mut waiter = RealTime::start();
+            runtime.block_on(check(plan, &mut waiter, &mut screen))
+        }
+        None => {
+            let built_in = BuiltInServer::start(&runtime, config, &mut screen)?;
+            let plan = built_in.plan(args, config)?;
+            let mut waiter = MovedClock { stage: built_in.stage.clone(), moved: Duration::ZERO };
+            let outcome = runtime.block_on(check(plan, &mut waiter, &mut screen));
+            runtime.block_on(built_in.server.stop());
+            outcome
+        }
+    };
+    bar.finish_and_clear();
+    match format {
+        // Colours that nobody sees are taken out on the way.
+        Format::Text => anstream::print!("{}", report::text(&outcome, report::Style::Colour)),
+        Format::Json => anstream::println!("{}", report::json(&outcome)),
+    }
+    Ok(outcome.exit_code())
+}
+
+fn list(format: Format) {
+    let catalogue = catalogue();
+    if format == Format::Json {
+        anstream::println!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
+        return;
+    }
+    for (id, requirement) in &catalogue {
+        let level = match requirement.level {
+            Level::Must => "must",
+            Level::Should => "should",
+            Level::Open => "open",
+        };
+        anstream::println!("{id:<34} {level:<6} {DIM}{:<12}{DIM:#} {}", requirement.spec, requirement.text);
+    }
+}
+
+/// A foreign server: its keys come from the environment, never from the command line.
+fn plan_for(url: &str, args: &Check, config: &Config) -> Result<Plan, Failure> {
+    let base = Url::parse(url).map_err(|error| {
+        Failure::usage(format!("`{url}` is not an address: {error}; it takes one such as http://127.0.0.1:8402"))
+    })?;
+    let key = |name: &str| env::var(name).ok().filter(|text| !text.is_empty()).map(Secret::new);
+    let needed = |name: &str| {
+        key(name).ok_or_else(|| Failure::usage(format!("`{name}` is not set; it takes a key of the service to check")))
+    };
+    let mut plan = Plan::new(base, needed(LIVE_KEY)?, needed(TEST_KEY)?);
+    plan.second_key = key(SECOND_KEY);
+    plan.revoked_key = key(REVOKED_KEY);
+    choose(&mut plan, args, config)?;
+    Ok(plan)
+}
+
+/// What the command line and the file say about any plan.
+fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
+    plan.only.clone_from(&args.only);
+    plan.skip.clone_from(&args.skip);
+    plan.quick = args.quick;
+    plan.without = args
+        .without
+        .iter()
+        .map(|word| if word == Part::Second.word() { Part::Second } else { Part::Revoked })
+        .collect::<BTreeSet<_>>();
+    plan.key_prefix = config.dialect().map_err(Failure::usage)?.key_prefix;
+    Ok(())
+}
+
+/// The built-in server, with a world in which every statement can be put to the test.
+struct BuiltInServer {
+    server: Server,
+    stage: Arc<Mutex<RemoteStage>>,
+    second_key: String,
+    revoked_key: String,
+}
+
+impl BuiltInServer {
+    fn start(runtime: &Runtime, config: &Config, screen: &mut Screen) -> Result<BuiltInServer, Failure> {
+        let server_config = ServerConfig {
+            address: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
+            seed: SEED,
+            start: Timestamp::parse(START),
+            rate_limit: Some(REQUESTS_PER_MINUTE),
+            public_url: None,
+            clock: ClockKind::Frozen,
+            dialect: config.dialect().map_err(Failure::usage)?,
+            bounds: Bounds::default(),
+        };
+        let server = runtime
+            .block_on(Server::start(server_config))
+            .map_err(|error| Failure::unreachable(format!("the built-in server does not start: {error}")))?;
+        let mut stage = RemoteStage::new(server.url()).map_err(Failure::unreachable)?;
+        let violated = |message: String| Failure { code: 1, message };
+        let count = play::rehearse(&mut stage, &mut |name| screen.bar.set_message(format!("playing {name}")))
+            .map_err(violated)?;
+        play::perform_built_in(POPULATED, &mut stage).map_err(violated)?;
+        screen.say(&format!("{GOOD}{count} scenarios{GOOD:#} played over HTTP, each as written"));
+
+        let mut ask = |method: &str, path: &str, body: serde_json::Value| {
+            let call = Call { method, path, bearer: None, headers: &[], body: Some(&body) };
+            let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
+            match answer.status {
+                200..=299 => Ok(answer.json()),
+                status => Err(violated(format!("{method} {path} answered {status}: {}", answer.json()))),
+            }
+        };
+        let second = ask("POST", "/sandbox/accounts", json!({ "id": "another" }))?;
+        let revoked = ask("POST", "/sandbox/keys", json!({ "mode": "test" }))?;
+        let id = revoked["key"]["id"].as_str().unwrap_or_default();
+        ask("DELETE", &format!("/sandbox/keys/{id}"), json!({}))?;
+        ask("POST", "/sandbox/advance", json!({ "by": format!("{}s", REST.as_secs()) }))?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(BuiltInServer {
+            server,
+            second_key: text(&second["keys"]["test"]),
+            revoked_key: text(&revoked["key"]["secret"]),
+            stage: Arc::new(Mutex::new(stage)),
+        })
+    }
+
+    fn plan(&self, args: &Check, config: &Config) -> Result<Plan, Failure> {
+        let keys = self.server.first_keys().expect("a server that plays its scenarios is well");
+        let base = Url::parse(self.server.url()).expect("a server's own address is one");
+        let mut plan = Plan::new(base, Secret::new(keys.live), Secret::new(keys.test));
+        plan.second_key = Some(Secret::new(self.second_key.clone()));
+        plan.revoked_key = Some(Secret::new(self.revoked_key.clone()));
+        choose(&mut plan, args, config)?;
+        Ok(plan)
+    }
+}
+
+/// A target whose clock stands still until it is moved.
+struct MovedClock {
+    stage: Arc<Mutex<RemoteStage>>,
+    moved: Duration,
+}
+
+impl Waiter for MovedClock {
+    fn now(&self) -> Duration {
+        self.moved
+    }
+
+    fn wait(&mut self, span: Duration) -> Wait<'_> {
+        let stage = self.stage.clone();
+        Box::pin(async move {
+            let body = json!({ "by": format!("{}us", span.as_micros()) });
+            // The stage has a runtime of its own, which may not be entered from within another.
+            let moving = tokio::task::spawn_blocking(move || {
+                let call =
+                    Call { method: "POST", path: "/sandbox/advance", bearer: None, headers: &[], body: Some(&body) };
+                let answer = stage.lock().expect("nobody panics while asking").call(&call);
+                match answer {
+                    Ok(answer) if answer.status == 200 => Ok(()),
+                    Ok(answer) => Err(format!("the clock can't be moved: {}", answer.json())),
+                    Err(error) => Err(error.to_string()),
+                }
+            });
+            moving.await.map_err(|error| error.to_string())??;
+            self.moved += span;
+            Ok(())
+        })
+    }
+}
+
+/// What people see while they wait.
+struct Screen {
+    bar: ProgressBar,
+    format: Format,
+}
+
+impl Screen {
+    /// A line that stays.
+    fn say(&self, line: &str) {
+        if self.format == Format::Text {
+            self.bar.suspend(|| anstream::eprintln!("{line}"));
+        }
+    }
+}
+
+fn progress_bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+impl Progress for Screen {
+    fn budget(&mut self, budget: &Budget) {
+        let line = format!(
+            "at most {} requests and {} in bursts; {} s of waiting, {} s if a burst must be repeated",
+            budget.functional,
+            budget.burst,
+            budget.wait.as_secs(),
+            budget.wait_worst.as_secs()
+        );
+        self.say(&line);
+    }
+
+    fn asked(&mut self, ledger: &Ledger) {
+        self.bar.set_message(format!("{} requests", ledger.total()));
+    }
+
+    fn waiting(&mut self, span: Duration, why: &str) {
+        self.bar.set_message(format!("waiting {} s: {why}", span.as_secs()));
+    }
+}

@@ -1,0 +1,328 @@
+//! `chargeproof play`: scenarios, and whether they went as they are written.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use simulator::{
+    digest::digest,
+    play::{
+        Cause, LocalStage, Played, Stage,
+        golden::{self, Diff, Sign},
+        play,
+    },
+    script::Script,
+};
+
+use crate::{
+    Failure,
+    args::{Format, Play},
+    remote::RemoteStage,
+    screen::{BAD, DIM, GOOD, PLACE},
+};
+
+/// A scenario that came with the program.
+pub(crate) struct BuiltIn {
+    /// `charge/paid`
+    pub(crate) name: &'static str,
+    pub(crate) text: &'static str,
+    pub(crate) transcript: Option<&'static str>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+
+/// A scenario to be played, and what is to come out.
+struct Piece {
+    /// How people know it: a path, or the name of a built-in one.
+    name: String,
+    text: String,
+    transcript: Option<String>,
+    /// Where its transcript is kept.
+    golden: Option<PathBuf>,
+}
+
+/// How a scenario ended.
+enum Ending {
+    AsWritten(Played),
+    /// Nothing to compare with.
+    Played(Played),
+    Blessed(Played),
+    Differs(Played, Diff),
+    NoTranscript(Played),
+    /// The world is not as the scenario says, or the scenario can't be played.
+    Stopped { is_broken: bool, plain: String, coloured: String },
+}
+
+impl Ending {
+    fn word(&self) -> &'static str {
+        match self {
+            Ending::AsWritten(_) => "ok",
+            Ending::Played(_) => "played",
+            Ending::Blessed(_) => "blessed",
+            Ending::Differs(..) => "differs",
+            Ending::NoTranscript(_) => "no transcript",
+            Ending::Stopped { .. } => "stopped",
+        }
+    }
+
+    fn played(&self) -> Option<&Played> {
+        match self {
+            Ending::AsWritten(played)
+            | Ending::Played(played)
+            | Ending::Blessed(played)
+            | Ending::Differs(played, _)
+            | Ending::NoTranscript(played) => Some(played),
+            Ending::Stopped { .. } => None,
+        }
+    }
+
+    /// 0 all is well, 1 not as written, 2 the scenario is wrong or the stage could not be asked.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Ending::AsWritten(_) | Ending::Played(_) | Ending::Blessed(_) => 0,
+            Ending::Differs(..) | Ending::NoTranscript(_) | Ending::Stopped { is_broken: false, .. } => 1,
+            Ending::Stopped { is_broken: true, .. } => 2,
+        }
+    }
+}
+
+/// One line of the JSON report.
+#[derive(Serialize)]
+struct Row<'a> {
+    scenario: &'a str,
+    result: &'static str,
+    digest: Option<&'a str>,
+    steps: Option<usize>,
+    events: Option<u64>,
+    posts: Option<u64>,
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transcript: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    scenarios: Vec<Row<'a>>,
+    digest: String,
+}
+
+pub(crate) fn run(args: &Play, format: Format) -> Result<u8, Failure> {
+    let pieces = pieces(&args.paths)?;
+    let mut remote = match &args.against {
+        Some(address) => Some(RemoteStage::new(address).map_err(Failure::usage)?),
+        None => None,
+    };
+    let mut endings = Vec::new();
+    for piece in &pieces {
+        let ending = match &mut remote {
+            Some(stage) => perform(piece, args, stage),
+            None => perform(piece, args, &mut LocalStage::new()),
+        };
+        if format == Format::Text {
+            show(piece, &ending, args);
+        }
+        endings.push(ending);
+    }
+    let whole = digest_of_all(&endings);
+    match format {
+        Format::Text => sum_up(&endings, &whole),
+        Format::Json => {
+            let rows = pieces.iter().zip(&endings).map(|(piece, ending)| row(piece, ending, args)).collect();
+            let report = Report { scenarios: rows, digest: whole };
+            anstream::println!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));
+        }
+    }
+    Ok(endings.iter().map(Ending::exit_code).max().unwrap_or(0))
+}
+
+/// Plays all built-in scenarios on a stage. Says how many there are, or which did not go as written.
+pub(crate) fn rehearse(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) -> Result<usize, String> {
+    for built_in in BUILT_IN {
+        each(built_in.name);
+        perform_built_in(built_in.name, stage)?;
+    }
+    Ok(BUILT_IN.len())
+}
+
+/// Plays one built-in scenario, in a new world that stays as it leaves it.
+pub(crate) fn perform_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
+    let built_in = BUILT_IN.iter().find(|built_in| built_in.name == name).expect("the scenario is part of the program");
+    let args = Play { paths: Vec::new(), seed: None, bless: false, against: None, transcript: false };
+    match perform(&piece(built_in), &args, stage) {
+        Ending::AsWritten(_) => Ok(()),
+        Ending::Differs(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),
+        Ending::Stopped { plain, .. } => Err(plain),
+        other => Err(format!("{name}: {}", other.word())),
+    }
+}
+
+fn perform(piece: &Piece, args: &Play, stage: &mut dyn Stage) -> Ending {
+    let script = match Script::parse(&piece.name, &piece.text) {
+        Ok(script) => script,
+        Err(error) => {
+            return Ending::Stopped { is_broken: true, plain: error.to_string(), coloured: error.in_colour() };
+        }
+    };
+    let played = match play(&script, args.seed, stage) {
+        Ok(played) => played,
+        Err(error) => {
+            let is_broken = error.cause != Cause::Unmet;
+            return Ending::Stopped { is_broken, plain: error.to_string(), coloured: error.in_colour() };
+        }
+    };
+    if args.seed.is_some() {
+        return Ending::Played(played);
+    }
+    if args.bless
+        && let Some(path) = &piece.golden
+    {
+        return match fs::write(path, &played.transcript) {
+            Ok(()) => Ending::Blessed(played),
+            Err(error) => {
+                let plain = format!("`{}` can't be written: {error}", path.display());
+                Ending::Stopped { is_broken: true, coloured: plain.clone(), plain }
+            }
+        };
+    }
+    match &piece.transcript {
+        None => Ending::NoTranscript(played),
+        Some(expected) => match golden::compare(expected, &played.transcript) {
+            None => Ending::AsWritten(played),
+            Some(diff) => Ending::Differs(played, diff),
+        },
+    }
+}
+
+/// One digest for everything that was played, whatever the order of files on the disk.
+fn digest_of_all(endings: &[Ending]) -> String {
+    let all: Vec<&str> = endings.iter().map(|ending| ending.played().map_or("-", |played| &played.digest)).collect();
+    digest(&all.join("\n"))
+}
+
+fn show(piece: &Piece, ending: &Ending, args: &Play) {
+    let style = if ending.exit_code() == 0 { GOOD } else { BAD };
+    let (word, name) = (ending.word(), &piece.name);
+    match ending.played() {
+        None => anstream::println!("{style}{word:<8}{style:#} {name}"),
+        Some(played) => {
+            let short = &played.digest[..played.digest.len().min(23)];
+            let Played { steps, events, posts, lasted, .. } = played;
+            anstream::println!(
+                "{style}{word:<8}{style:#} {name:<44} {DIM}{short}  {steps} steps, {events} events, {posts} posts, {lasted}{DIM:#}"
+            );
+        }
+    }
+    match ending {
+        Ending::Stopped { coloured, .. } => anstream::println!("{coloured}"),
+        Ending::Differs(_, diff) => show_diff(diff),
+        Ending::NoTranscript(_) => anstream::println!("         there is no transcript beside it; --bless writes one"),
+        _ => {}
+    }
+    if args.transcript
+        && let Some(played) = ending.played()
+    {
+        anstream::print!("{}", played.transcript);
+    }
+    if ending.exit_code() != 0 {
+        anstream::println!("         {DIM}again: chargeproof play {name}{DIM:#}");
+    }
+}
+
+fn show_diff(diff: &Diff) {
+    for line in &diff.lines {
+        let text = &line.text;
+        match line.sign {
+            Sign::Hunk => anstream::println!("{PLACE}{text}{PLACE:#}"),
+            Sign::Same => anstream::println!(" {text}"),
+            Sign::Gone => anstream::println!("{BAD}-{text}{BAD:#}"),
+            Sign::New => anstream::println!("{GOOD}+{text}{GOOD:#}"),
+        }
+    }
+}
+
+fn sum_up(endings: &[Ending], whole: &str) {
+    let count = |test: fn(&Ending) -> bool| endings.iter().filter(|ending| test(ending)).count();
+    let well = count(|ending| ending.exit_code() == 0);
+    let bad = endings.len() - well;
+    let style = if bad == 0 { GOOD } else { BAD };
+    anstream::println!(
+        "{style}{} scenarios: {well} well, {bad} not{style:#}   {DIM}digest {whole}{DIM:#}",
+        endings.len()
+    );
+}
+
+fn row<'a>(piece: &'a Piece, ending: &'a Ending, args: &Play) -> Row<'a> {
+    let played = ending.played();
+    Row {
+        scenario: &piece.name,
+        result: ending.word(),
+        digest: played.map(|played| played.digest.as_str()),
+        steps: played.map(|played| played.steps),
+        events: played.map(|played| played.events),
+        posts: played.map(|played| played.posts),
+        message: match ending {
+            Ending::Stopped { plain, .. } => Some(plain.clone()),
+            Ending::Differs(_, diff) => Some(diff.to_string()),
+            _ => None,
+        },
+        transcript: played.filter(|_| args.transcript).map(|played| played.transcript.as_str()),
+    }
+}
+
+fn piece(built_in: &BuiltIn) -> Piece {
+    Piece {
+        name: built_in.name.to_owned(),
+        text: built_in.text.to_owned(),
+        transcript: built_in.transcript.map(str::to_owned),
+        golden: None,
+    }
+}
+
+/// The scenarios of these files and directories, in order of path; the built-in ones if none are named.
+fn pieces(paths: &[PathBuf]) -> Result<Vec<Piece>, Failure> {
+    if paths.is_empty() {
+        return Ok(BUILT_IN.iter().map(piece).collect());
+    }
+    let mut files = Vec::new();
+    for path in paths {
+        find(path, &mut files)?;
+    }
+    if files.is_empty() {
+        let named: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+        return Err(Failure::usage(format!("there is no scenario (*.yaml) in {}", named.join(", "))));
+    }
+    files.into_iter().map(|path| read(&path)).collect()
+}
+
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let unreadable = |error| Failure::usage(format!("`{}` can't be read: {error}", path.display()));
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        entries.push(entry.map_err(unreadable)?.path());
+    }
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() || entry.extension().is_some_and(|extension| extension == "yaml") {
+            find(&entry, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Piece, Failure> {
+    let text =
+        fs::read_to_string(path).map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
+    let golden = path.with_extension("transcript");
+    Ok(Piece {
+        name: path.display().to_string(),
+        text,
+        transcript: fs::read_to_string(&golden).ok(),
+        golden: Some(golden),
+    })
+}

@@ -1,0 +1,149 @@
+//! `chargeproof serve`: the reference server, until it is told to stop.
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr},
+    num::NonZeroU32,
+    path::Path,
+};
+
+use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE};
+use reference_server::{Bounds, ClockKind, Config as ServerConfig, Server};
+use serde::Serialize;
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
+
+use crate::{
+    Failure,
+    args::{Clock, Format, RateLimit, Serve},
+    config::Config,
+    screen::{DIM, GOOD},
+};
+
+const DEFAULT_PORT: u16 = 8402;
+const DEFAULT_SPEED: u32 = 60;
+
+/// What a script needs to know of a server that is ready.
+#[derive(Serialize)]
+struct Ready {
+    url: String,
+    address: SocketAddr,
+    live_key: String,
+    test_key: String,
+    seed: u64,
+    clock: &'static str,
+    sandbox_token: String,
+}
+
+pub(crate) fn run(args: &Serve, config: &Config, format: Format) -> Result<u8, Failure> {
+    let server_config = server_config(args, config)?;
+    let clock = match server_config.clock {
+        ClockKind::Wall => "wall",
+        ClockKind::Fast { .. } => "fast",
+        ClockKind::Frozen => "frozen",
+    };
+    let runtime = Runtime::new().map_err(|error| Failure::usage(format!("no threads to serve with: {error}")))?;
+    runtime.block_on(async {
+        // Before anything is printed, so that whoever reads it may already send a signal.
+        let mut terminate = signal(SignalKind::terminate())
+            .map_err(|error| Failure::usage(format!("signals can't be caught: {error}")))?;
+        let address = server_config.address;
+        let server = Server::start(server_config)
+            .await
+            .map_err(|error| Failure::usage(format!("can't serve on `{address}`: {error}")))?;
+        let keys = server.first_keys().expect("a server that just started is well");
+        let ready = Ready {
+            url: server.url().to_owned(),
+            address: server.address(),
+            live_key: keys.live,
+            test_key: keys.test,
+            seed: server.seed().0,
+            clock,
+            sandbox_token: server.sandbox_token().to_owned(),
+        };
+        if let Some(path) = &args.ready_file {
+            write_ready_file(path, &ready)
+                .map_err(|error| Failure::usage(format!("`{}` can't be written: {error}", path.display())))?;
+        }
+        announce(&ready, format);
+        let shutdown = async {
+            tokio::select! {
+                biased;
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        let cut_off = server.run_until(shutdown).await;
+        if cut_off > 0 {
+            anstream::eprintln!("stopped; {cut_off} connections were cut off");
+        } else if format == Format::Text {
+            anstream::eprintln!("stopped");
+        }
+        Ok(0)
+    })
+}
+
+/// The command line first, then the file, then what is usual.
+fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure> {
+    let file = &config.serve;
+    let file_start = file.start().map_err(Failure::usage)?;
+    let file_limit = file.rate_limit().map_err(Failure::usage)?;
+    let seed = match args.seed.or(file.seed) {
+        Some(seed) => seed,
+        // Keys are drawn from the seed: nobody may guess it.
+        None => getrandom::u64().map_err(|error| Failure::usage(format!("no randomness for a seed: {error}")))?,
+    };
+    let usual_speed = NonZeroU32::new(DEFAULT_SPEED).expect("a constant above zero");
+    let clock = match args.clock.or(file.clock).unwrap_or(Clock::Wall) {
+        Clock::Wall => ClockKind::Wall,
+        Clock::Fast => ClockKind::Fast { factor: args.speed.or(file.speed).unwrap_or(usual_speed) },
+        Clock::Frozen => ClockKind::Frozen,
+    };
+    let RateLimit(rate_limit) = args.rate_limit.or(file_limit).unwrap_or(RateLimit(Some(REQUESTS_PER_MINUTE)));
+    Ok(ServerConfig {
+        address: args.listen.or(file.listen).unwrap_or((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into()),
+        seed: Seed(seed),
+        start: args.start.or(file_start),
+        rate_limit,
+        public_url: args.public_url.clone().or_else(|| file.public_url.clone()),
+        clock,
+        dialect: config.dialect().map_err(Failure::usage)?,
+        bounds: Bounds::default(),
+    })
+}
+
+fn announce(ready: &Ready, format: Format) {
+    if format == Format::Json {
+        anstream::println!("{}", serde_json::to_string(ready).expect("texts and a number are JSON"));
+        return;
+    }
+    let Ready { url, live_key, test_key, seed, clock, sandbox_token, .. } = ready;
+    anstream::println!("{GOOD}serving{GOOD:#}  {url}");
+    anstream::println!("live key  {live_key}");
+    anstream::println!("test key  {test_key}");
+    anstream::println!("seed      {seed}   {DIM}(--seed {seed} makes the same world again){DIM:#}");
+    anstream::println!("clock     {clock}");
+    anstream::println!("sandbox   {url}/sandbox   {DIM}(from other machines with the token {sandbox_token}){DIM:#}");
+    if !ready.address.ip().is_loopback() {
+        anstream::println!("{DIM}other machines can reach this server; everything on it is simulated{DIM:#}");
+    }
+    anstream::println!();
+    anstream::println!("  curl -H \"Authorization: Bearer {live_key}\" {url}/v1/account");
+    anstream::println!();
+    anstream::println!("Ctrl-C stops it.");
+}
+
+/// Appears whole or not at all, and only its owner can read the keys in it.
+fn write_ready_file(path: &Path, ready: &Ready) -> io::Result<()> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    serde_json::to_writer_pretty(&mut file, ready)?;
+    file.write_all(b"\n")?;
+    fs::rename(&part, path)
+}

@@ -1,0 +1,163 @@
+//! `chargeproof.toml`: settings for every command. What the command line says goes before.
+
+use std::{fs, io, net::SocketAddr, num::NonZeroU32, path::Path};
+
+use reference_core::{dialect::Dialect, time::Timestamp};
+use serde::Deserialize;
+
+use crate::args::{Clock, RateLimit, parse_rate_limit};
+
+/// The file that is read when none is named.
+const DEFAULT: &str = "chargeproof.toml";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    #[serde(default)]
+    pub(crate) dialect: DialectSection,
+    #[serde(default)]
+    pub(crate) serve: ServeSection,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DialectSection {
+    key_prefix: Option<String>,
+    header_prefix: Option<String>,
+    user_agent: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServeSection {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) clock: Option<Clock>,
+    pub(crate) speed: Option<NonZeroU32>,
+    start: Option<String>,
+    pub(crate) public_url: Option<String>,
+    rate_limit: Option<Limit>,
+}
+
+/// `rate_limit = 120` or `rate_limit = "off"`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Limit {
+    Number(u32),
+    Word(String),
+}
+
+impl ServeSection {
+    pub(crate) fn start(&self) -> Result<Option<Timestamp>, String> {
+        let Some(text) = &self.start else { return Ok(None) };
+        let wrong = || format!("`serve.start` is `{text}`; it takes a moment in UTC such as 2026-01-05T09:00:00Z");
+        Timestamp::parse(text).map(Some).ok_or_else(wrong)
+    }
+
+    pub(crate) fn rate_limit(&self) -> Result<Option<RateLimit>, String> {
+        let text = match &self.rate_limit {
+            None => return Ok(None),
+            Some(Limit::Number(n)) => n.to_string(),
+            Some(Limit::Word(word)) => word.clone(),
+        };
+        parse_rate_limit(&text).map(Some).map_err(|takes| format!("`serve.rate_limit` is `{text}`; it {takes}"))
+    }
+}
+
+impl Config {
+    /// The named file, or the default one if it is there.
+    pub(crate) fn read(named: Option<&Path>) -> Result<Config, String> {
+        let path = named.unwrap_or(Path::new(DEFAULT));
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+            Err(error) => return Err(format!("`{}` can't be read: {error}", path.display())),
+        };
+        toml::from_str(&text).map_err(|error| format!("`{}` is not a configuration\n{error}", path.display()))
+    }
+
+    /// The names of keys and headers.
+    pub(crate) fn dialect(&self) -> Result<Dialect, String> {
+        let section = &self.dialect;
+        let mut dialect = Dialect::default();
+        let letters = |text: &str, more: &[u8]| {
+            !text.is_empty() && text.len() <= 40 && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+        };
+        if let Some(prefix) = &section.key_prefix {
+            if !letters(prefix, b"") {
+                return Err(format!("`dialect.key_prefix` is `{prefix}`; it takes 1 to 40 letters and digits"));
+            }
+            dialect.key_prefix.clone_from(prefix);
+        }
+        if let Some(prefix) = &section.header_prefix {
+            if !letters(prefix, b"-") {
+                return Err(format!("`dialect.header_prefix` is `{prefix}`; it takes 1 to 40 letters, digits and -"));
+            }
+            dialect.header_prefix.clone_from(prefix);
+        }
+        if let Some(agent) = &section.user_agent {
+            if agent.is_empty() || !agent.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+                return Err(format!("`dialect.user_agent` is `{agent}`; it takes printable ASCII"));
+            }
+            dialect.user_agent.clone_from(agent);
+        }
+        Ok(dialect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_setting_is_read() {
+        let config = parse(
+            r#"
+            [dialect]
+            key_prefix = "acme"
+            [serve]
+            listen = "127.0.0.1:0"
+            seed = 7
+            clock = "frozen"
+            start = "2026-01-05T09:00:00Z"
+            rate_limit = "off"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.dialect().unwrap().key_prefix, "acme");
+        assert_eq!(config.serve.rate_limit().unwrap(), Some(RateLimit(None)));
+        assert_eq!(config.serve.start().unwrap().unwrap().to_string(), "2026-01-05T09:00:00.000000Z");
+        assert_eq!((config.serve.seed, config.serve.clock), (Some(7), Some(Clock::Frozen)));
+    }
+
+    #[track_caller]
+    fn check(text: &str, part: &str) {
+        let config = parse(text);
+        let error = match config {
+            Err(error) => error,
+            Ok(config) => [
+                config.dialect().map(drop),
+                config.serve.start().map(drop),
+                config.serve.rate_limit().map(drop),
+            ]
+            .into_iter()
+            .find_map(Result::err)
+            .expect("it is refused"),
+        };
+        assert!(error.contains(part), "{error}");
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        check("[serve]\nport = 1", "unknown field `port`");
+        check("[serve]\nclock = \"slow\"", "slow");
+        check("[serve]\nstart = \"today\"", "`serve.start` is `today`");
+        check("[serve]\nrate_limit = 0", "`serve.rate_limit` is `0`");
+        check("[dialect]\nkey_prefix = \"a_b\"", "`dialect.key_prefix` is `a_b`");
+        check("[dialect]\nheader_prefix = \"X Y\"", "`dialect.header_prefix` is `X Y`");
+    }
+}

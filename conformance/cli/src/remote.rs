@@ -1,0 +1,105 @@
+//! A stage behind HTTP: a served reference.
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Request, body::Bytes, client::conn::http1, header};
+use hyper_util::rt::TokioIo;
+use simulator::play::{Answer, Call, Stage, StageError};
+use tokio::{
+    net::TcpStream,
+    runtime::{Builder, Runtime},
+    time::{Duration, timeout},
+};
+use url::Url;
+
+/// Longer than anything the sandbox does: a moved clock may let a lot happen.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+const ANSWER_MAX: usize = 64 * 1024 * 1024;
+
+/// A served reference, asked one call at a time over one connection.
+pub(crate) struct RemoteStage {
+    runtime: Runtime,
+    host: String,
+    prefix: String,
+    connection: Option<http1::SendRequest<Full<Bytes>>>,
+}
+
+impl RemoteStage {
+    /// The stage at an address such as `http://127.0.0.1:8402`.
+    pub(crate) fn new(address: &str) -> Result<RemoteStage, String> {
+        let url = Url::parse(address).map_err(|error| format!("`{address}` is not an address: {error}"))?;
+        if url.scheme() != "http" {
+            return Err(format!("`{address}` is not a served reference; it takes an http:// address"));
+        }
+        let host = url.host_str().ok_or_else(|| format!("`{address}` names no host"))?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("no runtime to ask with: {error}"))?;
+        Ok(RemoteStage {
+            runtime,
+            host: format!("{host}:{}", url.port_or_known_default().unwrap_or(80)),
+            prefix: url.path().trim_end_matches('/').to_owned(),
+            connection: None,
+        })
+    }
+}
+
+impl Stage for RemoteStage {
+    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+        let RemoteStage { runtime, host, prefix, connection } = self;
+        let answer = runtime.block_on(async {
+            timeout(TIME_LIMIT, ask(host, prefix, connection, call))
+                .await
+                .map_err(|_| format!("no answer within {} s", TIME_LIMIT.as_secs()))?
+        });
+        answer.map_err(|why| StageError(format!("http://{host}{prefix}{}: {why}", call.path)))
+    }
+}
+
+async fn ask(
+    host: &str,
+    prefix: &str,
+    connection: &mut Option<http1::SendRequest<Full<Bytes>>>,
+    call: &Call<'_>,
+) -> Result<Answer, String> {
+    let says = |error: hyper::Error| error.to_string();
+    let mut sender = match connection.take() {
+        Some(sender) if !sender.is_closed() => sender,
+        _ => {
+            let stream = TcpStream::connect(host).await.map_err(|error| error.to_string())?;
+            stream.set_nodelay(true).map_err(|error| error.to_string())?;
+            let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(says)?;
+            tokio::spawn(connection);
+            sender
+        }
+    };
+    let body = call.body.map(serde_json::Value::to_string).unwrap_or_default();
+    let mut request = Request::builder()
+        .method(call.method)
+        .uri(format!("{prefix}{}", call.path))
+        .header(header::HOST, host)
+        .header(header::ACCEPT, "application/json");
+    let given = |name: &str| call.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    if let Some(key) = call.bearer.filter(|_| !given("authorization")) {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+    }
+    if call.body.is_some() && !given("content-type") {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    } else if call.path.starts_with("/sandbox") && call.method != "GET" && !given("content-type") {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    for (name, value) in call.headers {
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+    let response = sender.send_request(request).await.map_err(says)?;
+    let (parts, body) = response.into_parts();
+    let body = Limited::new(body, ANSWER_MAX).collect().await.map_err(|error| error.to_string())?.to_bytes();
+    *connection = Some(sender);
+    let headers = parts
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect();
+    Ok(Answer { status: parts.status.as_u16(), headers, body: body.to_vec() })
+}
