@@ -103,6 +103,11 @@ mod tests {
             "d1 e1 charge.created c1             try 1",
             Some("200"),
         ));
-        insta::assert_snapshot!(transcript.as_str().replace(' ', "."), @"");
+        insta::assert_snapshot!(transcript.as_str().replace(' ', "."), @"
+        ......0.000s..endpoint........warehouse
+        ......1.000s..open............c1.BTC.49.90.EUR..........................->.201.pending
+        ......1.000s..event...........e1.charge.created.c1
+        ......1.040s..POST.warehouse..d1.e1.charge.created.c1.............try.1.->.200
+        ");
     }
 }

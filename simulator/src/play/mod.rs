@@ -369,3 +369,6 @@ fn said<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
     let said = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Value::Object(said.collect::<Map<_, _>>())
 }
+
+#[cfg(test)]
+mod tests;

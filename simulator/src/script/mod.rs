@@ -55,7 +55,7 @@ pub struct Script {
     pub steps: Vec<At<Step>>,
 }
 
-/// The file as it is written.
+/// A title, a few settings, and steps.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Scenario", title = "A scenario for the payment service")]
@@ -103,6 +103,11 @@ impl Script {
             steps: page.steps.value,
         })
     }
+}
+
+/// The file as plain JSON, as an editor's schema check sees it; nothing if it is no YAML.
+pub fn untyped(source: &str) -> Option<serde_json::Value> {
+    yaml::read(source).ok()
 }
 
 #[cfg(test)]
