@@ -27,7 +27,7 @@ pub struct PlayError {
     pub transcript: String,
     path: String,
     source: String,
-    stop: Stop,
+    stop: Box<Stop>,
 }
 
 impl PlayError {
@@ -37,7 +37,7 @@ impl PlayError {
             transcript: transcript.to_owned(),
             path: script.path.clone(),
             source: script.source.clone(),
-            stop,
+            stop: Box::new(stop),
         }
     }
 

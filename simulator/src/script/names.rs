@@ -100,14 +100,11 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Flaw> {
         let mut first = None;
         visit(step, &mut |mention| {
             let flaw = match mention {
-                Mention::Gives(kind, name, spot) => match known.insert(name, kind) {
-                    Some(before) => Some(Flaw {
-                        title: "this name is taken".to_owned(),
-                        spot,
-                        label: format!("`{name}` is a {before} already; choose another name"),
-                    }),
-                    None => None,
-                },
+                Mention::Gives(kind, name, spot) => known.insert(name, kind).map(|before| Flaw {
+                    title: "this name is taken".to_owned(),
+                    spot,
+                    label: format!("`{name}` is a {before} already; choose another name"),
+                }),
                 Mention::Needs(kinds, name, spot) => unknown(&known, kinds, name, spot),
                 Mention::Breaks(title, label, spot) => Some(Flaw { title: title.to_owned(), spot, label }),
             };
