@@ -119,3 +119,18 @@ fn every_scenario_fits_the_schema() {
         assert!(errors.is_empty(), "{}: {}", shown(&path), errors.join("; "));
     }
 }
+
+#[test]
+fn the_readme_has_every_step() {
+    let readme = fs::read_to_string(directory().join("README.md")).expect("the README can be read");
+    let schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
+    let forms = schema.pointer("/$defs/Step/oneOf").and_then(Value::as_array).expect("a step has forms");
+    let names: Vec<&str> = forms
+        .iter()
+        .filter_map(|form| form.pointer("/required/0").or_else(|| form.get("const")).and_then(Value::as_str))
+        .collect();
+    assert_eq!(names.len(), forms.len(), "each form has a name");
+    for name in names {
+        assert!(readme.contains(&format!("| `{name}`")) || readme.contains(&format!(" `{name}` ")), "{name}");
+    }
+}

@@ -67,9 +67,11 @@ impl Aliases {
         self.things.get(name)
     }
 
-    /// The name of an id or a code, if it has one.
+    /// The name of an id or a code, if it has one. A saved value may be any word, so it names nothing else.
     pub(super) fn known(&self, id: &str) -> Option<&str> {
-        self.names.get(id).map(String::as_str)
+        let name = self.names.get(id)?;
+        let is_saved = self.things.get(name).is_some_and(|thing| thing.kind == Kind::Saved);
+        (!is_saved).then_some(name.as_str())
     }
 
     /// All names so far.

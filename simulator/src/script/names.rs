@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::{
     flaw::{Flaw, did_you_mean},
-    step::{Keep, Step},
+    step::{Answers, Keep, Step},
     value::Name,
     yaml::{At, Spot},
 };
@@ -95,8 +95,12 @@ enum Mention<'a> {
 
 /// The first thing wrong with the names of these steps, if any.
 pub(super) fn check(steps: &[At<Step>]) -> Result<(), Flaw> {
-    let mut known: BTreeMap<&str, Kind> = BTreeMap::from([("live", Kind::Key), ("test", Kind::Key)]);
+    const WORLDS_OWN: [(&str, Kind); 3] = [("live", Kind::Key), ("test", Kind::Key), ("none", Kind::Key)];
+    let mut known: BTreeMap<&str, Kind> = BTreeMap::from(WORLDS_OWN);
     for step in steps {
+        if let Step::Merchant(merchants) = &step.value {
+            strangers(steps, merchants)?;
+        }
         let mut first = None;
         visit(step, &mut |mention| {
             let flaw = match mention {
@@ -117,6 +121,34 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Flaw> {
         }
     }
     Ok(())
+}
+
+/// A merchant answers at the host of some endpoint; one that nothing is posted to is a slip of the pen.
+fn strangers(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Flaw> {
+    let hosts: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| match &step.value {
+            Step::Endpoint(endpoint) => {
+                Some(endpoint.0.url.as_deref().map_or(&*endpoint.0.name.value.0, host))
+            }
+            _ => None,
+        })
+        .collect();
+    for (name, answers) in merchants {
+        if !hosts.contains(&name.as_str()) {
+            let label = did_you_mean(name, hosts.iter().copied())
+                .unwrap_or_else(|| format!("add one with `- endpoint: {name}`"));
+            return Err(Flaw { title: format!("no endpoint is at `{name}`"), spot: answers.spot, label });
+        }
+    }
+    Ok(())
+}
+
+/// `shop` of `https://shop.sim/webhooks`.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', ':']).next().unwrap_or_default();
+    host.strip_suffix(".sim").unwrap_or(host)
 }
 
 fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, spot: Spot) -> Option<Flaw> {

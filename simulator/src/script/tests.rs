@@ -122,6 +122,13 @@ fn a_value_that_cannot_be_read_says_what_can() {
     3 |   - endpoint: { name: shop, events: [charge.payd] }
       |                                      ^^^^^^^^^^^ `charge.payd` is no event type; did you mean `charge.paid`?
     ");
+    assert_snapshot!(complaint("  - endpoint: shop\n  - merchant: { shp: down }"), @"
+    error: no endpoint is at `shp`
+     --> scenarios/charge/underpaid.yaml:4:22
+      |
+    4 |   - merchant: { shp: down }
+      |                      ^^^^ did you mean `shop`?
+    ");
     assert_snapshot!(complaint("  - merchant: { shop: dwn }"), @"
     error: this value is not understood
      --> scenarios/charge/underpaid.yaml:3:23
