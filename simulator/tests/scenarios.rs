@@ -120,17 +120,37 @@ fn every_scenario_fits_the_schema() {
     }
 }
 
+/// The examples of the README's tables: what stands in back quotes and begins with the name of a step.
+fn examples<'a>(readme: &'a str, names: &[&str]) -> Vec<&'a str> {
+    let rows = readme.lines().filter(|line| line.starts_with("| "));
+    let codes = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let is_example = |code: &&str| {
+        let name = code.split_once(':').map_or(*code, |(name, _)| name);
+        names.contains(&name) && (code.contains(": ") || *code == "restart")
+    };
+    codes.filter(is_example).collect()
+}
+
 #[test]
-fn the_readme_has_every_step() {
+fn the_readme_shows_every_step_and_its_examples_fit_the_schema() {
     let readme = fs::read_to_string(directory().join("README.md")).expect("the README can be read");
-    let schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
+    let mut schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
     let forms = schema.pointer("/$defs/Step/oneOf").and_then(Value::as_array).expect("a step has forms");
     let names: Vec<&str> = forms
         .iter()
-        .filter_map(|form| form.pointer("/required/0").or_else(|| form.get("const")).and_then(Value::as_str))
+        .map(|form| form.pointer("/required/0").or_else(|| form.get("const")))
+        .map(|name| name.and_then(Value::as_str).expect("each form has a name"))
         .collect();
-    assert_eq!(names.len(), forms.len(), "each form has a name");
+    let examples = examples(&readme, &names);
     for name in names {
-        assert!(readme.contains(&format!("| `{name}`")) || readme.contains(&format!(" `{name}` ")), "{name}");
+        let shown = |example: &&str| example.split_once(':').map_or(*example, |(name, _)| name) == name;
+        assert!(examples.iter().any(shown), "the README has no example of {name}");
+    }
+    let definitions = schema["$defs"].take();
+    let step = serde_json::json!({ "$defs": definitions, "$ref": "#/$defs/Step" });
+    let validator = jsonschema::validator_for(&step).expect("the schema is a schema");
+    for example in examples {
+        let value = simulator::script::untyped(example).unwrap_or_else(|| panic!("`{example}` is no YAML"));
+        assert!(validator.is_valid(&value), "`{example}` does not fit the schema");
     }
 }
