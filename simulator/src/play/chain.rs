@@ -22,42 +22,27 @@ impl Player<'_> {
         let name = name.ok_or_else(|| Stop::misled(self.here, "`pay` pays somebody", "say `charge`"))?;
         let charge = self.thing(name)?;
         let size = self.size(pay, charge.mode, &charge.id)?;
+        let mut asset = pay.asset.map(|asset| asset.0.code().to_owned());
         let mut mode = charge.mode;
         let target = if pay.charge.is_some() {
             [("charge", Some(Value::from(charge.id))), ("address", None), ("mode", None)]
         } else {
+            // An address says neither coin nor mode, so the payer does.
+            let known = self.look(charge.mode, &format!("/v1/charges/{}", charge.id))?;
+            let address = self.text(&known, "/deposit_address")?;
+            asset = Some(asset.map_or_else(|| self.text(&known, "/asset"), Ok)?);
             mode = pay.mode.map_or(mode, |mode| mode.0);
-            let (address, _) = self.address(charge.mode, &charge.id)?;
             [("charge", None), ("address", Some(address.into())), ("mode", Some(mode.as_str().into()))]
         };
-        let asset = match pay.asset {
-            Some(asset) => Some(asset.0.code().to_owned()),
-            None if pay.charge.is_none() => Some(self.address(charge.mode, &self.thing(name)?.id)?.1),
-            None => None,
-        };
-        let mut about = format!("{} {}", name.value, size.said);
-        if let Some(asset) = &asset {
-            about.push_str(&format!(" in {asset}"));
-        }
-        if let Some(fee) = pay.fee {
-            about.push_str(&format!(", {} fee", fee.as_str()));
-        }
-        if let Some(outputs) = pay.outputs {
-            about.push_str(&format!(", {outputs} outputs"));
-        }
-        if pay.unseen {
-            about.push_str(", unseen");
-        }
-        about.push_str(in_mode(mode));
-        let mut body = said(target);
-        let more = said([
+        let about = format!("{} {}{}", name.value, manner(pay, &size.said, asset.as_deref()), in_mode(mode));
+        let mut body = said([
             ("asset", asset.map(Value::from)),
             ("fee", pay.fee.map(|fee| fee.as_str().into())),
             ("outputs", pay.outputs.map(Value::from)),
             ("unseen", pay.unseen.then_some(Value::Bool(true))),
         ]);
-        if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
-            body.extend(more);
+        if let (Value::Object(body), Value::Object(target)) = (&mut body, said(target)) {
+            body.extend(target);
             body.extend(size.key.map(|(key, value)| (key.to_owned(), Value::from(value))));
         }
         self.new_transaction("pay", &about, "/sandbox/pay", body, mode, pay.tx.as_ref(), pay.refused)
@@ -93,11 +78,6 @@ impl Player<'_> {
         Coin::parse(&amount.0, asset).map_err(|error| {
             Stop::misled(amount.spot, "this amount cannot be paid", format!("`{}` {error}", amount.0))
         })
-    }
-
-    fn address(&mut self, mode: Mode, code: &str) -> Result<(String, String), Stop> {
-        let charge = self.look(mode, &format!("/v1/charges/{code}"))?;
-        Ok((self.text(&charge, "/deposit_address")?, self.text(&charge, "/asset")?))
     }
 
     pub(super) fn mine(&mut self, mine: &Mine) -> Result<(), Stop> {
@@ -217,4 +197,22 @@ impl Player<'_> {
         self.wrote(granted.at, verb, about, Some(&tx));
         Ok(())
     }
+}
+
+/// `0.5 of the rest in LTC, low fee, 2 outputs, unseen`.
+fn manner(pay: &Pay, size: &str, asset: Option<&str>) -> String {
+    let mut manner = size.to_owned();
+    if let Some(asset) = asset {
+        manner.push_str(&format!(" in {asset}"));
+    }
+    if let Some(fee) = pay.fee {
+        manner.push_str(&format!(", {} fee", fee.as_str()));
+    }
+    if let Some(outputs) = pay.outputs {
+        manner.push_str(&format!(", {outputs} outputs"));
+    }
+    if pay.unseen {
+        manner.push_str(", unseen");
+    }
+    manner
 }
