@@ -9,10 +9,12 @@ mod chain;
 mod failure;
 pub mod golden;
 mod happening;
+mod moment;
 mod object;
 mod stage;
 mod talk;
 mod verdict;
+mod walk;
 
 use std::collections::BTreeMap;
 
