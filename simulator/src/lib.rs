@@ -4,6 +4,7 @@
 
 pub mod chain;
 pub mod digest;
+pub mod network;
 pub mod play;
 pub mod sandbox;
 pub mod script;

@@ -11,7 +11,7 @@ const TIME_WIDTH: usize = 12;
 /// Wide enough for `POST shop`.
 const VERB_WIDTH_MIN: usize = 9;
 /// Wide enough for a post: its names, its event and the number of its try.
-const BODY_WIDTH: usize = 41;
+const BODY_WIDTH: usize = 44;
 
 /// The lines of a run, as far as it came.
 #[derive(Clone, Debug)]
@@ -100,14 +100,14 @@ mod tests {
         transcript.push(&line(
             2_040_000,
             "POST warehouse",
-            "d1 e1 charge.created c1             try 1",
+            "d1 e1 charge.created c1                try 1",
             Some("200"),
         ));
         insta::assert_snapshot!(transcript.as_str().replace(' ', "."), @"
         ......0.000s..endpoint........warehouse
-        ......1.000s..open............c1.BTC.49.90.EUR..........................->.201.pending
+        ......1.000s..open............c1.BTC.49.90.EUR.............................->.201.pending
         ......1.000s..event...........e1.charge.created.c1
-        ......1.040s..POST.warehouse..d1.e1.charge.created.c1.............try.1.->.200
+        ......1.040s..POST.warehouse..d1.e1.charge.created.c1................try.1.->.200
         ");
     }
 }

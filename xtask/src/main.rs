@@ -1,2 +1,67 @@
-//! Placeholder.
-fn main() {}
+//! Development tasks, run as `cargo xtask <task>`.
+//!
+//! Needs nothing but what rustup installs: cargo, rustfmt and clippy.
+
+mod ci;
+mod direction;
+mod duplicates;
+mod licence;
+mod packages;
+mod spdx;
+mod tidy;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Development tasks.
+
+usage: cargo xtask <task>
+
+tasks:
+  ci                   every check that a change must pass
+  ci --only <step>     one step; may be given more than once
+  tidy                 the rules of the house that no lint knows
+
+steps of ci, in their order:
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let task = match arguments[..] {
+        [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
+            print!("{}", help());
+            return ExitCode::SUCCESS;
+        }
+        ["ci", ref rest @ ..] => ci::select(rest),
+        ["tidy"] => ci::select(&["--only", "tidy"]),
+        ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
+        [other, ..] => Err(format!("`{other}` is not a task; there are `ci` and `tidy`")),
+    };
+    let verdict = task.and_then(|steps| Ok(ci::run(&root()?, &steps)));
+    match verdict {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}\n\ntry `cargo xtask --help`");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn help() -> String {
+    let mut text = HELP.to_owned();
+    for step in ci::STEPS {
+        text.push_str(&format!("  {:<20} {}\n", step.name, step.what));
+    }
+    text
+}
+
+/// The directory of the workspace, which is where every step runs.
+fn root() -> Result<PathBuf, String> {
+    let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("not started by cargo; run `cargo xtask`")?;
+    let root = PathBuf::from(package).join("..");
+    root.canonicalize().map_err(|err| format!("cannot read `{}`: {err}", root.display()))
+}

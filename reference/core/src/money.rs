@@ -2,7 +2,7 @@
 //!
 //! `rust_decimal` holds 96 bits, too few for 18 decimals of a cheap coin, and it rounds in silence
 //! where a product does not fit. So coin amounts are integers of 10⁻¹⁸, a quote is an exact
-//! 256-bit ceiling, and a decimal is only ever read through [`read_decimal`].
+//! 256-bit ceiling, and a decimal is only ever read behind a strict grammar.
 
 use std::{fmt, iter::Sum};
 
@@ -181,6 +181,17 @@ impl Rate {
         let product = Wide::product(u128::from(amount.minor()), factor);
         let units = product.ceil_div(mantissa * 100)?;
         Coin::new(units.checked_mul(unit)?)
+    }
+}
+
+impl Rate {
+    /// The text with exactly 18 decimals, as webhook payloads carry it.
+    pub fn padded(self) -> String {
+        let text = self.to_string();
+        match text.split_once('.') {
+            Some((whole, part)) => format!("{whole}.{part:0<18}"),
+            None => format!("{text}.{:018}", 0),
+        }
     }
 }
 

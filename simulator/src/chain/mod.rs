@@ -1,1 +1,212 @@
 //! One simulated chain: mempool, blocks, and what can go wrong on it.
+//!
+//! Owns what was sent, in which block it is, and what a watcher would have noticed when. Knows no
+//! charge and no account, reads no clock and holds no luck of its own: `now` comes in, and every draw
+//! is keyed by mode, coin and purpose.
+//!
+//! There is one chain per mode and [`Asset`], even where coins share a network: a reorganisation of
+//! ETH leaves USDT alone.
+//!
+//! Nothing ticks. An act at `now` first lets everything happen that was due until then, so the order
+//! of calls is the order of events, and one long jump gives what many short steps give. A `now`
+//! earlier than the latest one counts as the latest.
+
+mod branch;
+mod error;
+mod hazard;
+mod mempool;
+mod schedule;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::{
+    asset::Asset,
+    draw::{Lot, Seed},
+    mode::Mode,
+    money::Coin,
+    sighting::Sighting,
+    time::Timestamp,
+};
+
+pub use self::{
+    error::ChainError,
+    hazard::Keep,
+    mempool::Congestion,
+    transaction::{FeeLevel, Output, Payment, State, Transaction, TxId},
+};
+use self::{
+    mempool::{Mempool, Room},
+    schedule::Schedule,
+};
+
+/// One coin's chain in one mode.
+#[derive(Clone)]
+pub struct Chain {
+    mode: Mode,
+    asset: Asset,
+    txids: Lot,
+    waits: Lot,
+    rooms: Lot,
+    schedule: Schedule,
+    congestion: Congestion,
+    /// Everything up to here has happened.
+    now: Timestamp,
+    /// The height at `now`.
+    tip: u64,
+    /// By number: the order in which they were made. None is ever forgotten, for a reorganisation may
+    /// reach them all.
+    transactions: Vec<Transaction>,
+    numbers: BTreeMap<TxId, usize>,
+    /// Who was ever named in an output.
+    payees: BTreeMap<String, BTreeSet<usize>>,
+    /// By the first that spent some money: those that came later and spend the same.
+    rivals: BTreeMap<usize, Vec<usize>>,
+    mempool: Mempool,
+    /// The transactions of every block of the active branch that holds any.
+    blocks: BTreeMap<u64, BTreeSet<usize>>,
+    /// The transactions in blocks that the watcher still counts confirmations for: the only ones that
+    /// a new block costs time.
+    followed: BTreeSet<usize>,
+    notices: Vec<(Timestamp, Sighting)>,
+}
+
+impl Chain {
+    /// A chain that has some blocks at `start`, and no transaction of ours in them.
+    pub fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp) -> Chain {
+        let lot = |purpose| seed.lot(mode.as_str(), asset.code(), purpose);
+        let first = lot("first height").nth(0).between(500_000, 999_999);
+        Chain {
+            mode,
+            asset,
+            txids: lot("txid"),
+            waits: lot("low fee"),
+            rooms: lot("room"),
+            schedule: Schedule::new(seed, mode, asset, start, first),
+            congestion: Congestion::default(),
+            now: start,
+            tip: first,
+            transactions: Vec::new(),
+            numbers: BTreeMap::new(),
+            payees: BTreeMap::new(),
+            rivals: BTreeMap::new(),
+            mempool: Mempool::default(),
+            blocks: BTreeMap::new(),
+            followed: BTreeSet::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Main network or test network.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The coin.
+    pub fn asset(&self) -> Asset {
+        self.asset
+    }
+
+    /// How many blocks the chain has at `now`.
+    pub fn height(&self, now: Timestamp) -> u64 {
+        self.schedule.height(now.max(self.now))
+    }
+
+    /// When `blocks` more natural blocks will have come; [`Timestamp::LAST`] if that is too far away.
+    pub fn block_after(&self, now: Timestamp, blocks: u32) -> Timestamp {
+        if blocks == 0 {
+            return now;
+        }
+        self.schedule.time(self.height(now) + u64::from(blocks)).min(Timestamp::LAST)
+    }
+
+    /// Broadcasts a transaction. The watcher sees it at once, unless it is unseen.
+    pub fn broadcast(&mut self, now: Timestamp, payment: Payment) -> TxId {
+        self.catch_up(now);
+        let Payment { outputs, fee, unseen } = payment;
+        let number = self.create(outputs, fee, None);
+        self.wait(number);
+        if !unseen {
+            self.report(number, self.now);
+        }
+        self.transactions[number].txid.clone()
+    }
+
+    /// When the watcher will next have something to notice, or a waiting transaction gets its block;
+    /// in the past if something waits to be fetched; nothing if the chain is at rest.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        if let Some((at, _)) = self.notices.first() {
+            return Some(*at);
+        }
+        let at = self.schedule.time(self.next_busy_height()?);
+        (at <= Timestamp::LAST).then_some(at)
+    }
+
+    /// Everything the watcher noticed up to `now` and since the last call, in order, with its time.
+    pub fn advance(&mut self, now: Timestamp) -> Vec<(Timestamp, Sighting)> {
+        self.catch_up(now);
+        std::mem::take(&mut self.notices)
+    }
+
+    /// So many blocks come at once, each with room for everyone. The natural blocks keep their times.
+    pub fn mine_at_once(&mut self, now: Timestamp, blocks: u32) {
+        self.catch_up(now);
+        let last = self.tip + u64::from(blocks);
+        loop {
+            let next = if self.followed.is_empty() {
+                self.mempool.next_height(self.tip, |_| Room::Everyone)
+            } else {
+                Some(self.tip + 1)
+            };
+            match next {
+                Some(height) if height <= last => self.add_block(height, self.now, Room::Everyone),
+                _ => break,
+            }
+        }
+        self.tip = last;
+        self.schedule.add_at_once(u64::from(blocks));
+    }
+
+    /// From now on, some natural blocks are empty or full.
+    pub fn congest(&mut self, now: Timestamp, congestion: Congestion) -> Result<(), ChainError> {
+        let congestion = congestion.check()?;
+        self.catch_up(now);
+        self.congestion = congestion;
+        Ok(())
+    }
+
+    /// What is on the active branch for an address, in one block or more; as of the latest call.
+    pub fn balance(&self, address: &str) -> Coin {
+        self.transactions_to(address)
+            .filter(|transaction| matches!(transaction.state, State::Block(_)))
+            .flat_map(|transaction| &transaction.outputs)
+            .filter(|output| output.address == address)
+            .map(|output| output.amount)
+            .sum()
+    }
+
+    /// Every transaction that was ever broadcast here, oldest first; as of the latest call.
+    pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        self.transactions.iter()
+    }
+
+    /// Every transaction that names an address in an output, oldest first; as of the latest call.
+    pub fn transactions_to(&self, address: &str) -> impl Iterator<Item = &Transaction> {
+        self.payees.get(address).into_iter().flatten().map(|&number| &self.transactions[number])
+    }
+
+    /// One transaction, if it was ever broadcast here; as of the latest call.
+    pub fn transaction(&self, txid: &TxId) -> Option<&Transaction> {
+        self.numbers.get(txid).map(|&number| &self.transactions[number])
+    }
+
+    /// How deep a transaction lies on the active branch: 1 at the tip, 0 outside; as of the latest call.
+    pub fn confirmations(&self, transaction: &Transaction) -> u64 {
+        match transaction.state {
+            State::Block(height) => self.tip - height + 1,
+            State::Mempool | State::Gone(_) => 0,
+        }
+    }
+}

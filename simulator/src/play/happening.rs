@@ -136,7 +136,7 @@ pub(super) fn words(what: &What, aliases: &mut Aliases) -> Words {
             };
             Words {
                 verb: format!("POST {endpoint}"),
-                body: format!("{about:<33}  try {attempt}{}", in_mode(mode)),
+                body: format!("{about:<36}  try {attempt}{}", in_mode(mode)),
                 outcome: Some(answer.clone()),
             }
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use reference_core::{
+    dialect::Dialect,
     draw::Seed,
     time::Timestamp,
     wire::http::{Request, Response},
@@ -83,6 +84,8 @@ impl LocalStage {
             start: Timestamp::default(),
             public_url: BASE.to_owned(),
             rate_limit: Some(120),
+            dialect: Dialect::default(),
+            journal: true,
         };
         LocalStage { sandbox: Sandbox::new(&setup) }
     }

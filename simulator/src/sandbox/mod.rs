@@ -1,10 +1,48 @@
-//! A service and its chains: the one thing that both hosts own.
+//! A service, its chains and its simulated network: the one thing that both hosts own.
+//!
+//! Time moves only forward, and only when a host says so. On the way everything that is due happens,
+//! in order of time; at the same microsecond rate locks end first, then the chains are seen, then
+//! answers to posts arrive, then new posts leave.
 
+mod api;
+mod desk;
+mod happening;
+mod market;
+mod money;
+
+use std::collections::BTreeMap;
+
+use desk::Desk;
+pub use happening::{Chronicle, Happening, What};
 use reference_core::{
+    account::{AccountKind, Settings},
+    action::{Act, Action, Done},
+    asset::Asset,
+    book::Notice,
+    dialect::Dialect,
     draw::Seed,
+    error::ApiError,
+    event::Subject,
+    id::{AccountNo, DeliveryNo},
+    mode::Mode,
+    outbox::{DeliveryState, Outcome},
+    service::{Service, Start},
+    sighting::{Depth, Sighting},
     time::Timestamp,
-    wire::http::{Request, Response},
+    wire::{
+        DetailsView,
+        http::{Request, Response},
+    },
 };
+use serde_json::value::to_raw_value;
+
+use crate::{
+    chain::Chain,
+    network::{Flight, Network},
+};
+
+/// The account that every world starts with.
+const FIRST_ACCOUNT: &str = "acme";
 
 /// How a world begins.
 #[derive(Clone, Debug)]
@@ -17,11 +55,10 @@ pub struct Setup {
     pub public_url: String,
     /// Requests per minute and key; nothing for no limit.
     pub rate_limit: Option<u32>,
-}
-
-/// A service, its chains and its simulated network, at one moment.
-pub struct Sandbox {
-    now: Timestamp,
+    /// The names in keys and headers.
+    pub dialect: Dialect,
+    /// Keep all inputs, so that the service can be restarted.
+    pub journal: bool,
 }
 
 /// The keys that a new world starts with.
@@ -33,10 +70,60 @@ pub struct FirstKeys {
     pub test: String,
 }
 
+/// A service, its chains and its simulated network, at one moment.
+pub struct Sandbox {
+    setup: Setup,
+    now: Timestamp,
+    desk: Desk,
+    chains: BTreeMap<(Mode, Asset), Chain>,
+    network: Network,
+    chronicle: Chronicle,
+    /// Confirmations of each transfer as last noticed; nothing when it is gone.
+    noticed: BTreeMap<(String, u32), Option<u32>>,
+    first_keys: FirstKeys,
+}
+
 impl Sandbox {
-    /// A new world.
+    /// A new world: one account with wallets and a key in each mode, and a market.
     pub fn new(setup: &Setup) -> Sandbox {
-        Sandbox { now: setup.start }
+        let mut settings = Settings::new("Acme");
+        settings.members = vec!["owner@acme.example".to_owned()];
+        Sandbox::with_account(setup, settings)
+    }
+
+    fn with_account(setup: &Setup, settings: Settings) -> Sandbox {
+        let start = Start {
+            seed: setup.seed,
+            dialect: setup.dialect.clone(),
+            public_url: setup.public_url.clone(),
+            rate_limit: setup.rate_limit,
+        };
+        let mut chains = BTreeMap::new();
+        for mode in Mode::ALL {
+            for asset in Asset::ALL {
+                chains.insert((mode, asset), Chain::new(setup.seed, mode, asset, setup.start));
+            }
+        }
+        let none = FirstKeys { live: String::new(), test: String::new() };
+        let mut sandbox = Sandbox {
+            setup: setup.clone(),
+            now: setup.start,
+            desk: Desk::new(start, setup.journal),
+            chains,
+            network: Network::default(),
+            chronicle: Chronicle::default(),
+            noticed: BTreeMap::new(),
+            first_keys: none,
+        };
+        for (asset, currency, rate) in market::rates(setup.seed) {
+            sandbox.desk.rate(setup.start, asset, currency, Some(rate));
+        }
+        let account = sandbox
+            .desk
+            .open_account(setup.start, FIRST_ACCOUNT, AccountKind::Organization, settings)
+            .expect("the first account's name is free");
+        sandbox.first_keys = sandbox.create_keys(account);
+        sandbox
     }
 
     /// What the service clock shows.
@@ -44,24 +131,250 @@ impl Sandbox {
         self.now
     }
 
+    /// What this world began with.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// The keys that this world started with.
     pub fn first_keys(&self) -> FirstKeys {
-        FirstKeys { live: String::new(), test: String::new() }
+        self.first_keys.clone()
+    }
+
+    /// What happened so far.
+    pub fn chronicle(&self) -> &Chronicle {
+        &self.chronicle
     }
 
     /// When something will happen by itself; nothing if the world is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
-        None
+        let chains = self.chains.values().filter_map(Chain::next_due);
+        chains.chain(self.network.next_due()).chain(self.desk.service().next_tick()).min()
     }
 
-    /// Lets everything happen that is due up to `now`.
+    /// Lets everything happen that is due up to `now`, each at its own time.
     pub fn advance_to(&mut self, now: Timestamp) {
+        while let Some(due) = self.next_due()
+            && due <= now
+        {
+            self.now = self.now.max(due);
+            self.work();
+        }
         self.now = self.now.max(now);
     }
 
     /// Answers a request to `/v1` or `/sandbox`. Who may use `/sandbox` is the host's to say.
-    pub fn respond(&mut self, now: Timestamp, _request: &Request<'_>) -> Response {
+    pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         self.advance_to(now);
-        Response { status: 404, headers: Vec::new(), body: b"{\"message\":\"Not found.\"}".to_vec() }
+        let is_sandbox = request.path == "/sandbox" || request.path.starts_with("/sandbox/");
+        let response =
+            if is_sandbox { api::respond(self, request) } else { self.desk.request(self.now, request) };
+        // What the request caused is part of its own moment.
+        self.work();
+        response
+    }
+
+    fn service(&self) -> &Service {
+        self.desk.service()
+    }
+
+    fn act(&mut self, account: AccountNo, mode: Mode, act: Act) -> Result<Done, ApiError> {
+        self.desk.action(self.now, Action { account, mode, act })
+    }
+
+    fn create_keys(&mut self, account: AccountNo) -> FirstKeys {
+        let [live, test] = Mode::ALL.map(|mode| match self.act(account, mode, Act::CreateKey) {
+            Ok(Done::Key(_, text)) => text.reveal().to_owned(),
+            other => unreachable!("making a key gives a key, not {other:?}"),
+        });
+        FirstKeys { live, test }
+    }
+
+    /// Everything that is due at this moment, until nothing is.
+    fn work(&mut self) {
+        loop {
+            if self.service().next_tick().is_some_and(|due| due <= self.now) {
+                self.desk.tick(self.now);
+            }
+            self.note_news();
+            let mut quiet = self.watch_chains();
+            while let Some(flight) = self.network.land(self.now) {
+                self.land(flight);
+                quiet = false;
+            }
+            while let Some(post) = self.desk.poll(self.now) {
+                self.network.post(self.now, post);
+                quiet = false;
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    /// Hands what the chains show to the service. Says whether there was nothing.
+    fn watch_chains(&mut self) -> bool {
+        let mut seen = Vec::new();
+        for chain in self.chains.values_mut() {
+            if chain.next_due().is_some_and(|due| due <= self.now) {
+                seen.extend(chain.advance(self.now).into_iter().map(|(_, sighting)| sighting));
+            }
+        }
+        for sighting in &seen {
+            self.note_transfer(sighting);
+            self.desk.sighting(self.now, sighting);
+            self.note_news();
+        }
+        seen.is_empty()
+    }
+
+    fn land(&mut self, flight: Flight) {
+        let Flight { account, mode, post, outcome } = flight;
+        self.desk.outcome(self.now, (account, mode), post.delivery, outcome.clone());
+        let next_at = match self.delivery_state(account, mode, post.delivery) {
+            DeliveryState::Waiting(at) => Some(at.to_string()),
+            _ => None,
+        };
+        let answer = match outcome {
+            Outcome::Answered(status) => status.to_string(),
+            Outcome::Unreachable(_) => "unreachable".to_owned(),
+            Outcome::TimedOut => "timeout".to_owned(),
+            Outcome::Refused(why) => format!("refused: {why}"),
+        };
+        self.note_post(account, mode, &post, answer, next_at);
+        self.note_news();
+    }
+
+    fn delivery_state(&self, account: AccountNo, mode: Mode, no: DeliveryNo) -> DeliveryState {
+        self.service().account(account).book(mode).outbox().get(no).state
+    }
+
+    /// The service stops and starts again from what it was told.
+    fn restart(&mut self) -> Result<(), ApiError> {
+        self.desk.restart(self.now)?;
+        self.note(What::Restart);
+        for Flight { account, mode, post, .. } in self.network.cut() {
+            self.note_post(account, mode, &post, "lost".to_owned(), None);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, what: What) {
+        self.chronicle.note(self.now.to_string(), what);
+    }
+
+    fn note_reorg(&mut self, mode: Mode, asset: Asset, depth: u32) {
+        self.note(What::Reorg { mode: mode.as_str(), asset: asset.code(), depth });
+    }
+
+    fn note_post(
+        &mut self,
+        account: AccountNo,
+        mode: Mode,
+        post: &reference_core::book::Post,
+        answer: String,
+        next_at: Option<String>,
+    ) {
+        let account = self.service().account(account);
+        let book = account.book(mode);
+        let parcel = &book.outbox().get(post.delivery).parcel;
+        let subject = parcel.event.map(|(no, _)| code_of(book, book.events().get(no).subject));
+        let what = What::Post {
+            mode: mode.as_str(),
+            account: account.id.clone(),
+            endpoint: book.endpoint(post.endpoint).id.to_string(),
+            host: post.url.host().to_string(),
+            delivery: post.id.to_string(),
+            event: parcel.event.map(|(_, id)| id.to_string()),
+            kind: post.kind.as_str(),
+            subject,
+            attempt: post.attempt,
+            answer,
+            next_at,
+        };
+        self.note(what);
+    }
+
+    fn note_transfer(&mut self, sighting: &Sighting) {
+        let required = sighting.asset.required_confirmations(sighting.mode);
+        let place = (sighting.txid.clone(), sighting.output);
+        let before = self.noticed.get(&place).copied();
+        let confirmed = |n: u32| n >= required;
+        let (after, state) = match (before, sighting.depth) {
+            (_, Depth::Gone(why)) => (None, Some(why.as_str())),
+            (None | Some(None), Depth::Confirmations(n)) => (Some(n), Some("seen")),
+            (Some(Some(old)), Depth::Confirmations(n)) => {
+                let state = match (confirmed(old), confirmed(n)) {
+                    (false, true) => Some("confirmed"),
+                    _ if n < old => Some("unconfirmed"),
+                    _ => None,
+                };
+                (Some(n), state)
+            }
+        };
+        let first_is_confirmed = state == Some("seen") && after.is_some_and(confirmed);
+        self.noticed.insert(place, after);
+        for state in state.into_iter().chain(first_is_confirmed.then_some("confirmed")) {
+            let charge = self.service().books().filter(|(_, mode, _)| *mode == sighting.mode).find_map(
+                |(_, _, book)| {
+                    let charge = book.charge(book.charge_at(&sighting.address)?);
+                    (charge.terms.asset == sighting.asset).then(|| charge.code.to_string())
+                },
+            );
+            self.note(What::Transfer {
+                mode: sighting.mode.as_str(),
+                asset: sighting.asset.code(),
+                txid: sighting.txid.clone(),
+                output: sighting.output,
+                address: sighting.address.clone(),
+                charge,
+                amount: sighting.amount.to_string(),
+                state,
+                confirmations: after.unwrap_or(0),
+                required,
+            });
+        }
+    }
+
+    /// Writes down what the service has to tell.
+    fn note_news(&mut self) {
+        for (account, mode, notice) in self.desk.take_notices() {
+            let account = self.service().account(account);
+            let book = account.book(mode);
+            let (mode, account) = (mode.as_str(), account.id.clone());
+            let what = match notice {
+                Notice::Event(no) => {
+                    let event = book.events().get(no);
+                    What::Event {
+                        mode,
+                        account,
+                        event: event.id.to_string(),
+                        kind: event.kind.as_str(),
+                        subject: code_of(book, event.subject),
+                        details: to_raw_value(&DetailsView(&event.details)).expect("details are JSON"),
+                    }
+                }
+                Notice::Mail { to, kind, invoice } => What::Mail {
+                    mode,
+                    account,
+                    to,
+                    kind: kind.as_str(),
+                    invoice: book.invoice(invoice).code.to_string(),
+                },
+                Notice::EndpointOff(no) => {
+                    let endpoint = book.endpoint(no);
+                    let host = endpoint.url.host().to_string();
+                    What::EndpointOff { mode, account, endpoint: endpoint.id.to_string(), host }
+                }
+            };
+            self.note(what);
+        }
+    }
+}
+
+fn code_of(book: &reference_core::book::Book, subject: Subject) -> String {
+    match subject {
+        Subject::Charge(no) => book.charge(no).code.to_string(),
+        Subject::Invoice(no) => book.invoice(no).code.to_string(),
     }
 }

@@ -1,3 +1,84 @@
 //! Webhook endpoints, and the rule that their address must be public.
 
 pub mod address_rule;
+
+use std::{collections::BTreeSet, fmt};
+
+use crate::{draw::Lot, event::EventType, id::Code, time::Timestamp};
+use address_rule::EndpointUrl;
+
+const SECRET_LEN: usize = 32;
+const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// So many failed deliveries in a row switch an endpoint off (`open.delivery.switch_off`).
+pub const FAILED_IN_A_ROW_MAX: u32 = 15;
+
+/// What deliveries to an endpoint are signed with: `whsec_` and 32 characters.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The `nth` secret of a book.
+    pub fn draw(lot: &Lot, nth: u64) -> Secret {
+        Secret(format!("whsec_{}", lot.nth(nth).text(SECRET_LEN, SECRET_ALPHABET)))
+    }
+
+    /// The text, to sign with or to show to its owner.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Whether an endpoint gets deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointStatus {
+    /// It does.
+    Enabled,
+    /// Switched off, by its owner or after too many failures.
+    Disabled,
+    /// Taken away; kept only for the delivery log.
+    Removed,
+}
+
+impl EndpointStatus {
+    /// The word in answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EndpointStatus::Enabled => "enabled",
+            EndpointStatus::Disabled => "disabled",
+            EndpointStatus::Removed => "removed",
+        }
+    }
+}
+
+/// A webhook endpoint of one book.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Its name in the dashboard.
+    pub id: Code,
+    /// Where deliveries go.
+    pub url: EndpointUrl,
+    /// Which event types it gets.
+    pub events: BTreeSet<EventType>,
+    /// What they are signed with, from the next attempt on.
+    pub secret: Secret,
+    /// On, off or gone.
+    pub status: EndpointStatus,
+    /// Deliveries that used up their attempts since the last success.
+    pub failed_in_a_row: u32,
+    /// When it was added.
+    pub created_at: Timestamp,
+}
+
+impl Endpoint {
+    /// It gets events of this type now.
+    pub fn takes(&self, kind: EventType) -> bool {
+        self.status == EndpointStatus::Enabled && self.events.contains(&kind)
+    }
+}

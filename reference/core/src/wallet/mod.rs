@@ -1,1 +1,154 @@
 //! Deposit addresses, derived from what the account owner made public. No private key comes here.
+//!
+//! A wallet serves one form of address in one mode, and knows its addresses by number. Which number
+//! comes next is its owner's business.
+
+mod address;
+mod base58;
+mod bip32;
+mod cashaddr;
+mod error;
+mod extended_key;
+mod list;
+mod monero;
+mod secret;
+mod version;
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod refusals;
+
+pub use error::WalletError;
+pub use extended_key::ExtendedKey;
+
+use crate::{asset::AddressForm, draw::Seed, mode::Mode};
+use list::{Drawn, Listed};
+
+/// Where the deposit addresses of one form in one mode come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wallet {
+    form: AddressForm,
+    mode: Mode,
+    source: Source,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    Key(Box<ExtendedKey>),
+    Listed(Listed),
+    Drawn(Drawn),
+}
+
+impl Wallet {
+    /// Reads what an owner enters: an extended public key, or for Solana and Monero one address a line.
+    pub fn read(text: &str, form: AddressForm, mode: Mode) -> Result<Wallet, WalletError> {
+        // The whole text at once: a mnemonic may come with one word a line.
+        if secret::is_secret(text) {
+            return Err(WalletError::PrivateKey);
+        }
+        if takes_list(form) {
+            return Wallet::list(text.lines().map(str::trim).filter(|line| !line.is_empty()), form, mode);
+        }
+        Ok(Wallet::extended(ExtendedKey::parse(text.trim(), form, mode)?, form, mode))
+    }
+
+    /// A wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this form and mode.
+    fn extended(key: ExtendedKey, form: AddressForm, mode: Mode) -> Wallet {
+        Wallet { form, mode, source: Source::Key(Box::new(key)) }
+    }
+
+    /// A wallet that hands out these addresses in this order.
+    pub fn list<'a>(
+        addresses: impl IntoIterator<Item = &'a str>,
+        form: AddressForm,
+        mode: Mode,
+    ) -> Result<Wallet, WalletError> {
+        let listed = Listed::check(addresses, form, mode)?;
+        Ok(Wallet { form, mode, source: Source::Listed(listed) })
+    }
+
+    /// The built-in wallet of `realm`, such as `acme/live`: endless, and the same for the same seed.
+    ///
+    /// Nobody can spend from it ([`ExtendedKey::seeded`]), so it can receive only simulated coins. The
+    /// addresses it lists for Solana and Monero are drawn bytes in the right form: most of them are not
+    /// even points of their curve.
+    pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
+        match ExtendedKey::seeded(seed, realm, form, mode) {
+            Some(key) => Wallet::extended(key, form, mode),
+            None => Wallet { form, mode, source: Source::Drawn(Drawn { seed, realm: realm.to_owned() }) },
+        }
+    }
+
+    /// The form of its addresses.
+    pub fn form(&self) -> AddressForm {
+        self.form
+    }
+
+    /// The mode it serves.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The extended public key it derives from, if it does.
+    pub fn extended_key(&self) -> Option<&ExtendedKey> {
+        match &self.source {
+            Source::Key(key) => Some(key),
+            Source::Listed(_) | Source::Drawn(_) => None,
+        }
+    }
+
+    /// Deposit address `n`, counted from 0; `None` when a list is used up.
+    ///
+    /// A key has 2³¹ of them. BIP-32 leaves out one in 2¹²⁷, which is answered with `None` as well.
+    pub fn address(&self, n: u32) -> Option<String> {
+        match &self.source {
+            Source::Key(key) => key.address(self.form, self.mode, n).ok(),
+            Source::Listed(listed) => listed.address(n),
+            Source::Drawn(drawn) => drawn.address(self.form, self.mode, n),
+        }
+    }
+
+    /// Names what the addresses come from, however it was written, so that one counter serves it
+    /// wherever it is used. For a key, neither the coin nor the mode is part of it. A list that was
+    /// edited is another list: its owner must leave out what the old one has already handed out.
+    pub fn identity(&self) -> String {
+        match &self.source {
+            Source::Key(key) => key.identity(),
+            Source::Listed(listed) => listed.identity(),
+            Source::Drawn(drawn) => drawn.identity(self.form, self.mode),
+        }
+    }
+
+    /// Whether the two could hand out the same address, or addresses of the same key.
+    pub fn overlaps(&self, other: &Wallet) -> bool {
+        match (&self.source, &other.source) {
+            (Source::Listed(one), Source::Listed(two)) => self.form == other.form && one.overlaps(two),
+            _ => self.identity() == other.identity(),
+        }
+    }
+
+    /// Checks one address of a list, for the forms that take lists.
+    pub fn validate_address(form: AddressForm, mode: Mode, text: &str) -> Result<(), WalletError> {
+        list::validate(form, mode, text)
+    }
+}
+
+/// Whether wallets of this form are lists, because nothing public leads to a second address.
+pub const fn takes_list(form: AddressForm) -> bool {
+    matches!(form, AddressForm::Solana | AddressForm::Monero)
+}
+
+/// The form's name in messages and draws.
+const fn name(form: AddressForm) -> &'static str {
+    match form {
+        AddressForm::Bitcoin => "Bitcoin",
+        AddressForm::Litecoin => "Litecoin",
+        AddressForm::Dogecoin => "Dogecoin",
+        AddressForm::BitcoinCash => "Bitcoin Cash",
+        AddressForm::Evm => "Ethereum",
+        AddressForm::Tron => "Tron",
+        AddressForm::Solana => "Solana",
+        AddressForm::Monero => "Monero",
+    }
+}

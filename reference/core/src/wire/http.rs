@@ -1,5 +1,15 @@
 //! A request as the service needs to see it, and its answer, both free of any HTTP library.
 
+use super::{json, route::Route};
+use crate::{
+    call::Answer,
+    error::ApiError,
+    idempotency::{self, Known},
+    key::Principal,
+    service::Service,
+    time::Timestamp,
+};
+
 /// What a host hands over of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -30,4 +40,122 @@ pub struct Response {
     pub headers: Vec<(&'static str, String)>,
     /// The body, JSON unless the headers say otherwise.
     pub body: Vec<u8>,
+}
+
+/// The largest body that is read.
+pub const BODY_MAX: usize = 256 * 1024;
+const IDEMPOTENCY_KEY_MAX: usize = 255;
+
+impl Response {
+    /// The answer to a refused call, on any path of the service.
+    pub fn refusal(error: &ApiError) -> Response {
+        let mut headers = Vec::new();
+        match error {
+            ApiError::UnknownKey => headers.push(("www-authenticate", "Bearer".to_owned())),
+            ApiError::WrongMethod { allow } => headers.push(("allow", (*allow).to_owned())),
+            ApiError::TooMany { retry_after_secs, .. } => {
+                headers.push(("retry-after", retry_after_secs.to_string()));
+            }
+            _ => {}
+        }
+        Response { status: error.status(), headers, body: json::error(error) }
+    }
+}
+
+/// Answers a request to a path under `/v1`: who asks, what for, and then the call itself.
+pub fn respond(service: &mut Service, now: Timestamp, request: &Request<'_>) -> Response {
+    let (mut response, quota) = match service.admit(now, bearer(request.authorization)) {
+        Ok(admission) => (
+            call(service, now, &admission.principal, request)
+                .unwrap_or_else(|error| Response::refusal(&error)),
+            admission.quota,
+        ),
+        Err((error, quota)) => (Response::refusal(&error), quota),
+    };
+    if let Some(quota) = quota {
+        response.headers.push(("x-ratelimit-limit", quota.limit.to_string()));
+        response.headers.push(("x-ratelimit-remaining", quota.remaining.to_string()));
+    }
+    response
+}
+
+/// The token of `Authorization: Bearer <token>`.
+pub fn bearer(authorization: Option<&[u8]>) -> Option<&[u8]> {
+    let (scheme, token) = authorization?.split_at_checked("Bearer ".len())?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
+}
+
+fn call(
+    service: &mut Service,
+    now: Timestamp,
+    who: &Principal,
+    request: &Request<'_>,
+) -> Result<Response, ApiError> {
+    let route = Route::find(request.method, request.path)?;
+    let status = route.success();
+    if !route.is_write() {
+        let call = route.call(request.query, &[])?;
+        let answer = service.on_call(now, who, call)?;
+        return Ok(reply(service, now, who, request.base, status, &answer));
+    }
+    if request.body.len() > BODY_MAX {
+        return Err(ApiError::BodyTooLarge);
+    }
+    if !request.body.is_empty() && !is_json(request.content_type) {
+        return Err(ApiError::NotJson);
+    }
+    let Some(scope) = idempotency_scope(request)? else {
+        let answer = service.on_call(now, who, route.call(request.query, request.body)?)?;
+        return Ok(reply(service, now, who, request.base, status, &answer));
+    };
+    let print = idempotency::fingerprint(request.query, request.body);
+    let answers = &mut service.book_mut(who.account, who.mode).answers;
+    match answers.look_up(now, &scope, &print) {
+        Known::Fresh => {}
+        Known::Same(mut response) => {
+            response.headers.push(("idempotent-replayed", "true".to_owned()));
+            return Ok(response);
+        }
+        Known::Other => {
+            return Err(ApiError::conflict("This Idempotency-Key was used for another request."));
+        }
+    }
+    let answer = service.on_call(now, who, route.call(request.query, request.body)?)?;
+    let response = reply(service, now, who, request.base, status, &answer);
+    service.book_mut(who.account, who.mode).answers.keep(now, scope, print, response.clone());
+    Ok(response)
+}
+
+fn reply(
+    service: &Service,
+    now: Timestamp,
+    who: &Principal,
+    base: &str,
+    status: u16,
+    answer: &Answer,
+) -> Response {
+    let public_url = &service.start().public_url;
+    let scene = json::Scene { account: service.account(who.account), mode: who.mode, public_url, base, now };
+    Response { status, headers: Vec::new(), body: json::answer(&scene, answer) }
+}
+
+/// `application/json`, or another type of JSON, whatever its parameters.
+fn is_json(content_type: Option<&[u8]>) -> bool {
+    let Some(Ok(text)) = content_type.map(std::str::from_utf8) else { return false };
+    let essence = text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Under what an answer is kept: method, path and key. Account and mode are the book's.
+fn idempotency_scope(request: &Request<'_>) -> Result<Option<String>, ApiError> {
+    let Some(key) = request.idempotency_key else { return Ok(None) };
+    let key = std::str::from_utf8(key)
+        .map_err(|_| ApiError::Malformed("The Idempotency-Key header is not UTF-8.".into()))?;
+    if key.chars().count() > IDEMPOTENCY_KEY_MAX {
+        return Err(ApiError::Malformed(
+            format!("The Idempotency-Key header is longer than {IDEMPOTENCY_KEY_MAX} characters.").into(),
+        ));
+    }
+    Ok(Some(format!("{} {} {key}", request.method, request.path)))
 }

@@ -1,0 +1,121 @@
+//! An account: settings, and one book per mode.
+
+use crate::{
+    action::SettingsDraft, asset::Currency, book::Book, mode::Mode, money::Percent, time::Timestamp,
+};
+
+/// Whether an account is a person's or an organization's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountKind {
+    /// One person's.
+    Personal,
+    /// An organization's.
+    Organization,
+}
+
+impl AccountKind {
+    /// The word in answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            AccountKind::Personal => "personal",
+            AccountKind::Organization => "organization",
+        }
+    }
+}
+
+/// What the owner may set, the same in both modes.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The account's name.
+    pub name: String,
+    /// What customers read.
+    pub display_name: String,
+    /// A picture.
+    pub logo_url: Option<String>,
+    /// The merchant's site.
+    pub website_url: Option<String>,
+    /// Where customers get help.
+    pub support_email: Option<String>,
+    /// `#rrggbb`.
+    pub brand_color: String,
+    /// The currency where none is given.
+    pub default_currency: Currency,
+    /// So many percent may be missing from a payment.
+    pub underpayment_tolerance: Percent,
+    /// More than so many percent above is overpaid.
+    pub overpayment_threshold: Percent,
+    /// E-mail addresses of the people of the account: the only ones that test invoices are sent to.
+    pub members: Vec<String>,
+}
+
+impl Settings {
+    /// What a new account starts with.
+    pub fn new(name: &str) -> Settings {
+        Settings {
+            name: name.to_owned(),
+            display_name: name.to_owned(),
+            logo_url: None,
+            website_url: None,
+            support_email: None,
+            brand_color: "#1f6feb".to_owned(),
+            default_currency: Currency::Eur,
+            underpayment_tolerance: Percent::hundredths(100),
+            overpayment_threshold: Percent::hundredths(300),
+            members: Vec::new(),
+        }
+    }
+
+    /// Changes what the draft names.
+    pub fn change(&mut self, draft: SettingsDraft) {
+        fn set<T>(field: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *field = value;
+            }
+        }
+        set(&mut self.name, draft.name);
+        set(&mut self.display_name, draft.display_name);
+        set(&mut self.logo_url, draft.logo_url);
+        set(&mut self.website_url, draft.website_url);
+        set(&mut self.support_email, draft.support_email);
+        set(&mut self.brand_color, draft.brand_color);
+        set(&mut self.default_currency, draft.default_currency);
+        set(&mut self.underpayment_tolerance, draft.underpayment_tolerance);
+        set(&mut self.overpayment_threshold, draft.overpayment_threshold);
+        set(&mut self.members, draft.members);
+    }
+}
+
+/// One account.
+pub struct Account {
+    /// Its public name, a slug.
+    pub id: String,
+    /// Person or organization.
+    pub kind: AccountKind,
+    /// What the owner set.
+    pub settings: Settings,
+    /// When it was opened.
+    pub created_at: Timestamp,
+    books: [Book; 2],
+}
+
+impl Account {
+    pub(crate) fn new(
+        now: Timestamp,
+        id: String,
+        kind: AccountKind,
+        settings: Settings,
+        books: [Book; 2],
+    ) -> Account {
+        Account { id, kind, settings, created_at: now, books }
+    }
+
+    /// Everything of one mode. The only way to either: no look-up sees both.
+    pub fn book(&self, mode: Mode) -> &Book {
+        &self.books[mode as usize]
+    }
+
+    /// One mode's book to change, beside the settings that its changes depend on.
+    pub(crate) fn open_book(&mut self, mode: Mode) -> (&mut Book, &Settings) {
+        (&mut self.books[mode as usize], &self.settings)
+    }
+}

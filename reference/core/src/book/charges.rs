@@ -1,0 +1,265 @@
+//! Charges of a book: opened, paid, called off.
+
+use super::{Book, Circumstances, payouts::Ticket};
+use crate::{
+    asset::{Asset, Currency},
+    call::{ChargeDraft, RefundDraft},
+    charge::{Bounds, Charge, ChargeStatus, CustomField, Customer, Happened, Refund, Terms},
+    error::{ApiError, FieldErrors},
+    event::{Details, EventType, Subject},
+    id::{ChargeNo, Code, InvoiceNo, LinkNo},
+    money::{Coin, Fiat, Rate},
+    sighting::Sighting,
+    time::Timestamp,
+};
+
+/// A charge that only lacks a rate and an address.
+pub(super) struct Order {
+    pub(super) asset: Asset,
+    pub(super) amount: Fiat,
+    pub(super) currency: Currency,
+    pub(super) link: Option<LinkNo>,
+    pub(super) invoice: Option<InvoiceNo>,
+    pub(super) customer: Customer,
+    pub(super) description: Option<String>,
+    pub(super) metadata: crate::charge::Metadata,
+    pub(super) custom_fields: Vec<CustomField>,
+}
+
+/// What an order costs, and where that is due.
+pub(super) struct Quote {
+    rate: Rate,
+    due: Coin,
+    ticket: Ticket,
+}
+
+impl Book {
+    /// Opens a charge as the API asks for it.
+    pub(crate) fn create_charge(
+        &mut self,
+        at: &Circumstances<'_>,
+        draft: ChargeDraft,
+    ) -> Result<ChargeNo, ApiError> {
+        let order = match &draft.link {
+            Some(code) => {
+                // A link of the other mode is as unknown as one that never was.
+                let link = Code::parse(code).and_then(|code| self.find_link(code).ok()).ok_or_else(|| {
+                    ApiError::field("payment_link", "The selected payment_link is invalid.")
+                })?;
+                self.order_from_link(at, link, draft)?
+            }
+            None => {
+                let amount =
+                    draft.amount.ok_or_else(|| ApiError::field("amount", "The amount field is required."))?;
+                Order {
+                    asset: draft.asset,
+                    amount,
+                    currency: draft.currency.unwrap_or(at.settings.default_currency),
+                    link: None,
+                    invoice: None,
+                    customer: draft.customer,
+                    description: draft.description,
+                    metadata: draft.metadata,
+                    custom_fields: draft.custom_fields,
+                }
+            }
+        };
+        self.open_charge(at, order)
+    }
+
+    /// Opens a charge: locks the rate, takes an address. Nothing is changed if that is refused.
+    pub(super) fn open_charge(&mut self, at: &Circumstances<'_>, order: Order) -> Result<ChargeNo, ApiError> {
+        let Quote { rate, due: asset_amount, ticket } = self.check_order(at, &order)?;
+        let Order { asset, amount, currency, .. } = order;
+        let deposit_address = self.payouts.take(ticket);
+        let no = ChargeNo::next(self.charges.len());
+        let code = Code::draw(&self.lots.charge, u64::from(no.0));
+        let terms = Terms {
+            asset,
+            fiat_amount: amount,
+            fiat_currency: currency,
+            rate,
+            asset_amount,
+            deposit_address,
+            link: order.link,
+            invoice: order.invoice,
+            customer: order.customer,
+            description: order.description,
+            metadata: order.metadata,
+            custom_fields: order.custom_fields,
+        };
+        let bounds = Bounds {
+            tolerance: at.settings.underpayment_tolerance,
+            threshold: at.settings.overpayment_threshold,
+        };
+        let charge = Charge::open(at.now, code, terms, bounds);
+        let pending = ChargeStatus::Pending as usize;
+        self.charge_codes.insert(code, no);
+        self.addresses.insert(charge.terms.deposit_address.clone(), no);
+        self.locks.insert((charge.expires_at, no));
+        self.charge_shelf.push(no.0, pending);
+        if let Some(link) = charge.terms.link {
+            self.links[link.index()].charges.push(no.0, pending);
+        }
+        if let Some(invoice) = charge.terms.invoice {
+            self.invoices[invoice.index()].charges.push(no);
+        }
+        self.charges.push(charge);
+        self.record(at, EventType::ChargeCreated, Subject::Charge(no), Details::None);
+        Ok(no)
+    }
+
+    /// The rate and what is due, if the order can be taken.
+    pub(super) fn check_order(&self, at: &Circumstances<'_>, order: &Order) -> Result<Quote, ApiError> {
+        let &Order { asset, amount, currency, .. } = order;
+        if amount == Fiat::ZERO {
+            return Err(ApiError::field("amount", "The amount field must be greater than 0."));
+        }
+        if !self.payouts.accepts(asset) {
+            let message = format!("The account has no wallet for {asset} in {} mode.", self.mode);
+            return Err(ApiError::field("asset", message));
+        }
+        let rate = at
+            .exchange
+            .rate(asset, currency)
+            .ok_or_else(|| ApiError::NoRate(format!("{asset}/{currency}")))?;
+        let due = rate.quote(amount, asset).ok_or_else(|| {
+            ApiError::field("amount", format!("The amount field is too large to be paid in {asset}."))
+        })?;
+        let taken = |address: &str| self.addresses.contains_key(address);
+        let ticket = self.payouts.next_address(asset, taken).ok_or_else(|| {
+            let message = format!("The wallet for {asset} has no unused address left; add some.");
+            ApiError::field("asset", message)
+        })?;
+        Ok(Quote { rate, due, ticket })
+    }
+
+    /// Cancels a charge. `reason` is nothing when the API asked for it.
+    pub(crate) fn cancel_charge(
+        &mut self,
+        at: &Circumstances<'_>,
+        no: ChargeNo,
+        reason: Option<&'static str>,
+    ) -> Result<(), ApiError> {
+        self.charges[no.index()].cancel()?;
+        self.refile(no);
+        let details = reason.map_or(Details::None, Details::Reason);
+        self.record(at, EventType::ChargeCanceled, Subject::Charge(no), details);
+        Ok(())
+    }
+
+    /// Records a refund.
+    pub(crate) fn refund_charge(
+        &mut self,
+        at: &Circumstances<'_>,
+        no: ChargeNo,
+        draft: RefundDraft,
+    ) -> Result<(), ApiError> {
+        let charge = &mut self.charges[no.index()];
+        let amount = Coin::parse(&draft.amount, charge.terms.asset)
+            .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
+        let RefundDraft { txid, reason, .. } = draft;
+        charge.refund(Refund { amount, txid: txid.clone(), reason: reason.clone(), created_at: at.now })?;
+        let details = Details::Refund { amount, txid, reason };
+        self.record(at, EventType::ChargeRefunded, Subject::Charge(no), details);
+        Ok(())
+    }
+
+    /// Accepts late money.
+    pub(crate) fn accept_late(
+        &mut self,
+        at: &Circumstances<'_>,
+        no: ChargeNo,
+        txid: Option<&str>,
+    ) -> Result<(), ApiError> {
+        let required = self.required(no);
+        let told = self.charges[no.index()].accept_late(txid, required)?;
+        self.tell(at, no, told);
+        Ok(())
+    }
+
+    /// The watcher saw something on an address. Says whether it is one of this book's.
+    pub(crate) fn on_sighting(&mut self, at: &Circumstances<'_>, sighting: &Sighting) -> bool {
+        let Some(&no) = self.addresses.get(&sighting.address) else { return false };
+        if self.charge(no).terms.asset != sighting.asset {
+            self.note_stray(sighting);
+            return true;
+        }
+        let required = self.required(no);
+        let told = self.charges[no.index()].on_sighting(at.now, sighting, required);
+        self.tell(at, no, told);
+        true
+    }
+
+    /// When the next rate lock ends.
+    pub(super) fn next_lock_end(&self) -> Option<Timestamp> {
+        self.locks.first().map(|(end, _)| *end)
+    }
+
+    /// Rate locks that have run out. A charge that is held open expires when nothing holds it any more.
+    pub(crate) fn end_locks(&mut self, at: &Circumstances<'_>) {
+        while let Some(&(end, no)) = self.locks.first()
+            && end <= at.now
+        {
+            self.locks.pop_first();
+            let required = self.required(no);
+            let told = self.charges[no.index()].on_lock_end(at.now, required);
+            self.tell(at, no, told);
+        }
+    }
+
+    fn required(&self, no: ChargeNo) -> u32 {
+        self.charge(no).terms.asset.required_confirmations(self.mode)
+    }
+
+    /// Moves a charge to where its status belongs, on every shelf it stands on.
+    fn refile(&mut self, no: ChargeNo) {
+        let charge = &self.charges[no.index()];
+        let (class, link, end) = (charge.status() as usize, charge.terms.link, charge.expires_at);
+        let open = charge.status().is_open();
+        self.charge_shelf.change(no.0, class);
+        if let Some(link) = link {
+            self.links[link.index()].charges.change(no.0, class);
+        }
+        if !open {
+            self.locks.remove(&(end, no));
+        }
+    }
+
+    /// Turns what a charge has to tell into events, and settles its invoice if it was paid.
+    fn tell(&mut self, at: &Circumstances<'_>, no: ChargeNo, told: Vec<Happened>) {
+        if told.is_empty() {
+            return;
+        }
+        self.refile(no);
+        for happened in told {
+            let paid = matches!(happened, Happened::Paid { .. });
+            let (kind, details) = match happened {
+                Happened::PaymentDetected { txid, amount } => {
+                    (EventType::ChargePaymentDetected, Details::Transfer { txid, amount })
+                }
+                Happened::LatePayment { txid, amount } => {
+                    (EventType::ChargeLatePayment, Details::Transfer { txid, amount })
+                }
+                Happened::Paid { txid, received } => {
+                    (EventType::ChargePaid, Details::Received { amount: received, txid })
+                }
+                Happened::Underpaid { txid, received } => {
+                    (EventType::ChargeUnderpaid, Details::Received { amount: received, txid })
+                }
+                Happened::Expired => (EventType::ChargeExpired, Details::None),
+            };
+            self.record(at, kind, Subject::Charge(no), details);
+            if paid && let Some(invoice) = self.charge(no).terms.invoice {
+                self.settle_invoice(at, invoice);
+            }
+        }
+    }
+}
+
+/// Adds what a link's checkout demands and the customer left out.
+pub(super) fn demand(errors: &mut FieldErrors, missing: bool, field: &str, what: &str) {
+    if missing {
+        errors.add(field, format!("The {what} field is required."));
+    }
+}

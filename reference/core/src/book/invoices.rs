@@ -1,0 +1,204 @@
+//! Invoices of a book.
+
+use super::{Book, Circumstances, Notice, charges::Order};
+use crate::{
+    asset::Asset,
+    call::InvoiceDraft,
+    charge::{ChargeStatus, Customer},
+    error::ApiError,
+    event::{Details, EventType, Subject},
+    id::{ChargeNo, Code, InvoiceNo},
+    invoice::{Invoice, InvoiceStatus, InvoiceTerms, MAIL_PAUSE},
+    mail::{Mail, MailKind},
+    mode::Mode,
+    money::Fiat,
+};
+
+impl Book {
+    /// Issues an invoice, and e-mails it if that is asked for. Nothing happens if either is refused.
+    pub(crate) fn create_invoice(
+        &mut self,
+        at: &Circumstances<'_>,
+        draft: InvoiceDraft,
+    ) -> Result<InvoiceNo, ApiError> {
+        let amount = match (draft.amount, draft.items.is_empty()) {
+            (Some(amount), true) => amount,
+            (None, false) => {
+                draft.items.iter().try_fold(Fiat::ZERO, |sum, item| sum.plus(item.total)).ok_or_else(
+                    || ApiError::field("items", "The items add up to more than an invoice can hold."),
+                )?
+            }
+            (Some(_), false) => {
+                return Err(ApiError::field(
+                    "amount",
+                    "The amount field can't be given together with items.",
+                ));
+            }
+            (None, true) => {
+                return Err(ApiError::field(
+                    "amount",
+                    "The amount field is required when items is not present.",
+                ));
+            }
+        };
+        if amount == Fiat::ZERO {
+            return Err(ApiError::field("amount", "The amount must be greater than 0."));
+        }
+        if draft.send_email {
+            self.may_mail(at, draft.customer_email.as_deref())?;
+        }
+        let no = InvoiceNo::next(self.invoices.len());
+        let code = Code::draw(&self.lots.invoice, u64::from(no.0));
+        let number = format!("INV-{:04}", u64::from(no.0) + 1);
+        let terms = InvoiceTerms {
+            customer_name: draft.customer_name,
+            customer_email: draft.customer_email,
+            amount,
+            currency: draft.currency.unwrap_or(at.settings.default_currency),
+            items: draft.items,
+            memo: draft.memo,
+            due_at: draft.due_at,
+        };
+        self.invoice_codes.insert(code, no);
+        self.invoice_shelf.push(no.0, InvoiceStatus::Open as usize);
+        self.invoices.push(Invoice::issue(at.now, code, number, terms));
+        self.record(at, EventType::InvoiceCreated, Subject::Invoice(no), Details::None);
+        if draft.send_email {
+            self.mail_invoice(at, no);
+        }
+        Ok(no)
+    }
+
+    /// E-mails an invoice, or a reminder of it.
+    pub(crate) fn send_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) -> Result<(), ApiError> {
+        let invoice = self.invoice(no);
+        invoice.must_be_open()?;
+        if let Some(sent_at) = invoice.sent_at
+            && at.now.since(sent_at) < MAIL_PAUSE
+        {
+            return Err(ApiError::TooMany {
+                message: "An invoice is e-mailed at most once in 10 minutes.".into(),
+                retry_after_secs: sent_at.plus(MAIL_PAUSE).since(at.now).secs_rounded_up().max(1),
+            });
+        }
+        self.may_mail(at, invoice.terms.customer_email.as_deref())?;
+        self.mail_invoice(at, no);
+        Ok(())
+    }
+
+    /// Withdraws an invoice and calls off its pending charge. Refused once money for it was seen.
+    pub(crate) fn void_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) -> Result<(), ApiError> {
+        self.invoice(no).must_be_open()?;
+        let open = self.untouched_charge(no)?;
+        self.invoices[no.index()].void(at.now)?;
+        self.invoice_shelf.change(no.0, InvoiceStatus::Void as usize);
+        if let Some(charge) = open {
+            self.cancel_charge(at, charge, Some("invoice_voided"))
+                .expect("an untouched pending charge can be canceled");
+        }
+        self.record(at, EventType::InvoiceVoided, Subject::Invoice(no), Details::None);
+        Ok(())
+    }
+
+    /// The customer opens the invoice's page.
+    pub(crate) fn view_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
+        if self.invoices[no.index()].view(at.now) {
+            self.record(at, EventType::InvoiceViewed, Subject::Invoice(no), Details::None);
+        }
+    }
+
+    /// The customer picks a coin: the charge to pay. Another coin than before calls the earlier
+    /// charge off, which is refused once money for it was seen.
+    pub(crate) fn choose_coin(
+        &mut self,
+        at: &Circumstances<'_>,
+        no: InvoiceNo,
+        asset: Asset,
+    ) -> Result<ChargeNo, ApiError> {
+        let invoice = self.invoice(no);
+        invoice.must_be_open()?;
+        if let Some(open) = self.open_charge_of(no)
+            && self.charge(open).terms.asset == asset
+        {
+            return Ok(open);
+        }
+        let earlier = self.untouched_charge(no)?;
+        let terms = &self.invoice(no).terms;
+        let order = Order {
+            asset,
+            amount: terms.amount,
+            currency: terms.currency,
+            link: None,
+            invoice: Some(no),
+            customer: Customer {
+                email: terms.customer_email.clone(),
+                name: terms.customer_name.clone(),
+                ..Customer::default()
+            },
+            description: Some(self.invoice(no).number.clone()),
+            metadata: Vec::new(),
+            custom_fields: Vec::new(),
+        };
+        // Checked before anything is called off, so that a refusal leaves the earlier charge alone.
+        self.check_order(at, &order)?;
+        if let Some(earlier) = earlier {
+            self.cancel_charge(at, earlier, Some("asset_switched"))
+                .expect("an untouched pending charge can be canceled");
+        }
+        self.open_charge(at, order)
+    }
+
+    /// A charge of the invoice was paid.
+    pub(super) fn settle_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
+        if self.invoices[no.index()].settle(at.now) {
+            self.invoice_shelf.change(no.0, InvoiceStatus::Paid as usize);
+            self.record(at, EventType::InvoicePaid, Subject::Invoice(no), Details::None);
+        }
+    }
+
+    fn open_charge_of(&self, no: InvoiceNo) -> Option<ChargeNo> {
+        // Only the newest can be open: choosing another coin closes the one before.
+        let newest = *self.invoice(no).charges.last()?;
+        self.charge(newest).status().is_open().then_some(newest)
+    }
+
+    /// The pending charge of an invoice, if money for it was never seen.
+    fn untouched_charge(&self, no: InvoiceNo) -> Result<Option<ChargeNo>, ApiError> {
+        let Some(open) = self.open_charge_of(no) else { return Ok(None) };
+        let charge = self.charge(open);
+        if charge.status() != ChargeStatus::Pending || charge.was_touched() {
+            return Err(ApiError::conflict(format!(
+                "A payment to the invoice's charge {} was seen; wait until it is settled.",
+                charge.code
+            )));
+        }
+        Ok(Some(open))
+    }
+
+    fn may_mail(&self, at: &Circumstances<'_>, to: Option<&str>) -> Result<(), ApiError> {
+        let Some(to) = to else {
+            return Err(ApiError::field(
+                "customer_email",
+                "The customer_email field is required to send an invoice.",
+            ));
+        };
+        let is_member = at.settings.members.iter().any(|member| member.eq_ignore_ascii_case(to));
+        if self.mode == Mode::Test && !is_member {
+            return Err(ApiError::field(
+                "customer_email",
+                "In test mode invoices are only e-mailed to members of the account.",
+            ));
+        }
+        self.mails.check(at.now)
+    }
+
+    fn mail_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
+        let invoice = &mut self.invoices[no.index()];
+        let kind = if invoice.sent_at.is_some() { MailKind::Reminder } else { MailKind::Invoice };
+        let to = invoice.terms.customer_email.clone().expect("checked before: there is an address");
+        invoice.sent_at = Some(at.now);
+        self.mails.push(Mail { to: to.clone(), kind, invoice: no, at: at.now });
+        self.notices.push(Notice::Mail { to, kind, invoice: no });
+        self.record(at, EventType::InvoiceSent, Subject::Invoice(no), Details::None);
+    }
+}

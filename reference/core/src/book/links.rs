@@ -1,0 +1,246 @@
+//! Payment links of a book.
+
+use super::{
+    Book, Circumstances,
+    charges::{Order, demand},
+};
+use crate::{
+    call::{ChargeDraft, Choice, LinkDraft, PricingType},
+    error::{ApiError, FieldErrors},
+    id::{ChargeNo, Code, LinkNo},
+    link::{Link, LinkTerms, Pricing},
+    money::Fiat,
+    shelf::Shelf,
+};
+
+impl Book {
+    /// Makes a payment link.
+    pub(crate) fn create_link(
+        &mut self,
+        at: &Circumstances<'_>,
+        draft: LinkDraft,
+    ) -> Result<LinkNo, ApiError> {
+        let terms = merge(None, draft, at)?;
+        let no = LinkNo::next(self.links.len());
+        let code = Code::draw(&self.lots.link, u64::from(no.0));
+        self.link_codes.insert(code, no);
+        self.links.push(Link {
+            code,
+            terms,
+            archived: false,
+            views: 0,
+            created_at: at.now,
+            updated_at: at.now,
+            charges: Shelf::default(),
+        });
+        Ok(no)
+    }
+
+    /// Changes a payment link; charges that were opened from it keep their terms.
+    pub(crate) fn change_link(
+        &mut self,
+        at: &Circumstances<'_>,
+        no: LinkNo,
+        draft: LinkDraft,
+    ) -> Result<(), ApiError> {
+        let link = &mut self.links[no.index()];
+        link.terms = merge(Some(&link.terms), draft, at)?;
+        link.updated_at = at.now;
+        Ok(())
+    }
+
+    /// Archives a link, or takes it back. Twice is as good as once.
+    pub(crate) fn set_archived(&mut self, at: &Circumstances<'_>, no: LinkNo, archived: bool) {
+        let link = &mut self.links[no.index()];
+        if link.archived != archived {
+            link.archived = archived;
+            link.updated_at = at.now;
+        }
+    }
+
+    /// A customer opens the link's page.
+    pub(crate) fn view_link(&mut self, no: LinkNo) {
+        self.links[no.index()].views += 1;
+    }
+
+    /// A customer opens a charge on the link's page.
+    pub(crate) fn pay_link(
+        &mut self,
+        at: &Circumstances<'_>,
+        no: LinkNo,
+        choice: Choice,
+    ) -> Result<ChargeNo, ApiError> {
+        let draft = ChargeDraft {
+            asset: choice.asset,
+            amount: choice.amount,
+            currency: None,
+            link: None,
+            customer: choice.customer,
+            description: None,
+            metadata: Vec::new(),
+            custom_fields: choice.custom_fields,
+        };
+        let order = self.order_from_link(at, no, draft)?;
+        self.open_charge(at, order)
+    }
+
+    /// What a charge from this link costs, if the link allows it now.
+    pub(super) fn order_from_link(
+        &self,
+        at: &Circumstances<'_>,
+        no: LinkNo,
+        draft: ChargeDraft,
+    ) -> Result<Order, ApiError> {
+        let link = self.link(no);
+        if !link.accepts_payments(at.now) {
+            return Err(ApiError::conflict("The payment link does not accept payments any more."));
+        }
+        let terms = &link.terms;
+        let mut errors = FieldErrors::default();
+        if terms.accepted_assets.as_ref().is_some_and(|assets| !assets.contains(&draft.asset)) {
+            errors.add("asset", format!("The payment link does not take {}.", draft.asset));
+        }
+        if draft.currency.is_some_and(|currency| currency != terms.currency) {
+            errors.add("currency", format!("The payment link's price is in {}.", terms.currency));
+        }
+        let amount = match (&terms.pricing, draft.amount) {
+            (Pricing::Fixed(price), None) => Some(*price),
+            (Pricing::Fixed(price), Some(amount)) => {
+                if amount != *price {
+                    errors.add("amount", format!("The payment link's price is fixed at {price}."));
+                }
+                Some(*price)
+            }
+            (Pricing::Open { .. }, None) => {
+                errors.add("amount", "The amount field is required.");
+                None
+            }
+            (Pricing::Open { min, max, .. }, Some(amount)) => {
+                if let Some(min) = min.filter(|min| amount < *min) {
+                    errors.add("amount", format!("The amount field must be at least {min}."));
+                }
+                if let Some(max) = max.filter(|max| amount > *max) {
+                    errors.add("amount", format!("The amount field must not be greater than {max}."));
+                }
+                Some(amount)
+            }
+        };
+        demand(
+            &mut errors,
+            terms.require_email && draft.customer.email.is_none(),
+            "customer.email",
+            "customer.email",
+        );
+        for question in terms.custom_fields.iter().filter(|question| question.required) {
+            let answered = draft
+                .custom_fields
+                .iter()
+                .any(|field| field.label == question.label && !field.value.is_empty());
+            demand(&mut errors, !answered, "custom_fields", &question.label);
+        }
+        for field in &draft.custom_fields {
+            if !terms.custom_fields.iter().any(|question| question.label == field.label) {
+                errors.add("custom_fields", format!("The payment link does not ask for {:?}.", field.label));
+            }
+        }
+        errors.into_result()?;
+        Ok(Order {
+            asset: draft.asset,
+            amount: amount.expect("a missing amount was refused"),
+            currency: terms.currency,
+            link: Some(no),
+            invoice: None,
+            customer: draft.customer,
+            description: draft.description.or_else(|| Some(terms.title.clone())),
+            metadata: draft.metadata,
+            custom_fields: draft.custom_fields,
+        })
+    }
+}
+
+/// The terms that a draft makes of earlier ones, or of none.
+fn merge(old: Option<&LinkTerms>, draft: LinkDraft, at: &Circumstances<'_>) -> Result<LinkTerms, ApiError> {
+    fn keep<T>(new: Option<T>, old: Option<&T>) -> Option<T>
+    where
+        T: Clone,
+    {
+        new.or_else(|| old.cloned())
+    }
+    /// A field that may be null.
+    fn nullable<T: Clone>(new: Option<Option<T>>, old: Option<&Option<T>>) -> Option<T> {
+        keep(new, old).flatten()
+    }
+    let mut errors = FieldErrors::default();
+    let title = keep(draft.title, old.map(|o| &o.title));
+    demand(&mut errors, title.is_none(), "title", "title");
+    let pricing = merge_pricing(
+        old.map(|o| &o.pricing),
+        draft.pricing_type,
+        (draft.amount, draft.suggested_amounts, draft.min_amount, draft.max_amount),
+        &mut errors,
+    );
+    errors.into_result()?;
+    Ok(LinkTerms {
+        title: title.expect("a missing title was refused"),
+        description: nullable(draft.description, old.map(|o| &o.description)),
+        pricing: pricing.expect("missing prices were refused"),
+        currency: keep(draft.currency, old.map(|o| &o.currency)).unwrap_or(at.settings.default_currency),
+        accepted_assets: nullable(draft.accepted_assets, old.map(|o| &o.accepted_assets)),
+        success_url: nullable(draft.success_url, old.map(|o| &o.success_url)),
+        cancel_url: nullable(draft.cancel_url, old.map(|o| &o.cancel_url)),
+        collect_name: keep(draft.collect_name, old.map(|o| &o.collect_name)).unwrap_or(false),
+        require_email: keep(draft.require_email, old.map(|o| &o.require_email)).unwrap_or(false),
+        custom_fields: keep(draft.custom_fields, old.map(|o| &o.custom_fields)).unwrap_or_default(),
+        success_message: nullable(draft.success_message, old.map(|o| &o.success_message)),
+        expires_at: nullable(draft.expires_at, old.map(|o| &o.expires_at)),
+        max_payments: nullable(draft.max_payments, old.map(|o| &o.max_payments)),
+    })
+}
+
+type Prices = (Option<Option<Fiat>>, Option<Vec<Fiat>>, Option<Option<Fiat>>, Option<Option<Fiat>>);
+
+fn merge_pricing(
+    old: Option<&Pricing>,
+    kind: Option<PricingType>,
+    (amount, suggested, min, max): Prices,
+    errors: &mut FieldErrors,
+) -> Option<Pricing> {
+    let was_open = matches!(old, Some(Pricing::Open { .. }));
+    let kind = kind.unwrap_or(if was_open { PricingType::Open } else { PricingType::Fixed });
+    let only_for = |errors: &mut FieldErrors, given: bool, field: &str, pricing: &str| {
+        if given {
+            errors.add(field, format!("The {field} field is only for links with {pricing} pricing."));
+        }
+    };
+    match kind {
+        PricingType::Fixed => {
+            only_for(errors, suggested.is_some_and(|all| !all.is_empty()), "suggested_amounts", "open");
+            only_for(errors, min.flatten().is_some(), "min_amount", "open");
+            only_for(errors, max.flatten().is_some(), "max_amount", "open");
+            let old = match old {
+                Some(Pricing::Fixed(price)) => Some(*price),
+                _ => None,
+            };
+            let price = amount.unwrap_or(old);
+            demand(errors, price.is_none(), "amount", "amount");
+            if price == Some(Fiat::ZERO) {
+                errors.add("amount", "The amount field must be greater than 0.");
+            }
+            price.map(Pricing::Fixed)
+        }
+        PricingType::Open => {
+            only_for(errors, amount.flatten().is_some(), "amount", "fixed");
+            let (old_suggested, old_min, old_max) = match old {
+                Some(Pricing::Open { suggested, min, max }) => (suggested.clone(), *min, *max),
+                _ => (Vec::new(), None, None),
+            };
+            let (min, max) = (min.unwrap_or(old_min), max.unwrap_or(old_max));
+            if let (Some(min), Some(max)) = (min, max)
+                && min > max
+            {
+                errors.add("max_amount", format!("The max_amount field must be at least {min}."));
+            }
+            Some(Pricing::Open { suggested: suggested.unwrap_or(old_suggested), min, max })
+        }
+    }
+}

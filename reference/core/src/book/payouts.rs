@@ -1,0 +1,148 @@
+//! The wallets of a book, and whose turn the next deposit address is.
+
+use std::collections::BTreeMap;
+
+use super::Book;
+use crate::{
+    action::Payout,
+    asset::Asset,
+    draw::Seed,
+    error::ApiError,
+    mode::Mode,
+    money::Coin,
+    sighting::{Depth, Sighting},
+    wallet::Wallet,
+};
+
+/// The wallets of one account in one mode.
+pub struct Payouts {
+    mode: Mode,
+    wallets: BTreeMap<Asset, Wallet>,
+    /// The number of the next address of each key that was ever set. Kept when a wallet is taken
+    /// away, so that no two charges share an address. Coins with the same key share the count.
+    next: BTreeMap<String, u32>,
+}
+
+impl Payouts {
+    /// The wallets that a new book starts with: one for each form of address, from the seed.
+    pub(crate) fn seeded(seed: Seed, account: &str, mode: Mode) -> Payouts {
+        let mut payouts = Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new() };
+        let mut by_form = BTreeMap::new();
+        for asset in Asset::ALL {
+            let form = asset.facts().form;
+            let realm = format!("{account}/{mode}");
+            let wallet = by_form.entry(form).or_insert_with(|| Wallet::seeded(seed, &realm, form, mode));
+            payouts.set(asset, wallet.clone());
+        }
+        payouts
+    }
+
+    /// There is a wallet for the coin.
+    pub fn accepts(&self, asset: Asset) -> bool {
+        self.wallets.contains_key(&asset)
+    }
+
+    /// The coins that there is a wallet for (`account.accepted_assets`).
+    pub fn accepted(&self) -> impl Iterator<Item = Asset> {
+        self.wallets.keys().copied()
+    }
+
+    /// Each coin's wallet.
+    pub fn iter(&self) -> impl Iterator<Item = (Asset, &Wallet)> {
+        self.wallets.iter().map(|(&asset, wallet)| (asset, wallet))
+    }
+
+    /// This key is, or was, in use here, or a wallet here shares an address with it.
+    pub(crate) fn knows(&self, wallet: &Wallet) -> bool {
+        self.next.contains_key(&wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
+    }
+
+    /// The next address that no charge had before, without taking it. `taken` says which are.
+    pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<Ticket> {
+        let wallet = self.wallets.get(&asset)?;
+        // A list that was edited counts from its start again, so it may name addresses that are taken.
+        for n in self.next_of(wallet).. {
+            let address = wallet.address(n)?;
+            if !taken(&address) {
+                return Some(Ticket { address, identity: wallet.identity(), next: n.checked_add(1)? });
+            }
+        }
+        None
+    }
+
+    /// Takes an address: no later charge gets it.
+    pub(super) fn take(&mut self, ticket: Ticket) -> String {
+        self.next.insert(ticket.identity, ticket.next);
+        ticket.address
+    }
+
+    fn next_of(&self, wallet: &Wallet) -> u32 {
+        self.next.get(&wallet.identity()).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, asset: Asset, wallet: Wallet) {
+        self.next.entry(wallet.identity()).or_insert(0);
+        self.wallets.insert(asset, wallet);
+    }
+
+    pub(super) fn remove(&mut self, asset: Asset) -> Result<(), ApiError> {
+        self.wallets.remove(&asset).map(|_| ()).ok_or(ApiError::NotFound)
+    }
+
+    /// Reads what the owner typed.
+    pub(crate) fn read(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
+        let form = asset.facts().form;
+        match payout {
+            Payout::Key(text) => Wallet::read(text, form, self.mode)
+                .map_err(|error| ApiError::field("key", sentence("key", &error))),
+            Payout::Addresses(list) => Wallet::list(list.iter().map(String::as_str), form, self.mode)
+                .map_err(|error| ApiError::field("addresses", sentence("addresses", &error))),
+        }
+    }
+}
+
+fn sentence(field: &str, error: &impl std::fmt::Display) -> String {
+    format!("The {field} field is invalid: {error}.")
+}
+
+/// A deposit address that may be taken.
+pub(super) struct Ticket {
+    address: String,
+    identity: String,
+    next: u32,
+}
+
+/// Money at one of our addresses that belongs to no charge.
+#[derive(Clone, Debug)]
+pub struct Stray {
+    /// What was sent.
+    pub asset: Asset,
+    /// How much.
+    pub amount: Coin,
+    /// Where to.
+    pub address: String,
+    /// Where it stands on its chain.
+    pub depth: Depth,
+}
+
+impl Book {
+    /// Sets a coin's wallet.
+    pub(crate) fn set_wallet(&mut self, asset: Asset, wallet: Wallet) {
+        self.payouts.set(asset, wallet);
+    }
+
+    /// Takes a coin's wallet away; charges that are open keep their addresses.
+    pub(crate) fn remove_wallet(&mut self, asset: Asset) -> Result<(), ApiError> {
+        self.payouts.remove(asset)
+    }
+
+    pub(super) fn note_stray(&mut self, sighting: &Sighting) {
+        let stray = Stray {
+            asset: sighting.asset,
+            amount: sighting.amount,
+            address: sighting.address.clone(),
+            depth: sighting.depth,
+        };
+        self.strays.insert((sighting.txid.clone(), sighting.output), stray);
+    }
+}

@@ -1,0 +1,213 @@
+//! What can be asked of the service through its API, and what it answers, free of any wire format.
+
+use uuid::Uuid;
+
+use crate::{
+    asset::{Asset, Currency},
+    charge::{ChargeStatus, CustomField, Customer, Metadata},
+    event::EventType,
+    id::{ChargeNo, Code, EventNo, InvoiceNo, LinkNo},
+    invoice::{InvoiceStatus, Item},
+    link::Question,
+    money::Fiat,
+    page::{Ask, Page},
+    time::{Day, Timestamp},
+};
+
+/// One API request, read and typed.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// `GET /v1/account`
+    Account,
+    /// `GET /v1/charges`, `/v1/invoices`, `/v1/payment-links`, `/v1/events`
+    List {
+        /// Which records.
+        list: List,
+        /// Which page.
+        ask: Ask,
+        /// The newest record of this reading, as the links carry it.
+        anchor: Option<String>,
+    },
+    /// `POST /v1/charges`
+    CreateCharge(Box<ChargeDraft>),
+    /// `GET /v1/charges/{id}`
+    Charge(Code),
+    /// `POST /v1/charges/{id}/cancel`
+    CancelCharge(Code),
+    /// `POST /v1/charges/{id}/refunds`
+    RefundCharge(Code, RefundDraft),
+    /// `POST /v1/payment-links`
+    CreateLink(Box<LinkDraft>),
+    /// `GET /v1/payment-links/{id}`
+    Link(Code),
+    /// `PATCH /v1/payment-links/{id}`
+    ChangeLink(Code, Box<LinkDraft>),
+    /// `POST /v1/payment-links/{id}/archive`
+    ArchiveLink(Code),
+    /// `DELETE /v1/payment-links/{id}/archive`
+    RestoreLink(Code),
+    /// `POST /v1/invoices`
+    CreateInvoice(Box<InvoiceDraft>),
+    /// `GET /v1/invoices/{id}`
+    Invoice(Code),
+    /// `POST /v1/invoices/{id}/send`
+    SendInvoice(Code),
+    /// `POST /v1/invoices/{id}/void`
+    VoidInvoice(Code),
+    /// `GET /v1/events/{id}`
+    Event(Uuid),
+}
+
+/// A list with its filters. Filters name objects as the client wrote them: what the key can't see
+/// selects nothing, whether it is absent or of the other mode.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum List {
+    /// Charges.
+    Charges {
+        /// Of this status.
+        status: Option<ChargeStatus>,
+        /// Of this payment link.
+        link: Option<String>,
+    },
+    /// Invoices.
+    Invoices {
+        /// Of this status.
+        status: Option<InvoiceStatus>,
+    },
+    /// Payment links.
+    Links,
+    /// Events.
+    Events {
+        /// Of this type.
+        kind: Option<EventType>,
+        /// Of this charge.
+        charge: Option<String>,
+        /// Of this invoice.
+        invoice: Option<String>,
+    },
+}
+
+/// A list, its filters and its page size: what a reader's place is remembered for.
+pub type ListKey = (List, u32);
+
+/// What the service answers. Names objects; the wire looks them up in the caller's book.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The account.
+    Account,
+    /// A charge.
+    Charge(ChargeNo),
+    /// A payment link.
+    Link(LinkNo),
+    /// An invoice.
+    Invoice(InvoiceNo),
+    /// An event.
+    Event(EventNo),
+    /// A page of a list.
+    Page {
+        /// The list.
+        list: List,
+        /// The page.
+        page: Page,
+        /// The anchor as its record's public id.
+        anchor: Option<String>,
+    },
+}
+
+/// A charge to be opened.
+#[derive(Clone, Debug)]
+pub struct ChargeDraft {
+    /// The coin.
+    pub asset: Asset,
+    /// The price.
+    pub amount: Option<Fiat>,
+    /// Its currency; the account's default if none is given.
+    pub currency: Option<Currency>,
+    /// The payment link it comes from.
+    pub link: Option<String>,
+    /// Who pays.
+    pub customer: Customer,
+    /// Free text.
+    pub description: Option<String>,
+    /// Key/value pairs.
+    pub metadata: Metadata,
+    /// Answers to the link's questions.
+    pub custom_fields: Vec<CustomField>,
+}
+
+/// A refund to be recorded.
+#[derive(Clone, Debug)]
+pub struct RefundDraft {
+    /// How much, as written: its decimals depend on the charge's coin.
+    pub amount: String,
+    /// The transaction.
+    pub txid: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What to set on a payment link. Nothing means: leave as it is, or take the default.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the fields are those of LinkTerms")]
+pub struct LinkDraft {
+    pub title: Option<String>,
+    pub description: Option<Option<String>>,
+    pub pricing_type: Option<PricingType>,
+    pub amount: Option<Option<Fiat>>,
+    pub suggested_amounts: Option<Vec<Fiat>>,
+    pub min_amount: Option<Option<Fiat>>,
+    pub max_amount: Option<Option<Fiat>>,
+    pub currency: Option<Currency>,
+    pub accepted_assets: Option<Option<Vec<Asset>>>,
+    pub success_url: Option<Option<String>>,
+    pub cancel_url: Option<Option<String>>,
+    pub collect_name: Option<bool>,
+    pub require_email: Option<bool>,
+    pub custom_fields: Option<Vec<Question>>,
+    pub success_message: Option<Option<String>>,
+    pub expires_at: Option<Option<Timestamp>>,
+    pub max_payments: Option<Option<u32>>,
+}
+
+/// Whether a link's price is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PricingType {
+    /// One price.
+    Fixed,
+    /// The customer chooses.
+    Open,
+}
+
+/// An invoice to be issued.
+#[derive(Clone, Debug)]
+pub struct InvoiceDraft {
+    /// The customer's name.
+    pub customer_name: Option<String>,
+    /// The customer's e-mail address.
+    pub customer_email: Option<String>,
+    /// The currency; the account's default if none is given.
+    pub currency: Option<Currency>,
+    /// The amount, if there are no items.
+    pub amount: Option<Fiat>,
+    /// The lines.
+    pub items: Vec<Item>,
+    /// A note.
+    pub memo: Option<String>,
+    /// The last day to pay in time.
+    pub due_at: Option<Day>,
+    /// E-mail it at once.
+    pub send_email: bool,
+}
+
+/// A customer's choice on a payment link's page.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The coin.
+    pub asset: Asset,
+    /// The amount, where the price is open.
+    pub amount: Option<Fiat>,
+    /// Who pays.
+    pub customer: Customer,
+    /// Answers to the link's questions.
+    pub custom_fields: Vec<CustomField>,
+}

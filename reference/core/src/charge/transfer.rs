@@ -1,0 +1,76 @@
+//! One transfer to a charge's address.
+
+use crate::{
+    money::Coin,
+    sighting::{Depth, Gone},
+    time::Timestamp,
+};
+
+/// Whether a transfer came in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It counts once it is confirmed.
+    OnTime,
+    /// The charge was over: it waits for the account owner.
+    Late,
+    /// Late, and the account owner took it.
+    Accepted,
+    /// The charge was paid already: it counts by itself once it is confirmed.
+    Extra,
+}
+
+/// One output of one transaction.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// The transaction.
+    pub txid: String,
+    /// The output.
+    pub output: u32,
+    /// How much.
+    pub amount: Coin,
+    /// Confirmations on the active branch, as last seen.
+    pub confirmations: u32,
+    /// Why it is gone, if it is.
+    pub gone: Option<Gone>,
+    /// It is part of what the charge received.
+    pub credited: bool,
+    /// The service's time of the first sighting.
+    pub seen_at: Timestamp,
+    /// When it last became confirmed.
+    pub confirmed_at: Option<Timestamp>,
+    /// In time or not.
+    pub standing: Standing,
+    /// It was announced as a late payment.
+    pub told_late: bool,
+    /// It was announced as falling short.
+    pub told_short: bool,
+}
+
+impl Transfer {
+    /// In the mempool or on the active branch.
+    pub fn is_alive(&self) -> bool {
+        self.gone.is_none()
+    }
+
+    /// Deep enough to count.
+    pub fn is_confirmed(&self, required: u32) -> bool {
+        self.is_alive() && self.confirmations >= required
+    }
+
+    pub(super) fn take_depth(&mut self, now: Timestamp, depth: Depth, required: u32) {
+        let was_confirmed = self.is_confirmed(required);
+        match depth {
+            Depth::Confirmations(n) => {
+                self.confirmations = n;
+                self.gone = None;
+            }
+            Depth::Gone(why) => {
+                self.confirmations = 0;
+                self.gone = Some(why);
+            }
+        }
+        if !was_confirmed && self.is_confirmed(required) {
+            self.confirmed_at = Some(now);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The names a deployed service puts in place of `svc` and `Service`.
+
+use crate::mode::Mode;
+
+/// Brand names in keys and headers. Read from the configuration, never from a literal elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// What keys begin with, before `_live_` and `_test_`.
+    pub key_prefix: String,
+    /// What webhook headers begin with, before `-Event`, `-Delivery`, `-Signature`.
+    pub header_prefix: String,
+    /// The user agent of webhook posts.
+    pub user_agent: String,
+}
+
+impl Default for Dialect {
+    fn default() -> Dialect {
+        Dialect {
+            key_prefix: "svc".to_owned(),
+            header_prefix: "X-Service".to_owned(),
+            user_agent: "Service-Webhooks/1.0".to_owned(),
+        }
+    }
+}
+
+impl Dialect {
+    /// What keys of a mode begin with (`auth.prefix`): `svc_live_`.
+    pub fn key_start(&self, mode: Mode) -> String {
+        format!("{}_{mode}_", self.key_prefix)
+    }
+}

@@ -1,1 +1,0 @@
-//! The rule that a webhook address is reachable from the open internet.

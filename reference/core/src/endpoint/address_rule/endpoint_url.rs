@@ -1,0 +1,200 @@
+//! What a typed address says before any name is resolved.
+//!
+//! The URL standard's own reader does the reading, because it is what unmasks `127.1`, `0x7f000001`
+//! and full-width digits. What it leaves is rebuilt from its parts, so the text that is stored is the
+//! text that was judged.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use url::Url;
+
+use super::{Refusal, judge_address};
+
+/// Bytes of the longest accepted URL.
+pub const URL_BYTES_MAX: usize = 2_048;
+
+const NAME_BYTES_MAX: usize = 253;
+const LABEL_BYTES_MAX: usize = 63;
+const PORT_HTTPS: u16 = 443;
+
+/// The zone whose names only the simulated network resolves.
+const SIMULATED_ZONE: &str = "sim";
+
+/// Zones that are not part of the open internet, by RFC 6761, 6762 (with appendix G), 7686, 8375 and
+/// ICANN's reservation of `internal`. `example`, `test` and `invalid` are left to the resolver.
+const LOCAL_ZONES: &[&str] = &[
+    "localhost",
+    "localdomain",
+    "local",
+    "internal",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "home.arpa",
+    "lan",
+    "onion",
+];
+
+/// Names of the metadata services. Most resolve to refused addresses anyway; refusing the name when
+/// it is typed tells the owner why.
+const METADATA_NAMES: &[&str] = &[
+    "metadata.google.internal",
+    "metadata.goog",
+    "metadata",
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata.azure.internal",
+    "metadata.packet.net",
+    "metadata.platformequinix.com",
+    "metadata.tencentyun.com",
+    "api.metadata.cloud.ibm.com",
+];
+
+/// An address that webhooks may be posted to, as far as can be told without resolving its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointUrl {
+    text: String,
+    host: Host,
+    port: u16,
+    path_starts: usize,
+}
+
+/// Where an endpoint lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A name, in lower-case ASCII and without a trailing dot.
+    Name(String),
+    /// A public address, typed as such.
+    Address(IpAddr),
+}
+
+impl EndpointUrl {
+    fn build(host: Host, port: u16, target: &str) -> EndpointUrl {
+        let authority = match port {
+            PORT_HTTPS => host.to_string(),
+            _ => format!("{host}:{port}"),
+        };
+        let text = format!("https://{authority}{target}");
+        EndpointUrl { path_starts: text.len() - target.len(), text, host, port }
+    }
+
+    /// The whole URL in its one normal spelling. Reading it again gives the same URL.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Where it lives.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port, 443 unless typed.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The value of the `Host` header: the host, and the port unless it is 443.
+    pub fn authority(&self) -> &str {
+        &self.text["https://".len()..self.path_starts]
+    }
+
+    /// Path and query, as they stand in the request line.
+    pub fn path(&self) -> &str {
+        &self.text[self.path_starts..]
+    }
+
+    /// Whether the host belongs to the simulated network (`shop.sim`), where the rule for resolved
+    /// addresses has nothing to judge.
+    pub fn is_simulated(&self) -> bool {
+        matches!(&self.host, Host::Name(name) if lies_in(name, SIMULATED_ZONE))
+    }
+}
+
+impl fmt::Display for EndpointUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Name(name) => f.write_str(name),
+            Host::Address(IpAddr::V4(ip)) => ip.fmt(f),
+            Host::Address(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+        }
+    }
+}
+
+/// Reads an address as its owner typed it.
+pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
+    if text.len() > URL_BYTES_MAX {
+        return Err(Refusal::TooLong { bytes: text.len() });
+    }
+    if let Some(c) = text.chars().find(|&c| c == '\\' || c.is_whitespace() || c.is_control()) {
+        return Err(Refusal::Character(c));
+    }
+    let url = Url::parse(text).map_err(Refusal::Unreadable)?;
+    if url.scheme() != "https" {
+        return Err(Refusal::NotHttps { scheme: url.scheme().to_owned() });
+    }
+    // An empty user name (`https://@host`) leaves no trace in the parts, only in the text.
+    if !url.username().is_empty() || url.password().is_some() || has_at_sign_before_host(text) {
+        return Err(Refusal::UserInfo);
+    }
+    if url.fragment().is_some() {
+        return Err(Refusal::Fragment);
+    }
+    let port = url.port().unwrap_or(PORT_HTTPS);
+    if port == 0 {
+        return Err(Refusal::PortZero);
+    }
+    let host = match url.host() {
+        None => return Err(Refusal::Unreadable(url::ParseError::EmptyHost)),
+        Some(url::Host::Domain(name)) => Host::Name(judge_name(name)?),
+        Some(url::Host::Ipv4(ip)) => Host::Address(judge_literal(ip.into())?),
+        Some(url::Host::Ipv6(ip)) => Host::Address(judge_literal(ip.into())?),
+    };
+    let endpoint = EndpointUrl::build(host, port, &url[url::Position::BeforePath..url::Position::AfterQuery]);
+    // Percent-encoding and punycode make text longer than it was typed.
+    if endpoint.text.len() > URL_BYTES_MAX {
+        return Err(Refusal::TooLong { bytes: endpoint.text.len() });
+    }
+    Ok(endpoint)
+}
+
+fn has_at_sign_before_host(text: &str) -> bool {
+    let (_, rest) = text.split_once(':').expect("what was read as a URL has a scheme");
+    let authority = rest.trim_start_matches('/').split(['/', '?', '#']).next();
+    authority.is_some_and(|authority| authority.contains('@'))
+}
+
+fn judge_literal(ip: IpAddr) -> Result<IpAddr, Refusal> {
+    judge_address(ip)?;
+    Ok(ip)
+}
+
+fn judge_name(name: &str) -> Result<String, Refusal> {
+    // The root's dot says nothing new. A second one would be an empty label.
+    let host = name.strip_suffix('.').unwrap_or(name).to_owned();
+    let label_fits = |label: &str| (1..=LABEL_BYTES_MAX).contains(&label.len());
+    if host.len() > NAME_BYTES_MAX || !host.split('.').all(label_fits) {
+        return Err(Refusal::BadName { host });
+    }
+    if METADATA_NAMES.contains(&host.as_str()) {
+        return Err(Refusal::MetadataName { host });
+    }
+    if let Some(zone) = LOCAL_ZONES.iter().find(|zone| lies_in(&host, zone)) {
+        return Err(Refusal::LocalName { host, zone });
+    }
+    if !host.contains('.') {
+        return Err(Refusal::SingleLabel { host });
+    }
+    Ok(host)
+}
+
+fn lies_in(host: &str, zone: &str) -> bool {
+    host.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}

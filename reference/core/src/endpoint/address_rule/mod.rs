@@ -1,0 +1,15 @@
+//! The rule that a webhook address is reachable from the open internet (spec 2.5).
+//!
+//! Judged twice: `judge_url` when an address is typed, `judge_resolved` before each delivery. Looks
+//! up no name itself: whoever resolves hands the answer in, and connects only to what was judged.
+
+mod endpoint_url;
+mod ranges;
+mod refusal;
+
+pub use endpoint_url::{EndpointUrl, Host, URL_BYTES_MAX, judge_url};
+pub use ranges::{judge_address, judge_resolved};
+pub use refusal::{Range, Refusal};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Everything that can be wrong with a call, and the one table that says how it is answered.
+
+use std::{borrow::Cow, fmt};
+
+/// Why a call is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiError {
+    /// The body is not JSON, or a header cannot be read.
+    Malformed(Cow<'static, str>),
+    /// The key is missing, revoked or unknown (`auth.refused`).
+    UnknownKey,
+    /// No such object in this book, or no such path (`isolation.not_found`).
+    NotFound,
+    /// The path takes other methods only.
+    WrongMethod {
+        /// What it takes, for the `Allow` header.
+        allow: &'static str,
+    },
+    /// The object's state does not allow it.
+    Conflict(Cow<'static, str>),
+    /// The body is larger than the service reads.
+    BodyTooLarge,
+    /// The body is not JSON by its type.
+    NotJson,
+    /// Fields or query values are invalid.
+    Invalid(FieldErrors),
+    /// Too many requests with one key, or too many e-mails (`limits.rate`).
+    TooMany {
+        /// The sentence for people.
+        message: Cow<'static, str>,
+        /// After so many seconds the next one is accepted; at least 1.
+        retry_after_secs: u64,
+    },
+    /// No exchange rate is available for the pair.
+    NoRate(String),
+}
+
+impl ApiError {
+    /// The status code of the answer.
+    pub const fn status(&self) -> u16 {
+        match self {
+            ApiError::Malformed(_) => 400,
+            ApiError::UnknownKey => 401,
+            ApiError::NotFound => 404,
+            ApiError::WrongMethod { .. } => 405,
+            ApiError::Conflict(_) => 409,
+            ApiError::BodyTooLarge => 413,
+            ApiError::NotJson => 415,
+            ApiError::Invalid(_) => 422,
+            ApiError::TooMany { .. } => 429,
+            ApiError::NoRate(_) => 503,
+        }
+    }
+
+    /// One field, one sentence.
+    pub fn field(name: impl Into<String>, message: impl Into<String>) -> ApiError {
+        let mut errors = FieldErrors::default();
+        errors.add(name, message);
+        ApiError::Invalid(errors)
+    }
+
+    /// A state that does not allow what was asked.
+    pub fn conflict(message: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError::Conflict(message.into())
+    }
+}
+
+/// The sentence for people.
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ApiError::Malformed(message) | ApiError::Conflict(message) => f.write_str(message),
+            ApiError::UnknownKey => f.write_str("Unauthenticated."),
+            ApiError::NotFound => f.write_str("Not found."),
+            ApiError::WrongMethod { allow } => write!(f, "This path takes {allow} only."),
+            ApiError::BodyTooLarge => f.write_str("The request body is larger than 256 KiB."),
+            ApiError::NotJson => {
+                f.write_str("The request body must be JSON: send Content-Type: application/json.")
+            }
+            ApiError::Invalid(errors) => errors.fmt(f),
+            ApiError::TooMany { message, .. } => f.write_str(message),
+            ApiError::NoRate(pair) => write!(f, "No exchange rate is available for {pair}; try again later."),
+        }
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// What is wrong with which fields, in the order in which they were looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldErrors(Vec<(String, Vec<String>)>);
+
+impl FieldErrors {
+    /// Notes that the field is wrong; nested names as `items.0.quantity`.
+    pub fn add(&mut self, name: impl Into<String>, message: impl Into<String>) {
+        let (name, message) = (name.into(), message.into());
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, messages)) => messages.push(message),
+            None => self.0.push((name, vec![message])),
+        }
+    }
+
+    /// Nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every wrong field with its sentences.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.0.iter().map(|(name, messages)| (name.as_str(), messages.as_slice()))
+    }
+
+    /// All well, or the errors as a refusal.
+    pub fn into_result(self) -> Result<(), ApiError> {
+        if self.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self)) }
+    }
+}
+
+/// The first sentence, and how many more there are.
+impl fmt::Display for FieldErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = self.0.iter().flat_map(|(_, messages)| messages);
+        let first = all.next().map_or("The given data is invalid.", String::as_str);
+        match all.count() {
+            0 => f.write_str(first),
+            1 => write!(f, "{first} (and 1 more error)"),
+            more => write!(f, "{first} (and {more} more errors)"),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The thirteen event types, and the log that is only ever added to.
+
+use uuid::Uuid;
+
+use crate::{
+    id::{ChargeNo, EventNo, InvoiceNo},
+    money::Coin,
+    page::Listing,
+    time::Timestamp,
+};
+
+macro_rules! event_types {
+    ($($variant:ident $name:literal;)*) => {
+        /// What can happen to a charge or an invoice (`events.types`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "the names are the specification's")]
+        pub enum EventType { $($variant),* }
+
+        impl EventType {
+            /// Every type.
+            pub const ALL: [EventType; [$($name),*].len()] = [$(EventType::$variant),*];
+
+            /// The name: `charge.paid`.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(EventType::$variant => $name),* }
+            }
+        }
+    };
+}
+
+event_types! {
+    ChargeCreated         "charge.created";
+    ChargePaymentDetected "charge.payment_detected";
+    ChargePaid            "charge.paid";
+    ChargeUnderpaid       "charge.underpaid";
+    ChargeLatePayment     "charge.late_payment";
+    ChargeRefunded        "charge.refunded";
+    ChargeExpired         "charge.expired";
+    ChargeCanceled        "charge.canceled";
+    InvoiceCreated        "invoice.created";
+    InvoiceSent           "invoice.sent";
+    InvoiceViewed         "invoice.viewed";
+    InvoicePaid           "invoice.paid";
+    InvoiceVoided         "invoice.voided";
+}
+
+impl EventType {
+    /// Reads a name.
+    pub fn parse(name: &str) -> Option<EventType> {
+        EventType::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A charge.
+    Charge(ChargeNo),
+    /// An invoice.
+    Invoice(InvoiceNo),
+}
+
+/// What changed, beyond the type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Details {
+    /// Nothing more to say: `{}`.
+    None,
+    /// A transfer: `{txid, amount}`.
+    Transfer {
+        /// The transaction.
+        txid: String,
+        /// Its amount.
+        amount: Coin,
+    },
+    /// What was received in total: `{amount, txid}`.
+    Received {
+        /// The sum.
+        amount: Coin,
+        /// The transaction that decided.
+        txid: String,
+    },
+    /// Money sent back: `{amount, txid?, reason?}`.
+    Refund {
+        /// How much.
+        amount: Coin,
+        /// The transaction, if named.
+        txid: Option<String>,
+        /// Why, if said.
+        reason: Option<String>,
+    },
+    /// Why: `{reason}`.
+    Reason(&'static str),
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Its name through the API, and `event_id` in webhooks.
+    pub id: Uuid,
+    /// What happened.
+    pub kind: EventType,
+    /// To what.
+    pub subject: Subject,
+    /// What changed.
+    pub details: Details,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// The events of one book, oldest first, with an index for every filter.
+#[derive(Default)]
+pub struct EventLog {
+    events: Vec<Event>,
+    by_type: [Vec<u32>; EventType::ALL.len()],
+    by_charge: Vec<Timeline>,
+    by_invoice: Vec<Timeline>,
+}
+
+impl EventLog {
+    /// Adds the newest event.
+    pub(crate) fn push(&mut self, event: Event) -> EventNo {
+        let no = EventNo::next(self.events.len());
+        if let Some(last) = self.events.last() {
+            assert!(last.id < event.id, "event ids strictly rise");
+            assert!(last.created_at <= event.created_at, "the service clock never falls");
+        }
+        self.by_type[event.kind as usize].push(no.0);
+        let (timelines, index) = match event.subject {
+            Subject::Charge(no) => (&mut self.by_charge, no.index()),
+            Subject::Invoice(no) => (&mut self.by_invoice, no.index()),
+        };
+        if timelines.len() <= index {
+            timelines.resize_with(index + 1, Timeline::default);
+        }
+        let kind = event.kind;
+        self.events.push(event);
+        timelines[index].push(no.0, kind);
+        timelines[index].index_if_long(&self.events);
+        no
+    }
+
+    /// An event by its number.
+    pub fn get(&self, no: EventNo) -> &Event {
+        &self.events[no.index()]
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Nothing has happened yet.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The event with this id.
+    pub fn find(&self, id: Uuid) -> Option<EventNo> {
+        // Ids rise with creation, so the log is its own index.
+        let place = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
+        Some(EventNo::next(place))
+    }
+
+    /// The events of a charge or an invoice, oldest first.
+    pub fn timeline(&self, subject: Subject) -> impl Iterator<Item = &Event> {
+        self.timeline_of(subject).all.iter().map(|&no| &self.events[no as usize])
+    }
+
+    /// Those of a type, of a subject, or both.
+    pub fn list(&self, kind: Option<EventType>, subject: Option<Subject>) -> Listing<'_> {
+        match (subject, kind) {
+            (None, None) => Listing::all(self.events.len()),
+            (None, Some(kind)) => Listing::sorted(&self.by_type[kind as usize]),
+            (Some(subject), None) => Listing::sorted(&self.timeline_of(subject).all),
+            (Some(subject), Some(kind)) => self.timeline_of(subject).of_type(kind, &self.events),
+        }
+    }
+
+    fn timeline_of(&self, subject: Subject) -> &Timeline {
+        const NONE: &Timeline = &Timeline { all: Vec::new(), by_type: None };
+        match subject {
+            Subject::Charge(no) => self.by_charge.get(no.index()),
+            Subject::Invoice(no) => self.by_invoice.get(no.index()),
+        }
+        .unwrap_or(NONE)
+    }
+}
+
+/// The events of one subject. Nearly all have a handful; the few that grow long get an index by type.
+#[derive(Default)]
+struct Timeline {
+    all: Vec<u32>,
+    by_type: Option<Box<[Vec<u32>; EventType::ALL.len()]>>,
+}
+
+impl Timeline {
+    /// Up to so many events are looked through one by one.
+    const SHORT: usize = 32;
+
+    fn push(&mut self, no: u32, kind: EventType) {
+        self.all.push(no);
+        if let Some(index) = &mut self.by_type {
+            index[kind as usize].push(no);
+        }
+    }
+
+    fn of_type<'a>(&'a self, kind: EventType, events: &[Event]) -> Listing<'a> {
+        match &self.by_type {
+            Some(index) => Listing::sorted(&index[kind as usize]),
+            None => Listing::picked(
+                self.all.iter().copied().filter(|&no| events[no as usize].kind == kind).collect(),
+            ),
+        }
+    }
+
+    fn index_if_long(&mut self, events: &[Event]) {
+        if self.by_type.is_none() && self.all.len() > Timeline::SHORT {
+            let mut index: Box<[Vec<u32>; EventType::ALL.len()]> = Box::default();
+            for &no in &self.all {
+                index[events[no as usize].kind as usize].push(no);
+            }
+            self.by_type = Some(index);
+        }
+    }
+}

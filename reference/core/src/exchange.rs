@@ -1,0 +1,34 @@
+//! Exchange rates: what one coin costs now. Rates come in from outside; a pair may have none.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    asset::{Asset, Currency},
+    money::Rate,
+};
+
+/// The current rate of each pair.
+#[derive(Clone, Debug, Default)]
+pub struct Exchange {
+    rates: BTreeMap<(Asset, Currency), Rate>,
+}
+
+impl Exchange {
+    /// What one coin costs, if that is known.
+    pub fn rate(&self, asset: Asset, currency: Currency) -> Option<Rate> {
+        self.rates.get(&(asset, currency)).copied()
+    }
+
+    /// Sets or withdraws the rate of a pair.
+    pub fn set(&mut self, asset: Asset, currency: Currency, rate: Option<Rate>) {
+        match rate {
+            Some(rate) => self.rates.insert((asset, currency), rate),
+            None => self.rates.remove(&(asset, currency)),
+        };
+    }
+
+    /// Every pair that has a rate.
+    pub fn iter(&self) -> impl Iterator<Item = (Asset, Currency, Rate)> {
+        self.rates.iter().map(|(&(asset, currency), &rate)| (asset, currency, rate))
+    }
+}

@@ -1,0 +1,172 @@
+//! Identifiers: public codes, event and delivery ids, numbers of creation.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+use crate::{draw::Lot, time::Timestamp};
+
+const CODE_LEN: usize = 12;
+const CODE_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+
+/// The public code of a charge, an invoice or a payment link: 12 characters of `[a-z0-9]`
+/// (`open.ids.code`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code([u8; CODE_LEN]);
+
+impl Code {
+    /// The code of the `n`th object of its kind.
+    pub fn draw(lot: &Lot, n: u64) -> Code {
+        let text = lot.nth(n).text(CODE_LEN, CODE_ALPHABET);
+        Code::parse(&text).expect("drawn from the alphabet")
+    }
+
+    /// Reads a code; nothing if no object can have it.
+    pub fn parse(text: &str) -> Option<Code> {
+        let bytes: [u8; CODE_LEN] = text.as_bytes().try_into().ok()?;
+        bytes.iter().all(|b| CODE_ALPHABET.contains(b)).then_some(Code(bytes))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("a code is ASCII")
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The place in the list of its kind.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            /// The number of the object that is created next, when there are `len` of its kind.
+            pub fn next(len: usize) -> $name {
+                $name(u32::try_from(len).expect("a book holds fewer than 2^32 objects of a kind"))
+            }
+        }
+    )*};
+}
+
+numbers! {
+    /// A charge of one book, in order of creation.
+    ChargeNo;
+    /// An invoice of one book, in order of creation.
+    InvoiceNo;
+    /// A payment link of one book, in order of creation.
+    LinkNo;
+    /// An event of one book, in order of creation.
+    EventNo;
+    /// A delivery of one book, in order of creation.
+    DeliveryNo;
+    /// A webhook endpoint of one book, in order of creation.
+    EndpointNo;
+    /// An account of the service, in order of creation.
+    AccountNo;
+    /// An API key of the service, in order of creation.
+    KeyNo;
+}
+
+impl AccountNo {
+    /// The numbers of the first `len` accounts.
+    pub(crate) fn first(len: usize) -> impl Iterator<Item = AccountNo> {
+        (0..len).map(AccountNo::next)
+    }
+}
+
+/// Mints the event and delivery ids of one book: UUIDs of version 7 that strictly rise.
+///
+/// The millisecond and, in `rand_a`, the microsecond come from the service clock; 20 bits count the
+/// ids of one microsecond; the rest is keyed randomness (`open.ids.uuid`).
+pub struct Mint {
+    lot: Lot,
+    minted: u64,
+    at: Timestamp,
+    count: u32,
+}
+
+impl Mint {
+    const COUNT_END: u32 = 1 << 20;
+
+    /// A mint with its own randomness.
+    pub fn new(lot: Lot) -> Mint {
+        Mint { lot, minted: 0, at: Timestamp(0), count: 0 }
+    }
+
+    /// The next id.
+    pub fn next(&mut self, now: Timestamp) -> Uuid {
+        if now > self.at {
+            self.at = now;
+            self.count = 0;
+        }
+        if self.count == Mint::COUNT_END {
+            self.at = Timestamp(self.at.0 + 1);
+            self.count = 0;
+        }
+        let (millis, micros) = (u128::from(self.at.0 / 1_000), u128::from(self.at.0 % 1_000));
+        let luck = u128::from(self.lot.nth(self.minted).bits() >> 22);
+        let id = Uuid::from_u128(
+            (millis << 80) | (7 << 76) | (micros << 64) | (2 << 62) | (u128::from(self.count) << 42) | luck,
+        );
+        self.count += 1;
+        self.minted += 1;
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::Seed;
+
+    #[test]
+    fn codes_read_back_and_nothing_else_is_a_code() {
+        let code = Code::draw(&Seed(1).lot("live", "acme", "charge"), 0);
+        assert_eq!(Code::parse(code.as_str()), Some(code));
+        for text in ["", "short", "ABCDEFGHIJKL", "abcdefghijk-", "abcdefghijklm", "äbcdefghijk"] {
+            assert_eq!(Code::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_strictly_rise_and_tell_their_time() {
+        let mut mint = Mint::new(Seed(1).lot("live", "acme", "event"));
+        let now = Timestamp(1_767_603_600_123_456);
+        let mut last = mint.next(now);
+        assert_eq!(last.get_version_num(), 7);
+        assert_eq!(last.get_variant(), uuid::Variant::RFC4122);
+        assert_eq!(last.as_u128() >> 80, 1_767_603_600_123);
+        assert_eq!((last.as_u128() >> 64) & 0xfff, 456);
+        for step in [0, 0, 1, 0, 999, 1_000_000, 0] {
+            let id = mint.next(Timestamp(now.0 + step));
+            assert!(id > last, "{id} after {last}");
+            last = id;
+        }
+    }
+
+    #[test]
+    fn a_full_microsecond_borrows_the_next_one() {
+        let mut mint = Mint::new(Seed(1).lot("live", "acme", "event"));
+        mint.next(Timestamp(999));
+        mint.count = Mint::COUNT_END;
+        let id = mint.next(Timestamp(999));
+        assert_eq!((id.as_u128() >> 80, (id.as_u128() >> 64) & 0xfff), (1, 0));
+    }
+}

@@ -1,0 +1,159 @@
+//! Invoices: an amount that one customer owes, settled once by any one of its charges.
+
+use crate::{
+    asset::Currency,
+    error::ApiError,
+    id::{ChargeNo, Code},
+    money::{Fiat, Quantity},
+    time::{Day, Span, Timestamp},
+};
+
+/// The same invoice is not e-mailed again within this time (`open.invoice.email`).
+pub const MAIL_PAUSE: Span = Span::mins(10);
+
+/// Where an invoice is in its life (`open.invoice.status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InvoiceStatus {
+    /// Waits to be paid.
+    Open,
+    /// Settled, for good.
+    Paid,
+    /// Withdrawn, for good.
+    Void,
+}
+
+impl InvoiceStatus {
+    /// Every status; the place in this list is the class on the shelf.
+    pub const ALL: [InvoiceStatus; 3] = [InvoiceStatus::Open, InvoiceStatus::Paid, InvoiceStatus::Void];
+
+    /// The word in answers and filters.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            InvoiceStatus::Open => "open",
+            InvoiceStatus::Paid => "paid",
+            InvoiceStatus::Void => "void",
+        }
+    }
+
+    /// Reads a word.
+    pub fn parse(text: &str) -> Option<InvoiceStatus> {
+        InvoiceStatus::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// One line of an invoice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What.
+    pub description: String,
+    /// How many.
+    pub quantity: Quantity,
+    /// The price of one.
+    pub unit_amount: Fiat,
+    /// Quantity times price, rounded half up.
+    pub total: Fiat,
+}
+
+/// What an invoice asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvoiceTerms {
+    /// The customer's name.
+    pub customer_name: Option<String>,
+    /// Where it is e-mailed to.
+    pub customer_email: Option<String>,
+    /// What is owed in total.
+    pub amount: Fiat,
+    /// The currency.
+    pub currency: Currency,
+    /// The lines, if there are any.
+    pub items: Vec<Item>,
+    /// A note to the customer.
+    pub memo: Option<String>,
+    /// The last day to pay in time.
+    pub due_at: Option<Day>,
+}
+
+/// One invoice.
+#[derive(Clone, Debug)]
+pub struct Invoice {
+    /// Its public name.
+    pub code: Code,
+    /// `INV-0001`, counting per account and mode.
+    pub number: String,
+    /// What it asks for; never changes.
+    pub terms: InvoiceTerms,
+    /// Every charge that was opened for it, in order.
+    pub charges: Vec<ChargeNo>,
+    /// When it was issued.
+    pub created_at: Timestamp,
+    /// When it, or a reminder, was last e-mailed.
+    pub sent_at: Option<Timestamp>,
+    /// When the customer first opened it.
+    pub viewed_at: Option<Timestamp>,
+    /// When it was settled.
+    pub paid_at: Option<Timestamp>,
+    /// When it was withdrawn.
+    pub voided_at: Option<Timestamp>,
+    status: InvoiceStatus,
+}
+
+impl Invoice {
+    /// An invoice that was just issued.
+    pub fn issue(now: Timestamp, code: Code, number: String, terms: InvoiceTerms) -> Invoice {
+        Invoice {
+            code,
+            number,
+            terms,
+            charges: Vec::new(),
+            created_at: now,
+            sent_at: None,
+            viewed_at: None,
+            paid_at: None,
+            voided_at: None,
+            status: InvoiceStatus::Open,
+        }
+    }
+
+    /// Where it is in its life.
+    pub fn status(&self) -> InvoiceStatus {
+        self.status
+    }
+
+    /// Open, and the due day is over.
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        self.status == InvoiceStatus::Open && self.terms.due_at.is_some_and(|day| now >= day.end())
+    }
+
+    /// It can still be paid, sent or voided; otherwise says why not.
+    pub fn must_be_open(&self) -> Result<(), ApiError> {
+        match self.status {
+            InvoiceStatus::Open => Ok(()),
+            status => Err(ApiError::conflict(format!("The invoice is {}, not open.", status.as_str()))),
+        }
+    }
+
+    /// One of its charges was paid. Says whether that settles it: an invoice settles once.
+    pub fn settle(&mut self, now: Timestamp) -> bool {
+        let settles = self.status == InvoiceStatus::Open;
+        if settles {
+            self.status = InvoiceStatus::Paid;
+            self.paid_at = Some(now);
+        }
+        settles
+    }
+
+    /// Withdraws it.
+    pub fn void(&mut self, now: Timestamp) -> Result<(), ApiError> {
+        self.must_be_open()?;
+        self.status = InvoiceStatus::Void;
+        self.voided_at = Some(now);
+        Ok(())
+    }
+
+    /// The customer opens its page. Says whether it is the first time.
+    pub fn view(&mut self, now: Timestamp) -> bool {
+        let first = self.viewed_at.is_none();
+        self.viewed_at.get_or_insert(now);
+        first
+    }
+}

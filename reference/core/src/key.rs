@@ -1,0 +1,128 @@
+//! API keys: shown once, kept as digests (`auth.key`).
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    call::ListKey,
+    draw::Lot,
+    id::{AccountNo, Code, KeyNo},
+    limit::Window,
+    mode::Mode,
+    page::Memory,
+    time::Timestamp,
+};
+
+const SECRET_LEN: usize = 40;
+const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Who asks, as a key says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// The account that the key belongs to.
+    pub account: AccountNo,
+    /// The key's mode: the only book it can reach.
+    pub mode: Mode,
+    /// The key itself, for its limit and its place in lists.
+    pub key: KeyNo,
+}
+
+/// One key, without its text.
+#[derive(Debug)]
+pub struct ApiKey {
+    /// Its name in the dashboard.
+    pub id: Code,
+    /// Whose it is, and for which mode.
+    pub principal: Principal,
+    /// The last four characters, to tell keys apart.
+    pub hint: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    pub(crate) window: Window,
+    pub(crate) memory: Memory<ListKey>,
+}
+
+/// A key's text. Shown once, and never printed by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyText(String);
+
+impl KeyText {
+    /// The text, to be shown to its owner.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyText(…)")
+    }
+}
+
+/// Every key of the service.
+#[derive(Default)]
+pub struct KeyRing {
+    keys: Vec<ApiKey>,
+    // A digest is looked up, never compared byte by byte with a guess: who can choose digests needs no key.
+    by_digest: HashMap<[u8; 32], KeyNo>,
+}
+
+impl KeyRing {
+    /// Makes the `nth` key of an account and mode.
+    pub fn create(
+        &mut self,
+        now: Timestamp,
+        (account, mode): (AccountNo, Mode),
+        (start, lot, nth): (&str, &Lot, u64),
+    ) -> (KeyNo, KeyText) {
+        let mut draw = lot.nth(nth);
+        let text = format!("{start}{}", draw.text(SECRET_LEN, SECRET_ALPHABET));
+        let no = KeyNo::next(self.keys.len());
+        self.by_digest.insert(digest(text.as_bytes()), no);
+        self.keys.push(ApiKey {
+            id: Code::draw(lot, nth | (1 << 63)),
+            principal: Principal { account, mode, key: no },
+            hint: text[text.len() - 4..].to_owned(),
+            created_at: now,
+            revoked_at: None,
+            window: Window::default(),
+            memory: Memory::default(),
+        });
+        (no, KeyText(text))
+    }
+
+    /// The key with this text, unless it was revoked.
+    pub fn find(&self, text: &[u8]) -> Option<KeyNo> {
+        let no = *self.by_digest.get(&digest(text))?;
+        self.get(no).revoked_at.is_none().then_some(no)
+    }
+
+    /// A key by its number.
+    pub fn get(&self, no: KeyNo) -> &ApiKey {
+        &self.keys[no.index()]
+    }
+
+    pub(crate) fn get_mut(&mut self, no: KeyNo) -> &mut ApiKey {
+        &mut self.keys[no.index()]
+    }
+
+    /// Every key, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &ApiKey> {
+        self.keys.iter()
+    }
+
+    /// Forgets what is volatile: the limit's windows and where readers were in lists.
+    pub(crate) fn forget_volatile(&mut self) {
+        for key in &mut self.keys {
+            key.window = Window::default();
+            key.memory = Memory::default();
+        }
+    }
+}
+
+fn digest(text: &[u8]) -> [u8; 32] {
+    Sha256::digest(text).into()
+}

@@ -1,0 +1,83 @@
+//! How many requests a key may make (`limits.rate`).
+
+use std::collections::VecDeque;
+
+use crate::time::{Span, Timestamp};
+
+/// Requests per minute and key.
+pub const REQUESTS_PER_MINUTE: u32 = 120;
+const WINDOW: Span = Span::secs(60);
+
+/// The accepted requests of one key in the last minute.
+///
+/// A request is refused when as many were accepted in the 60 seconds before it. Refused ones do not
+/// count, so a client that only waits gets through (`open.limits.window`).
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    accepted: VecDeque<Timestamp>,
+}
+
+impl Window {
+    /// Accepts a request and says how many more would be accepted now, or says in how many seconds
+    /// one would be.
+    pub fn admit(&mut self, now: Timestamp, per_minute: u32) -> Result<u32, u64> {
+        while let Some(&first) = self.accepted.front()
+            && now.since(first) >= WINDOW
+        {
+            self.accepted.pop_front();
+        }
+        let taken = u32::try_from(self.accepted.len()).expect("the window is bounded by the limit");
+        if taken >= per_minute {
+            let free = self.accepted.front().map_or(now.plus(WINDOW), |first| first.plus(WINDOW));
+            return Err(free.since(now).secs_rounded_up().max(1));
+        }
+        self.accepted.push_back(now);
+        Ok(per_minute - taken - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_121st_request_in_a_minute_waits() {
+        let (mut window, t0) = (Window::default(), Timestamp(1_000_000));
+        for left in (0..REQUESTS_PER_MINUTE).rev() {
+            assert_eq!(window.admit(t0, REQUESTS_PER_MINUTE), Ok(left));
+        }
+        assert_eq!(window.admit(t0, REQUESTS_PER_MINUTE), Err(60));
+        let almost = t0.plus(Span::micros(59_999_999));
+        assert_eq!(window.admit(almost, REQUESTS_PER_MINUTE), Err(1));
+        assert_eq!(window.admit(t0.plus(WINDOW), REQUESTS_PER_MINUTE), Ok(119));
+    }
+
+    proptest! {
+        #[test]
+        fn waiting_as_long_as_told_is_enough_and_a_second_less_is_not(
+            gaps in prop::collection::vec(0_u64..3_000_000, 1..400), limit in 1_u32..130,
+        ) {
+            let (mut window, mut now) = (Window::default(), Timestamp(0));
+            let mut accepted: Vec<Timestamp> = Vec::new();
+            for gap in gaps {
+                now = now.plus(Span(gap));
+                let recent = accepted.iter().filter(|&&at| now.since(at) < WINDOW).count();
+                match window.admit(now, limit) {
+                    Ok(left) => {
+                        prop_assert_eq!(left as usize, limit as usize - recent - 1);
+                        accepted.push(now);
+                    }
+                    Err(secs) => {
+                        prop_assert_eq!(recent, limit as usize);
+                        prop_assert!(window.clone().admit(now.plus(Span::secs(secs)), limit).is_ok());
+                        if secs > 1 {
+                            prop_assert!(window.clone().admit(now.plus(Span::secs(secs - 1)), limit).is_err());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

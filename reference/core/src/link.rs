@@ -1,0 +1,95 @@
+//! Payment links: a price, fixed or open, that any number of customers may pay.
+
+use crate::{
+    asset::{Asset, Currency},
+    charge::ChargeStatus,
+    id::Code,
+    money::Fiat,
+    shelf::Shelf,
+    time::Timestamp,
+};
+
+/// What a link asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pricing {
+    /// Always this amount.
+    Fixed(Fiat),
+    /// The customer chooses.
+    Open {
+        /// Amounts to pick from.
+        suggested: Vec<Fiat>,
+        /// Not less than this.
+        min: Option<Fiat>,
+        /// Not more than this.
+        max: Option<Fiat>,
+    },
+}
+
+/// A question that the checkout asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its text.
+    pub label: String,
+    /// Whether it must be answered.
+    pub required: bool,
+}
+
+/// All that the merchant may set on a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkTerms {
+    /// What is sold.
+    pub title: String,
+    /// More about it.
+    pub description: Option<String>,
+    /// Fixed or open.
+    pub pricing: Pricing,
+    /// The price's currency.
+    pub currency: Currency,
+    /// Which coins are taken; nothing for all that the account accepts.
+    pub accepted_assets: Option<Vec<Asset>>,
+    /// Where the customer goes afterwards.
+    pub success_url: Option<String>,
+    /// Where the customer goes who gives up.
+    pub cancel_url: Option<String>,
+    /// The checkout asks for a name.
+    pub collect_name: bool,
+    /// The checkout needs an e-mail address.
+    pub require_email: bool,
+    /// More questions.
+    pub custom_fields: Vec<Question>,
+    /// Shown when paid.
+    pub success_message: Option<String>,
+    /// No charge is opened after this.
+    pub expires_at: Option<Timestamp>,
+    /// No charge is opened after so many were paid.
+    pub max_payments: Option<u32>,
+}
+
+/// One payment link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Its public name.
+    pub code: Code,
+    /// What the merchant set.
+    pub terms: LinkTerms,
+    /// Archived links open no charges.
+    pub archived: bool,
+    /// How often its page was opened.
+    pub views: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed by the merchant.
+    pub updated_at: Timestamp,
+    /// Its charges.
+    pub charges: Shelf<{ ChargeStatus::ALL.len() }>,
+}
+
+impl Link {
+    /// A charge may be opened from it now.
+    pub fn accepts_payments(&self, now: Timestamp) -> bool {
+        let paid = self.charges.count(Some(ChargeStatus::Paid as usize));
+        !self.archived
+            && self.terms.expires_at.is_none_or(|end| now < end)
+            && self.terms.max_payments.is_none_or(|max| paid < max as usize)
+    }
+}

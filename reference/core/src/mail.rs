@@ -1,0 +1,79 @@
+//! The outbox of e-mails. Nothing is sent: the dashboard shows what would have been.
+
+use std::collections::VecDeque;
+
+use crate::{
+    error::ApiError,
+    id::InvoiceNo,
+    time::{Span, Timestamp},
+};
+
+const PER_HOUR: usize = 100;
+const HOUR: Span = Span::hours(1);
+const KEPT_MAX: usize = 10_000;
+
+/// What an e-mail is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailKind {
+    /// The invoice, for the first time.
+    Invoice,
+    /// The same invoice again.
+    Reminder,
+}
+
+impl MailKind {
+    /// The word in answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MailKind::Invoice => "invoice",
+            MailKind::Reminder => "reminder",
+        }
+    }
+}
+
+/// One e-mail.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    /// To whom.
+    pub to: String,
+    /// What for.
+    pub kind: MailKind,
+    /// Which invoice.
+    pub invoice: InvoiceNo,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The e-mails of one book, oldest first; the oldest are dropped at some length.
+#[derive(Default)]
+pub struct Mails {
+    sent: VecDeque<Mail>,
+}
+
+impl Mails {
+    /// Whether one more may go out now.
+    pub fn check(&self, now: Timestamp) -> Result<(), ApiError> {
+        let Some(nth) = self.sent.len().checked_sub(PER_HOUR) else { return Ok(()) };
+        let free = self.sent[nth].at.plus(HOUR);
+        if free <= now {
+            return Ok(());
+        }
+        Err(ApiError::TooMany {
+            message: format!("At most {PER_HOUR} e-mails are sent in an hour.").into(),
+            retry_after_secs: free.since(now).secs_rounded_up().max(1),
+        })
+    }
+
+    /// Notes that one went out.
+    pub fn push(&mut self, mail: Mail) {
+        if self.sent.len() == KEPT_MAX {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(mail);
+    }
+
+    /// All that are kept, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Mail> {
+        self.sent.iter()
+    }
+}

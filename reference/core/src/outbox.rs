@@ -1,0 +1,287 @@
+//! The outbox: every delivery from fan-out to its last attempt.
+//!
+//! Owns retry times. Opens no socket and reads no clock: `now` comes in, posts go out through
+//! `Service::poll_delivery`.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use uuid::Uuid;
+
+use crate::{
+    endpoint::{Endpoint, EndpointStatus, FAILED_IN_A_ROW_MAX},
+    event::EventType,
+    id::{DeliveryNo, EndpointNo, EventNo},
+    time::{Span, Timestamp},
+};
+
+/// Delays from the end of a failed attempt to the next one (`open.delivery.retry`): our schedule;
+/// another implementation may differ. The last delay repeats.
+const RETRY_DELAYS: [Span; 8] = [
+    Span::mins(1),
+    Span::mins(5),
+    Span::mins(30),
+    Span::hours(1),
+    Span::hours(2),
+    Span::hours(4),
+    Span::hours(8),
+    Span::hours(10),
+];
+/// Attempts of a delivery before it has failed.
+pub const ATTEMPTS_MAX: u32 = 14;
+/// How long a delivery stays in the log after its last attempt.
+const LOG_KEPT: Span = Span::days(30);
+
+/// How a post ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver answered with this status. Only 2xx is success; redirects are not followed.
+    Answered(u16),
+    /// No connection, or it broke.
+    Unreachable(String),
+    /// No answer in time.
+    TimedOut,
+    /// The address is not public now: nothing was sent.
+    Refused(String),
+}
+
+impl Outcome {
+    /// The delivery arrived.
+    pub const fn is_success(&self) -> bool {
+        matches!(self, Outcome::Answered(200..=299))
+    }
+}
+
+/// One try to post a delivery.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// When it began.
+    pub at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// Where a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// The next attempt is due then.
+    Waiting(Timestamp),
+    /// Being posted since then.
+    InFlight(Timestamp),
+    /// A receiver took it.
+    Delivered,
+    /// It used up its attempts.
+    Failed,
+    /// Its endpoint was switched off or removed.
+    Canceled,
+}
+
+impl DeliveryState {
+    /// The word in answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DeliveryState::Waiting(_) => "waiting",
+            DeliveryState::InFlight(_) => "in_flight",
+            DeliveryState::Delivered => "delivered",
+            DeliveryState::Failed => "failed",
+            DeliveryState::Canceled => "canceled",
+        }
+    }
+}
+
+/// What is delivered. Frozen at fan-out: attempts differ only in time and signature.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// The event, or nothing for a test.
+    pub event: Option<(EventNo, Uuid)>,
+    /// Its type.
+    pub kind: EventType,
+    /// When it happened.
+    pub created_at: Timestamp,
+    /// `data` of the body, shared by all deliveries of the event.
+    pub data: Arc<[u8]>,
+}
+
+/// One delivery.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Its name: the header and `id` of the body, over all retries and resends.
+    pub id: Uuid,
+    /// Where it goes.
+    pub endpoint: EndpointNo,
+    /// What it is.
+    pub parcel: Parcel,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// What was tried.
+    pub attempts: Vec<Attempt>,
+    /// Tries since the fan-out or the last resend.
+    tries: u32,
+}
+
+/// What came of an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is over, or the next attempt waits.
+    Noted,
+    /// It was one failure too many: the endpoint is off.
+    SwitchedOff(EndpointNo),
+}
+
+/// The deliveries of one book.
+#[derive(Default)]
+pub struct Outbox {
+    /// The log; the number of its first entry is `dropped`.
+    log: VecDeque<Delivery>,
+    dropped: u32,
+    by_id: HashMap<Uuid, DeliveryNo>,
+    due: BTreeSet<(Timestamp, DeliveryNo)>,
+}
+
+impl Outbox {
+    /// Opens a delivery to an endpoint, due at once.
+    pub(crate) fn open(&mut self, now: Timestamp, id: Uuid, endpoint: EndpointNo, parcel: Parcel) {
+        self.drop_old(now);
+        let no = DeliveryNo(self.dropped + DeliveryNo::next(self.log.len()).0);
+        self.by_id.insert(id, no);
+        self.due.insert((now, no));
+        let state = DeliveryState::Waiting(now);
+        self.log.push_back(Delivery { id, endpoint, parcel, state, attempts: Vec::new(), tries: 0 });
+    }
+
+    /// When the next attempt is due.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Takes the first delivery that is due. It is in flight until its outcome comes.
+    pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<DeliveryNo> {
+        let &(at, no) = self.due.first()?;
+        if at > now {
+            return None;
+        }
+        self.due.pop_first();
+        let delivery = self.entry(no);
+        delivery.state = DeliveryState::InFlight(now);
+        delivery.tries += 1;
+        Some(no)
+    }
+
+    /// A post came back.
+    pub(crate) fn on_outcome(
+        &mut self,
+        now: Timestamp,
+        no: DeliveryNo,
+        outcome: Outcome,
+        endpoint: &mut Endpoint,
+    ) -> Verdict {
+        let delivery = self.entry(no);
+        let DeliveryState::InFlight(at) = delivery.state else {
+            panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
+        };
+        let success = outcome.is_success();
+        delivery.attempts.push(Attempt { at, ended_at: now, outcome });
+        if success {
+            delivery.state = DeliveryState::Delivered;
+            endpoint.failed_in_a_row = 0;
+            return Verdict::Noted;
+        }
+        if endpoint.status != EndpointStatus::Enabled {
+            delivery.state = DeliveryState::Canceled;
+            return Verdict::Noted;
+        }
+        if delivery.tries < ATTEMPTS_MAX {
+            let delay = RETRY_DELAYS[(delivery.tries as usize - 1).min(RETRY_DELAYS.len() - 1)];
+            let next = now.plus(delay);
+            delivery.state = DeliveryState::Waiting(next);
+            self.due.insert((next, no));
+            return Verdict::Noted;
+        }
+        delivery.state = DeliveryState::Failed;
+        let number = delivery.endpoint;
+        endpoint.failed_in_a_row += 1;
+        if endpoint.failed_in_a_row < FAILED_IN_A_ROW_MAX {
+            return Verdict::Noted;
+        }
+        endpoint.status = EndpointStatus::Disabled;
+        self.cancel_waiting(number);
+        Verdict::SwitchedOff(number)
+    }
+
+    /// Nothing that waits for this endpoint is posted any more.
+    pub(crate) fn cancel_waiting(&mut self, endpoint: EndpointNo) {
+        let (log, dropped) = (&mut self.log, self.dropped);
+        self.due.retain(|(_, no)| {
+            let delivery = &mut log[(no.0 - dropped) as usize];
+            let keep = delivery.endpoint != endpoint;
+            if !keep {
+                delivery.state = DeliveryState::Canceled;
+            }
+            keep
+        });
+    }
+
+    /// Posts a delivery again, with a schedule of its own. Says no while it is in flight.
+    pub(crate) fn resend(&mut self, now: Timestamp, no: DeliveryNo) -> bool {
+        match self.entry(no).state {
+            DeliveryState::InFlight(_) => return false,
+            DeliveryState::Waiting(at) => {
+                self.due.remove(&(at, no));
+            }
+            _ => {}
+        }
+        let delivery = self.entry(no);
+        delivery.state = DeliveryState::Waiting(now);
+        delivery.tries = 0;
+        self.due.insert((now, no));
+        true
+    }
+
+    /// After a restart nobody knows how a post in flight ended: it is due again, under its id.
+    pub(crate) fn requeue_in_flight(&mut self, now: Timestamp) {
+        for (place, delivery) in self.log.iter_mut().enumerate() {
+            if matches!(delivery.state, DeliveryState::InFlight(_)) {
+                delivery.state = DeliveryState::Waiting(now);
+                // The attempt that was cut off does not count.
+                delivery.tries -= 1;
+                self.due.insert((now, DeliveryNo(self.dropped + DeliveryNo::next(place).0)));
+            }
+        }
+    }
+
+    /// A delivery of the log.
+    pub fn get(&self, no: DeliveryNo) -> &Delivery {
+        &self.log[(no.0 - self.dropped) as usize]
+    }
+
+    /// The delivery with this id.
+    pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The log, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Delivery> {
+        self.log.iter()
+    }
+
+    fn entry(&mut self, no: DeliveryNo) -> &mut Delivery {
+        &mut self.log[(no.0 - self.dropped) as usize]
+    }
+
+    fn drop_old(&mut self, now: Timestamp) {
+        while let Some(oldest) = self.log.front() {
+            let over = !matches!(oldest.state, DeliveryState::Waiting(_) | DeliveryState::InFlight(_));
+            let last = oldest.attempts.last().map_or(oldest.parcel.created_at, |attempt| attempt.ended_at);
+            if !over || now.since(last) < LOG_KEPT {
+                return;
+            }
+            self.by_id.remove(&oldest.id);
+            self.log.pop_front();
+            self.dropped += 1;
+        }
+    }
+}

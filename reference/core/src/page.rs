@@ -1,0 +1,252 @@
+//! Pages of a list: newest first, and steady while new records come in (`paging.stable`).
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use crate::{
+    charge::ChargeStatus,
+    invoice::InvoiceStatus,
+    shelf::Shelf,
+    time::{Span, Timestamp},
+};
+
+/// Records on a page when nothing else is asked for (`paging.default_size`).
+pub const PER_PAGE_DEFAULT: u32 = 25;
+/// Records on a page at most (`paging.size_bounds`).
+pub const PER_PAGE_MAX: u32 = 100;
+
+/// The members of a list, as numbers that rise with creation, without a copy of it.
+#[derive(Debug)]
+pub enum Listing<'a> {
+    /// Every number below this.
+    All(usize),
+    /// Numbers in rising order.
+    Sorted(Cow<'a, [u32]>),
+    /// Charges on a shelf, of one status or all.
+    Charges(&'a Shelf<{ ChargeStatus::ALL.len() }>, Option<ChargeStatus>),
+    /// Invoices on a shelf, of one status or all.
+    Invoices(&'a Shelf<{ InvoiceStatus::ALL.len() }>, Option<InvoiceStatus>),
+}
+
+impl<'a> Listing<'a> {
+    /// A list of everything.
+    pub fn all(len: usize) -> Listing<'a> {
+        Listing::All(len)
+    }
+
+    /// A list that is kept elsewhere.
+    pub fn sorted(members: &'a [u32]) -> Listing<'a> {
+        Listing::Sorted(Cow::Borrowed(members))
+    }
+
+    /// A short list made for this call.
+    pub fn picked(members: Vec<u32>) -> Listing<'a> {
+        Listing::Sorted(Cow::Owned(members))
+    }
+
+    /// A list of nothing.
+    pub fn empty() -> Listing<'a> {
+        Listing::picked(Vec::new())
+    }
+
+    /// How many members have a number up to `anchor`.
+    pub fn rank(&self, anchor: u32) -> usize {
+        match self {
+            Listing::All(len) => (*len).min(anchor as usize + 1),
+            Listing::Sorted(members) => members.partition_point(|&member| member <= anchor),
+            Listing::Charges(shelf, status) => shelf.rank(status.map(|s| s as usize), anchor),
+            Listing::Invoices(shelf, status) => shelf.rank(status.map(|s| s as usize), anchor),
+        }
+    }
+
+    /// The member that `nth` others precede.
+    pub fn select(&self, nth: usize) -> Option<u32> {
+        match self {
+            Listing::All(len) => (nth < *len).then(|| u32::try_from(nth).expect("numbers fit 32 bits")),
+            Listing::Sorted(members) => members.get(nth).copied(),
+            Listing::Charges(shelf, status) => shelf.select(status.map(|s| s as usize), nth),
+            Listing::Invoices(shelf, status) => shelf.select(status.map(|s| s as usize), nth),
+        }
+    }
+
+    /// The newest member.
+    pub fn newest(&self) -> Option<u32> {
+        match self {
+            Listing::All(len) => len.checked_sub(1).and_then(|nth| self.select(nth)),
+            Listing::Sorted(members) => members.last().copied(),
+            Listing::Charges(shelf, status) => shelf.newest(status.map(|s| s as usize)),
+            Listing::Invoices(shelf, status) => shelf.newest(status.map(|s| s as usize)),
+        }
+    }
+}
+
+/// What a client asks of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Which page, from 1.
+    pub page: u64,
+    /// Records on a page.
+    pub per_page: u32,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Which page this is, from 1.
+    pub current: u64,
+    /// The last page that has records; 1 for an empty list.
+    pub last: u64,
+    /// Records on a page.
+    pub per_page: u32,
+    /// Records up to the anchor.
+    pub total: u64,
+    /// The newest record that belongs to this reading of the list.
+    pub anchor: Option<u32>,
+    /// The records, newest first.
+    pub members: Vec<u32>,
+}
+
+impl Page {
+    /// Cuts a page out of the list as it was when `anchor` was its newest record.
+    pub fn cut(listing: &Listing<'_>, ask: Ask, anchor: Option<u32>) -> Page {
+        let total = anchor.map_or(0, |anchor| listing.rank(anchor));
+        let size = ask.per_page as usize;
+        let skipped = usize::try_from(ask.page - 1).ok().and_then(|pages| pages.checked_mul(size));
+        let left = skipped.map_or(0, |skipped| total.saturating_sub(skipped));
+        let members = (left.saturating_sub(size)..left)
+            .rev()
+            .map(|nth| listing.select(nth).expect("every place below the rank has a member"))
+            .collect();
+        Page {
+            current: ask.page,
+            last: (total.div_ceil(size) as u64).max(1),
+            per_page: ask.per_page,
+            total: total as u64,
+            anchor,
+            members,
+        }
+    }
+
+    /// The page before this one, if it has records.
+    pub fn prev(&self) -> Option<u64> {
+        (self.current > 1).then(|| (self.current - 1).min(self.last))
+    }
+
+    /// The page after this one, if it has records.
+    pub fn next(&self) -> Option<u64> {
+        (self.current < self.last).then(|| self.current + 1)
+    }
+
+    /// The place of the first record of this page, counted from 1; nothing if it has none.
+    pub fn from(&self) -> Option<u64> {
+        (!self.members.is_empty()).then(|| (self.current - 1) * u64::from(self.per_page) + 1)
+    }
+
+    /// The place of the last record of this page.
+    pub fn to(&self) -> Option<u64> {
+        self.from().map(|from| from + self.members.len() as u64 - 1)
+    }
+}
+
+/// What a key last read as page 1 of each list, for clients that count pages up without an anchor.
+///
+/// Bounded, and forgotten after a while; not kept over a restart.
+#[derive(Clone, Debug)]
+pub struct Memory<List: Ord> {
+    read: BTreeMap<List, (Timestamp, Option<u32>)>,
+}
+
+impl<List: Ord> Default for Memory<List> {
+    fn default() -> Self {
+        Memory { read: BTreeMap::new() }
+    }
+}
+
+impl<List: Ord + Clone> Memory<List> {
+    const KEPT: Span = Span::mins(10);
+    const LISTS_MAX: usize = 32;
+
+    /// Page 1 was read, and this was the newest record.
+    pub fn remember(&mut self, now: Timestamp, list: List, anchor: Option<u32>) {
+        self.read.insert(list, (now, anchor));
+        if self.read.len() > Memory::<List>::LISTS_MAX {
+            let oldest = self.read.iter().min_by_key(|(_, (at, _))| *at).map(|(list, _)| list.clone());
+            if let Some(oldest) = oldest {
+                self.read.remove(&oldest);
+            }
+        }
+    }
+
+    /// The newest record when page 1 was last read, if that was not long ago.
+    pub fn recall(&self, now: Timestamp, list: &List) -> Option<Option<u32>> {
+        let (at, anchor) = self.read.get(list)?;
+        (now.since(*at) < Memory::<List>::KEPT).then_some(*anchor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(page: u64, per_page: u32, total: usize, expected: &str) {
+        let listing = Listing::all(total);
+        let page = Page::cut(&listing, Ask { page, per_page }, listing.newest());
+        let ids = match (page.members.first(), page.members.last()) {
+            (Some(first), Some(last)) => format!("{}..{}", first + 1, last + 1),
+            _ => "none".to_owned(),
+        };
+        let end = |page: Option<u64>| page.map_or("-".to_owned(), |n| n.to_string());
+        let text =
+            format!("ids {ids} prev {} next {} last {}", end(page.prev()), end(page.next()), page.last);
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn newest_come_first() {
+        check(1, 25, 60, "ids 60..36 prev - next 2 last 3");
+        check(2, 25, 60, "ids 35..11 prev 1 next 3 last 3");
+    }
+
+    #[test]
+    fn the_last_page_is_short() {
+        check(3, 25, 60, "ids 10..1 prev 2 next - last 3");
+    }
+
+    #[test]
+    fn a_list_that_divides_evenly_has_no_empty_last_page() {
+        check(2, 25, 50, "ids 25..1 prev 1 next - last 2");
+        check(1, 25, 0, "ids none prev - next - last 1");
+    }
+
+    #[test]
+    fn a_page_past_the_end_is_empty_and_leads_back() {
+        check(9, 25, 60, "ids none prev 3 next - last 3");
+        check(u64::MAX, 100, 60, "ids none prev 1 next - last 1");
+    }
+
+    proptest! {
+        #[test]
+        fn pages_joined_are_the_list_at_page_1_whatever_is_added(
+            before in 0_usize..300, added in prop::collection::vec(0_usize..20, 0..40), per_page in 1_u32..=PER_PAGE_MAX,
+        ) {
+            let mut len = before;
+            let anchor = Listing::all(len).newest();
+            let mut joined = Vec::new();
+            let mut page = 1;
+            let mut added = added.into_iter();
+            loop {
+                let cut = Page::cut(&Listing::all(len), Ask { page, per_page }, anchor);
+                prop_assert_eq!(cut.total as usize, before);
+                joined.extend(cut.members.iter().map(|&no| no as usize));
+                match cut.next() {
+                    Some(next) => page = next,
+                    None => break,
+                }
+                len += added.next().unwrap_or(0);
+            }
+            prop_assert_eq!(joined, (0..before).rev().collect::<Vec<_>>());
+        }
+    }
+}

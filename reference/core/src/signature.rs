@@ -1,0 +1,143 @@
+//! How deliveries are signed, and how a receiver verifies them (`open.delivery.signature`).
+//!
+//! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the secret's whole
+//! text. Each attempt is signed anew with its own time, by the host that posts it.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+/// How far a delivery's time may be from the receiver's clock, in seconds.
+pub const TOLERANCE_SECS: u64 = 300;
+
+/// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
+pub fn sign(secret: &str, unix_secs: u64, body: &[u8]) -> String {
+    format!("t={unix_secs},v1={}", hex::encode(mac(secret, &unix_secs.to_string(), body)))
+}
+
+fn mac(secret: &str, time: &str, body: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length");
+    mac.update(time.as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    mac.finalize().into_bytes().into()
+}
+
+/// Why a delivery is not to be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignatureError {
+    /// The header is not `t=<unix seconds>,v1=<64 hexadecimal digits>`.
+    Form,
+    /// The time is too far from the receiver's clock: an old delivery may be played back.
+    Stale {
+        /// Seconds between the two.
+        off_by_secs: u64,
+    },
+    /// No `v1` of the header fits this body and secret.
+    Mismatch,
+}
+
+impl fmt::Display for SignatureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SignatureError::Form => {
+                f.write_str("the signature is not `t=<unix seconds>,v1=<64 hexadecimal digits>`")
+            }
+            SignatureError::Stale { off_by_secs } => {
+                write!(
+                    f,
+                    "the signature's time is off by {off_by_secs} s; at most {TOLERANCE_SECS} s are accepted"
+                )
+            }
+            SignatureError::Mismatch => {
+                f.write_str("the signature does not fit: check the secret, and that the raw body was signed")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SignatureError {}
+
+/// Whether `header` signs this raw `body` with `secret`, at about `now_unix_secs`.
+///
+/// Several `v1` parts may stand in the header; one that fits is enough. Compares in constant time.
+pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Result<(), SignatureError> {
+    let mut time = None;
+    let mut signatures = Vec::new();
+    for part in header.split(',') {
+        match part.trim().split_once('=') {
+            Some(("t", value)) if time.is_none() => time = Some(value),
+            Some(("v1", value)) => signatures.push(value),
+            // Other schemes may be added beside `v1`.
+            Some((name, _)) if name != "t" => {}
+            _ => return Err(SignatureError::Form),
+        }
+    }
+    let time = time.ok_or(SignatureError::Form)?;
+    let seconds: u64 = match time.bytes().all(|b| b.is_ascii_digit()) {
+        true => time.parse().map_err(|_| SignatureError::Form)?,
+        false => return Err(SignatureError::Form),
+    };
+    let signatures: Vec<[u8; 32]> = signatures
+        .into_iter()
+        .map(|text| {
+            let mut bytes = [0; 32];
+            hex::decode_to_slice(text, &mut bytes).map(|()| bytes)
+        })
+        .collect::<Result<_, _>>()
+        .map_err(|_| SignatureError::Form)?;
+    if signatures.is_empty() {
+        return Err(SignatureError::Form);
+    }
+    let expected = mac(secret, time, body);
+    if !signatures.iter().any(|signature| bool::from(signature.ct_eq(&expected))) {
+        return Err(SignatureError::Mismatch);
+    }
+    match seconds.abs_diff(now_unix_secs) {
+        off_by_secs if off_by_secs > TOLERANCE_SECS => Err(SignatureError::Stale { off_by_secs }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
+
+    // Made with OpenSSL: printf '%s' '1767603600.{"id":1}' | openssl dgst -sha256 -hmac "$SECRET"
+    const VECTOR: &str = "t=1767603600,v1=7e63b104ea3f92627bcfa1f6a7cdb48dc78758c8da863304c0bfaa6cdebb89ca";
+
+    #[test]
+    fn a_signature_is_what_another_implementation_makes() {
+        assert_eq!(sign(SECRET, 1_767_603_600, b"{\"id\":1}"), VECTOR);
+    }
+
+    #[track_caller]
+    fn check(header: &str, body: &[u8], now: u64, expected: Result<(), SignatureError>) {
+        assert_eq!(verify(SECRET, header, body, now), expected, "{header}");
+    }
+
+    #[test]
+    fn only_the_right_body_time_and_secret_verify() {
+        let body = b"{\"id\":1}";
+        let now = 1_767_603_600;
+        check(VECTOR, body, now, Ok(()));
+        check(VECTOR, body, now + 300, Ok(()));
+        check(VECTOR, body, now - 300, Ok(()));
+        check(VECTOR, body, now + 301, Err(SignatureError::Stale { off_by_secs: 301 }));
+        check(VECTOR, b"{\"id\": 1}", now, Err(SignatureError::Mismatch));
+        check(&VECTOR.replace("t=1767603600", "t=1767603601"), body, now, Err(SignatureError::Mismatch));
+        check(&format!("{VECTOR},v1={}", "0".repeat(64)), body, now, Ok(()));
+        assert_eq!(verify("whsec_other", VECTOR, body, now), Err(SignatureError::Mismatch));
+    }
+
+    #[test]
+    fn a_header_of_another_form_is_refused() {
+        for header in ["", "t=,v1=", "v1=00", "t=1", "t=1,v1=zz", "t=-1,v1=00", "t=1,t=2,v1=00", "nonsense"] {
+            check(header, b"", 1, Err(SignatureError::Form));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What an address looks like, for each form whose addresses are made from a point.
+
+use bech32::Hrp;
+use k256::{AffinePoint, elliptic_curve::sec1::ToSec1Point};
+use ripemd::Ripemd160;
+use sha2::{Digest, Sha256};
+use sha3::Keccak256;
+
+use super::{base58, bip32::compressed, cashaddr};
+use crate::{asset::AddressForm, mode::Mode};
+
+/// The address of the key whose public part is `point`; `None` for the forms that take lists.
+pub(super) fn of_point(form: AddressForm, mode: Mode, point: &AffinePoint) -> Option<String> {
+    let key_hash = || hash160(&compressed(point));
+    Some(match (form, mode) {
+        (AddressForm::Bitcoin, Mode::Live) => pay_to_witness("bc", &key_hash()),
+        (AddressForm::Bitcoin, Mode::Test) => pay_to_witness("tb", &key_hash()),
+        (AddressForm::Litecoin, Mode::Live) => pay_to_witness("ltc", &key_hash()),
+        (AddressForm::Litecoin, Mode::Test) => pay_to_witness("tltc", &key_hash()),
+        (AddressForm::Dogecoin, Mode::Live) => versioned(0x1e, &key_hash()),
+        (AddressForm::Dogecoin, Mode::Test) => versioned(0x71, &key_hash()),
+        (AddressForm::BitcoinCash, Mode::Live) => {
+            cashaddr::pay_to_public_key_hash("bitcoincash", &key_hash())
+        }
+        (AddressForm::BitcoinCash, Mode::Test) => cashaddr::pay_to_public_key_hash("bchtest", &key_hash()),
+        // The test networks of these two have the addresses of the main ones.
+        (AddressForm::Evm, _) => eip55(&account(point)),
+        (AddressForm::Tron, _) => versioned(0x41, &account(point)),
+        (AddressForm::Solana | AddressForm::Monero, _) => return None,
+    })
+}
+
+/// RIPEMD-160 of SHA-256, the Bitcoin family's hash of a public key.
+pub(super) fn hash160(bytes: &[u8]) -> [u8; 20] {
+    Ripemd160::digest(Sha256::digest(bytes)).into()
+}
+
+/// The Ethereum family's account number: the end of the Keccak hash of the point's coordinates.
+fn account(point: &AffinePoint) -> [u8; 20] {
+    let uncompressed = point.to_sec1_point(false);
+    let (_tag, coordinates) = uncompressed.as_bytes().split_at(1);
+    let hash: [u8; 32] = Keccak256::digest(coordinates).into();
+    *hash.last_chunk().expect("32 bytes end with 20")
+}
+
+/// Segwit version 0, pay to witness public key hash.
+fn pay_to_witness(network: &str, key_hash: &[u8; 20]) -> String {
+    let network = Hrp::parse(network).expect("the network prefixes are valid");
+    bech32::segwit::encode_v0(network, key_hash).expect("20 bytes are a witness program of version 0")
+}
+
+/// Base58check of a version byte and a hash.
+fn versioned(version: u8, hash: &[u8; 20]) -> String {
+    let mut payload = vec![version];
+    payload.extend(hash);
+    base58::encode(&payload)
+}
+
+/// Hexadecimal, the case of whose letters is a checksum.
+fn eip55(account: &[u8; 20]) -> String {
+    let digits = hex::encode(account);
+    let hash = Keccak256::digest(digits.as_bytes());
+    let cased = digits.chars().enumerate().map(|(n, digit)| {
+        let nibble = hash[n / 2] >> (4 * (1 - n % 2)) & 15;
+        if nibble >= 8 { digit.to_ascii_uppercase() } else { digit }
+    });
+    "0x".chars().chain(cased).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use k256::{ProjectivePoint, Scalar};
+
+    use super::*;
+
+    fn account_number(digits: &str) -> [u8; 20] {
+        hex::decode(digits).unwrap().try_into().unwrap()
+    }
+
+    #[test]
+    fn the_vectors_of_eip_55_come_out() {
+        for expected in [
+            "0x52908400098527886E0F7030069857D2E4169EE7",
+            "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
+            "0xde709f2102306220921060314715629080e2fb77",
+            "0x27b1fdb04752bbc536007a920d24acb045561c26",
+            "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+            "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+            "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
+            "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
+        ] {
+            assert_eq!(eip55(&account_number(&expected[2..].to_lowercase())), expected);
+        }
+    }
+
+    #[test]
+    fn well_known_tron_addresses_come_out() {
+        // The USDT contract, and the address nobody has a key for.
+        let usdt = account_number("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
+        assert_eq!(versioned(0x41, &usdt), "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t");
+        assert_eq!(versioned(0x41, &[0; 20]), "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb");
+    }
+
+    #[track_caller]
+    fn check(private_key: u64, form: AddressForm, expected: &str) {
+        let point = (ProjectivePoint::GENERATOR * Scalar::from(private_key)).to_affine();
+        assert_eq!(of_point(form, Mode::Live, &point).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn the_smallest_private_keys_have_the_addresses_everyone_knows() {
+        // The example of BIP-173 is the address of the private key 1.
+        check(1, AddressForm::Bitcoin, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
+        check(1, AddressForm::Evm, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
+        check(2, AddressForm::Evm, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
+    }
+}

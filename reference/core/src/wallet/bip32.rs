@@ -1,0 +1,195 @@
+//! BIP-32, the public half: extended public keys and their children that need no private key.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use k256::{
+    AffinePoint, ProjectivePoint, PublicKey, Scalar,
+    elliptic_curve::{PrimeField, sec1::ToSec1Point},
+};
+use sha2::Sha512;
+
+use super::{WalletError, address::hash160, base58};
+
+const SERIALIZED_LEN: usize = 78;
+/// From this child number on, only the private key can derive.
+const HARDENED: u32 = 1 << 31;
+
+/// One node of the tree of keys: a point, a chain code, and where it comes from.
+#[derive(Clone, PartialEq)]
+pub(super) struct Node {
+    pub version: [u8; 4],
+    pub depth: u8,
+    pub parent: [u8; 4],
+    pub number: u32,
+    pub chain_code: [u8; 32],
+    pub point: AffinePoint,
+}
+
+impl Node {
+    /// Reads the serialized form.
+    pub(super) fn read(text: &str) -> Result<Node, WalletError> {
+        let bytes = base58::decode(text)?;
+        let Ok(bytes) = <[u8; SERIALIZED_LEN]>::try_from(bytes.as_slice()) else {
+            return Err(WalletError::Length { got: bytes.len(), takes: SERIALIZED_LEN });
+        };
+        let (version, rest) = take(&bytes);
+        let ([depth], rest) = take(rest);
+        let (parent, rest) = take(rest);
+        let (number, rest) = take(rest);
+        let (chain_code, key) = take(rest);
+        let point = Node::point(key).ok_or(WalletError::NoPoint)?;
+        let number = u32::from_be_bytes(number);
+        if depth == 0 && (parent != [0; 4] || number != 0) {
+            return Err(WalletError::Contradiction);
+        }
+        Ok(Node { version, depth, parent, number, chain_code, point })
+    }
+
+    /// The point that 33 bytes name, if it is one.
+    pub(super) fn point(compressed: &[u8]) -> Option<AffinePoint> {
+        // The library would read tag 5 as well, x alone, and print another key than came.
+        if !matches!(compressed, [2 | 3, ..]) {
+            return None;
+        }
+        PublicKey::from_sec1_bytes(compressed).ok().map(|key| *key.as_affine())
+    }
+
+    /// Whether only the parent's private key can have made this one, as for accounts, or nothing did.
+    pub(super) fn is_hardened_or_master(&self) -> bool {
+        self.number >= HARDENED || self.depth == 0
+    }
+
+    /// The point in 33 bytes.
+    pub(super) fn compressed(&self) -> [u8; 33] {
+        compressed(&self.point)
+    }
+
+    /// The point of child `n`, and its chain code. One HMAC, one multiplication, one inversion.
+    ///
+    /// `None` when `n` is hardened, and in the case of 1 in 2¹²⁷ where BIP-32 leaves the number out.
+    pub(super) fn step(&self, n: u32) -> Option<(AffinePoint, [u8; 32])> {
+        if n >= HARDENED {
+            return None;
+        }
+        let mut mac =
+            Hmac::<Sha512>::new_from_slice(&self.chain_code).expect("HMAC takes a key of any length");
+        mac.update(&self.compressed());
+        mac.update(&n.to_be_bytes());
+        let bytes: [u8; 64] = mac.finalize().into_bytes().into();
+        let (tweak, chain_code) = take::<32>(&bytes);
+
+        let tweak: Option<Scalar> = Scalar::from_repr(tweak.into()).into();
+        // Nothing here is secret, so the quicker multiplication is safe.
+        let sum = ProjectivePoint::mul_by_generator_vartime(&tweak?) + self.point;
+        let point = (sum != ProjectivePoint::IDENTITY).then(|| sum.to_affine())?;
+        Some((point, chain_code.try_into().expect("64 bytes are 32 and 32")))
+    }
+
+    /// Child `n` with its place in the tree; `None` as for [`Node::step`], and at the depth where it ends.
+    pub(super) fn child(&self, n: u32) -> Option<Node> {
+        let depth = self.depth.checked_add(1)?;
+        let (point, chain_code) = self.step(n)?;
+        let [a, b, c, d, ..] = hash160(&self.compressed());
+        Some(Node { version: self.version, depth, parent: [a, b, c, d], number: n, chain_code, point })
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = Vec::with_capacity(SERIALIZED_LEN);
+        bytes.extend(self.version);
+        bytes.push(self.depth);
+        bytes.extend(self.parent);
+        bytes.extend(self.number.to_be_bytes());
+        bytes.extend(self.chain_code);
+        bytes.extend(self.compressed());
+        f.write_str(&base58::encode(&bytes))
+    }
+}
+
+/// A point in 33 bytes. It must not be the point at infinity, and no key is.
+pub(super) fn compressed(point: &AffinePoint) -> [u8; 33] {
+    let encoded = point.to_sec1_point(true);
+    encoded.as_bytes().try_into().expect("a compressed point has 33 bytes")
+}
+
+fn take<const N: usize>(bytes: &[u8]) -> ([u8; N], &[u8]) {
+    let (taken, rest) = bytes.split_first_chunk().expect("the lengths of the fields add up");
+    (*taken, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `chain` is what the official vectors print for a key and its non-hardened descendants.
+    #[track_caller]
+    fn check(chain: [&str; 2], n: u32) {
+        let [parent, child] = chain.map(|text| Node::read(text).unwrap());
+        assert_eq!(parent.to_string(), chain[0]);
+        assert_eq!(parent.child(n).unwrap().to_string(), chain[1]);
+        assert!(parent.child(n) == Some(child));
+    }
+
+    #[test]
+    fn the_public_derivations_of_the_bip_32_vectors_come_out() {
+        // Test vector 1, m/0' to m/0'/1.
+        check(
+            [
+                "xpub68Gmy5EdvgibQVfPdqkBBCHxA5htiqg55crXYuXoQRKfDBFA1WEjWgP6LHhwBZeNK1VTsfTFUHCdrfp1bgwQ9xv5ski8PX9rL2dZXvgGDnw",
+                "xpub6ASuArnXKPbfEwhqN6e3mwBcDTgzisQN1wXN9BJcM47sSikHjJf3UFHKkNAWbWMiGj7Wf5uMash7SyYq527Hqck2AxYysAA7xmALppuCkwQ",
+            ],
+            1,
+        );
+        // m/0'/1/2' to m/0'/1/2'/2.
+        check(
+            [
+                "xpub6D4BDPcP2GT577Vvch3R8wDkScZWzQzMMUm3PWbmWvVJrZwQY4VUNgqFJPMM3No2dFDFGTsxxpG5uJh7n7epu4trkrX7x7DogT5Uv6fcLW5",
+                "xpub6FHa3pjLCk84BayeJxFW2SP4XRrFd1JYnxeLeU8EqN3vDfZmbqBqaGJAyiLjTAwm6ZLRQUMv1ZACTj37sR62cfN7fe5JnJ7dh8zL4fiyLHV",
+            ],
+            2,
+        );
+        // m/0'/1/2'/2 to m/0'/1/2'/2/1000000000.
+        check(
+            [
+                "xpub6FHa3pjLCk84BayeJxFW2SP4XRrFd1JYnxeLeU8EqN3vDfZmbqBqaGJAyiLjTAwm6ZLRQUMv1ZACTj37sR62cfN7fe5JnJ7dh8zL4fiyLHV",
+                "xpub6H1LXWLaKsWFhvm6RVpEL9P4KfRZSW7abD2ttkWP3SSQvnyA8FSVqNTEcYFgJS2UaFcxupHiYkro49S8yGasTvXEYBVPamhGW6cFJodrTHy",
+            ],
+            1_000_000_000,
+        );
+        // Test vector 2, m to m/0.
+        check(
+            [
+                "xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB",
+                "xpub69H7F5d8KSRgmmdJg2KhpAK8SR3DjMwAdkxj3ZuxV27CprR9LgpeyGmXUbC6wb7ERfvrnKZjXoUmmDznezpbZb7ap6r1D3tgFxHmwMkQTPH",
+            ],
+            0,
+        );
+        // m/0/2147483647' to m/0/2147483647'/1.
+        check(
+            [
+                "xpub6ASAVgeehLbnwdqV6UKMHVzgqAG8Gr6riv3Fxxpj8ksbH9ebxaEyBLZ85ySDhKiLDBrQSARLq1uNRts8RuJiHjaDMBU4Zn9h8LZNnBC5y4a",
+                "xpub6DF8uhdarytz3FWdA8TvFSvvAh8dP3283MY7p2V4SeE2wyWmG5mg5EwVvmdMVCQcoNJxGoWaU9DCWh89LojfZ537wTfunKau47EL2dhHKon",
+            ],
+            1,
+        );
+        // m/0/2147483647'/1/2147483646' to m/0/2147483647'/1/2147483646'/2.
+        check(
+            [
+                "xpub6ERApfZwUNrhLCkDtcHTcxd75RbzS1ed54G1LkBUHQVHQKqhMkhgbmJbZRkrgZw4koxb5JaHWkY4ALHY2grBGRjaDMzQLcgJvLJuZZvRcEL",
+                "xpub6FnCn6nSzZAw5Tw7cgR9bi15UV96gLZhjDstkXXxvCLsUXBGXPdSnLFbdpq8p9HmGsApME5hQTZ3emM2rnY5agb9rXpVGyy3bdW6EEgAtqt",
+            ],
+            2,
+        );
+    }
+
+    #[test]
+    fn only_the_private_key_has_hardened_children_and_nothing_lies_below_the_last_depth() {
+        let mut node = Node::read("xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8").unwrap();
+        assert!(node.child(HARDENED - 1).is_some());
+        assert!(node.child(HARDENED).is_none());
+        node.depth = u8::MAX;
+        assert!(node.child(0).is_none());
+    }
+}

@@ -1,0 +1,156 @@
+//! Why a text is no wallet, said in a way that repeats no secret.
+
+use std::fmt;
+
+use super::{name, version::Version};
+use crate::{asset::AddressForm, mode::Mode};
+
+/// Why a key or an address is refused. Prints what is wrong, what is allowed and what to do.
+///
+/// The text itself is never part of it: a mistyped private key is still nearly one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WalletError {
+    /// A private key in some spelling.
+    PrivateKey,
+    /// Longer than any key or address.
+    TooLong,
+    /// A character outside the base58 alphabet.
+    NotBase58,
+    /// A typing error, or a piece is missing.
+    Checksum,
+    /// Correctly written, but not as long as what is asked for.
+    Length {
+        /// The number of bytes that came.
+        got: usize,
+        /// The number of bytes that it takes.
+        takes: usize,
+    },
+    /// An extended key of a kind that is not known.
+    UnknownVersion([u8; 4]),
+    /// An extended key for another coin, or for another kind of address.
+    OtherCoin {
+        /// What came: `dgub`.
+        got: &'static str,
+        /// What the wallet is for.
+        form: AddressForm,
+        /// The mode the wallet is for.
+        mode: Mode,
+    },
+    /// A key or an address of a network that is not this mode's.
+    OtherNetwork {
+        /// What came: `tpub`, `stagenet address`.
+        got: &'static str,
+        /// What the wallet is for.
+        form: AddressForm,
+        /// The mode the wallet is for.
+        mode: Mode,
+    },
+    /// The public key is not a point of the curve.
+    NoPoint,
+    /// A master key that claims to have a parent.
+    Contradiction,
+    /// A key below the account: its addresses would not be those that the owner's wallet watches.
+    BelowAccount,
+    /// A key so far down that nothing can be derived from it.
+    TooDeep,
+    /// This coin takes an extended public key, not addresses.
+    NeedsKey(AddressForm),
+    /// This coin takes a list of addresses, not an extended public key.
+    NeedsList(AddressForm),
+    /// No extended key has an address of this number.
+    NoSuchAddress(u32),
+    /// An address that carries a payment id, so that it is not one of its own.
+    IntegratedAddress,
+    /// Not an address of this coin at all.
+    NotAnAddress(AddressForm),
+    /// A list without an address.
+    EmptyList,
+    /// The same address a second time.
+    Repeated {
+        /// The position of the second one, from 1.
+        position: usize,
+        /// The position of the first one, from 1.
+        first: usize,
+    },
+    /// An address of a list is refused.
+    Listed {
+        /// Its position, from 1.
+        position: usize,
+        /// Why.
+        why: Box<WalletError>,
+    },
+}
+
+impl fmt::Display for WalletError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WalletError::PrivateKey => f.write_str(
+                "this is a private key: never give it to a server; move the coins if anyone may have seen it, \
+                 and give the extended public key",
+            ),
+            WalletError::TooLong => f.write_str("this is longer than any key or address"),
+            WalletError::NotBase58 => {
+                f.write_str("this is not base58: letters and digits without `0`, `O`, `I` and `l`")
+            }
+            WalletError::Checksum => {
+                f.write_str("the checksum does not match: a character is wrong or missing; copy it again")
+            }
+            WalletError::Length { got, takes } => write!(f, "this has {got} bytes; it takes {takes}"),
+            WalletError::UnknownVersion(bytes) => {
+                write!(f, "this begins with the bytes {}, no known kind of extended key", hex::encode(bytes))
+            }
+            WalletError::OtherCoin { got, form, mode } => {
+                write!(f, "this is a {got}; a {} wallet takes {}", name(*form), Taken(*form, *mode))
+            }
+            WalletError::OtherNetwork { got, form, mode } => {
+                write!(f, "this is a {got}; a {} wallet in {mode} mode takes {}", name(*form), Taken(*form, *mode))
+            }
+            WalletError::NoPoint => f.write_str("this is no key: its point is not on the curve"),
+            WalletError::Contradiction => f.write_str("this is no key: it has a parent and depth 0"),
+            WalletError::BelowAccount => f.write_str(
+                "this key lies below an account; give the account's own key, such as m/84'/0'/0' or m/44'/60'/0'",
+            ),
+            WalletError::TooDeep => f.write_str("this key lies too deep to have addresses below it; give the account's own key"),
+            WalletError::NeedsKey(form) => {
+                write!(f, "a {} wallet takes an extended public key, not a list of addresses", name(*form))
+            }
+            WalletError::NeedsList(form) => {
+                write!(f, "a {} wallet takes a list of addresses: its keys know no public derivation", name(*form))
+            }
+            WalletError::NoSuchAddress(n) => {
+                write!(f, "there is no address {n}; an extended public key has those below 2147483648")
+            }
+            WalletError::IntegratedAddress => {
+                f.write_str("this is an integrated address, which contains a payment id; give subaddresses")
+            }
+            WalletError::NotAnAddress(form) => write!(f, "this is no {} address", name(*form)),
+            WalletError::EmptyList => f.write_str("the list is empty; give one address a line"),
+            WalletError::Repeated { position, first } => {
+                write!(f, "address {position} of the list is address {first} again; give each one once")
+            }
+            WalletError::Listed { position, why } => write!(f, "address {position} of the list: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for WalletError {}
+
+/// What a wallet of this form and mode takes, in words.
+struct Taken(AddressForm, Mode);
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            (AddressForm::Solana, _) => f.write_str("addresses of 32 bytes in base58"),
+            (AddressForm::Monero, Mode::Live) => f.write_str("mainnet addresses (4…, 8…)"),
+            (AddressForm::Monero, Mode::Test) => f.write_str("stagenet addresses (5…, 7…)"),
+            (form, mode) => {
+                for (n, version) in Version::taken(form, mode).enumerate() {
+                    f.write_str(if n == 0 { "" } else { " or " })?;
+                    f.write_str(version.prefix)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}

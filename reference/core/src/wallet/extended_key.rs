@@ -1,0 +1,108 @@
+//! An account's extended public key, and the deposit addresses below it.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use super::{WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
+use crate::{asset::AddressForm, draw::Seed, mode::Mode};
+
+/// The first of an account's two chains: the addresses others pay to. The second is for change.
+const EXTERNAL_CHAIN: u32 = 0;
+/// What an account's own key looks like from outside: `m / purpose' / coin' / 0'`.
+const ACCOUNT_DEPTH: u8 = 3;
+const FIRST_ACCOUNT: u32 = 1 << 31;
+
+/// The public key of an account, from which all its addresses follow and with which none can be spent.
+#[derive(Clone, PartialEq)]
+pub struct ExtendedKey {
+    account: Node,
+    /// Kept, so that an address takes one derivation instead of two.
+    external: Node,
+}
+
+impl ExtendedKey {
+    /// Reads a key that a wallet of this form and mode may have exported: an `xpub`, a `zpub` and so on.
+    ///
+    /// It must be the account's own key (`m/84'/0'/0'`), or the master key of a wallet without
+    /// accounts. An `xpub` does not say for which kind of address it is: for Bitcoin and Litecoin it is
+    /// read as the key of a native segwit account.
+    ///
+    /// In test mode, Ethereum and Tron take an `xpub` too: their wallets know no other, since
+    /// the test networks use the same addresses. Such a key is the same one as in live mode, so compare
+    /// [`ExtendedKey::identity`] before a second mode takes it.
+    pub fn parse(text: &str, form: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
+        if secret::is_secret(text) {
+            return Err(WalletError::PrivateKey);
+        }
+        if takes_list(form) {
+            return Err(WalletError::NeedsList(form));
+        }
+        let account = Node::read(text)?;
+        let Some(version) = Version::find(account.version) else {
+            return Err(WalletError::UnknownVersion(account.version));
+        };
+        if !version.is_for(form) {
+            return Err(WalletError::OtherCoin { got: version.prefix, form, mode });
+        }
+        if !version.serves(form, mode) {
+            return Err(WalletError::OtherNetwork { got: version.prefix, form, mode });
+        }
+        if !account.is_hardened_or_master() {
+            return Err(WalletError::BelowAccount);
+        }
+        ExtendedKey::of_account(account).ok_or(WalletError::TooDeep)
+    }
+
+    /// A key that nobody has the private part of.
+    ///
+    /// Its point is drawn, not multiplied: the first draw that happens to be the x of a point. To know
+    /// the private key is to solve the discrete logarithm, so real coins sent to it are lost, and it can
+    /// receive only simulated ones. `None` for the forms that take lists.
+    pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Option<ExtendedKey> {
+        let version = Version::taken(form, mode).next()?.bytes;
+        let lot = seed.lot(realm, &format!("{} {mode}", name(form)), "extended key");
+        (0..).find_map(|n| {
+            let mut draw = lot.nth(n);
+            let mut key = [0; 33];
+            draw.fill(&mut key);
+            key[0] = 2 | key[0] & 1;
+            let point = Node::point(&key)?;
+            let (parent, chain_code) = (draw.bytes(), draw.bytes());
+            let (depth, number) = (ACCOUNT_DEPTH, FIRST_ACCOUNT);
+            ExtendedKey::of_account(Node { version, depth, parent, number, chain_code, point })
+        })
+    }
+
+    fn of_account(account: Node) -> Option<ExtendedKey> {
+        let external = account.child(EXTERNAL_CHAIN)?;
+        (external.depth < u8::MAX).then_some(ExtendedKey { account, external })
+    }
+
+    /// Deposit address `n`, at `0/n` below the account.
+    pub fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Result<String, WalletError> {
+        let (point, _) = self.external.step(n).ok_or(WalletError::NoSuchAddress(n))?;
+        address::of_point(form, mode, &point).ok_or(WalletError::NeedsList(form))
+    }
+
+    /// What is the same for every spelling of this key (`xpub`, `zpub`, …), and for no other key.
+    pub fn identity(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.account.compressed());
+        hash.update(self.account.chain_code);
+        let hash: [u8; 32] = hash.finalize().into();
+        format!("key-{}", hex::encode(&hash[..16]))
+    }
+}
+
+impl fmt::Display for ExtendedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.account.fmt(f)
+    }
+}
+
+impl fmt::Debug for ExtendedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ExtendedKey({self})")
+    }
+}

@@ -1,0 +1,104 @@
+//! The wallets of Solana and Monero: addresses one by one, the owner's own or drawn ones.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::{WalletError, base58, monero, name, secret, takes_list};
+use crate::{asset::AddressForm, draw::Seed, mode::Mode};
+
+/// Solana's addresses are 32 bytes: a public key as it is.
+const SOLANA_LEN: usize = 32;
+
+/// Checks one address.
+pub(super) fn validate(form: AddressForm, mode: Mode, text: &str) -> Result<(), WalletError> {
+    if secret::is_secret(text) {
+        return Err(WalletError::PrivateKey);
+    }
+    match form {
+        // Its test networks use the addresses of the main one.
+        AddressForm::Solana => match base58::decode_unchecked(text)?.len() {
+            SOLANA_LEN => Ok(()),
+            got => Err(WalletError::Length { got, takes: SOLANA_LEN }),
+        },
+        AddressForm::Monero => monero::validate(mode, text),
+        _ => Err(WalletError::NeedsKey(form)),
+    }
+}
+
+/// An owner's list: checked, not empty, no address twice.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Listed(Vec<String>);
+
+impl Listed {
+    pub(super) fn check<'a>(
+        addresses: impl IntoIterator<Item = &'a str>,
+        form: AddressForm,
+        mode: Mode,
+    ) -> Result<Listed, WalletError> {
+        if !takes_list(form) {
+            return Err(WalletError::NeedsKey(form));
+        }
+        let mut list = Vec::new();
+        let mut positions = BTreeMap::new();
+        for (address, position) in addresses.into_iter().zip(1..) {
+            validate(form, mode, address)
+                .map_err(|why| WalletError::Listed { position, why: Box::new(why) })?;
+            if let Some(first) = positions.insert(address, position) {
+                return Err(WalletError::Repeated { position, first });
+            }
+            list.push(address.to_owned());
+        }
+        if list.is_empty() {
+            return Err(WalletError::EmptyList);
+        }
+        Ok(Listed(list))
+    }
+
+    pub(super) fn address(&self, n: u32) -> Option<String> {
+        self.0.get(usize::try_from(n).ok()?).cloned()
+    }
+
+    pub(super) fn identity(&self) -> String {
+        let mut hash = Sha256::new();
+        for address in &self.0 {
+            hash.update(address.as_bytes());
+            hash.update(b"\n");
+        }
+        let hash: [u8; 32] = hash.finalize().into();
+        format!("list-{}", hex::encode(&hash[..16]))
+    }
+
+    pub(super) fn overlaps(&self, other: &Listed) -> bool {
+        let known: std::collections::BTreeSet<_> = self.0.iter().collect();
+        other.0.iter().any(|address| known.contains(address))
+    }
+}
+
+/// An endless list that is never written down: address `n` is drawn when it is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Drawn {
+    pub seed: Seed,
+    pub realm: String,
+}
+
+impl Drawn {
+    /// `None` for the forms that do not take lists.
+    pub(super) fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Option<String> {
+        let mut draw = self.seed.lot(&self.realm, &entity(form, mode), "address").nth(u64::from(n));
+        match form {
+            AddressForm::Solana => Some(bs58::encode(draw.bytes::<SOLANA_LEN>()).into_string()),
+            AddressForm::Monero => Some(monero::subaddress(mode, &draw.bytes())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn identity(&self, form: AddressForm, mode: Mode) -> String {
+        let mut draw = self.seed.lot(&self.realm, &entity(form, mode), "identity").nth(0);
+        format!("drawn-{}", hex::encode(draw.bytes::<16>()))
+    }
+}
+
+fn entity(form: AddressForm, mode: Mode) -> String {
+    format!("{} {mode}", name(form))
+}

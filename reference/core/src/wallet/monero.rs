@@ -1,0 +1,143 @@
+//! Monero addresses: a network byte, two public keys and four bytes of Keccak, in Monero's base58.
+//!
+//! That base58 works on blocks of eight bytes, each to eleven characters, so that a text's length
+//! follows from the number of bytes alone.
+
+use sha3::{Digest, Keccak256};
+
+use super::WalletError;
+use crate::{asset::AddressForm, mode::Mode};
+
+const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+const BLOCK_LEN: usize = 8;
+/// How many characters a block of 0 to 8 bytes takes.
+const BLOCK_CHARS: [usize; BLOCK_LEN + 1] = [0, 2, 3, 5, 6, 7, 9, 10, 11];
+
+const CHECKSUM_LEN: usize = 4;
+const ADDRESS_LEN: usize = 1 + 32 + 32 + CHECKSUM_LEN;
+const INTEGRATED_LEN: usize = ADDRESS_LEN + 8;
+
+/// Checks an address of the mode's network: mainnet, or stagenet for test mode.
+pub(super) fn validate(mode: Mode, text: &str) -> Result<(), WalletError> {
+    const FORM: AddressForm = AddressForm::Monero;
+    let bytes = decode(text).ok_or(WalletError::NotAnAddress(FORM))?;
+    let [network, ..] = bytes[..] else { return Err(WalletError::NotAnAddress(FORM)) };
+    let payload_len = match bytes.len() {
+        ADDRESS_LEN | INTEGRATED_LEN => bytes.len() - CHECKSUM_LEN,
+        _ => return Err(WalletError::NotAnAddress(FORM)),
+    };
+    if bytes[payload_len..] != checksum(&bytes[..payload_len]) {
+        return Err(WalletError::Checksum);
+    }
+    let (of, got) = match network {
+        18 | 42 => (Some(Mode::Live), "mainnet address"),
+        24 | 36 => (Some(Mode::Test), "stagenet address"),
+        53 | 63 => (None, "testnet address"),
+        19 | 25 | 54 => return Err(WalletError::IntegratedAddress),
+        _ => return Err(WalletError::NotAnAddress(FORM)),
+    };
+    if bytes.len() != ADDRESS_LEN {
+        return Err(WalletError::NotAnAddress(FORM));
+    }
+    if of != Some(mode) {
+        return Err(WalletError::OtherNetwork { got, form: FORM, mode });
+    }
+    Ok(())
+}
+
+/// The subaddress with these two public keys, whether or not they are keys.
+pub(super) fn subaddress(mode: Mode, keys: &[u8; 64]) -> String {
+    let network = match mode {
+        Mode::Live => 42,
+        Mode::Test => 36,
+    };
+    let mut bytes = vec![network];
+    bytes.extend(keys);
+    bytes.extend(checksum(&bytes));
+    encode(&bytes)
+}
+
+fn checksum(payload: &[u8]) -> [u8; CHECKSUM_LEN] {
+    let hash: [u8; 32] = Keccak256::digest(payload).into();
+    *hash.first_chunk().expect("32 bytes begin with 4")
+}
+
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for block in bytes.chunks(BLOCK_LEN) {
+        let mut rest = block.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        let mut characters = vec![ALPHABET[0]; BLOCK_CHARS[block.len()]];
+        for character in characters.iter_mut().rev() {
+            *character = ALPHABET[(rest % 58) as usize];
+            rest /= 58;
+        }
+        text.extend(characters.into_iter().map(char::from));
+    }
+    text
+}
+
+/// The bytes of `text`; `None` when it is not what [`encode`] makes of any.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for block in text.as_bytes().chunks(BLOCK_CHARS[BLOCK_LEN]) {
+        let len = BLOCK_CHARS.iter().position(|&chars| chars == block.len())?;
+        let mut number = 0_u64;
+        for character in block {
+            let digit = ALPHABET.iter().position(|known| known == character)?;
+            number = number.checked_mul(58)?.checked_add(digit as u64)?;
+        }
+        // More than the bytes of the block hold would be a second spelling of the same address.
+        let number = number.to_be_bytes();
+        let (above, block) = number.split_at(BLOCK_LEN - len);
+        if above.iter().any(|&byte| byte != 0) {
+            return None;
+        }
+        bytes.extend(block);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &str, text: &str) {
+        let bytes = hex::decode(bytes).unwrap();
+        assert_eq!(encode(&bytes), text);
+        assert_eq!(decode(text), Some(bytes));
+    }
+
+    #[test]
+    fn every_block_is_as_long_as_its_bytes_demand() {
+        check("", "");
+        check("00", "11");
+        check("39", "1z");
+        check("ff", "5Q");
+        check("0000", "111");
+        check("ffff", "LUv");
+        check("ffffff", "2UzHL");
+        check("ffffffff", "7YXq9G");
+        check("ffffffffff", "VtB5VXc");
+        check("ffffffffffff", "3CUsUpv9t");
+        check("ffffffffffffff", "Ahg1opVcGW");
+        check("ffffffffffffffff", "jpXCZedGfVQ");
+        check("06156013762879f7ffffffffff", "22222222222VtB5VXc");
+    }
+
+    #[test]
+    fn what_no_block_encodes_to_is_refused() {
+        for text in ["1", "1111", "5R", "zz", "LUw", "jpXCZedGfVR", "zzzzzzzzzzz", "0O", "é"] {
+            assert_eq!(decode(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_come_back_from_their_text(bytes: Vec<u8>) {
+            prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
+        }
+    }
+}

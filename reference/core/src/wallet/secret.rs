@@ -1,0 +1,80 @@
+//! Recognises what must never be sent to a server, however it was written down.
+//!
+//! Looks before anything else does, so that the answer is a warning and not "bad checksum".
+
+use super::{base58, version};
+
+const MNEMONIC_WORDS_MIN: usize = 12;
+
+/// Whether `text` is a private key, or so close to one that nothing of it may be repeated.
+pub(super) fn is_secret(text: &str) -> bool {
+    let text = text.trim();
+    version::has_secret_prefix(text) || is_mnemonic(text) || is_raw_key(text) || is_base58_key(text)
+}
+
+/// Twelve or more words: BIP-39 takes up to 24, Monero 25.
+fn is_mnemonic(text: &str) -> bool {
+    let is_word = |word: &str| word.chars().all(char::is_alphabetic);
+    text.split_whitespace().count() >= MNEMONIC_WORDS_MIN && text.split_whitespace().all(is_word)
+}
+
+/// 32 bytes in hexadecimal, as for Ethereum, Tron and Monero.
+fn is_raw_key(text: &str) -> bool {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A Bitcoin-like private key for import (33 or 34 bytes with their checksum), an extended private
+/// key of a coin that is not known here (its key begins with a zero byte), or a Solana key pair.
+fn is_base58_key(text: &str) -> bool {
+    const KEY_AT: usize = 45;
+    match base58::decode(text) {
+        Ok(payload) => match payload.len() {
+            33 => true,
+            34 => payload[33] == 1,
+            78 => payload[KEY_AT] == 0,
+            _ => false,
+        },
+        Err(_) => base58::decode_unchecked(text).is_ok_and(|bytes| bytes.len() == 64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_secret;
+
+    #[track_caller]
+    fn check(text: &str, expected: bool) {
+        assert_eq!(is_secret(text), expected, "{text}");
+    }
+
+    #[test]
+    fn private_keys_are_recognised_in_every_spelling() {
+        // The private keys of BIP-32 test vector 1, then with its last letter lost.
+        let xprv = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
+        check(xprv, true);
+        check(&xprv[..110], true);
+        check(&format!(" {xprv}\n"), true);
+        check("KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn", true);
+        check("5HpHagT65TZzG1PH3CSu63k8DbpvD8s5ip4nEB3kEsreAnchuDf", true);
+        check(
+            "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about",
+            true,
+        );
+        check("0000000000000000000000000000000000000000000000000000000000000001", true);
+        check("0x0000000000000000000000000000000000000000000000000000000000000001", true);
+        check(&bs58::encode([7; 64]).into_string(), true);
+    }
+
+    #[test]
+    fn what_may_be_public_is_not_mistaken_for_a_private_key() {
+        check(
+            "xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8",
+            false,
+        );
+        check("HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk", false);
+        check("1BpEi6DfDAUFd7GtittLSdBeYJvcoaVggu", false);
+        check("", false);
+        check("this sentence has not enough words", false);
+    }
+}

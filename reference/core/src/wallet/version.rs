@@ -1,0 +1,126 @@
+//! The four bytes an extended key begins with, which its reader knows as `xpub`, `zpub` or `Ltub`.
+//!
+//! BIP-32 gives two pairs, SLIP-132 and the coins' own wallets the others. They say the network, and
+//! sometimes the coin or the kind of address; the key behind them is the same.
+
+use crate::{
+    asset::AddressForm::{self, Bitcoin, BitcoinCash, Dogecoin, Evm, Litecoin, Tron},
+    mode::Mode,
+};
+
+/// One kind of extended key.
+pub(super) struct Version {
+    /// The first bytes of the public key.
+    pub bytes: [u8; 4],
+    /// What the public key's text begins with.
+    pub prefix: &'static str,
+    /// What the text of the private key beside it begins with.
+    secret_prefix: &'static str,
+    mode: Mode,
+    /// The address forms it is for. None: multisig, or segwit nested in a script hash.
+    forms: &'static [AddressForm],
+}
+
+const EVERY: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
+
+/// The most telling kind first: it is the one that seeded keys are printed as.
+static VERSIONS: [Version; 15] = [
+    row(0x04b2_4746, "zpub", "zprv", Mode::Live, &[Bitcoin, Litecoin]),
+    row(0x019d_a462, "Ltub", "Ltpv", Mode::Live, &[Litecoin]),
+    row(0x0436_f6e1, "ttub", "ttpv", Mode::Test, &[Litecoin]),
+    row(0x045f_1cf6, "vpub", "vprv", Mode::Test, &[Bitcoin, Litecoin]),
+    row(0x02fa_cafd, "dgub", "dgpv", Mode::Live, &[Dogecoin]),
+    row(0x0432_a9a8, "tgub", "tgpv", Mode::Test, &[Dogecoin]),
+    row(0x0435_87cf, "tpub", "tprv", Mode::Test, EVERY),
+    row(0x0488_b21e, "xpub", "xprv", Mode::Live, EVERY),
+    row(0x049d_7cb2, "ypub", "yprv", Mode::Live, &[]),
+    row(0x01b2_6ef6, "Mtub", "Mtpv", Mode::Live, &[]),
+    row(0x044a_5262, "upub", "uprv", Mode::Test, &[]),
+    row(0x0295_b43f, "Ypub", "Yprv", Mode::Live, &[]),
+    row(0x02aa_7ed3, "Zpub", "Zprv", Mode::Live, &[]),
+    row(0x0242_89ef, "Upub", "Uprv", Mode::Test, &[]),
+    row(0x0257_5483, "Vpub", "Vprv", Mode::Test, &[]),
+];
+
+const fn row(
+    bytes: u32,
+    prefix: &'static str,
+    secret_prefix: &'static str,
+    mode: Mode,
+    forms: &'static [AddressForm],
+) -> Version {
+    Version { bytes: bytes.to_be_bytes(), prefix, secret_prefix, mode, forms }
+}
+
+impl Version {
+    /// The kind that begins with `bytes`.
+    pub(super) fn find(bytes: [u8; 4]) -> Option<&'static Version> {
+        VERSIONS.iter().find(|version| version.bytes == bytes)
+    }
+
+    /// The kinds a wallet takes, the most telling first.
+    pub(super) fn taken(form: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
+        VERSIONS.iter().filter(move |version| version.is_for(form) && version.serves(form, mode))
+    }
+
+    /// Whether addresses of this form are usually derived from such a key.
+    pub(super) fn is_for(&self, form: AddressForm) -> bool {
+        self.forms.contains(&form)
+    }
+
+    /// Whether such a key belongs to the network of this mode.
+    pub(super) fn serves(&self, form: AddressForm, mode: Mode) -> bool {
+        // Ethereum and Tron look the same on their test networks, and their wallets export an `xpub`
+        // for both. The way back is closed: a `tpub` was never meant to hold value.
+        let shares_networks = matches!(form, Evm | Tron);
+        self.mode == mode || (shares_networks && mode == Mode::Test)
+    }
+}
+
+/// Whether `text` is an extended private key, or what is left of one.
+pub(super) fn has_secret_prefix(text: &str) -> bool {
+    // Longer than a Solana address, which may begin with any four letters.
+    const TEXT_LEN_MIN: usize = 50;
+    text.len() >= TEXT_LEN_MIN && VERSIONS.iter().any(|version| text.starts_with(version.secret_prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wallet::base58;
+
+    #[test]
+    fn the_bytes_of_a_version_print_as_its_prefix() {
+        for version in &VERSIONS {
+            for fill in [0, 255] {
+                let mut bytes = [fill; 78];
+                bytes[..4].copy_from_slice(&version.bytes);
+                assert_eq!(base58::encode(&bytes)[..4], *version.prefix);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(form: AddressForm, mode: Mode, expected: &str) {
+        let taken: Vec<_> = Version::taken(form, mode).map(|version| version.prefix).collect();
+        assert_eq!(taken.join(" "), expected);
+    }
+
+    #[test]
+    fn each_coin_takes_the_kinds_its_wallets_export() {
+        check(Bitcoin, Mode::Live, "zpub xpub");
+        check(Bitcoin, Mode::Test, "vpub tpub");
+        check(Litecoin, Mode::Live, "zpub Ltub xpub");
+        check(Litecoin, Mode::Test, "ttub vpub tpub");
+        check(Dogecoin, Mode::Live, "dgub xpub");
+        check(Dogecoin, Mode::Test, "tgub tpub");
+        check(BitcoinCash, Mode::Live, "xpub");
+        check(BitcoinCash, Mode::Test, "tpub");
+        check(Evm, Mode::Live, "xpub");
+        check(Evm, Mode::Test, "tpub xpub");
+        check(Tron, Mode::Live, "xpub");
+        check(Tron, Mode::Test, "tpub xpub");
+        check(AddressForm::Solana, Mode::Live, "");
+        check(AddressForm::Monero, Mode::Test, "");
+    }
+}

@@ -1,0 +1,133 @@
+//! From method and path to what is asked for.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+use uuid::Uuid;
+
+use super::read::{self, Kind};
+use crate::{call::Call, error::ApiError, id::Code};
+
+/// A path under `/v1` that takes the method.
+#[derive(Clone, Debug)]
+pub(super) enum Route {
+    Account,
+    List(Kind),
+    CreateCharge,
+    Charge(Code),
+    CancelCharge(Code),
+    RefundCharge(Code),
+    CreateLink,
+    Link(Code),
+    ChangeLink(Code),
+    ArchiveLink(Code),
+    RestoreLink(Code),
+    CreateInvoice,
+    Invoice(Code),
+    SendInvoice(Code),
+    VoidInvoice(Code),
+    Event(Uuid),
+}
+
+impl Route {
+    /// Finds the route. `HEAD` goes where `GET` goes; the host leaves the body out.
+    pub(super) fn find(method: &str, path: &str) -> Result<Route, ApiError> {
+        let segments: Vec<Cow<'_, str>> = path
+            .strip_prefix('/')
+            .ok_or(ApiError::NotFound)?
+            .split('/')
+            .map(|segment| percent_decode_str(segment).decode_utf8())
+            .collect::<Result<_, _>>()
+            .map_err(|_| ApiError::NotFound)?;
+        let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
+        let method = if method == "HEAD" { "GET" } else { method };
+        let code = |text: &str| Code::parse(text).ok_or(ApiError::NotFound);
+        let other = |allow| Err(ApiError::WrongMethod { allow });
+        Ok(match (segments.as_slice(), method) {
+            (["v1", "account"], "GET") => Route::Account,
+            (["v1", "charges"], "GET") => Route::List(Kind::Charges),
+            (["v1", "charges"], "POST") => Route::CreateCharge,
+            (["v1", "charges", id], "GET") => Route::Charge(code(id)?),
+            (["v1", "charges", id, "cancel"], "POST") => Route::CancelCharge(code(id)?),
+            (["v1", "charges", id, "refunds"], "POST") => Route::RefundCharge(code(id)?),
+            (["v1", "payment-links"], "GET") => Route::List(Kind::Links),
+            (["v1", "payment-links"], "POST") => Route::CreateLink,
+            (["v1", "payment-links", id], "GET") => Route::Link(code(id)?),
+            (["v1", "payment-links", id], "PATCH") => Route::ChangeLink(code(id)?),
+            (["v1", "payment-links", id, "archive"], "POST") => Route::ArchiveLink(code(id)?),
+            (["v1", "payment-links", id, "archive"], "DELETE") => Route::RestoreLink(code(id)?),
+            (["v1", "invoices"], "GET") => Route::List(Kind::Invoices),
+            (["v1", "invoices"], "POST") => Route::CreateInvoice,
+            (["v1", "invoices", id], "GET") => Route::Invoice(code(id)?),
+            (["v1", "invoices", id, "send"], "POST") => Route::SendInvoice(code(id)?),
+            (["v1", "invoices", id, "void"], "POST") => Route::VoidInvoice(code(id)?),
+            (["v1", "events"], "GET") => Route::List(Kind::Events),
+            (["v1", "events", id], "GET") => Route::Event(event_id(id)?),
+
+            (["v1", "charges" | "payment-links" | "invoices"], _) => return other("GET, HEAD, POST"),
+            (["v1", "account" | "events"] | ["v1", "charges" | "invoices" | "events", _], _) => {
+                return other("GET, HEAD");
+            }
+            (["v1", "payment-links", _], _) => return other("GET, HEAD, PATCH"),
+            (["v1", "payment-links", _, "archive"], _) => return other("POST, DELETE"),
+            (["v1", "charges", _, "cancel" | "refunds"] | ["v1", "invoices", _, "send" | "void"], _) => {
+                return other("POST");
+            }
+            _ => return Err(ApiError::NotFound),
+        })
+    }
+
+    /// It changes something, so it may carry an idempotency key and a body.
+    pub(super) fn is_write(&self) -> bool {
+        !matches!(
+            self,
+            Route::Account
+                | Route::List(_)
+                | Route::Charge(_)
+                | Route::Link(_)
+                | Route::Invoice(_)
+                | Route::Event(_)
+        )
+    }
+
+    /// The status of a good answer.
+    pub(super) fn success(&self) -> u16 {
+        match self {
+            Route::CreateCharge | Route::RefundCharge(_) | Route::CreateLink | Route::CreateInvoice => 201,
+            _ => 200,
+        }
+    }
+
+    /// Reads query and body.
+    pub(super) fn call(self, query: Option<&str>, body: &[u8]) -> Result<Call, ApiError> {
+        Ok(match self {
+            Route::Account => Call::Account,
+            Route::List(kind) => {
+                let (list, ask, anchor) = read::list(kind, query)?;
+                Call::List { list, ask, anchor }
+            }
+            Route::CreateCharge => Call::CreateCharge(Box::new(read::charge(body)?)),
+            Route::Charge(code) => Call::Charge(code),
+            Route::CancelCharge(code) => read::nothing(body).map(|()| Call::CancelCharge(code))?,
+            Route::RefundCharge(code) => Call::RefundCharge(code, read::refund(body)?),
+            Route::CreateLink => Call::CreateLink(Box::new(read::link(body)?)),
+            Route::Link(code) => Call::Link(code),
+            Route::ChangeLink(code) => Call::ChangeLink(code, Box::new(read::link(body)?)),
+            Route::ArchiveLink(code) => read::nothing(body).map(|()| Call::ArchiveLink(code))?,
+            Route::RestoreLink(code) => read::nothing(body).map(|()| Call::RestoreLink(code))?,
+            Route::CreateInvoice => Call::CreateInvoice(Box::new(read::invoice(body)?)),
+            Route::Invoice(code) => Call::Invoice(code),
+            Route::SendInvoice(code) => read::nothing(body).map(|()| Call::SendInvoice(code))?,
+            Route::VoidInvoice(code) => read::nothing(body).map(|()| Call::VoidInvoice(code))?,
+            Route::Event(id) => Call::Event(id),
+        })
+    }
+}
+
+/// An id in the one form that is given out; every other spelling names nothing.
+fn event_id(text: &str) -> Result<Uuid, ApiError> {
+    match Uuid::try_parse(text) {
+        Ok(id) if text.len() == 36 => Ok(id),
+        _ => Err(ApiError::NotFound),
+    }
+}

@@ -1,0 +1,520 @@
+//! How objects look in JSON: a view borrows what it shows and is written at once.
+//!
+//! The order of fields is the order in the structs. Three facets of the same object differ: what a
+//! client reads, what an event embeds, and what a webhook carries.
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::value::RawValue;
+
+use crate::{
+    asset::Asset,
+    book::Book,
+    charge::{Charge, ChargeStatus, CustomField, MetaValue, Metadata, Transfer},
+    event::{Details, Event, Subject},
+    id::{ChargeNo, InvoiceNo, LinkNo},
+    invoice::Invoice,
+    link::Pricing,
+    mode::Mode,
+    money::Coin,
+};
+
+/// Where an object is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Facet {
+    /// As an answer of its own, or in a list.
+    Api,
+    /// Inside an event that is read through the API.
+    Event,
+    /// Inside a webhook's `data`: amounts padded to 18 decimals, no `id`, nothing that needs a reader.
+    Webhook,
+}
+
+/// What every view needs to know of its surroundings.
+#[derive(Clone, Copy)]
+pub(super) struct Frame<'a> {
+    pub(super) book: &'a Book,
+    pub(super) public_url: &'a str,
+    pub(super) facet: Facet,
+    /// The service's time, for what depends on it.
+    pub(super) now: crate::time::Timestamp,
+}
+
+impl<'a> Frame<'a> {
+    fn is_webhook(&self) -> bool {
+        self.facet == Facet::Webhook
+    }
+
+    fn coin(&self, amount: Coin) -> String {
+        if self.is_webhook() { amount.padded() } else { amount.to_string() }
+    }
+
+    fn page(&self, path: &str, code: &impl std::fmt::Display, rest: &str) -> String {
+        format!("{}/{path}/{code}{rest}", self.public_url)
+    }
+
+    fn explorer(&self, asset: Asset, txid: &str) -> String {
+        let network = asset.facts().network;
+        match self.book.mode() {
+            Mode::Live => format!("https://explorer.sim/{network}/tx/{txid}"),
+            Mode::Test => format!("https://explorer.sim/{network}/testnet/tx/{txid}"),
+        }
+    }
+
+    fn timeline(&self, subject: Subject) -> Option<Vec<TimelineView>> {
+        (self.facet == Facet::Api).then(|| {
+            let events = self.book.events().timeline(subject);
+            events
+                .map(|event| TimelineView { event: event.kind.as_str(), time: event.created_at.to_string() })
+                .collect()
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct TimelineView {
+    event: &'static str,
+    time: String,
+}
+
+/// Key/value pairs as an object: `{}` when there are none.
+struct Pairs<'a>(&'a Metadata);
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in self.0 {
+            match value {
+                MetaValue::Text(text) => map.serialize_entry(key, text)?,
+                MetaValue::Truth(truth) => map.serialize_entry(key, truth)?,
+                MetaValue::Null => map.serialize_entry(key, &())?,
+                MetaValue::Number(text) => {
+                    let raw = RawValue::from_string(text.clone()).map_err(serde::ser::Error::custom)?;
+                    map.serialize_entry(key, &raw)?;
+                }
+            }
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct CustomerView<'a> {
+    email: Option<&'a str>,
+    name: Option<&'a str>,
+    ip_address: Option<&'a str>,
+    user_agent: Option<&'a str>,
+    reference: Option<&'a str>,
+    phone: Option<&'a str>,
+    country: Option<&'a str>,
+    metadata: Pairs<'a>,
+}
+
+#[derive(Serialize)]
+struct RefundView<'a> {
+    amount: String,
+    txid: Option<&'a str>,
+    reason: Option<&'a str>,
+    explorer_url: Option<String>,
+    created_at: String,
+}
+
+/// A transfer, in `transactions` and as `data.transaction`.
+#[derive(Serialize)]
+pub(super) struct TransactionView<'a> {
+    txid: &'a str,
+    amount: String,
+    confirmations: u32,
+    required_confirmations: u32,
+    credited: bool,
+    explorer_url: String,
+    seen_at: String,
+}
+
+impl<'a> TransactionView<'a> {
+    pub(super) fn of(frame: Frame<'a>, asset: Asset, transfer: &'a Transfer) -> TransactionView<'a> {
+        TransactionView {
+            txid: &transfer.txid,
+            amount: frame.coin(transfer.amount),
+            confirmations: transfer.confirmations,
+            required_confirmations: asset.required_confirmations(frame.book.mode()),
+            credited: transfer.credited,
+            explorer_url: frame.explorer(asset, &transfer.txid),
+            seen_at: transfer.seen_at.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CustomFieldView<'a> {
+    label: &'a str,
+    value: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct ChargeView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    object: &'static str,
+    status: &'static str,
+    payment_link: Option<&'a str>,
+    invoice: Option<&'a str>,
+    description: Option<&'a str>,
+    fiat_amount: String,
+    fiat_currency: &'static str,
+    asset: &'static str,
+    asset_amount: String,
+    received_amount: String,
+    remaining_amount: String,
+    overpaid: bool,
+    refunded_amount: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refunds: Option<Vec<RefundView<'a>>>,
+    exchange_rate: String,
+    deposit_address: &'a str,
+    transactions: Vec<TransactionView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<TimelineView>>,
+    customer_email: Option<&'a str>,
+    customer_name: Option<&'a str>,
+    customer: CustomerView<'a>,
+    custom_fields: Vec<CustomFieldView<'a>>,
+    metadata: Pairs<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkout_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_url: Option<Option<String>>,
+    expires_at: String,
+    paid_at: Option<String>,
+    created_at: String,
+}
+
+impl<'a> ChargeView<'a> {
+    pub(super) fn of(frame: Frame<'a>, no: ChargeNo) -> ChargeView<'a> {
+        let mut view = ChargeView::alone(frame, frame.book.charge(no));
+        view.timeline = frame.timeline(Subject::Charge(no));
+        view
+    }
+
+    /// A charge that stands in no book has no timeline.
+    pub(super) fn alone(frame: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
+        let terms = &charge.terms;
+        let customer = &terms.customer;
+        let is_webhook = frame.is_webhook();
+        ChargeView {
+            id: (!is_webhook).then(|| charge.code.as_str()),
+            code: charge.code.as_str(),
+            object: "charge",
+            status: charge.status().as_str(),
+            payment_link: terms.link.map(|no| frame.book.link(no).code.as_str()),
+            invoice: terms.invoice.map(|no| frame.book.invoice(no).code.as_str()),
+            description: terms.description.as_deref(),
+            fiat_amount: terms.fiat_amount.to_string(),
+            fiat_currency: terms.fiat_currency.code(),
+            asset: terms.asset.code(),
+            asset_amount: frame.coin(terms.asset_amount),
+            received_amount: frame.coin(charge.received()),
+            remaining_amount: frame.coin(charge.remaining()),
+            overpaid: charge.is_overpaid(),
+            refunded_amount: frame.coin(charge.refunded()),
+            refunds: (!is_webhook).then(|| {
+                let refunds = charge.refunds().iter();
+                refunds
+                    .map(|refund| RefundView {
+                        amount: frame.coin(refund.amount),
+                        txid: refund.txid.as_deref(),
+                        reason: refund.reason.as_deref(),
+                        explorer_url: refund.txid.as_deref().map(|txid| frame.explorer(terms.asset, txid)),
+                        created_at: refund.created_at.to_string(),
+                    })
+                    .collect()
+            }),
+            exchange_rate: if is_webhook { terms.rate.padded() } else { terms.rate.to_string() },
+            deposit_address: &terms.deposit_address,
+            transactions: charge
+                .transfers()
+                .iter()
+                .map(|transfer| TransactionView::of(frame, terms.asset, transfer))
+                .collect(),
+            timeline: None,
+            customer_email: customer.email.as_deref(),
+            customer_name: customer.name.as_deref(),
+            customer: CustomerView {
+                email: customer.email.as_deref(),
+                name: customer.name.as_deref(),
+                ip_address: customer.ip_address.as_deref(),
+                user_agent: customer.user_agent.as_deref(),
+                reference: customer.reference.as_deref(),
+                phone: customer.phone.as_deref(),
+                country: customer.country.as_deref(),
+                metadata: Pairs(&customer.metadata),
+            },
+            custom_fields: terms
+                .custom_fields
+                .iter()
+                .map(|CustomField { label, value }| CustomFieldView { label, value })
+                .collect(),
+            metadata: Pairs(&terms.metadata),
+            checkout_url: (!is_webhook).then(|| frame.page("c", &charge.code, "")),
+            receipt_url: (!is_webhook).then(|| {
+                (charge.status() == ChargeStatus::Paid).then(|| frame.page("c", &charge.code, "/receipt"))
+            }),
+            expires_at: charge.expires_at.to_string(),
+            paid_at: charge.paid_at().map(|at| at.to_string()),
+            created_at: charge.created_at.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct InvoiceCustomerView<'a> {
+    name: Option<&'a str>,
+    email: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ItemView<'a> {
+    description: &'a str,
+    quantity: String,
+    unit_amount: String,
+    total: String,
+}
+
+#[derive(Serialize)]
+struct InvoiceChargeView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    status: &'static str,
+    asset: &'static str,
+}
+
+#[derive(Serialize)]
+pub(super) struct InvoiceView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    object: &'static str,
+    number: &'a str,
+    status: &'static str,
+    overdue: bool,
+    customer: InvoiceCustomerView<'a>,
+    customer_name: Option<&'a str>,
+    customer_email: Option<&'a str>,
+    memo: Option<&'a str>,
+    amount: String,
+    currency: &'static str,
+    items: Vec<ItemView<'a>>,
+    due_at: Option<String>,
+    hosted_url: String,
+    document_url: String,
+    charges: Vec<InvoiceChargeView<'a>>,
+    sent_at: Option<String>,
+    viewed_at: Option<String>,
+    paid_at: Option<String>,
+    voided_at: Option<String>,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<TimelineView>>,
+}
+
+impl<'a> InvoiceView<'a> {
+    pub(super) fn of(frame: Frame<'a>, no: InvoiceNo) -> InvoiceView<'a> {
+        let invoice: &Invoice = frame.book.invoice(no);
+        let terms = &invoice.terms;
+        let name = terms.customer_name.as_deref();
+        let email = terms.customer_email.as_deref();
+        let has_id = !frame.is_webhook();
+        let time = |at: Option<crate::time::Timestamp>| at.map(|at| at.to_string());
+        InvoiceView {
+            id: has_id.then(|| invoice.code.as_str()),
+            code: invoice.code.as_str(),
+            object: "invoice",
+            number: &invoice.number,
+            status: invoice.status().as_str(),
+            overdue: invoice.is_overdue(frame.now),
+            customer: InvoiceCustomerView { name, email },
+            customer_name: name,
+            customer_email: email,
+            memo: terms.memo.as_deref(),
+            amount: terms.amount.to_string(),
+            currency: terms.currency.code(),
+            items: terms
+                .items
+                .iter()
+                .map(|item| ItemView {
+                    description: &item.description,
+                    quantity: item.quantity.to_string(),
+                    unit_amount: item.unit_amount.to_string(),
+                    total: item.total.to_string(),
+                })
+                .collect(),
+            due_at: terms.due_at.map(|day| day.to_string()),
+            hosted_url: frame.page("i", &invoice.code, ""),
+            document_url: frame.page("i", &invoice.code, "/document"),
+            charges: invoice
+                .charges
+                .iter()
+                .map(|&no| {
+                    let charge = frame.book.charge(no);
+                    InvoiceChargeView {
+                        id: has_id.then(|| charge.code.as_str()),
+                        code: charge.code.as_str(),
+                        status: charge.status().as_str(),
+                        asset: charge.terms.asset.code(),
+                    }
+                })
+                .collect(),
+            sent_at: time(invoice.sent_at),
+            viewed_at: time(invoice.viewed_at),
+            paid_at: time(invoice.paid_at),
+            voided_at: time(invoice.voided_at),
+            created_at: invoice.created_at.to_string(),
+            timeline: frame.timeline(Subject::Invoice(no)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct QuestionView<'a> {
+    label: &'a str,
+    required: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct LinkView<'a> {
+    id: &'a str,
+    code: &'a str,
+    object: &'static str,
+    title: &'a str,
+    description: Option<&'a str>,
+    pricing_type: &'static str,
+    amount: Option<String>,
+    suggested_amounts: Vec<String>,
+    min_amount: Option<String>,
+    max_amount: Option<String>,
+    currency: &'static str,
+    accepted_assets: Option<Vec<&'static str>>,
+    status: &'static str,
+    success_url: Option<&'a str>,
+    cancel_url: Option<&'a str>,
+    collect_name: bool,
+    require_email: bool,
+    custom_fields: Vec<QuestionView<'a>>,
+    success_message: Option<&'a str>,
+    expires_at: Option<String>,
+    max_payments: Option<u32>,
+    accepting_payments: bool,
+    views_count: u64,
+    checkout_url: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl<'a> LinkView<'a> {
+    pub(super) fn of(frame: Frame<'a>, no: LinkNo) -> LinkView<'a> {
+        let link = frame.book.link(no);
+        let terms = &link.terms;
+        let (pricing_type, amount, suggested, min, max) = match &terms.pricing {
+            Pricing::Fixed(price) => ("fixed", Some(*price), &[][..], None, None),
+            Pricing::Open { suggested, min, max } => ("open", None, suggested.as_slice(), *min, *max),
+        };
+        LinkView {
+            id: link.code.as_str(),
+            code: link.code.as_str(),
+            object: "payment_link",
+            title: &terms.title,
+            description: terms.description.as_deref(),
+            pricing_type,
+            amount: amount.map(|amount| amount.to_string()),
+            suggested_amounts: suggested.iter().map(ToString::to_string).collect(),
+            min_amount: min.map(|amount| amount.to_string()),
+            max_amount: max.map(|amount| amount.to_string()),
+            currency: terms.currency.code(),
+            accepted_assets: terms
+                .accepted_assets
+                .as_ref()
+                .map(|assets| assets.iter().map(|asset| asset.code()).collect()),
+            status: if link.archived { "archived" } else { "active" },
+            success_url: terms.success_url.as_deref(),
+            cancel_url: terms.cancel_url.as_deref(),
+            collect_name: terms.collect_name,
+            require_email: terms.require_email,
+            custom_fields: terms
+                .custom_fields
+                .iter()
+                .map(|question| QuestionView { label: &question.label, required: question.required })
+                .collect(),
+            success_message: terms.success_message.as_deref(),
+            expires_at: terms.expires_at.map(|at| at.to_string()),
+            max_payments: terms.max_payments,
+            accepting_payments: link.accepts_payments(frame.now),
+            views_count: link.views,
+            checkout_url: frame.page("pay", &link.code, ""),
+            created_at: link.created_at.to_string(),
+            updated_at: link.updated_at.to_string(),
+        }
+    }
+}
+
+/// `details`: an object, empty when there is nothing to say.
+pub struct DetailsView<'a>(pub &'a Details);
+
+impl Serialize for DetailsView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self.0 {
+            Details::None => {}
+            Details::Transfer { txid, amount } => {
+                map.serialize_entry("txid", txid)?;
+                map.serialize_entry("amount", &amount.to_string())?;
+            }
+            Details::Received { amount, txid } => {
+                map.serialize_entry("amount", &amount.to_string())?;
+                map.serialize_entry("txid", txid)?;
+            }
+            Details::Refund { amount, txid, reason } => {
+                map.serialize_entry("amount", &amount.to_string())?;
+                if let Some(txid) = txid {
+                    map.serialize_entry("txid", txid)?;
+                }
+                if let Some(reason) = reason {
+                    map.serialize_entry("reason", reason)?;
+                }
+            }
+            Details::Reason(reason) => map.serialize_entry("reason", reason)?,
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct EventView<'a> {
+    id: String,
+    object: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    details: DetailsView<'a>,
+    charge: Option<ChargeView<'a>>,
+    invoice: Option<InvoiceView<'a>>,
+    created_at: String,
+}
+
+impl<'a> EventView<'a> {
+    pub(super) fn of(frame: Frame<'a>, event: &'a Event) -> EventView<'a> {
+        let frame = Frame { facet: Facet::Event, ..frame };
+        let (charge, invoice) = match event.subject {
+            Subject::Charge(no) => (Some(ChargeView::of(frame, no)), None),
+            Subject::Invoice(no) => (None, Some(InvoiceView::of(frame, no))),
+        };
+        EventView {
+            id: event.id.to_string(),
+            object: "event",
+            kind: event.kind.as_str(),
+            details: DetailsView(&event.details),
+            charge,
+            invoice,
+            created_at: event.created_at.to_string(),
+        }
+    }
+}

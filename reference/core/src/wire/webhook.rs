@@ -1,0 +1,87 @@
+//! The body of a delivery.
+
+use serde::Serialize;
+
+use super::view::{ChargeView, Facet, Frame, InvoiceView, TransactionView};
+use crate::{
+    book::Book,
+    charge::Charge,
+    event::{Details, Event, EventType, Subject},
+    mode::Mode,
+    outbox::Delivery,
+};
+
+#[derive(Serialize)]
+struct ChargeData<'a> {
+    charge: ChargeView<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction: Option<TransactionView<'a>>,
+}
+
+#[derive(Serialize)]
+struct InvoiceData<'a> {
+    invoice: InvoiceView<'a>,
+}
+
+/// `data` of an event's deliveries, as its object is now.
+pub(crate) fn data(book: &Book, event: &Event, public_url: &str) -> Vec<u8> {
+    let frame = Frame { book, public_url, facet: Facet::Webhook, now: event.created_at };
+    match event.subject {
+        Subject::Charge(no) => {
+            let charge = book.charge(no);
+            let announces =
+                matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
+            let transaction = match &event.details {
+                Details::Transfer { txid, .. } if announces => charge
+                    .transfers()
+                    .iter()
+                    .rfind(|transfer| transfer.txid == *txid)
+                    .map(|transfer| TransactionView::of(frame, charge.terms.asset, transfer)),
+                _ => None,
+            };
+            json(&ChargeData { charge: ChargeView::of(frame, no), transaction })
+        }
+        Subject::Invoice(no) => json(&InvoiceData { invoice: InvoiceView::of(frame, no) }),
+    }
+}
+
+/// `data` of a test delivery.
+pub(crate) fn sample(book: &Book, charge: &Charge, public_url: &str) -> Vec<u8> {
+    let frame = Frame { book, public_url, facet: Facet::Webhook, now: charge.created_at };
+    json(&ChargeData { charge: ChargeView::alone(frame, charge), transaction: None })
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    id: String,
+    event_id: Option<String>,
+    event: &'a str,
+    mode: &'a str,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<bool>,
+}
+
+/// The whole body. The same for every attempt.
+pub(crate) fn body(delivery: &Delivery, mode: Mode) -> Vec<u8> {
+    let parcel = &delivery.parcel;
+    let envelope = Envelope {
+        id: delivery.id.to_string(),
+        event_id: parcel.event.map(|(_, id)| id.to_string()),
+        event: parcel.kind.as_str(),
+        mode: mode.as_str(),
+        created_at: parcel.created_at.to_string(),
+        test: parcel.event.is_none().then_some(true),
+    };
+    let mut body = json(&envelope);
+    // `data` was written once for all deliveries of the event: it goes in as it is.
+    body.pop();
+    body.extend_from_slice(b",\"data\":");
+    body.extend_from_slice(&parcel.data);
+    body.push(b'}');
+    body
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("a view is always JSON")
+}

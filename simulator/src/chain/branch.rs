@@ -1,0 +1,162 @@
+//! The active branch as it grows, and what the watcher notices of it.
+
+use std::collections::BTreeSet;
+
+use reference_core::{
+    money::Coin,
+    sighting::{Depth, Gone, Sighting},
+    time::Timestamp,
+};
+
+use super::{Chain, FeeLevel, Output, State, Transaction, TxId, mempool::Room};
+
+impl Chain {
+    /// Lets everything happen that is due up to `now`. Only blocks that matter are looked at.
+    pub(super) fn catch_up(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        while let Some(height) = self.next_busy_height() {
+            let at = self.schedule.time(height);
+            if at > self.now {
+                break;
+            }
+            self.add_block(height, at, self.room(height));
+        }
+        self.tip = self.schedule.height(self.now);
+    }
+
+    /// The next natural block that holds someone, or that someone counts.
+    pub(super) fn next_busy_height(&self) -> Option<u64> {
+        if self.followed.is_empty() {
+            self.mempool.next_height(self.tip, |height| self.room(height))
+        } else {
+            Some(self.tip + 1)
+        }
+    }
+
+    fn room(&self, height: u64) -> Room {
+        self.congestion.room(&self.rooms, self.schedule.ordinal(height))
+    }
+
+    /// The block of this height comes. Those between it and the tip, if any, held nobody.
+    pub(super) fn add_block(&mut self, height: u64, at: Timestamp, room: Room) {
+        self.tip = height;
+        let mut lost = BTreeSet::new();
+        // Of two rivals the later is the conflict, and a conflict is made to win.
+        for number in self.mempool.admitted(height, room).into_iter().rev() {
+            if lost.contains(&number) {
+                continue;
+            }
+            lost.extend(
+                self.rivals(number).filter(|&rival| self.transactions[rival].state == State::Mempool),
+            );
+            self.leave_mempool(number);
+            self.transactions[number].state = State::Block(height);
+            self.blocks.entry(height).or_default().insert(number);
+            // A conflict pays nobody, so nobody counts its confirmations.
+            if !self.transactions[number].outputs.is_empty() {
+                self.followed.insert(number);
+            }
+        }
+        for number in lost {
+            self.vanish(number, at, Gone::DoubleSpent);
+        }
+        self.report_followed(at);
+    }
+
+    /// A new transaction, in no mempool yet.
+    pub(super) fn create(&mut self, outputs: Vec<Output>, fee: FeeLevel, rival: Option<usize>) -> usize {
+        let number = self.transactions.len();
+        let txid = TxId::drawn(self.asset, self.txids.nth(number as u64));
+        for output in &outputs {
+            let unit = Coin::unit(self.asset).atto();
+            assert_eq!(output.amount.atto() % unit, 0, "a transfer is a whole number of the coin's units");
+            self.payees.entry(output.address.clone()).or_default().insert(number);
+        }
+        let first_rival = match rival {
+            Some(rival) => self.transactions[rival].first_rival,
+            None => number,
+        };
+        if first_rival != number {
+            self.rivals.entry(first_rival).or_default().push(number);
+        }
+        self.numbers.insert(txid.clone(), number);
+        let state = State::Mempool;
+        self.transactions.push(Transaction { txid, outputs, fee, state, seen: false, ready: 0, first_rival });
+        number
+    }
+
+    /// Everyone else who spends the same money, oldest first.
+    pub(super) fn rivals(&self, number: usize) -> impl Iterator<Item = usize> {
+        let first = self.transactions[number].first_rival;
+        let later = self.rivals.get(&first).into_iter().flatten().copied();
+        std::iter::once(first).chain(later).filter(move |&rival| rival != number)
+    }
+
+    /// A transaction waits for a block, as long as its fee makes it wait.
+    pub(super) fn wait(&mut self, number: usize) {
+        let blocks = match self.transactions[number].fee {
+            FeeLevel::Low => {
+                self.waits.nth(number as u64).between(FeeLevel::LOW_BLOCKS_MIN, FeeLevel::LOW_BLOCKS_MAX)
+            }
+            FeeLevel::Normal | FeeLevel::High | FeeLevel::Stuck => 1,
+        };
+        self.enter_mempool(number, self.tip + blocks);
+    }
+
+    pub(super) fn enter_mempool(&mut self, number: usize, ready: u64) {
+        let transaction = &mut self.transactions[number];
+        transaction.state = State::Mempool;
+        transaction.ready = ready;
+        self.mempool.enter(number, transaction.fee, ready);
+    }
+
+    fn leave_mempool(&mut self, number: usize) {
+        let transaction = &self.transactions[number];
+        self.mempool.leave(number, transaction.fee, transaction.ready);
+    }
+
+    /// A waiting transaction will not be mined. Of one that was never seen, nobody notices.
+    pub(super) fn vanish(&mut self, number: usize, at: Timestamp, gone: Gone) {
+        self.leave_mempool(number);
+        self.transactions[number].state = State::Gone(gone);
+        if self.transactions[number].seen {
+            self.report(number, at);
+        }
+    }
+
+    /// The watcher looks at every transfer that it still counts, and stops at the number it needs.
+    pub(super) fn report_followed(&mut self, at: Timestamp) {
+        let required = u64::from(self.asset.required_confirmations(self.mode));
+        for number in std::mem::take(&mut self.followed) {
+            self.report(number, at);
+            if self.confirmations(&self.transactions[number]) < required {
+                self.followed.insert(number);
+            }
+        }
+    }
+
+    /// The watcher notices where a transaction stands now: one sighting per output.
+    pub(super) fn report(&mut self, number: usize, at: Timestamp) {
+        let transaction = &self.transactions[number];
+        let depth = match transaction.state {
+            State::Gone(gone) => Depth::Gone(gone),
+            State::Mempool | State::Block(_) => {
+                let confirmations = self.confirmations(transaction);
+                Depth::Confirmations(u32::try_from(confirmations).expect("nobody counts four billion blocks"))
+            }
+        };
+        self.notices.extend((0..).zip(&transaction.outputs).map(|(index, output)| {
+            let sighting = Sighting {
+                mode: self.mode,
+                asset: self.asset,
+                address: output.address.clone(),
+                txid: transaction.txid.as_str().to_owned(),
+                output: index,
+                amount: output.amount,
+                depth,
+            };
+            (at, sighting)
+        }));
+        self.transactions[number].seen = true;
+    }
+}

@@ -1,0 +1,150 @@
+//! Who waits for a block, and which blocks have room.
+
+use std::collections::BTreeSet;
+
+use reference_core::draw::Lot;
+
+use super::{ChainError, FeeLevel};
+
+/// How many of the natural blocks have no room. At first there is always room, so that a story means
+/// the same with every seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Congestion {
+    /// Blocks that hold no transaction at all, in percent.
+    pub empty_percent: u32,
+    /// Blocks that hold only high fees, in percent.
+    pub full_percent: u32,
+}
+
+impl Congestion {
+    /// Empty and full blocks together: beyond this, waiting has no end in sight.
+    pub const PERCENT_MAX: u32 = 90;
+
+    pub(super) fn check(self) -> Result<Congestion, ChainError> {
+        let percent = self.empty_percent.saturating_add(self.full_percent);
+        if percent > Congestion::PERCENT_MAX {
+            return Err(ChainError::Congestion { percent });
+        }
+        Ok(self)
+    }
+
+    /// The room in natural block number `ordinal`.
+    pub(super) fn room(self, lot: &Lot, ordinal: u64) -> Room {
+        if self == Congestion::default() {
+            return Room::Everyone;
+        }
+        let luck = lot.nth(ordinal).below(100);
+        if luck < u64::from(self.empty_percent) {
+            Room::Nobody
+        } else if luck < u64::from(self.empty_percent + self.full_percent) {
+            Room::HighFees
+        } else {
+            Room::Everyone
+        }
+    }
+}
+
+/// Whom a block has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Nobody,
+    HighFees,
+    Everyone,
+}
+
+impl Room {
+    fn admits(self, queue: Queue) -> bool {
+        match self {
+            Room::Nobody => false,
+            Room::HighFees => queue == Queue::HighFees,
+            Room::Everyone => true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Queue {
+    HighFees,
+    Others,
+}
+
+impl Queue {
+    const ALL: [Queue; 2] = [Queue::HighFees, Queue::Others];
+
+    /// Who is stuck stands in no queue.
+    fn of(fee: FeeLevel) -> Option<Queue> {
+        match fee {
+            FeeLevel::High => Some(Queue::HighFees),
+            FeeLevel::Normal | FeeLevel::Low => Some(Queue::Others),
+            FeeLevel::Stuck => None,
+        }
+    }
+}
+
+/// The transactions that some block will hold: queue, first possible height, number.
+#[derive(Clone, Default)]
+pub(super) struct Mempool {
+    waiting: BTreeSet<(Queue, u64, usize)>,
+}
+
+impl Mempool {
+    pub(super) fn enter(&mut self, number: usize, fee: FeeLevel, ready: u64) {
+        if let Some(queue) = Queue::of(fee) {
+            self.waiting.insert((queue, ready, number));
+        }
+    }
+
+    pub(super) fn leave(&mut self, number: usize, fee: FeeLevel, ready: u64) {
+        if let Some(queue) = Queue::of(fee) {
+            self.waiting.remove(&(queue, ready, number));
+        }
+    }
+
+    /// Whom a block of this height would hold, by number.
+    pub(super) fn admitted(&self, height: u64, room: Room) -> BTreeSet<usize> {
+        Queue::ALL
+            .into_iter()
+            .filter(|&queue| room.admits(queue))
+            .flat_map(|queue| self.waiting.range((queue, 0, 0)..=(queue, height, usize::MAX)))
+            .map(|&(.., number)| number)
+            .collect()
+    }
+
+    /// The first height above `tip` whose block will hold someone.
+    pub(super) fn next_height(&self, tip: u64, room: impl Fn(u64) -> Room) -> Option<u64> {
+        let first = |queue: Queue| {
+            let &(_, ready, _) = self.waiting.range((queue, 0, 0)..=(queue, u64::MAX, usize::MAX)).next()?;
+            (ready.max(tip + 1)..).find(|&height| room(height).admits(queue))
+        };
+        Queue::ALL.into_iter().filter_map(first).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reference_core::draw::Seed;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(empty_percent: u32, full_percent: u32) {
+        let lot = Seed(7).lot("live", "BTC", "room");
+        let congestion = Congestion { empty_percent, full_percent };
+        let percent = |wanted| {
+            let rooms = (1..=10_000).map(|ordinal| congestion.room(&lot, ordinal));
+            (rooms.filter(|&room| room == wanted).count() as u32 + 50) / 100
+        };
+        for (room, expected) in [(Room::Nobody, empty_percent), (Room::HighFees, full_percent)] {
+            let percent = percent(room);
+            assert!(percent.abs_diff(expected) <= 2, "{room:?}: {percent} percent, not {expected}");
+        }
+    }
+
+    #[test]
+    fn so_many_blocks_have_no_room() {
+        check(0, 0);
+        check(20, 30);
+        check(90, 0);
+        check(0, 90);
+    }
+}

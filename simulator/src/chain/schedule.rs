@@ -1,0 +1,236 @@
+//! When blocks come: a formula, so that a jump over ten idle years costs as much as one over a block.
+//!
+//! Natural blocks are numbered from 1. Eight of them share a window of eight block times, and where
+//! they fall in it is drawn by the window's number. So the time of a block and the count of blocks at
+//! a time are both one draw away, and the average never drifts. What happens to the chain bends the
+//! formula without redrawing it: blocks made at once shift the heights, a stall shifts the times.
+
+use reference_core::{
+    asset::{AddressForm, Asset},
+    draw::{Lot, Seed},
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+
+/// Natural blocks of one window.
+const WINDOW: u64 = 8;
+
+/// How the blocks of a network are spread over time.
+#[derive(Clone, Copy)]
+enum Rhythm {
+    /// Proof of work: any moment is as good as any other, so blocks bunch up and leave droughts.
+    Lottery,
+    /// Proof of stake: a block a slot, at most a tenth of the slot early.
+    Slots,
+}
+
+/// The natural blocks of one chain, and what was done to them.
+#[derive(Clone)]
+pub(super) struct Schedule {
+    lot: Lot,
+    rhythm: Rhythm,
+    block_time: u64,
+    start: Timestamp,
+    /// The height at the start.
+    first: u64,
+    /// Blocks that did not come by themselves.
+    at_once: u64,
+    /// All stalls together.
+    delay: u64,
+    /// Natural blocks that had come when the last stall began. They stay, however far the formula is
+    /// set back.
+    came: u64,
+}
+
+impl Schedule {
+    pub(super) fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp, first: u64) -> Schedule {
+        let rhythm = match asset.facts().form {
+            AddressForm::Bitcoin
+            | AddressForm::Litecoin
+            | AddressForm::Dogecoin
+            | AddressForm::BitcoinCash
+            | AddressForm::Monero => Rhythm::Lottery,
+            AddressForm::Evm | AddressForm::Tron | AddressForm::Solana => Rhythm::Slots,
+        };
+        Schedule {
+            lot: seed.lot(mode.as_str(), asset.code(), "block times"),
+            rhythm,
+            block_time: asset.facts().block_time.0,
+            start,
+            first,
+            at_once: 0,
+            delay: 0,
+            came: 0,
+        }
+    }
+
+    /// The height at the start: no block up to it can ever be undone.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// How high the chain is at `now`.
+    pub(super) fn height(&self, now: Timestamp) -> u64 {
+        self.first + self.at_once + self.natural_blocks(now)
+    }
+
+    /// When the block of this height will come, if it has yet to come. It may be past
+    /// [`Timestamp::LAST`], so it is for comparing, not for printing.
+    pub(super) fn time(&self, height: u64) -> Timestamp {
+        let index = self.ordinal(height) - 1;
+        let window = index / WINDOW;
+        let offset = self.offsets(window)[(index % WINDOW) as usize];
+        let elapsed = window.saturating_mul(self.window_length()).saturating_add(offset);
+        Timestamp(self.start.0.saturating_add(self.delay).saturating_add(elapsed))
+    }
+
+    /// Which natural block will have this height, from 1.
+    pub(super) fn ordinal(&self, height: u64) -> u64 {
+        height
+            .checked_sub(self.first + self.at_once)
+            .filter(|&ordinal| ordinal > 0)
+            .expect("only blocks that have yet to come have a natural ordinal")
+    }
+
+    /// So many blocks came besides the natural ones.
+    pub(super) fn add_at_once(&mut self, blocks: u64) {
+        self.at_once += blocks;
+    }
+
+    /// Every natural block after `now` comes later by `span`.
+    pub(super) fn stall(&mut self, now: Timestamp, span: Span) {
+        self.came = self.natural_blocks(now);
+        self.delay = self.delay.saturating_add(span.0);
+    }
+
+    fn natural_blocks(&self, now: Timestamp) -> u64 {
+        let elapsed = now.since(self.start).0.saturating_sub(self.delay);
+        let window = elapsed / self.window_length();
+        let rest = elapsed % self.window_length();
+        let offsets = self.offsets(window);
+        let of_window = offsets.iter().take_while(|&&offset| offset <= rest).count() as u64;
+        self.came.max(window * WINDOW + of_window)
+    }
+
+    fn window_length(&self) -> u64 {
+        WINDOW * self.block_time
+    }
+
+    /// Where the blocks of a window fall: rising, the first after 0, the last not after its end.
+    fn offsets(&self, window: u64) -> [u64; WINDOW as usize] {
+        let mut draw = self.lot.nth(window);
+        let mut offsets = [0; WINDOW as usize];
+        match self.rhythm {
+            Rhythm::Lottery => {
+                // Drawn from a range that is shorter by one window's count, sorted and then moved
+                // apart by one each: even, and never two at once.
+                offsets.fill_with(|| draw.below(self.window_length() - WINDOW + 1));
+                offsets.sort_unstable();
+                for (gap, offset) in (1..).zip(&mut offsets) {
+                    *offset += gap;
+                }
+            }
+            Rhythm::Slots => {
+                for (slot, offset) in (1..).zip(&mut offsets) {
+                    *offset = slot * self.block_time - draw.below(self.block_time / 10);
+                }
+            }
+        }
+        offsets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp(1_750_000_000_000_000);
+
+    fn schedule(seed: u64, asset: Asset) -> Schedule {
+        Schedule::new(Seed(seed), Mode::Live, asset, START, 1_000)
+    }
+
+    /// From `now` on, heights and times are each other's inverse, and times rise.
+    #[track_caller]
+    fn check_inverse(schedule: &Schedule, now: Timestamp, blocks: u64) {
+        let mut earlier = now;
+        let tip = schedule.height(now);
+        for height in tip + 1..=tip + blocks {
+            let at = schedule.time(height);
+            assert!(at > earlier, "block {height} comes at {at}, not after {earlier}");
+            assert_eq!(schedule.height(at), height, "at {at}");
+            assert_eq!(schedule.height(at.minus(Span(1))), height - 1, "just before {at}");
+            earlier = at;
+        }
+    }
+
+    #[test]
+    fn heights_and_times_are_each_others_inverse_on_every_chain() {
+        for asset in Asset::ALL {
+            check_inverse(&schedule(7, asset), START, 100);
+        }
+    }
+
+    #[test]
+    fn the_average_is_the_coins_block_time() {
+        for asset in Asset::ALL {
+            let year = Span::days(365);
+            let blocks = schedule(7, asset).height(START.plus(year)) - 1_000;
+            assert!(blocks.abs_diff(year.0 / asset.facts().block_time.0) <= WINDOW, "{asset}: {blocks}");
+        }
+    }
+
+    #[test]
+    fn proof_of_work_bunches_up_and_leaves_droughts() {
+        let gaps = |asset: Asset| {
+            let schedule = schedule(7, asset);
+            let times: Vec<_> = (1_001..3_001).map(|height| schedule.time(height)).collect();
+            let block_time = asset.facts().block_time.0;
+            let tenths = times.windows(2).map(|pair| pair[1].since(pair[0]).0 * 10 / block_time);
+            let tenths: Vec<_> = tenths.collect();
+            (*tenths.iter().min().unwrap(), *tenths.iter().max().unwrap())
+        };
+        let (shortest, longest) = gaps(Asset::Btc);
+        assert!(shortest == 0 && longest > 30, "{shortest} to {longest}");
+        assert_eq!(gaps(Asset::Eth), (9, 10));
+    }
+
+    #[test]
+    fn no_block_comes_in_a_stall_and_a_second_stall_adds_to_it() {
+        let mut schedule = schedule(7, Asset::Btc);
+        let now = START.plus(Span::hours(5));
+        let tip = schedule.height(now);
+        let next = schedule.time(tip + 1);
+        schedule.stall(now, Span::hours(2));
+        assert_eq!(schedule.height(now), tip);
+        assert_eq!(schedule.time(tip + 1), next.plus(Span::hours(2)));
+        schedule.stall(now.plus(Span::hours(1)), Span::hours(3));
+        assert_eq!(schedule.height(now.plus(Span::hours(5))), tip);
+        assert_eq!(schedule.time(tip + 1), next.plus(Span::hours(5)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_inverse_holds_after_any_bending(
+            seed: u64,
+            n in 0..Asset::ALL.len(),
+            bends in prop::collection::vec((0_u64..200_000_000_000, 0_u64..4, 0_u64..50_000_000_000), 0..8),
+        ) {
+            let mut schedule = schedule(seed, Asset::ALL[n]);
+            let mut now = START;
+            for (pause, blocks, stall) in bends {
+                now = now.plus(Span(pause));
+                let tip = schedule.height(now);
+                schedule.add_at_once(blocks);
+                prop_assert_eq!(schedule.height(now), tip + blocks);
+                if stall % 2 == 0 {
+                    schedule.stall(now, Span(stall));
+                    prop_assert_eq!(schedule.height(now.plus(Span(stall))), tip + blocks);
+                }
+                check_inverse(&schedule, now, 20);
+            }
+        }
+    }
+}

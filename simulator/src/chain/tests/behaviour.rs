@@ -1,0 +1,340 @@
+use super::*;
+use crate::chain::State;
+
+/// Litecoin, live: a transfer counts with three confirmations. Acts and notices by `|`, one for one.
+#[track_caller]
+fn check(acts: &str, notices: &str) {
+    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
+    let mut noticed = Vec::new();
+    for act in acts.split('|') {
+        story.act(act).unwrap_or_else(|err| panic!("{act}: {err}"));
+        noticed.push(story.fetch());
+        check_books(&story.chain);
+    }
+    let expected: Vec<&str> = notices.split('|').map(str::trim).collect();
+    assert_eq!(noticed, expected, "{acts}");
+}
+
+/// The last act is refused, and nothing has changed.
+#[track_caller]
+fn check_refused(acts: &str, message: &str) {
+    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
+    let (before, last) = acts.rsplit_once('|').unwrap_or(("wait 0s", acts));
+    for act in before.split('|') {
+        story.act(act).unwrap_or_else(|err| panic!("{act}: {err}"));
+        story.fetch();
+    }
+    let (made, tip) = (story.chain.transactions().count(), story.chain.height(story.now));
+    let err = story.act(last).expect_err(last);
+    assert_eq!(story.renamed(&err.to_string()), message);
+    assert_eq!(story.fetch(), "");
+    assert_eq!((story.chain.transactions().count(), story.chain.height(story.now)), (made, tip));
+}
+
+#[test]
+fn a_transfer_is_reported_until_it_counts() {
+    check("pay normal | mine 1 | mine 1 | mine 1 | mine 1", "t1:0 | t1:1 | t1:2 | t1:3 |");
+    check("pay high | mine 4", "t1:0 | t1:1 t1:2 t1:3");
+    check("pay low | pay high | mine 1", "t1:0 | t2:0 | t2:1");
+}
+
+#[test]
+fn every_output_is_reported() {
+    check("pay_twice normal | mine 1", "t1:0 t1.1:0 | t1:1 t1.1:1");
+}
+
+#[test]
+fn an_unseen_transaction_is_first_seen_in_its_block() {
+    check("pay_unseen normal | mine 2", "| t1:1 t1:2");
+    check("pay_unseen normal | mine 1 | reorg 1 | mine 1", "| t1:1 | t1:0 | t1:1");
+    check("pay_unseen normal | drop t1 | mine 3", "||");
+    check("pay_unseen normal | double_spend t1 | mine 3", "||");
+}
+
+#[test]
+fn blocks_at_once_hold_whoever_waits() {
+    check("pay normal | at_once 1 | at_once 0 | at_once 5", "t1:0 | t1:1 || t1:2 t1:3");
+    check("at_once 3 | pay normal | at_once 1 | mine 1", "| t1:0 | t1:1 | t1:2");
+    check("pay low | at_once 2 | at_once 9", "t1:0 || t1:1 t1:2 t1:3");
+}
+
+#[test]
+fn who_is_stuck_is_never_mined() {
+    check("pay stuck | mine 1000 | at_once 1000", "t1:0 ||");
+    check("pay stuck | replace t1 normal | mine 1", "t1:0 | t1:replaced t2:0 | t2:1");
+    check("pay stuck | double_spend t1 | mine 1", "t1:0 || t1:double_spent");
+    check("pay stuck | drop t1", "t1:0 | t1:dropped");
+}
+
+#[test]
+fn a_reorganisation_takes_transfers_back_or_buries_them_deeper() {
+    check("pay normal | mine 1 | reorg 1 | mine 1", "t1:0 | t1:1 | t1:0 | t1:1");
+    check("pay normal | mine 1 | reorg 1 all | mine 1", "t1:0 | t1:1 | t1:2 | t1:3");
+    check("mine 1 | pay normal | mine 1 | reorg 2 | at_once 1", "| t1:0 | t1:1 | t1:0 | t1:1");
+    check(
+        "pay normal | pay normal | mine 1 | reorg 1 t2 | mine 1",
+        "t1:0 | t2:0 | t1:1 t2:1 | t1:0 t2:2 | t1:1 t2:3",
+    );
+}
+
+#[test]
+fn a_reorganisation_below_a_transfer_only_adds_a_block() {
+    check("pay normal | mine 2 | reorg 1 | mine 1", "t1:0 | t1:1 t1:2 | t1:3 |");
+}
+
+#[test]
+fn a_transfer_that_counted_is_followed_again_when_it_is_orphaned() {
+    check(
+        "pay normal | mine 10 | reorg 10 | mine 1 | mine 5",
+        "t1:0 | t1:1 t1:2 t1:3 | t1:0 | t1:1 | t1:2 t1:3",
+    );
+    check("pay normal | mine 10 | reorg 10 all | mine 3", "t1:0 | t1:1 t1:2 t1:3 ||");
+}
+
+#[test]
+fn a_conflict_wins_in_the_next_block() {
+    check("pay normal | double_spend t1 | mine 1 | mine 3", "t1:0 || t1:double_spent |");
+    check("pay high | double_spend t1 | at_once 1", "t1:0 || t1:double_spent");
+    check(
+        "pay normal | mine 1 | reorg 1 | double_spend t1 | mine 1",
+        "t1:0 | t1:1 | t1:0 || t1:double_spent",
+    );
+    check("pay normal | pay normal | double_spend t1 | mine 1", "t1:0 | t2:0 || t1:double_spent t2:1");
+    check("congest 0 90 | pay high | double_spend t1 | mine 1", "| t1:0 || t1:double_spent");
+}
+
+#[test]
+fn nobody_waits_for_the_confirmations_of_a_conflict() {
+    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
+    for act in ["pay normal", "double_spend t1", "mine 1"] {
+        story.act(act).unwrap();
+        story.fetch();
+    }
+    assert_eq!(story.chain.next_due(), None);
+}
+
+#[test]
+fn a_conflict_that_is_dropped_harms_nobody() {
+    check("pay normal | double_spend t1 | drop t2 | mine 1", "t1:0 ||| t1:1");
+}
+
+#[test]
+fn an_orphaned_conflict_is_mined_again() {
+    check("pay normal | double_spend t1 | mine 1 | reorg 1 | mine 3", "t1:0 || t1:double_spent ||");
+}
+
+#[test]
+fn a_replacement_takes_the_place_at_once() {
+    check("pay normal | replace t1 low | at_once 8 | mine 1", "t1:0 | t1:replaced t2:0 | t2:1 t2:2 t2:3 |");
+    check(
+        "pay normal | replace t1 normal | replace t2 high | mine 1",
+        "t1:0 | t1:replaced t2:0 | t2:replaced t3:0 | t3:1",
+    );
+}
+
+#[test]
+fn what_was_dropped_comes_back_under_its_name() {
+    check("pay normal | drop t1 | mine 5 | rebroadcast t1 | mine 1", "t1:0 | t1:dropped || t1:0 | t1:1");
+    check(
+        "pay normal | replace t1 normal | drop t2 | rebroadcast t1 | mine 1",
+        "t1:0 | t1:replaced t2:0 | t2:dropped | t1:0 | t1:1",
+    );
+}
+
+#[test]
+fn no_block_comes_during_a_stall() {
+    check("pay normal | stall 2h | wait 2h | mine 1", "t1:0 ||| t1:1");
+    check("pay normal | stall 2h | wait 1h | stall 2h | wait 3h | mine 1", "t1:0 ||||| t1:1");
+    check("pay normal | stall 2h | at_once 1 | wait 2h | mine 1", "t1:0 || t1:1 || t1:2");
+}
+
+#[test]
+fn only_what_waits_can_be_spent_replaced_or_dropped() {
+    let buried = "`t1` lies 2 deep in the chain; it takes a transaction that waits in the mempool; \
+                  reorganise 2 blocks first";
+    let dropped =
+        "`t1` is dropped; it takes a transaction that waits in the mempool; broadcast it again first";
+    let replaced = "`t1` is replaced; it takes a transaction that waits in the mempool; \
+                    name the one that took its place";
+    for act in ["double_spend t1", "replace t1 high", "drop t1"] {
+        check_refused(&format!("pay normal | mine 2 | {act}"), buried);
+        check_refused(&format!("pay normal | drop t1 | {act}"), dropped);
+        check_refused(&format!("pay normal | replace t1 low | {act}"), replaced);
+        check_refused(
+            act,
+            "`t1` is no transaction of the live LTC chain; it takes one that was broadcast there; pay first",
+        );
+    }
+}
+
+#[test]
+fn only_what_is_gone_can_be_broadcast_again() {
+    let here =
+        "`t1` waits in the mempool or is in a block; it takes a transaction that is gone; drop it first";
+    check_refused("pay normal | rebroadcast t1", here);
+    check_refused("pay normal | mine 1 | rebroadcast t1", here);
+}
+
+#[test]
+fn money_has_one_conflict_at_a_time() {
+    let contested = "`t1` spends the same money as `t2`; it takes a transaction without a rival; \
+                     drop `t2` first, after a reorganisation if it was mined";
+    for acts in [
+        "pay normal | double_spend t1 | double_spend t1",
+        "pay normal | double_spend t1 | replace t1 high",
+        "pay normal | double_spend t1 | mine 1 | rebroadcast t1",
+        "pay normal | replace t1 normal | rebroadcast t1",
+    ] {
+        check_refused(acts, contested);
+    }
+}
+
+#[test]
+fn a_reorganisation_is_as_deep_as_the_chain_is_old() {
+    check("mine 3 | at_once 2 | reorg 5 | reorg 6", "|||");
+    check_refused(
+        "mine 3 | reorg 4",
+        "`4` blocks cannot be replaced; it takes 1 to 3; mine more to go deeper",
+    );
+    check_refused(
+        "mine 3 | reorg 0",
+        "`0` blocks cannot be replaced; it takes 1 to 3; mine more to go deeper",
+    );
+    check_refused(
+        "reorg 1",
+        "`1` blocks cannot be replaced; no block has come since the chain began; mine one first",
+    );
+}
+
+#[test]
+fn only_transactions_of_the_replaced_blocks_are_kept() {
+    let lost = "`t1` cannot be kept; it takes a transaction of the last 1 blocks; leave it out or go deeper";
+    check_refused("pay normal | mine 2 | reorg 1 t1", lost);
+    check_refused("mine 1 | pay normal | reorg 1 t1", lost);
+}
+
+#[test]
+fn some_blocks_have_room() {
+    check_refused(
+        "congest 50 41",
+        "`91` percent of the blocks cannot be empty or full; it takes 0 to 90; lower one of the two",
+    );
+}
+
+/// In which block a transaction is first seen, over many seeds.
+#[track_caller]
+fn check_blocks_waited(acts: &str, expected: impl IntoIterator<Item = u64>) {
+    let waited = (0..200).map(|seed| {
+        let mut story = Story::new(seed, Mode::Live, Asset::Eth);
+        for act in acts.split('|') {
+            story.act(act).unwrap();
+        }
+        let tip = story.chain.height(story.now);
+        story.now = START.plus(Span::days(1));
+        story.fetch();
+        match story.chain.transactions().next().unwrap().state {
+            State::Block(height) => height - tip,
+            state => panic!("{state:?} after a day"),
+        }
+    });
+    assert_eq!(waited.collect::<BTreeSet<_>>(), expected.into_iter().collect(), "{acts}");
+}
+
+#[test]
+fn fees_decide_which_block_holds_a_transaction() {
+    check_blocks_waited("pay high", [1]);
+    check_blocks_waited("pay normal", [1]);
+    check_blocks_waited("pay low", 3..=8);
+    check_blocks_waited("congest 0 90 | pay high", [1]);
+    check_blocks_waited("congest 10 0 | pay high", 1..=3);
+}
+
+#[test]
+fn a_balance_is_what_the_active_branch_holds() {
+    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
+    for (act, a, b) in [
+        ("pay_twice normal", 0, 0),
+        ("mine 1", 2, 0),
+        ("pay high", 2, 0),
+        ("mine 1", 3, 0),
+        ("reorg 1", 2, 0),
+        ("replace t2 normal", 2, 0),
+        ("mine 1", 2, 2),
+        ("reorg 4", 0, 0),
+        ("drop t1", 0, 0),
+        ("mine 1", 0, 2),
+        ("pay_both high", 0, 2),
+        ("mine 1", 1, 3),
+    ] {
+        story.act(act).unwrap();
+        story.fetch();
+        assert_eq!((story.chain.balance("a"), story.chain.balance("b")), (coins(a), coins(b)), "{act}");
+    }
+}
+
+#[test]
+fn depth_is_counted_beyond_what_is_reported() {
+    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
+    for (act, deep) in [("pay normal", 0), ("at_once 10", 10), ("reorg 3", 11), ("reorg 11", 0)] {
+        story.act(act).unwrap();
+        let transaction = story.chain.transaction(&story.names[0]).unwrap();
+        assert_eq!(story.chain.confirmations(transaction), deep, "{act}");
+    }
+}
+
+#[test]
+fn ten_idle_years_cost_nothing() {
+    let mut story = Story::new(7, Mode::Live, Asset::Sol);
+    story.act("pay stuck").unwrap();
+    story.act("wait 3650d").unwrap();
+    assert_eq!(story.fetch(), "t1:0");
+    assert_eq!(story.chain.next_due(), None);
+    assert!(story.chain.height(story.now) > 788_000_000);
+    story.act("pay normal").unwrap();
+    story.act("mine 32").unwrap();
+    assert_eq!(story.fetch().split(' ').next_back(), Some("t2:32"));
+}
+
+#[test]
+fn the_end_of_time_is_not_passed() {
+    let mut story = Story::new(7, Mode::Live, Asset::Btc);
+    story.now = Timestamp::LAST;
+    story.act("pay normal").unwrap();
+    assert_eq!(story.fetch(), "t1:0");
+    assert_eq!(story.chain.next_due(), None);
+    assert_eq!(story.chain.block_after(story.now, u32::MAX), Timestamp::LAST);
+}
+
+#[test]
+fn finished_transactions_cost_a_step_nothing() {
+    let mut story = Story::new(7, Mode::Test, Asset::Btc);
+    for _ in 0..1_000 {
+        for _ in 0..100 {
+            story.pay(&["a"], "normal", true);
+        }
+        story.chain.mine_at_once(story.now, 1);
+    }
+    assert_eq!(story.chain.advance(story.now).len(), 100_000);
+    assert!(story.chain.followed.is_empty());
+    story.act("pay normal").unwrap();
+    for _ in 0..10_000 {
+        story.act("at_once 1").unwrap();
+        story.act("reorg 1").unwrap();
+    }
+    let moved = story.chain.advance(story.now).len();
+    assert_eq!(moved, 1 + 2 * 10_000, "only the last one is seen, mined and orphaned");
+}
+
+/// The height of a new chain, and how long after the start its first blocks come.
+#[track_caller]
+fn check_golden(asset: Asset, expected: &str) {
+    let chain = Chain::new(Seed(7), Mode::Live, asset, START);
+    let [first, second, third] = [1, 2, 3].map(|blocks| chain.block_after(START, blocks).since(START));
+    assert_eq!(format!("{}: {first} {second} {third}", chain.height(START)), expected);
+}
+
+#[test]
+fn the_blocks_of_a_seed_are_fixed_for_all_time() {
+    check_golden(Asset::Btc, "849530: 3m31s558ms487us 5m33s732ms616us 32m55s134ms40us");
+    check_golden(Asset::Sol, "647107: 363ms994us 792ms704us 1s171ms921us");
+}

@@ -1,0 +1,166 @@
+//! Stories told to a chain in one line each, and laws that hold whatever is told.
+
+mod behaviour;
+mod laws;
+
+use std::collections::BTreeSet;
+
+use reference_core::{
+    asset::Asset,
+    draw::Seed,
+    mode::Mode,
+    money::Coin,
+    sighting::{Depth, Sighting},
+    time::{Span, Timestamp},
+};
+
+use super::{Chain, ChainError, Congestion, FeeLevel, Keep, Output, Payment, TxId};
+
+const START: Timestamp = Timestamp(1_750_000_000_000_000);
+
+fn coins(n: u128) -> Coin {
+    Coin::new(n * 10_u128.pow(18)).unwrap()
+}
+
+fn output(address: &str, n: u128) -> Output {
+    Output { address: address.to_owned(), amount: coins(n) }
+}
+
+/// A chain, a clock, and the transactions in the order in which they were made: `t1`, `t2`.
+#[derive(Clone)]
+struct Story {
+    chain: Chain,
+    now: Timestamp,
+    names: Vec<TxId>,
+}
+
+impl Story {
+    fn new(seed: u64, mode: Mode, asset: Asset) -> Story {
+        Story { chain: Chain::new(Seed(seed), mode, asset, START), now: START, names: Vec::new() }
+    }
+
+    /// Does what one act says.
+    fn act(&mut self, act: &str) -> Result<(), ChainError> {
+        let words: Vec<&str> = act.split_whitespace().collect();
+        let (chain, now) = (&mut self.chain, self.now);
+        match words[..] {
+            ["pay", fee] => self.pay(&["a"], fee, false),
+            ["pay_unseen", fee] => self.pay(&["a"], fee, true),
+            ["pay_twice", fee] => self.pay(&["a", "a"], fee, false),
+            ["pay_both", fee] => self.pay(&["a", "b"], fee, false),
+            ["mine", blocks] => self.now = chain.block_after(now, blocks.parse().unwrap()),
+            ["at_once", blocks] => chain.mine_at_once(now, blocks.parse().unwrap()),
+            ["wait", span] => self.now = now.plus(Span::parse(span).unwrap()),
+            ["stall", span] => chain.stall(now, Span::parse(span).unwrap()),
+            ["reorg", depth, ref kept @ ..] => {
+                let keep = match kept {
+                    [] => Keep::None,
+                    ["all"] => Keep::All,
+                    names => Keep::Some(names.iter().map(|name| self.txid(name)).collect()),
+                };
+                self.chain.reorganise(now, depth.parse().unwrap(), &keep)?;
+            }
+            ["double_spend", name] => {
+                let conflict = self.txid(name);
+                let conflict = self.chain.double_spend(now, &conflict)?;
+                self.names.push(conflict);
+            }
+            ["replace", name, fee] => {
+                let old = self.txid(name);
+                let new = self.chain.replace(now, &old, vec![output("b", 2)], level(fee))?;
+                self.names.push(new);
+            }
+            ["drop", name] => {
+                let txid = self.txid(name);
+                self.chain.drop_from_mempool(now, &txid)?;
+            }
+            ["rebroadcast", name] => {
+                let txid = self.txid(name);
+                self.chain.rebroadcast(now, &txid)?;
+            }
+            ["congest", empty_percent, full_percent] => {
+                let [empty_percent, full_percent] = [empty_percent, full_percent].map(|n| n.parse().unwrap());
+                chain.congest(now, Congestion { empty_percent, full_percent })?;
+            }
+            _ => panic!("no such act: {act}"),
+        }
+        Ok(())
+    }
+
+    fn pay(&mut self, addresses: &[&str], fee: &str, unseen: bool) {
+        let outputs = addresses.iter().map(|address| output(address, 1)).collect();
+        let txid = self.chain.broadcast(self.now, Payment { outputs, fee: level(fee), unseen });
+        self.names.push(txid);
+    }
+
+    /// What the watcher noticed until now: `t1:0 t1:1 t2:dropped`, a later output as `t1.1:0`.
+    fn fetch(&mut self) -> String {
+        let seen = self.chain.advance(self.now);
+        let words: Vec<String> = seen.iter().map(|(_, sighting)| self.word(sighting)).collect();
+        words.join(" ")
+    }
+
+    fn word(&self, sighting: &Sighting) -> String {
+        let number = self.names.iter().position(|txid| txid.as_str() == sighting.txid).unwrap() + 1;
+        let output = if sighting.output == 0 { String::new() } else { format!(".{}", sighting.output) };
+        match sighting.depth {
+            Depth::Confirmations(n) => format!("t{number}{output}:{n}"),
+            Depth::Gone(gone) => format!("t{number}{output}:{}", gone.as_str()),
+        }
+    }
+
+    /// `t1` is the first; a name that nobody has stands for itself.
+    fn txid(&self, name: &str) -> TxId {
+        let number: Option<usize> = name.strip_prefix('t').and_then(|n| n.parse().ok());
+        match number.and_then(|n| self.names.get(n - 1)) {
+            Some(txid) => txid.clone(),
+            None => TxId::from(name),
+        }
+    }
+
+    /// A text with every transaction under its name here.
+    fn renamed(&self, text: &str) -> String {
+        let named = (1..).zip(&self.names);
+        named.fold(text.to_owned(), |text, (n, txid)| text.replace(txid.as_str(), &format!("t{n}")))
+    }
+}
+
+fn level(fee: &str) -> FeeLevel {
+    match fee {
+        "low" => FeeLevel::Low,
+        "normal" => FeeLevel::Normal,
+        "high" => FeeLevel::High,
+        "stuck" => FeeLevel::Stuck,
+        _ => panic!("no such fee: {fee}"),
+    }
+}
+
+/// What must be true of the inside of a chain at any moment.
+fn check_books(chain: &Chain) {
+    use super::State;
+    let mut in_blocks = BTreeSet::new();
+    for (&height, numbers) in &chain.blocks {
+        assert!(height <= chain.tip && !numbers.is_empty(), "block {height} of {}", chain.tip);
+        for &number in numbers {
+            assert_eq!(chain.transactions[number].state, State::Block(height));
+            assert!(in_blocks.insert(number), "transaction {number} is in two blocks");
+        }
+    }
+    for (number, transaction) in (0..).zip(chain.transactions()) {
+        let rivals = chain.rivals(number).map(|rival| chain.transactions[rival].state);
+        match transaction.state {
+            State::Block(_) => {
+                assert!(in_blocks.contains(&number));
+                assert!(
+                    rivals.into_iter().all(|state| matches!(state, State::Gone(_))),
+                    "money is spent once"
+                );
+            }
+            State::Mempool => {
+                let waiting = rivals.into_iter().filter(|&state| state == State::Mempool).count();
+                assert!(waiting <= 1, "{waiting} rivals wait");
+            }
+            State::Gone(_) => {}
+        }
+    }
+}

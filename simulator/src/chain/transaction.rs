@@ -1,0 +1,150 @@
+//! What is sent, what it is called, and where it stands.
+
+use std::fmt;
+
+use reference_core::{
+    asset::{AddressForm, Asset},
+    draw::Draw,
+    money::Coin,
+    sighting::Gone,
+};
+
+/// What a customer's wallet sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    /// Who gets how much, in the order of the outputs. One address may stand in it twice. Nobody, if
+    /// the money goes where no watcher looks.
+    pub outputs: Vec<Output>,
+    /// How long it will wait for a block.
+    pub fee: FeeLevel,
+    /// It bypasses the mempool that the watcher sees: first seen in its block.
+    pub unseen: bool,
+}
+
+/// One output (or log entry) of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Who gets it.
+    pub address: String,
+    /// How much: a whole number of the coin's smallest units.
+    pub amount: Coin,
+}
+
+/// What a sender pays for a place in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeeLevel {
+    /// Waits for a few blocks: a drawn number from [`FeeLevel::LOW_BLOCKS_MIN`] to
+    /// [`FeeLevel::LOW_BLOCKS_MAX`].
+    Low,
+    /// Into the next block that is neither empty nor full.
+    Normal,
+    /// Into the next block that is not empty.
+    High,
+    /// Never mined; it waits until it is replaced, double-spent or dropped.
+    Stuck,
+}
+
+impl FeeLevel {
+    /// With a low fee, the earliest block is the third from now.
+    pub const LOW_BLOCKS_MIN: u64 = 3;
+    /// With a low fee, the latest block is the eighth from now, unless blocks are empty or full.
+    pub const LOW_BLOCKS_MAX: u64 = 8;
+}
+
+/// The name of a transaction, in its network's own form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TxId(String);
+
+impl TxId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// 64 hexadecimal digits, `0x` before them on Ethereum and its kin; on Solana the base58 of a
+    /// signature.
+    pub(super) fn drawn(asset: Asset, mut draw: Draw) -> TxId {
+        TxId(match asset.facts().form {
+            AddressForm::Bitcoin
+            | AddressForm::Litecoin
+            | AddressForm::Dogecoin
+            | AddressForm::BitcoinCash
+            | AddressForm::Monero
+            | AddressForm::Tron => hex::encode(draw.bytes::<32>()),
+            AddressForm::Evm => format!("0x{}", hex::encode(draw.bytes::<32>())),
+            AddressForm::Solana => bs58::encode(draw.bytes::<64>()).into_string(),
+        })
+    }
+}
+
+/// Any text may be asked for; whether it names a transaction is for the chain to say.
+impl From<&str> for TxId {
+    fn from(text: &str) -> TxId {
+        TxId(text.to_owned())
+    }
+}
+
+impl fmt::Display for TxId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It waits for a block.
+    Mempool,
+    /// It is in this block of the active branch.
+    Block(u64),
+    /// Neither, and why.
+    Gone(Gone),
+}
+
+/// A transaction that a chain has heard of, for a judge to read.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// Its name.
+    pub txid: TxId,
+    /// Who gets how much.
+    pub outputs: Vec<Output>,
+    /// What was paid for a place in a block.
+    pub fee: FeeLevel,
+    /// Where it stands.
+    pub state: State,
+    /// The watcher knows of it.
+    pub(super) seen: bool,
+    /// The first block that may hold it, while it waits.
+    pub(super) ready: u64,
+    /// The first transaction that spent the same money; itself, if it was the first.
+    pub(super) first_rival: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use reference_core::draw::Seed;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(asset: Asset, txid: &str) {
+        assert_eq!(TxId::drawn(asset, Seed(7).lot("live", "form", "txid").nth(0)).as_str(), txid);
+    }
+
+    #[test]
+    fn a_txid_has_the_form_of_its_network() {
+        let digits = "b7c7aafd5aae628fb9c946a039dacde21f8000b64afe8fa4b7aaf059f613289d";
+        for asset in [Asset::Btc, Asset::Ltc, Asset::Doge, Asset::Bch, Asset::Xmr, Asset::UsdtTron] {
+            check(asset, digits);
+        }
+        for asset in
+            [Asset::Eth, Asset::Usdt, Asset::Usdc, Asset::UsdcBase, Asset::UsdcPolygon, Asset::UsdtBsc]
+        {
+            check(asset, &format!("0x{digits}"));
+        }
+        check(
+            Asset::Sol,
+            "4g7WkuiDNPhkrhipnc2SsoCcvE5vnWKVLEK1anBWrg8KQuzH3vNs3VrgQbddgVuBQ34BvW2cX8CxmicfsFvN1GeS",
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! What can be done on the chains: pay, mine, and everything that goes wrong.
+
+use reference_core::{
+    asset::Asset,
+    error::ApiError,
+    id::Code,
+    mode::Mode,
+    money::Coin,
+    time::Span,
+    wire::fields::{Fields, TEXT_MAX},
+};
+use serde_json::json;
+
+use super::{Outcome, answer, find_book, nothing, read_asset, read_mode};
+use crate::{
+    chain::{Chain, ChainError, FeeLevel, Keep, Output, Payment, TxId},
+    sandbox::{Sandbox, money},
+};
+
+const OUTPUTS_MAX: u32 = 100;
+const BLOCKS_MAX: u32 = 100_000;
+
+/// How a chain's refusal is answered.
+fn refusal(error: ChainError) -> ApiError {
+    match error {
+        ChainError::Unknown { .. } => ApiError::field("txid", format!("The txid field is invalid: {error}.")),
+        _ => ApiError::conflict(format!("The chain refuses: {error}.")),
+    }
+}
+
+fn read_fee(f: &mut Fields<'_>) -> FeeLevel {
+    f.word("fee", |word| match word {
+        "low" => Some(FeeLevel::Low),
+        "normal" => Some(FeeLevel::Normal),
+        "high" => Some(FeeLevel::High),
+        "stuck" => Some(FeeLevel::Stuck),
+        _ => None,
+    })
+    .unwrap_or(FeeLevel::Normal)
+}
+
+fn required<T>(value: Option<T>, name: &str) -> Result<T, ApiError> {
+    value.ok_or_else(|| ApiError::field(name, format!("The {name} field is required.")))
+}
+
+/// Where a payment goes, in which coin, and how much.
+struct Transfer {
+    mode: Mode,
+    asset: Asset,
+    address: String,
+    amount: Coin,
+}
+
+pub(super) fn pay(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["charge", "address", "mode", "asset", "amount", "share", "fee", "outputs", "unseen"]);
+    let charge = f.word("charge", Code::parse);
+    let address = f.text("address", TEXT_MAX);
+    let asset = f.word("asset", Asset::parse);
+    let amount = f.decimal("amount");
+    let share = f.decimal("share");
+    let mode = read_mode(&mut f);
+    let fee = read_fee(&mut f);
+    let outputs = f.count("outputs").unwrap_or(1);
+    let unseen = f.truth("unseen").unwrap_or(false);
+    if charge.is_some() == address.is_some() {
+        f.wrong("charge", "Give either {} (its code) or address, asset and amount.");
+    }
+    if amount.is_some() && share.is_some() {
+        f.wrong("share", "Give either {} or amount.");
+    }
+    if outputs > OUTPUTS_MAX {
+        f.wrong("outputs", &format!("The {{}} field must be at most {OUTPUTS_MAX}."));
+    }
+    f.finish()?;
+    let transfer = match (charge, address) {
+        (Some(code), _) => to_charge(sandbox, code, asset, amount.as_deref(), share.as_deref())?,
+        (None, address) => {
+            let (asset, amount) = (required(asset, "asset")?, required(amount, "amount")?);
+            let amount = Coin::parse(&amount, asset)
+                .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
+            Transfer { mode, asset, address: required(address, "address")?, amount }
+        }
+    };
+    if transfer.amount == Coin::ZERO {
+        return Err(ApiError::field(
+            "amount",
+            "Nothing would be sent: the amount is 0 in this coin's smallest unit.",
+        ));
+    }
+    let outputs = split(&transfer, outputs)?;
+    let chain = chain(sandbox, transfer.mode, transfer.asset);
+    let now = chain.1;
+    let txid = chain.0.broadcast(now, Payment { outputs, fee, unseen });
+    answer("txid", json!(txid.as_str()))
+}
+
+fn to_charge(
+    sandbox: &Sandbox,
+    code: Code,
+    asset: Option<Asset>,
+    amount: Option<&str>,
+    share: Option<&str>,
+) -> Result<Transfer, ApiError> {
+    let (account, mode) = find_book(sandbox, |book| book.find_charge(code).is_ok())
+        .map_err(|_| ApiError::field("charge", "The selected charge is invalid."))?;
+    let book = sandbox.service().account(account).book(mode);
+    let charge = book.charge(book.find_charge(code)?);
+    let asset = asset.unwrap_or(charge.terms.asset);
+    let amount = money::payment(charge, asset, amount, share)?;
+    Ok(Transfer { mode, asset, address: charge.terms.deposit_address.clone(), amount })
+}
+
+/// One transaction that pays the same address several times, in nearly equal parts.
+fn split(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiError> {
+    let part = transfer.amount.share(1, u64::from(outputs), transfer.asset);
+    let part = part.filter(|part| *part > Coin::ZERO).ok_or_else(|| {
+        ApiError::field("outputs", "The amount is too small to be split into so many outputs.")
+    })?;
+    let mut left = transfer.amount;
+    let mut all = Vec::new();
+    for n in 1..=outputs {
+        let amount = if n == outputs { left } else { part };
+        left = left.less(amount);
+        all.push(Output { address: transfer.address.clone(), amount });
+    }
+    Ok(all)
+}
+
+fn chain(sandbox: &mut Sandbox, mode: Mode, asset: Asset) -> (&mut Chain, reference_core::time::Timestamp) {
+    let now = sandbox.now;
+    (sandbox.chains.get_mut(&(mode, asset)).expect("there is a chain for every coin and mode"), now)
+}
+
+/// The chain that knows a transaction.
+fn chain_of<'s>(
+    sandbox: &'s mut Sandbox,
+    txid: &TxId,
+) -> Result<(&'s mut Chain, reference_core::time::Timestamp), ApiError> {
+    let now = sandbox.now;
+    let chain = sandbox.chains.values_mut().find(|chain| chain.transaction(txid).is_some());
+    chain
+        .map(|chain| (chain, now))
+        .ok_or_else(|| ApiError::field("txid", "The txid field is invalid: no chain knows this transaction."))
+}
+
+pub(super) fn mine(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["asset", "mode", "blocks", "at_once"]);
+    let asset = read_asset(&mut f);
+    let mode = read_mode(&mut f);
+    let blocks = f.count("blocks").unwrap_or(1);
+    let at_once = f.truth("at_once").unwrap_or(false);
+    if blocks > BLOCKS_MAX {
+        f.wrong("blocks", &format!("The {{}} field must be at most {BLOCKS_MAX}."));
+    }
+    f.finish()?;
+    let (chain, now) = chain(sandbox, mode, required(asset, "asset")?);
+    if at_once {
+        chain.mine_at_once(now, blocks);
+    } else {
+        let then = chain.block_after(now, blocks);
+        sandbox.advance_to(then);
+    }
+    nothing()
+}
+
+pub(super) fn reorganise(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["asset", "mode", "depth", "keep"]);
+    let asset = read_asset(&mut f);
+    let mode = read_mode(&mut f);
+    let depth = f.count("depth");
+    if !f.has("depth") {
+        f.wrong("depth", "The {} field is required.");
+    }
+    let keep = if f.is_list("keep") {
+        Some(Keep::Some(f.texts("keep", 1_000).iter().map(|txid| TxId::from(txid.as_str())).collect()))
+    } else {
+        f.word("keep", |word| match word {
+            "all" => Some(Keep::All),
+            "none" => Some(Keep::None),
+            _ => None,
+        })
+    };
+    f.finish()?;
+    let (asset, depth) = (required(asset, "asset")?, required(depth, "depth")?);
+    let (chain, now) = chain(sandbox, mode, asset);
+    let orphaned = chain.reorganise(now, depth, &keep.unwrap_or(Keep::None)).map_err(refusal)?;
+    sandbox.note_reorg(mode, asset, depth);
+    answer("orphaned", json!(orphaned.iter().map(TxId::as_str).collect::<Vec<_>>()))
+}
+
+fn read_txid(f: &mut Fields<'_>) -> Option<TxId> {
+    f.required_text("txid", TEXT_MAX).map(|text| TxId::from(text.as_str()))
+}
+
+fn only_txid(body: &[u8]) -> Result<TxId, ApiError> {
+    let mut f = Fields::read(body)?;
+    f.only(&["txid"]);
+    let txid = read_txid(&mut f);
+    f.finish()?;
+    required(txid, "txid")
+}
+
+pub(super) fn double_spend(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let txid = only_txid(body)?;
+    let (chain, now) = chain_of(sandbox, &txid)?;
+    let conflict = chain.double_spend(now, &txid).map_err(refusal)?;
+    answer("txid", json!(conflict.as_str()))
+}
+
+pub(super) fn drop_transaction(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let txid = only_txid(body)?;
+    let (chain, now) = chain_of(sandbox, &txid)?;
+    chain.drop_from_mempool(now, &txid).map_err(refusal)?;
+    nothing()
+}
+
+pub(super) fn rebroadcast(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let txid = only_txid(body)?;
+    let (chain, now) = chain_of(sandbox, &txid)?;
+    chain.rebroadcast(now, &txid).map_err(refusal)?;
+    nothing()
+}
+
+pub(super) fn replace(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["txid", "amount", "elsewhere", "fee"]);
+    let txid = read_txid(&mut f);
+    let amount = f.decimal("amount");
+    let elsewhere = f.truth("elsewhere").unwrap_or(false);
+    let fee = read_fee(&mut f);
+    if amount.is_some() && elsewhere {
+        f.wrong(
+            "amount",
+            "Give either {} or elsewhere: a replacement that pays elsewhere pays nothing here.",
+        );
+    }
+    f.finish()?;
+    let txid = required(txid, "txid")?;
+    let (chain, now) = chain_of(sandbox, &txid)?;
+    let asset = chain.asset();
+    let old = chain.transaction(&txid).expect("the chain was found by it");
+    let outputs = match amount {
+        _ if elsewhere => Vec::new(),
+        None => old.outputs.clone(),
+        Some(text) => {
+            let amount = Coin::parse(&text, asset)
+                .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
+            let address = old.outputs.first().map(|output| output.address.clone());
+            vec![Output { address: required(address, "txid")?, amount }]
+        }
+    };
+    let new = chain.replace(now, &txid, outputs, fee).map_err(refusal)?;
+    answer("txid", json!(new.as_str()))
+}
+
+pub(super) fn stall(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["asset", "mode", "for"]);
+    let asset = read_asset(&mut f);
+    let mode = read_mode(&mut f);
+    let span = f.word("for", Span::parse);
+    if !f.has("for") {
+        f.wrong("for", "The {} field is required: a length of time such as 2h.");
+    }
+    f.finish()?;
+    let span = required(span, "for")?;
+    let (chain, now) = chain(sandbox, mode, required(asset, "asset")?);
+    chain.stall(now, span);
+    nothing()
+}

@@ -1,0 +1,189 @@
+//! `/sandbox`: the simulated world as JSON calls, so that a script can do everything.
+//!
+//! Pure: the server and the player call the same function, one over sockets, the other directly.
+
+mod account;
+mod chain;
+mod dashboard;
+mod delivery;
+mod hosted;
+mod shape;
+mod world;
+
+use std::borrow::Cow;
+
+use reference_core::{
+    asset::Asset,
+    error::ApiError,
+    id::{AccountNo, Code},
+    mode::Mode,
+    wire::{
+        fields::{Fields, TEXT_MAX},
+        http::{BODY_MAX, Request, Response},
+    },
+};
+use serde_json::{Map, Value, json};
+
+use super::{FIRST_ACCOUNT, Sandbox};
+
+type Outcome = Result<Map<String, Value>, ApiError>;
+
+/// Answers a call to `/sandbox`.
+pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Response {
+    let before = sandbox.chronicle.count();
+    let started = sandbox.setup.clone();
+    match route(sandbox, request) {
+        Ok(mut answer) => {
+            // What the call caused is part of its answer.
+            sandbox.work();
+            answer.insert("now".to_owned(), json!(sandbox.now.to_string()));
+            if request.method != "GET" && request.method != "HEAD" {
+                let is_new_world = request.path == "/sandbox/world" || started.seed != sandbox.setup.seed;
+                let before = if is_new_world { 0 } else { before };
+                let happened: Vec<Value> =
+                    sandbox.chronicle.after(before).map(|happening| json!(happening)).collect();
+                answer.insert("happened".to_owned(), Value::Array(happened));
+            }
+            let body = serde_json::to_vec(&answer).expect("a map of values is JSON");
+            Response { status: 200, headers: Vec::new(), body }
+        }
+        Err(error) => Response::refusal(&error),
+    }
+}
+
+fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
+    if request.body.len() > BODY_MAX {
+        return Err(ApiError::BodyTooLarge);
+    }
+    let segments: Vec<&str> = request.path.trim_start_matches('/').split('/').skip(1).collect();
+    let method = if request.method == "HEAD" { "GET" } else { request.method };
+    let body = request.body;
+    let query = request.query.unwrap_or("");
+    match (method, segments.as_slice()) {
+        ("GET", []) => world::overview(sandbox),
+        ("GET", ["happenings"]) => world::happenings(sandbox, query),
+        ("POST", ["world"]) => world::begin(sandbox, body),
+        ("POST", ["advance"]) => world::advance(sandbox, body),
+        ("POST", ["restart"]) => world::restart(sandbox, body),
+        ("POST", ["rates"]) => world::set_rate(sandbox, body),
+
+        ("POST", ["accounts"]) => account::open(sandbox, body),
+        ("PATCH", ["accounts", id]) => account::change(sandbox, id, body),
+        ("GET", ["keys"]) => account::keys(sandbox),
+        ("POST", ["keys"]) => account::create_key(sandbox, body),
+        ("DELETE", ["keys", id]) => account::revoke_key(sandbox, code(id)?),
+        ("GET", ["wallets"]) => account::wallets(sandbox),
+        ("PUT", ["wallets"]) => account::set_wallet(sandbox, body),
+        ("DELETE", ["wallets"]) => account::remove_wallet(sandbox, body),
+
+        ("GET", ["endpoints"]) => dashboard::endpoints(sandbox),
+        ("POST", ["endpoints"]) => dashboard::add_endpoint(sandbox, body),
+        ("PATCH", ["endpoints", id]) => dashboard::change_endpoint(sandbox, code(id)?, body),
+        ("DELETE", ["endpoints", id]) => dashboard::remove_endpoint(sandbox, code(id)?),
+        ("POST", ["endpoints", id, "rotate"]) => dashboard::rotate(sandbox, code(id)?),
+        ("POST", ["endpoints", id, "test"]) => dashboard::test(sandbox, code(id)?),
+        ("POST", ["charges", id, "accept"]) => dashboard::accept(sandbox, code(id)?, body),
+        ("POST", ["charges", id, "cancel"]) => dashboard::cancel(sandbox, code(id)?),
+        ("POST", ["invoices", id, "void"]) => dashboard::void(sandbox, code(id)?),
+        ("POST", ["invoices", id, "send"]) => dashboard::send(sandbox, code(id)?),
+        ("GET", ["mails"]) => dashboard::mails(sandbox, query),
+
+        ("GET", ["deliveries"]) => delivery::log(sandbox, query),
+        ("GET", ["deliveries", id]) => delivery::one(sandbox, id),
+        ("POST", ["deliveries", id, "resend"]) => delivery::resend(sandbox, id),
+        ("POST", ["merchants"]) => delivery::set_merchant(sandbox, body),
+
+        ("POST", ["invoices", id, "view"]) => hosted::view_invoice(sandbox, code(id)?),
+        ("POST", ["invoices", id, "choose"]) => hosted::choose_coin(sandbox, code(id)?, body),
+        ("POST", ["links", id, "view"]) => hosted::view_link(sandbox, code(id)?),
+        ("POST", ["links", id, "choose"]) => hosted::pay_link(sandbox, code(id)?, body),
+
+        ("POST", ["pay"]) => chain::pay(sandbox, body),
+        ("POST", ["mine"]) => chain::mine(sandbox, body),
+        ("POST", ["reorg"]) => chain::reorganise(sandbox, body),
+        ("POST", ["double-spend"]) => chain::double_spend(sandbox, body),
+        ("POST", ["replace"]) => chain::replace(sandbox, body),
+        ("POST", ["drop"]) => chain::drop_transaction(sandbox, body),
+        ("POST", ["rebroadcast"]) => chain::rebroadcast(sandbox, body),
+        ("POST", ["stall"]) => chain::stall(sandbox, body),
+        (_, other) => match allow(other) {
+            Some(allow) => Err(ApiError::WrongMethod { allow }),
+            None => Err(ApiError::NotFound),
+        },
+    }
+}
+
+/// What a known path takes.
+fn allow(segments: &[&str]) -> Option<&'static str> {
+    Some(match segments {
+        [] | ["happenings" | "deliveries" | "mails"] | ["deliveries", _] => "GET, HEAD",
+        ["keys" | "endpoints"] => "GET, HEAD, POST",
+        ["wallets"] => "GET, HEAD, PUT, DELETE",
+        ["accounts", _] => "PATCH",
+        ["keys", _] => "DELETE",
+        ["endpoints", _] => "PATCH, DELETE",
+        [
+            "world" | "advance" | "restart" | "rates" | "accounts" | "merchants" | "pay" | "mine" | "reorg"
+            | "double-spend" | "replace" | "drop" | "rebroadcast" | "stall",
+        ]
+        | ["endpoints", _, "rotate" | "test"]
+        | ["charges", _, "accept" | "cancel"]
+        | ["invoices", _, "void" | "send" | "view" | "choose"]
+        | ["links", _, "view" | "choose"]
+        | ["deliveries", _, "resend"] => "POST",
+        _ => return None,
+    })
+}
+
+fn code(text: &str) -> Result<Code, ApiError> {
+    Code::parse(text).ok_or(ApiError::NotFound)
+}
+
+/// Nothing to say beyond what happened.
+fn nothing() -> Outcome {
+    Ok(Map::new())
+}
+
+/// An answer with one field.
+fn answer(name: &str, value: Value) -> Outcome {
+    Ok(Map::from_iter([(name.to_owned(), value)]))
+}
+
+/// The value of a query parameter.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
+    url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
+}
+
+/// `account`, by default the first one.
+fn read_account(sandbox: &Sandbox, fields: &mut Fields<'_>) -> Option<AccountNo> {
+    let id = fields.text("account", TEXT_MAX);
+    let no = sandbox.service().find_account(id.as_deref().unwrap_or(FIRST_ACCOUNT));
+    if no.is_none() {
+        fields.wrong("account", "The selected {} is invalid.");
+    }
+    no
+}
+
+/// `mode`, by default live.
+fn read_mode(fields: &mut Fields<'_>) -> Mode {
+    fields.word("mode", Mode::parse).unwrap_or(Mode::Live)
+}
+
+/// `asset`, which must be there.
+fn read_asset(fields: &mut Fields<'_>) -> Option<Asset> {
+    let code = fields.required_text("asset", TEXT_MAX)?;
+    let asset = Asset::parse(&code);
+    if asset.is_none() {
+        fields.wrong("asset", "The selected {} is invalid.");
+    }
+    asset
+}
+
+/// The book that holds what `find` looks for.
+fn find_book(
+    sandbox: &Sandbox,
+    find: impl Fn(&reference_core::book::Book) -> bool,
+) -> Result<(AccountNo, Mode), ApiError> {
+    let mut books = sandbox.service().books();
+    books.find(|(_, _, book)| find(book)).map(|(account, mode, _)| (account, mode)).ok_or(ApiError::NotFound)
+}

@@ -1,0 +1,196 @@
+//! The service as a host runs it: every input goes through here, so that all of them can be played
+//! again after a restart.
+
+use reference_core::{
+    account::{AccountKind, Settings},
+    action::{Action, Done, Seen, Visit},
+    asset::{Asset, Currency},
+    book::Post,
+    error::ApiError,
+    id::{AccountNo, DeliveryNo},
+    mode::Mode,
+    money::Rate,
+    outbox::Outcome,
+    service::{Service, Start},
+    sighting::Sighting,
+    time::Timestamp,
+    wire::http::{self, Request, Response},
+};
+
+/// Something that the service was told, with nothing borrowed.
+#[derive(Clone)]
+enum Input {
+    Tick,
+    Account { id: String, kind: AccountKind, settings: Box<Settings> },
+    Request(Box<OwnRequest>),
+    Action(Action),
+    Visit(Visit),
+    Sighting(Sighting),
+    Poll,
+    Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, outcome: Outcome },
+    Rate { asset: Asset, currency: Currency, rate: Option<Rate> },
+    Restart,
+}
+
+#[derive(Clone)]
+struct OwnRequest {
+    method: String,
+    path: String,
+    query: Option<String>,
+    authorization: Option<Vec<u8>>,
+    content_type: Option<Vec<u8>>,
+    idempotency_key: Option<Vec<u8>>,
+    base: String,
+    body: Vec<u8>,
+}
+
+impl OwnRequest {
+    fn of(request: &Request<'_>) -> OwnRequest {
+        OwnRequest {
+            method: request.method.to_owned(),
+            path: request.path.to_owned(),
+            query: request.query.map(str::to_owned),
+            authorization: request.authorization.map(<[u8]>::to_vec),
+            content_type: request.content_type.map(<[u8]>::to_vec),
+            idempotency_key: request.idempotency_key.map(<[u8]>::to_vec),
+            base: request.base.to_owned(),
+            body: request.body.to_vec(),
+        }
+    }
+
+    fn borrow(&self) -> Request<'_> {
+        Request {
+            method: &self.method,
+            path: &self.path,
+            query: self.query.as_deref(),
+            authorization: self.authorization.as_deref(),
+            content_type: self.content_type.as_deref(),
+            idempotency_key: self.idempotency_key.as_deref(),
+            base: &self.base,
+            body: &self.body,
+        }
+    }
+}
+
+/// A service and, if it is to survive a restart, all that it was told.
+pub(super) struct Desk {
+    service: Service,
+    journal: Option<Vec<(Timestamp, Input)>>,
+}
+
+impl Desk {
+    pub(super) fn new(start: Start, keeps_journal: bool) -> Desk {
+        Desk { service: Service::new(start), journal: keeps_journal.then(Vec::new) }
+    }
+
+    /// The service, to be looked at.
+    pub(super) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    pub(super) fn take_notices(&mut self) -> Vec<(AccountNo, Mode, reference_core::book::Notice)> {
+        self.service.take_notices()
+    }
+
+    fn write_down(&mut self, now: Timestamp, input: impl FnOnce() -> Input) {
+        if let Some(journal) = &mut self.journal {
+            journal.push((now, input()));
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: Timestamp) {
+        self.write_down(now, || Input::Tick);
+        self.service.on_tick(now);
+    }
+
+    pub(super) fn open_account(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        kind: AccountKind,
+        settings: Settings,
+    ) -> Result<AccountNo, ApiError> {
+        self.write_down(now, || Input::Account {
+            id: id.to_owned(),
+            kind,
+            settings: Box::new(settings.clone()),
+        });
+        self.service.open_account(now, id, kind, settings)
+    }
+
+    pub(super) fn request(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
+        self.write_down(now, || Input::Request(Box::new(OwnRequest::of(request))));
+        http::respond(&mut self.service, now, request)
+    }
+
+    pub(super) fn action(&mut self, now: Timestamp, action: Action) -> Result<Done, ApiError> {
+        self.write_down(now, || Input::Action(action.clone()));
+        self.service.on_action(now, action)
+    }
+
+    pub(super) fn visit(&mut self, now: Timestamp, visit: Visit) -> Result<Seen, ApiError> {
+        self.write_down(now, || Input::Visit(visit.clone()));
+        self.service.on_visit(now, visit)
+    }
+
+    pub(super) fn sighting(&mut self, now: Timestamp, sighting: &Sighting) {
+        self.write_down(now, || Input::Sighting(sighting.clone()));
+        self.service.on_sighting(now, sighting);
+    }
+
+    pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, Post)> {
+        let post = self.service.poll_delivery(now)?;
+        self.write_down(now, || Input::Poll);
+        Some(post)
+    }
+
+    pub(super) fn outcome(
+        &mut self,
+        now: Timestamp,
+        book: (AccountNo, Mode),
+        delivery: DeliveryNo,
+        outcome: Outcome,
+    ) {
+        self.write_down(now, || Input::Outcome { book, delivery, outcome: outcome.clone() });
+        self.service.on_outcome(now, book, delivery, outcome);
+    }
+
+    pub(super) fn rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
+        self.write_down(now, || Input::Rate { asset, currency, rate });
+        self.service.on_rate(now, asset, currency, rate);
+    }
+
+    /// Stops the service and starts it again: a new one is told all that the old one was told.
+    pub(super) fn restart(&mut self, now: Timestamp) -> Result<(), ApiError> {
+        let Some(journal) = &mut self.journal else {
+            return Err(ApiError::conflict(
+                "This world keeps no journal, so the service can't be restarted.",
+            ));
+        };
+        journal.push((now, Input::Restart));
+        let mut service = Service::new(self.service.start().clone());
+        for (at, input) in journal.iter() {
+            replay(&mut service, *at, input);
+        }
+        // What the first service announced was heard already.
+        service.take_notices();
+        self.service = service;
+        Ok(())
+    }
+}
+
+/// Answers were given the first time; only what they did to the service matters now.
+fn replay(service: &mut Service, now: Timestamp, input: &Input) {
+    match input.clone() {
+        Input::Tick => service.on_tick(now),
+        Input::Account { id, kind, settings } => drop(service.open_account(now, &id, kind, *settings)),
+        Input::Request(request) => drop(http::respond(service, now, &request.borrow())),
+        Input::Action(action) => drop(service.on_action(now, action)),
+        Input::Visit(visit) => drop(service.on_visit(now, visit)),
+        Input::Sighting(sighting) => service.on_sighting(now, &sighting),
+        Input::Poll => drop(service.poll_delivery(now)),
+        Input::Outcome { book, delivery, outcome } => service.on_outcome(now, book, delivery, outcome),
+        Input::Rate { asset, currency, rate } => service.on_rate(now, asset, currency, rate),
+        Input::Restart => service.restart(now),
+    }
+}

@@ -1,0 +1,103 @@
+//! What happened in a world, as somebody outside of it could have noticed, in order.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// So many are kept; readers that fall further behind have missed some.
+const KEPT_MAX: usize = 200_000;
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize)]
+pub struct Happening {
+    /// Counts from 1.
+    pub n: u64,
+    /// When.
+    pub at: String,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened. The words are those of the JSON.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
+pub enum What {
+    /// An event was recorded.
+    Event {
+        mode: &'static str,
+        account: String,
+        event: String,
+        #[serde(rename = "type")]
+        kind: &'static str,
+        subject: String,
+        details: Box<RawValue>,
+    },
+    /// A post was answered, or not.
+    Post {
+        mode: &'static str,
+        account: String,
+        endpoint: String,
+        host: String,
+        delivery: String,
+        event: Option<String>,
+        #[serde(rename = "type")]
+        kind: &'static str,
+        subject: Option<String>,
+        attempt: u32,
+        answer: String,
+        next_at: Option<String>,
+    },
+    /// A transfer was seen, confirmed, thrown back or lost.
+    Transfer {
+        mode: &'static str,
+        asset: &'static str,
+        txid: String,
+        output: u32,
+        address: String,
+        charge: Option<String>,
+        amount: String,
+        state: &'static str,
+        confirmations: u32,
+        required: u32,
+    },
+    /// The newest blocks of a chain were replaced.
+    Reorg { mode: &'static str, asset: &'static str, depth: u32 },
+    /// An e-mail went to the outbox.
+    Mail { mode: &'static str, account: String, to: String, kind: &'static str, invoice: String },
+    /// An endpoint failed too often and was switched off.
+    EndpointOff { mode: &'static str, account: String, endpoint: String, host: String },
+    /// The service stopped and started again.
+    Restart,
+}
+
+/// The last things that happened.
+#[derive(Default)]
+pub struct Chronicle {
+    kept: VecDeque<Happening>,
+    count: u64,
+}
+
+impl Chronicle {
+    /// How many things have happened.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn note(&mut self, at: String, what: What) {
+        self.count += 1;
+        if self.kept.len() == KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Happening { n: self.count, at, what });
+    }
+
+    /// Everything that is kept and came after the `n`th.
+    pub fn after(&self, n: u64) -> impl Iterator<Item = &Happening> {
+        let first_kept = self.count - self.kept.len() as u64;
+        let skip = usize::try_from(n.saturating_sub(first_kept)).unwrap_or(usize::MAX);
+        self.kept.iter().skip(skip)
+    }
+}

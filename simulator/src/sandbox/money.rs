@@ -1,0 +1,67 @@
+//! How much a simulated customer pays.
+
+use reference_core::{asset::Asset, charge::Charge, error::ApiError, money::Coin};
+
+/// Decimal places of a share.
+const SHARE_DECIMALS: usize = 6;
+
+/// What to pay on a charge: an amount, a share of what remains, or exactly what remains. On a charge
+/// that nothing remains of, the share is of the whole again.
+pub(super) fn payment(
+    charge: &Charge,
+    asset: Asset,
+    amount: Option<&str>,
+    share: Option<&str>,
+) -> Result<Coin, ApiError> {
+    if let Some(text) = amount {
+        return Coin::parse(text, asset)
+            .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")));
+    }
+    let due = match charge.remaining() {
+        Coin::ZERO => charge.terms.asset_amount,
+        remaining => remaining,
+    };
+    let (parts, whole) = match share {
+        None => (1, 1),
+        Some(text) => {
+            let parts = millionths(text).ok_or_else(|| {
+                ApiError::field(
+                    "share",
+                    "The share field must be a decimal such as 0.5, up to 1000, with at most 6 places.",
+                )
+            })?;
+            (parts, 10_u64.pow(SHARE_DECIMALS as u32))
+        }
+    };
+    // Rounded down to the smallest unit of what is sent, which may be another coin than what is due.
+    due.share(parts, whole, charge.terms.asset)
+        .and_then(|part| part.share(1, 1, asset))
+        .ok_or_else(|| ApiError::field("share", "The share field makes more than can be sent."))
+}
+
+fn millionths(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > SHARE_DECIMALS {
+        return None;
+    }
+    let value: u64 = format!("{whole}{part:0<SHARE_DECIMALS$}").parse().ok()?;
+    (value <= 1_000 * 10_u64.pow(SHARE_DECIMALS as u32)).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_a_plain_decimal() {
+        for (text, value) in
+            [("1", 1_000_000), ("0.5", 500_000), ("1.000001", 1_000_001), ("1000", 1_000_000_000)]
+        {
+            assert_eq!(millionths(text), Some(value), "{text}");
+        }
+        for text in ["", ".5", "-1", "1e3", "0.1234567", "1001", "half"] {
+            assert_eq!(millionths(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The steps of `cargo xtask ci`: what each runs, and how the whole ends.
+//!
+//! A failed step does not stop the next one: one run tells everything that is wrong.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::packages::cargo;
+use crate::{direction, duplicates, licence, tidy};
+
+/// One named check.
+pub(crate) struct Step {
+    /// What `--only` takes.
+    pub(crate) name: &'static str,
+    /// One line for `--help`.
+    pub(crate) what: &'static str,
+    run: Run,
+}
+
+enum Run {
+    /// A cargo command; it speaks for itself.
+    Cargo { arguments: &'static [&'static str], env: Option<(&'static str, &'static str)> },
+    /// A judgement of our own: every finding, or why it could not be made.
+    Judge(fn(&Path) -> Result<Vec<String>, String>),
+}
+
+/// Every step. The quick ones stand first, so that their findings are not waited for.
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        what: "rustfmt has nothing to change",
+        run: Run::Cargo { arguments: &["fmt", "--all", "--check"], env: None },
+    },
+    Step { name: "tidy", what: "the rules of the house that no lint knows", run: Run::Judge(tidy::findings) },
+    Step {
+        name: "direction",
+        what: "packages depend on each other one way only",
+        run: Run::Judge(direction::findings),
+    },
+    Step { name: "licences", what: "every dependency may be shipped", run: Run::Judge(licence::findings) },
+    Step {
+        name: "duplicates",
+        what: "no dependency is linked in two major versions",
+        run: Run::Judge(duplicates::findings),
+    },
+    Step {
+        name: "clippy",
+        what: "no warning from the compiler or clippy",
+        run: Run::Cargo {
+            arguments: &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            env: None,
+        },
+    },
+    Step {
+        name: "tests",
+        what: "cargo test",
+        run: Run::Cargo { arguments: &["test", "--locked", "--workspace"], env: None },
+    },
+    Step {
+        name: "docs",
+        what: "no warning from rustdoc",
+        run: Run::Cargo {
+            arguments: &["doc", "--locked", "--workspace", "--no-deps"],
+            env: Some(("RUSTDOCFLAGS", "-D warnings")),
+        },
+    },
+];
+
+/// Reads the options of `ci` into the steps to run.
+pub(crate) fn select(options: &[&str]) -> Result<Vec<&'static Step>, String> {
+    let mut wanted = Vec::new();
+    let mut rest = options;
+    while let [option, after @ ..] = rest {
+        rest = match (*option, after) {
+            ("--only", [name, after @ ..]) => {
+                wanted.push(*name);
+                after
+            }
+            ("--only", []) => return Err("`--only` needs the name of a step".to_owned()),
+            (other, _) => return Err(format!("`{other}` is not an option; `ci` takes `--only <step>`")),
+        };
+    }
+    if let Some(unknown) = wanted.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("`{unknown}` is not a step; there are {}", names.join(", ")));
+    }
+    Ok(STEPS.iter().filter(|step| wanted.is_empty() || wanted.contains(&step.name)).collect())
+}
+
+/// Runs the steps and prints the summary. Whether all passed.
+pub(crate) fn run(root: &Path, steps: &[&Step]) -> bool {
+    let results: Vec<(&Step, bool, Duration)> = steps
+        .iter()
+        .map(|step| {
+            println!("==> {}: {}", step.name, step.what);
+            let started = Instant::now();
+            let passed = step.run(root);
+            (*step, passed, started.elapsed())
+        })
+        .collect();
+
+    println!("\n==> summary");
+    for (step, passed, took) in &results {
+        let verdict = if *passed { "pass" } else { "FAIL" };
+        println!("{verdict}  {:<11} {:>4}.{}s", step.name, took.as_secs(), took.subsec_millis() / 100);
+    }
+    for (step, _, _) in results.iter().filter(|(_, passed, _)| !passed) {
+        println!("again: cargo xtask ci --only {}", step.name);
+    }
+    results.iter().all(|(_, passed, _)| *passed)
+}
+
+impl Step {
+    fn run(&self, root: &Path) -> bool {
+        let judge = match self.run {
+            Run::Cargo { arguments, env } => return succeeds(cargo(root).args(arguments).envs(env)),
+            Run::Judge(judge) => judge,
+        };
+        match judge(root) {
+            Ok(findings) => {
+                findings.iter().for_each(|finding| println!("{finding}"));
+                findings.is_empty()
+            }
+            Err(message) => {
+                println!("error: {message}");
+                false
+            }
+        }
+    }
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    match command.status() {
+        Ok(status) => status.success(),
+        Err(err) => {
+            println!("error: cannot start {command:?}: {err}");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(options: &[&str], expected: &str) {
+        let names = |steps: Vec<&Step>| steps.iter().map(|step| step.name).collect::<Vec<_>>().join(" ");
+        assert_eq!(select(options).map_or_else(|message| message, names), expected);
+    }
+
+    #[test]
+    fn without_options_every_step_runs() {
+        check(&[], "format tidy direction licences duplicates clippy tests docs");
+    }
+
+    #[test]
+    fn only_picks_steps_and_keeps_their_order() {
+        check(&["--only", "tidy"], "tidy");
+        check(&["--only", "docs", "--only", "format"], "format docs");
+    }
+
+    #[test]
+    fn a_wrong_option_names_what_there_is() {
+        check(&["--only"], "`--only` needs the name of a step");
+        check(&["--fast"], "`--fast` is not an option; `ci` takes `--only <step>`");
+        check(
+            &["--only", "test"],
+            "`test` is not a step; there are \
+             format, tidy, direction, licences, duplicates, clippy, tests, docs",
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Which package of the workspace may depend on which.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::packages::{Inside, Workspace};
+
+struct Room {
+    name: &'static str,
+    uses: &'static [&'static str],
+    tests_use: &'static [&'static str],
+}
+
+const fn room(name: &'static str, uses: &'static [&'static str]) -> Room {
+    Room { name, uses, tests_use: &[] }
+}
+
+const ROOMS: &[Room] = &[
+    room("reference-core", &[]),
+    room("simulator", &["reference-core"]),
+    room("reference-server", &["reference-core", "simulator"]),
+    // Judges a server in any language, so it may know none of ours. Its tests need one to judge.
+    Room { name: "conformance", uses: &[], tests_use: &["reference-core", "simulator", "reference-server"] },
+    room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance"]),
+    room("benches", &["reference-core", "simulator", "reference-server", "conformance", "chargeproof"]),
+    room("xtask", &["reference-core", "simulator", "reference-server", "conformance", "chargeproof"]),
+];
+
+/// Dependencies that point the wrong way.
+pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
+    let workspace = Workspace::load(root)?;
+    Ok(judge(&workspace.members(), &workspace.inside()))
+}
+
+fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<Inside>) -> Vec<String> {
+    let unknown = members.iter().filter(|name| room_of(name).is_none()).map(|name| {
+        format!("`{name}` is not in the table of packages; enter it in xtask/src/direction.rs with what it may use")
+    });
+    let wrong = inside.iter().filter_map(|edge| {
+        let room = room_of(&edge.from)?;
+        let allows = |list: &[&str]| list.contains(&edge.on.as_str());
+        let allowed = allows(room.uses) || (edge.dev_only && allows(room.tests_use));
+        let place = if edge.dev_only { " in its tests" } else { "" };
+        let uses = if room.uses.is_empty() { "none of ours".to_owned() } else { room.uses.join(", ") };
+        (!allowed)
+            .then(|| format!("`{}` depends on `{}`{place}; it may depend on {uses}", edge.from, edge.on))
+    });
+    unknown.chain(wrong).collect()
+}
+
+fn room_of(name: &str) -> Option<&'static Room> {
+    ROOMS.iter().find(|room| room.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(from: &str, on: &str, dev_only: bool, expected: &[&str]) {
+        let edge = Inside { from: from.into(), on: on.into(), dev_only };
+        assert_eq!(judge(&BTreeSet::from([from, on]), &BTreeSet::from([edge])), expected);
+    }
+
+    #[test]
+    fn hosts_use_the_core_and_never_the_other_way_round() {
+        check("simulator", "reference-core", false, &[]);
+        check("reference-server", "simulator", false, &[]);
+        check(
+            "reference-core",
+            "simulator",
+            false,
+            &["`reference-core` depends on `simulator`; it may depend on none of ours"],
+        );
+        check(
+            "reference-core",
+            "simulator",
+            true,
+            &["`reference-core` depends on `simulator` in its tests; it may depend on none of ours"],
+        );
+    }
+
+    #[test]
+    fn only_the_tests_of_the_suite_know_our_server() {
+        check("conformance", "reference-server", true, &[]);
+        check(
+            "conformance",
+            "reference-server",
+            false,
+            &["`conformance` depends on `reference-server`; it may depend on none of ours"],
+        );
+    }
+
+    #[test]
+    fn nobody_depends_on_tasks_and_benchmarks() {
+        for tool in ["xtask", "benches"] {
+            for room in ROOMS {
+                let edge = Inside { from: room.name.into(), on: tool.into(), dev_only: true };
+                assert_eq!(
+                    judge(&BTreeSet::new(), &BTreeSet::from([edge])).len(),
+                    1,
+                    "{} on {tool}",
+                    room.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_package_must_be_entered() {
+        let found = judge(&BTreeSet::from(["attic"]), &BTreeSet::new());
+        assert!(found[0].starts_with("`attic` is not in the table of packages"), "{found:?}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Rules about which files there are.
+
+use std::collections::BTreeMap;
+
+/// What stands at the top, beside files whose name begins with a dot.
+const TOP_LEVEL: &[&str] = &[
+    "CHANGELOG.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "benches",
+    "conformance",
+    "reference",
+    "scenarios",
+    "simulator",
+    "xtask",
+];
+
+/// Clippy reads one file per package and inherits nothing, so the same list stands twice.
+const PROHIBITIONS: [&str; 2] = ["reference/core/.clippy.toml", "simulator/.clippy.toml"];
+
+/// What stands at the top and should not, or should and does not.
+pub(crate) fn top_level(names: &[String]) -> Vec<String> {
+    let is_expected = |name: &str| name == "target" || name.starts_with('.') || TOP_LEVEL.contains(&name);
+    let unexpected = names.iter().filter(|name| !is_expected(name)).map(|name| {
+        format!("{name}: the top level is for {}; find it another place (top_level)", TOP_LEVEL.join(", "))
+    });
+    let missing = TOP_LEVEL
+        .iter()
+        .filter(|name| !names.iter().any(|it| it == *name))
+        .map(|name| format!("{name}: missing at the top level (top_level)"));
+    unexpected.chain(missing).collect()
+}
+
+/// The core and the simulator forbid the same clocks, files and dice.
+pub(crate) fn same_prohibitions(files: &BTreeMap<String, String>) -> Vec<String> {
+    let [one, other] = PROHIBITIONS;
+    match (files.get(one), files.get(other)) {
+        (Some(a), Some(b)) if a == b => Vec::new(),
+        (Some(_), Some(_)) => vec![format!("{other}: differs from {one}; they must be equal (prohibitions)")],
+        (None, _) => vec![format!("{one}: missing (prohibitions)")],
+        (_, None) => vec![format!("{other}: missing (prohibitions)")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree_with(extra: &[&str]) -> Vec<String> {
+        TOP_LEVEL.iter().chain(extra).map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn dot_files_and_the_target_directory_may_stand_at_the_top() {
+        assert!(top_level(&tree_with(&[".gitignore", ".ci", "target"])).is_empty());
+    }
+
+    #[test]
+    fn anything_else_may_not() {
+        let found = top_level(&tree_with(&["notes.txt"]));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("notes.txt: the top level is for CHANGELOG.md, "), "{found:?}");
+    }
+
+    #[test]
+    fn what_belongs_there_must_be_there() {
+        let without_readme: Vec<String> =
+            tree_with(&[]).into_iter().filter(|name| name != "README.md").collect();
+        assert_eq!(top_level(&without_readme), ["README.md: missing at the top level (top_level)"]);
+    }
+
+    #[test]
+    fn the_two_lists_of_prohibitions_are_one() {
+        let files = |a: &str, b: &str| {
+            let [one, other] = PROHIBITIONS;
+            BTreeMap::from([(one.to_owned(), a.to_owned()), (other.to_owned(), b.to_owned())])
+        };
+        assert!(same_prohibitions(&files("same", "same")).is_empty());
+        assert_eq!(
+            same_prohibitions(&files("one", "two")),
+            [
+                "simulator/.clippy.toml: differs from reference/core/.clippy.toml; they must be equal (prohibitions)"
+            ]
+        );
+        assert_eq!(
+            same_prohibitions(&BTreeMap::new()),
+            ["reference/core/.clippy.toml: missing (prohibitions)"]
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! The rules of the house that no lint knows.
+//!
+//! Reads the files and hands each to the rules, which are pure functions of path and text.
+
+mod layout;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Directories with a leading dot that are ours; editors leave others behind.
+const OWN_DOT_DIRECTORIES: &[&str] = &[".cargo", ".ci", ".github"];
+
+/// Everything untidy in the workspace.
+pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
+    let mut files = BTreeMap::new();
+    collect(root, "", &mut files).map_err(|err| format!("cannot read the workspace: {err}"))?;
+    let top: Vec<String> = entries(root).map_err(|err| format!("cannot list the workspace: {err}"))?;
+
+    let mut found = layout::top_level(&top);
+    found.extend(layout::same_prohibitions(&files));
+    for (path, text) in &files {
+        found.extend(rules::judge(path, text));
+    }
+    Ok(found)
+}
+
+fn entries(directory: &Path) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Reads every text file under `directory` under its path from the root, with `/` on every system.
+fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> std::io::Result<()> {
+    for name in entries(directory)? {
+        let on_disk = directory.join(&name);
+        let path = format!("{prefix}{name}");
+        if is_foreign(&path, on_disk.is_dir()) {
+            continue;
+        }
+        if on_disk.is_dir() {
+            collect(&on_disk, &format!("{path}/"), files)?;
+        } else if let Ok(text) = String::from_utf8(fs::read(&on_disk)?) {
+            files.insert(path, text);
+        }
+    }
+    Ok(())
+}
+
+fn is_foreign(path: &str, is_directory: bool) -> bool {
+    let is_own = !path.starts_with('.') || OWN_DOT_DIRECTORIES.contains(&path);
+    // In a linked work tree `.git` is a file.
+    path == ".git" || is_directory && (path == "target" || !is_own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_files_are_read() {
+        for (path, is_directory, expected) in [
+            ("reference", true, false),
+            ("README.md", false, false),
+            (".gitignore", false, false),
+            (".ci", true, false),
+            (".git", true, true),
+            (".git", false, true),
+            (".idea", true, true),
+            ("target", true, true),
+            ("scenarios/target", true, false),
+        ] {
+            assert_eq!(is_foreign(path, is_directory), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Rules about what a file says: each a pure function of path and text.
+//!
+//! The forbidden words are kept in pieces, so that this file and its tests pass their own rules.
+
+const LINES_MAX: usize = 600;
+
+const NAMELESS: &[&str] = &["utils", "util", "helpers", "helper", "common", "manager", "misc"];
+const LEFTOVER_MACROS: &[&str] = &["todo", "unimplemented", "dbg"];
+const JSON: &[&str] = &["serde_json", "Serialize", "Deserialize"];
+const FLOATS: &[&str] = &["f32", "f64"];
+/// First directories of paths that exist on one machine only.
+const MACHINE_DIRECTORIES: &[&str] = &["home", "root", "Users", "work"];
+
+type Rule = fn(&str, &str) -> Vec<Finding>;
+
+const RULES: &[(&str, Rule)] = &[
+    ("lines", lines),
+    ("module_name", module_name),
+    ("header", header),
+    ("leftover", leftover),
+    ("ignored_test", ignored_test),
+    ("white_space", white_space),
+    ("machine_path", machine_path),
+    ("json_outside_wire", json_outside_wire),
+    ("float_in_core", float_in_core),
+];
+
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    /// Counted from 1.
+    line: usize,
+    message: String,
+}
+
+/// What one file breaks, as `path:line: message (rule)`.
+pub(crate) fn judge(path: &str, text: &str) -> Vec<String> {
+    let of = |(name, rule): &(&str, Rule)| -> Vec<String> {
+        rule(path, text)
+            .into_iter()
+            .map(|it| format!("{path}:{}: {} ({name})", it.line, it.message))
+            .collect()
+    };
+    RULES.iter().flat_map(of).collect()
+}
+
+fn lines(path: &str, text: &str) -> Vec<Finding> {
+    let count = text.lines().count();
+    if !is_rust(path) || count <= LINES_MAX {
+        return Vec::new();
+    }
+    vec![Finding {
+        line: count,
+        message: format!("{count} lines; at most {LINES_MAX}, so split it by subject"),
+    }]
+}
+
+fn module_name(path: &str, _: &str) -> Vec<Finding> {
+    let Some(module) = path.strip_suffix(".rs") else {
+        return Vec::new();
+    };
+    let nameless = module.split('/').filter(|part| NAMELESS.contains(part));
+    let message = |part| format!("`{part}` names nobody's job; name the module after its subject");
+    nameless.map(|part| Finding { line: 1, message: message(part) }).collect()
+}
+
+fn header(path: &str, text: &str) -> Vec<Finding> {
+    let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+    let is_module = is_rust(path) && path.contains("/src/");
+    if !is_module || is_test || text.starts_with("//!") {
+        return Vec::new();
+    }
+    vec![Finding { line: 1, message: "no `//!` on the first line; say what the module owns".to_owned() }]
+}
+
+fn leftover(path: &str, text: &str) -> Vec<Finding> {
+    in_code(path, text, |code| {
+        let name = LEFTOVER_MACROS
+            .iter()
+            .find(|name| words(code).any(|(word, rest)| word == **name && rest.starts_with('!')))?;
+        Some(format!("`{name}!` is left over; finish it or take it out"))
+    })
+}
+
+fn ignored_test(path: &str, text: &str) -> Vec<Finding> {
+    in_code(path, text, |code| {
+        let is_ignored = code.trim_start().strip_prefix("#[").is_some_and(|rest| rest.starts_with("ignore"));
+        is_ignored.then(|| "a test that does not run proves nothing; mend it or take it out".to_owned())
+    })
+}
+
+fn white_space(path: &str, text: &str) -> Vec<Finding> {
+    if !is_rust(path) {
+        return Vec::new();
+    }
+    per_line(text, |line| {
+        if line.contains('\t') {
+            Some("a tab; indent with four spaces, write `\\t` in text".to_owned())
+        } else {
+            line.ends_with([' ', '\r']).then(|| "white space at the end of the line".to_owned())
+        }
+    })
+}
+
+fn machine_path(_: &str, text: &str) -> Vec<Finding> {
+    per_line(text, |line| {
+        let found = MACHINE_DIRECTORIES.iter().find(|name| {
+            let path = format!("/{name}/");
+            // Inside a longer path or a URL the word means something else.
+            let begins = |at: usize| {
+                !line[..at]
+                    .ends_with(|c: char| c.is_alphanumeric() || ['/', '.', '_', '-', '}', '*'].contains(&c))
+            };
+            line.match_indices(&path).any(|(at, _)| begins(at))
+        })?;
+        Some(format!("`/{found}/…` exists on one machine only; write a path from the root of the workspace"))
+    })
+}
+
+fn json_outside_wire(path: &str, text: &str) -> Vec<Finding> {
+    if !is_core(path) || path.starts_with("reference/core/src/wire/") {
+        return Vec::new();
+    }
+    in_code(path, text, |code| {
+        let word = JSON.iter().find(|name| words(code).any(|(word, _)| word == **name))?;
+        Some(format!("`{word}` outside `wire/`; the core knows JSON there only"))
+    })
+}
+
+fn float_in_core(path: &str, text: &str) -> Vec<Finding> {
+    if !is_core(path) {
+        return Vec::new();
+    }
+    in_code(path, text, |code| {
+        let word = FLOATS.iter().find(|name| words(code).any(|(word, _)| word == **name))?;
+        Some(format!("`{word}` in the core; money, rates and time are exact"))
+    })
+}
+
+fn is_rust(path: &str) -> bool {
+    path.ends_with(".rs")
+}
+
+fn is_core(path: &str) -> bool {
+    path.starts_with("reference/core/src/") && is_rust(path)
+}
+
+fn per_line(text: &str, judge: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+    text.split('\n')
+        .enumerate()
+        .filter_map(|(index, line)| judge(line).map(|message| Finding { line: index + 1, message }))
+        .collect()
+}
+
+/// Judges the lines of a Rust file without their comments.
+fn in_code(path: &str, text: &str, judge: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+    if !is_rust(path) {
+        return Vec::new();
+    }
+    per_line(text, |line| judge(without_comment(line)))
+}
+
+// What stands right before a `//` tells a comment from the middle of a URL.
+fn without_comment(line: &str) -> &str {
+    let is_comment = |at: usize| at == 0 || line[..at].ends_with(' ');
+    match line.match_indices("//").find(|(at, _)| is_comment(*at)) {
+        Some((at, _)) => &line[..at],
+        None => line,
+    }
+}
+
+/// The identifiers of a line, each with what follows it.
+fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let start = rest.find(is_word)?;
+        let word = &rest[start..];
+        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+        rest = &word[end..];
+        Some((&word[..end], rest))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `expected` is the findings' lines and rules, such as `1 lines, 3 leftover`.
+    #[track_caller]
+    fn check(path: &str, text: &str, expected: &str) {
+        let found: Vec<String> = RULES
+            .iter()
+            .flat_map(|(name, rule)| {
+                rule(path, text).into_iter().map(move |finding| format!("{} {name}", finding.line))
+            })
+            .collect();
+        assert_eq!(found.join(", "), expected, "{path}");
+    }
+
+    const CORE: &str = "reference/core/src/charge.rs";
+
+    #[test]
+    fn a_tidy_file_has_no_findings() {
+        check(CORE, "//! Charges.\n\npub struct Charge;\n", "");
+        check("README.md", "Text.  \n\n\tcode\n", "");
+    }
+
+    #[test]
+    fn a_file_has_at_most_600_lines() {
+        let file = |lines: usize| format!("//! Long.\n{}", "\n".repeat(lines - 1));
+        check(CORE, &file(600), "");
+        check(CORE, &file(601), "601 lines");
+        check("reference/core/src/data.csv", &file(601), "");
+    }
+
+    #[test]
+    fn a_module_is_named_after_its_subject() {
+        check("simulator/src/utils.rs", "//! x", "1 module_name");
+        check("simulator/src/common/mod.rs", "//! x", "1 module_name");
+        check("simulator/tests/helpers/mod.rs", "", "1 module_name");
+        check("simulator/src/uncommon.rs", "//! x", "");
+        check("scenarios/common.yaml", "", "");
+    }
+
+    #[test]
+    fn a_module_opens_with_what_it_owns() {
+        check(CORE, "use std::fmt;\n//! Late.\n", "1 header");
+        check(CORE, "", "1 header");
+        check("simulator/src/chain/tests.rs", "use super::*;", "");
+        check("simulator/src/chain/tests/laws.rs", "use super::*;", "");
+        check("simulator/tests/golden.rs", "use simulator;", "");
+    }
+
+    #[test]
+    fn nothing_is_left_for_later() {
+        for name in LEFTOVER_MACROS {
+            check("xtask/src/a.rs", &format!("//! x\nfn a() {{ {name}!() }}"), "2 leftover");
+            check("xtask/src/a.rs", &format!("//! x\nstd::{name}!();"), "2 leftover");
+            check("xtask/src/a.rs", &format!("//! x\n// no {name}! here"), "");
+            check("xtask/src/a.rs", &format!("//! x\nfn {name}_list() {{ not_{name}!() }}"), "");
+        }
+    }
+
+    #[test]
+    fn every_test_runs() {
+        check(CORE, "//! x\n    #[ignore]\n", "2 ignored_test");
+        check(CORE, "//! x\n#[ignore = \"slow\"]\n", "2 ignored_test");
+        check(CORE, "//! x\n// An #[ignore] is not allowed.\n", "");
+    }
+
+    #[test]
+    fn lines_end_where_their_text_ends() {
+        check(CORE, "//! x \nlet a;\t\nlet b;\r\nlet c;\n", "1 white_space, 2 white_space, 3 white_space");
+    }
+
+    #[test]
+    fn no_path_of_one_machine_is_written_down() {
+        for name in MACHINE_DIRECTORIES {
+            check("README.md", &format!("Run /{name}/me/bin/x"), "1 machine_path");
+            check("a.toml", &format!("\n\npath = \"/{name}/me\""), "3 machine_path");
+            check("README.md", &format!("See https://site.example/{name}/page and ./{name}/x"), "");
+        }
+    }
+
+    #[test]
+    fn the_core_knows_json_in_wire_only() {
+        check(CORE, "//! x\nuse serde_json::Value;", "2 json_outside_wire");
+        check(CORE, "//! x\n#[derive(Clone, Serialize)]", "2 json_outside_wire");
+        check(CORE, "//! x\n// Not Serialize.\nstruct NotSerialize;", "");
+        check("reference/core/src/wire/json.rs", "//! x\nuse serde_json::Value;", "");
+        check("simulator/src/script.rs", "//! x\nuse serde_json::Value;", "");
+    }
+
+    #[test]
+    fn the_core_has_no_floats() {
+        check(CORE, "//! x\nfn rate() -> f64;", "2 float_in_core");
+        check(CORE, "//! x\nconst F32: u8 = 0xf3; // no f32", "");
+        check("simulator/src/draw.rs", "//! x\nfn chance() -> f64;", "");
+    }
+
+    #[test]
+    fn a_finding_tells_where_what_and_which_rule() {
+        assert_eq!(
+            judge(CORE, "//! x\nlet a; \n"),
+            ["reference/core/src/charge.rs:2: white space at the end of the line (white_space)"]
+        );
+    }
+}
