@@ -3,5 +3,9 @@
 //! Everything here is a pure function of a seed and of what was asked for. No clock, no socket, no file.
 
 pub mod chain;
+pub mod digest;
 pub mod network;
+pub mod play;
 pub mod sandbox;
+pub mod script;
+pub mod transcript;

@@ -1,0 +1,192 @@
+//! Steps of the account owner in the dashboard, and of the merchants.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Act, Player, failure::Stop, happening::in_mode, said};
+use crate::script::{
+    At, Kind,
+    step::{Answers, Endpoint, Key, Rate, Settings, Wallet},
+    value::Name,
+};
+
+/// What can be done to an endpoint that is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Switch {
+    Enable,
+    Disable,
+    Remove,
+    Rotate,
+    Test,
+}
+
+/// Settings as the sandbox takes them.
+pub(super) fn settings(settings: &Settings) -> Value {
+    let text = |text: &Option<String>| text.clone().map(Value::from);
+    said([
+        ("underpayment_tolerance", text(&settings.underpayment_tolerance)),
+        ("overpayment_threshold", text(&settings.overpayment_threshold)),
+        ("default_currency", settings.default_currency.map(|currency| currency.0.code().into())),
+        ("name", text(&settings.name)),
+        ("display_name", text(&settings.display_name)),
+        ("members", settings.members.clone().map(Value::from)),
+    ])
+}
+
+impl Player<'_> {
+    pub(super) fn change_account(&mut self, changed: &Settings) -> Result<(), Stop> {
+        let at = self.now;
+        let body = settings(changed);
+        let about = listed(&body);
+        let path = format!("/sandbox/accounts/{}", self.account);
+        self.demand("PATCH", &path, Some(body))?;
+        self.wrote(at, "account", &about, None);
+        Ok(())
+    }
+
+    pub(super) fn set_wallet(&mut self, wallet: &Wallet) -> Result<(), Stop> {
+        let mode = self.mode(wallet.mode);
+        let asset = wallet.asset.0.code();
+        let body = said([
+            ("asset", Some(asset.into())),
+            ("mode", Some(mode.as_str().into())),
+            ("key", wallet.key.clone().map(Value::from)),
+            ("addresses", wallet.addresses.clone().map(Value::from)),
+        ]);
+        let (method, done) = if wallet.remove { ("DELETE", "removed") } else { ("PUT", "set") };
+        let about = format!("{asset} {done}{}", in_mode(mode));
+        self.plain_act("wallet", &about, method, "/sandbox/wallets", body, wallet.refused)
+    }
+
+    pub(super) fn set_rate(&mut self, rate: &Rate) -> Result<(), Stop> {
+        let at = self.now;
+        let (asset, currency) = (rate.asset.0.code(), rate.currency.0.code());
+        let body = json!({ "asset": asset, "currency": currency, "rate": rate.rate.0 });
+        self.demand("POST", "/sandbox/rates", Some(body))?;
+        let value = rate.rate.0.as_deref().unwrap_or("off");
+        self.wrote(at, "rate", &format!("{asset} {value} {currency}"), None);
+        Ok(())
+    }
+
+    pub(super) fn make_key(&mut self, key: &Key) -> Result<(), Stop> {
+        let at = self.now;
+        let mode = self.mode(key.mode);
+        let made = self.demand("POST", "/sandbox/keys", Some(json!({ "mode": mode.as_str() })))?;
+        let (id, secret) = (self.text(&made, "/key/id")?, self.text(&made, "/key/secret")?);
+        self.keys.insert(key.name.value.0.clone(), secret);
+        self.name_it(&key.name, Kind::Key, mode, id);
+        self.wrote(at, "key", &format!("{}{}", key.name.value, in_mode(mode)), None);
+        Ok(())
+    }
+
+    pub(super) fn revoke_key(&mut self, name: &At<Name>) -> Result<(), Stop> {
+        if ["live", "test"].contains(&name.value.0.as_str()) {
+            let label = "the world's own keys stay; make one with `- key: k1`";
+            return Err(Stop::misled(name.spot, "this key cannot be revoked", label));
+        }
+        let at = self.now;
+        let key = self.thing(name)?;
+        self.demand("DELETE", &format!("/sandbox/keys/{}", key.id), None)?;
+        self.wrote(at, "revoke", &format!("{}{}", name.value, in_mode(key.mode)), None);
+        Ok(())
+    }
+
+    pub(super) fn add_endpoint(&mut self, endpoint: &Endpoint) -> Result<(), Stop> {
+        let mode = self.mode(endpoint.mode);
+        let name = &endpoint.name.value;
+        let url = endpoint.url.clone().unwrap_or_else(|| format!("https://{name}.sim/webhooks"));
+        let events: Option<Vec<&str>> =
+            endpoint.events.as_ref().map(|types| types.iter().map(|kind| kind.0).collect());
+        let wanted = events.as_ref().map(|events| format!(" for {}", events.join(" "))).unwrap_or_default();
+        let about = format!("{name}{wanted}{}", in_mode(mode));
+        let body = said([
+            ("mode", Some(mode.as_str().into())),
+            ("url", Some(url.into())),
+            ("events", events.map(Value::from)),
+        ]);
+        let act = Act {
+            verb: "endpoint",
+            about: &about,
+            method: "POST",
+            path: "/sandbox/endpoints",
+            mode: None,
+            body,
+            refused: endpoint.refused,
+        };
+        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
+        let id = self.text(&granted.body, "/endpoint/id")?;
+        self.name_it(&endpoint.name, Kind::Endpoint, mode, id);
+        self.wrote(granted.at, "endpoint", &about, None);
+        Ok(())
+    }
+
+    pub(super) fn switch_endpoint(&mut self, name: &At<Name>, switch: Switch) -> Result<(), Stop> {
+        let at = self.now;
+        let endpoint = self.thing(name)?;
+        let path = format!("/sandbox/endpoints/{}", endpoint.id);
+        let (verb, method, path, body) = match switch {
+            Switch::Enable => ("enable", "PATCH", path, Some(json!({ "status": "enabled" }))),
+            Switch::Disable => ("disable", "PATCH", path, Some(json!({ "status": "disabled" }))),
+            Switch::Remove => ("remove", "DELETE", path, None),
+            Switch::Rotate => ("rotate", "POST", format!("{path}/rotate"), Some(json!({}))),
+            Switch::Test => ("test", "POST", format!("{path}/test"), Some(json!({}))),
+        };
+        let answer = self.demand(method, &path, body)?;
+        let outcome = match answer.get("delivery").and_then(Value::as_str) {
+            Some(delivery) => Some(self.aliases.name(Kind::Delivery, endpoint.mode, delivery)),
+            None => None,
+        };
+        self.wrote(at, verb, &format!("{}{}", name.value, in_mode(endpoint.mode)), outcome.as_deref());
+        Ok(())
+    }
+
+    pub(super) fn resend(&mut self, name: &At<Name>) -> Result<(), Stop> {
+        let at = self.now;
+        let delivery = self.thing(name)?;
+        self.demand("POST", &format!("/sandbox/deliveries/{}/resend", delivery.id), Some(json!({})))?;
+        self.wrote(at, "resend", &format!("{}{}", name.value, in_mode(delivery.mode)), None);
+        Ok(())
+    }
+
+    pub(super) fn set_merchants(&mut self, merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Stop> {
+        let at = self.now;
+        for (name, answers) in merchants {
+            let body = json!({ "name": name, "state": answers.then.0, "answers": answers.first });
+            self.demand("POST", "/sandbox/merchants", Some(body))?;
+            let about = match answers.first.as_slice() {
+                [] => format!("{name} {}", answers.then.0),
+                first => format!("{name} {}, then {}", first.join(" "), answers.then.0),
+            };
+            self.wrote(at, "merchant", &about, None);
+        }
+        Ok(())
+    }
+
+    /// An act that needs no key and whose answer says nothing more.
+    pub(super) fn plain_act(
+        &mut self,
+        verb: &str,
+        about: &str,
+        method: &str,
+        path: &str,
+        body: Value,
+        refused: Option<u16>,
+    ) -> Result<(), Stop> {
+        let act = Act { verb, about, method, path, mode: None, body, refused };
+        if let Some(granted) = self.try_act(&act)? {
+            self.wrote(granted.at, verb, about, None);
+        }
+        Ok(())
+    }
+}
+
+/// `underpayment_tolerance 2, name Shop`.
+fn listed(settings: &Value) -> String {
+    let entries = settings.as_object().into_iter().flatten();
+    let entries = entries.map(|(key, value)| match value {
+        Value::String(text) => format!("{key} {text}"),
+        other => format!("{key} {other}"),
+    });
+    entries.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,106 @@
+//! Names that stay: every code and id of a run has one, given by the file or counted in order of appearance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::mode::Mode;
+
+use crate::script::Kind;
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Thing {
+    pub(super) kind: Kind,
+    pub(super) mode: Mode,
+    /// Its code, id or value in this world.
+    pub(super) id: String,
+}
+
+/// The names of one run.
+#[derive(Debug)]
+pub(super) struct Aliases {
+    things: BTreeMap<String, Thing>,
+    names: BTreeMap<String, String>,
+    /// Names that the file gives, now or later: counting goes around them.
+    given: BTreeSet<String>,
+    counted: BTreeMap<Kind, u32>,
+}
+
+impl Aliases {
+    pub(super) fn new<'a>(given: impl IntoIterator<Item = &'a str>) -> Aliases {
+        Aliases {
+            things: BTreeMap::new(),
+            names: BTreeMap::new(),
+            given: given.into_iter().map(str::to_owned).collect(),
+            counted: BTreeMap::new(),
+        }
+    }
+
+    /// The file gives this name.
+    pub(super) fn give(&mut self, name: &str, thing: Thing) {
+        self.names.insert(thing.id.clone(), name.to_owned());
+        self.things.insert(name.to_owned(), thing);
+    }
+
+    /// The name of a thing; the next number if it has none yet.
+    pub(super) fn name(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
+        if let Some(name) = self.names.get(id) {
+            let thing = self.things.get_mut(name).expect("a name stands for a thing");
+            if thing.kind == Kind::Saved {
+                *thing = Thing { kind, mode, id: id.to_owned() };
+            }
+            return name.clone();
+        }
+        let count = self.counted.entry(kind).or_insert(0);
+        let name = loop {
+            *count += 1;
+            let name = format!("{}{count}", kind.letter());
+            if !self.given.contains(&name) {
+                break name;
+            }
+        };
+        self.give(&name, Thing { kind, mode, id: id.to_owned() });
+        name
+    }
+
+    /// What a name stands for, if it has appeared.
+    pub(super) fn get(&self, name: &str) -> Option<&Thing> {
+        self.things.get(name)
+    }
+
+    /// The name of an id or a code, if it has one. A saved value may be any word, so it names nothing else.
+    pub(super) fn known(&self, id: &str) -> Option<&str> {
+        let name = self.names.get(id)?;
+        let is_saved = self.things.get(name).is_some_and(|thing| thing.kind == Kind::Saved);
+        (!is_saved).then_some(name.as_str())
+    }
+
+    /// All names so far.
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        self.things.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_goes_around_the_names_that_the_file_gives() {
+        let mut aliases = Aliases::new(["c1", "c3"]);
+        let mut name = |id| aliases.name(Kind::Charge, Mode::Live, id);
+        assert_eq!([name("aaa"), name("bbb"), name("aaa")], ["c2", "c4", "c2"]);
+        aliases.give("c1", Thing { kind: Kind::Charge, mode: Mode::Test, id: "zzz".to_owned() });
+        assert_eq!(aliases.name(Kind::Charge, Mode::Live, "zzz"), "c1");
+    }
+
+    #[test]
+    fn a_saved_value_becomes_the_thing_it_names() {
+        let mut aliases = Aliases::new(["mine"]);
+        aliases.give("mine", Thing { kind: Kind::Saved, mode: Mode::Live, id: "abc".to_owned() });
+        assert_eq!(aliases.name(Kind::Charge, Mode::Test, "abc"), "mine");
+        assert_eq!(
+            aliases.get("mine").map(|thing| (thing.kind, thing.mode)),
+            Some((Kind::Charge, Mode::Test))
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! A run that did not go as the scenario says: the line, what was expected, and what was there.
+
+use std::fmt;
+
+use annotate_snippets::Renderer;
+
+use super::stage::StageError;
+use crate::script::{Flaw, Script, Spot, show};
+
+/// Whose fault it is that a run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The world is not as the scenario says.
+    Unmet,
+    /// The scenario asks for something that makes no sense in this world.
+    Misled,
+    /// The world could not be asked, or its answer makes no sense.
+    Broken,
+}
+
+/// Why a run stopped, where, and what had happened until then.
+#[derive(Clone, Debug)]
+pub struct PlayError {
+    /// Whose fault it is.
+    pub cause: Cause,
+    /// What had happened until then.
+    pub transcript: String,
+    path: String,
+    source: String,
+    stop: Box<Stop>,
+}
+
+impl PlayError {
+    pub(super) fn new(script: &Script, transcript: &str, stop: Stop) -> PlayError {
+        PlayError {
+            cause: stop.cause,
+            transcript: transcript.to_owned(),
+            path: script.path.clone(),
+            source: script.source.clone(),
+            stop: Box::new(stop),
+        }
+    }
+
+    /// The message with its line, in colour for a terminal.
+    pub fn in_colour(&self) -> String {
+        self.render(&Renderer::styled())
+    }
+
+    fn render(&self, renderer: &Renderer) -> String {
+        let mut text = show(renderer, &self.path, &self.source, &self.stop.flaw);
+        if let Some((expected, actual)) = &self.stop.difference {
+            text.push_str(&format!("\n  expected  {expected}\n  actual    {actual}"));
+        }
+        match self.transcript.is_empty() {
+            true => text.push_str("\nnothing had happened before"),
+            false => text.push_str(&format!("\nuntil then\n{}", self.transcript.trim_end())),
+        }
+        text
+    }
+}
+
+impl fmt::Display for PlayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(&Renderer::plain()))
+    }
+}
+
+impl std::error::Error for PlayError {}
+
+/// Why a run stopped, before the script is at hand to show it.
+#[derive(Clone, Debug)]
+pub(super) struct Stop {
+    cause: Cause,
+    flaw: Flaw,
+    difference: Option<(String, String)>,
+}
+
+impl Stop {
+    pub(super) fn unmet(spot: Spot, title: String, label: &str, expected: String, actual: String) -> Stop {
+        let flaw = Flaw { title, spot, label: label.to_owned() };
+        Stop { cause: Cause::Unmet, flaw, difference: Some((expected, actual)) }
+    }
+
+    pub(super) fn misled(spot: Spot, title: impl Into<String>, label: impl Into<String>) -> Stop {
+        let flaw = Flaw { title: title.into(), spot, label: label.into() };
+        Stop { cause: Cause::Misled, flaw, difference: None }
+    }
+
+    pub(super) fn broken(spot: Spot, label: impl Into<String>) -> Stop {
+        let flaw = Flaw { title: "the world cannot be asked".to_owned(), spot, label: label.into() };
+        Stop { cause: Cause::Broken, flaw, difference: None }
+    }
+
+    pub(super) fn unreachable(spot: Spot, error: &StageError) -> Stop {
+        Stop::broken(spot, error.to_string())
+    }
+}

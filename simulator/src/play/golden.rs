@@ -1,0 +1,91 @@
+//! A transcript beside its scenario, and how a run differs from it.
+
+use std::fmt;
+
+use similar::{ChangeTag, TextDiff};
+
+/// Lines of context around a difference.
+const CONTEXT: usize = 3;
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// A heading that says where: `@@ -3,7 +3,8 @@`.
+    Hunk,
+    /// In both.
+    Same,
+    /// Only in what was expected.
+    Gone,
+    /// Only in what happened.
+    New,
+}
+
+/// A line of a difference, without its line break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffLine {
+    /// What became of it.
+    pub sign: Sign,
+    /// The line.
+    pub text: String,
+}
+
+/// How a transcript differs from the golden one. Prints as a unified diff; colour is the caller's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diff {
+    /// Line by line.
+    pub lines: Vec<DiffLine>,
+}
+
+impl fmt::Display for Diff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for DiffLine { sign, text } in &self.lines {
+            let mark = match sign {
+                Sign::Hunk => "",
+                Sign::Same => " ",
+                Sign::Gone => "-",
+                Sign::New => "+",
+            };
+            writeln!(f, "{mark}{text}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Nothing if both are the same; line ends of another system make no difference.
+pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
+    let expected = expected.replace("\r\n", "\n");
+    if expected == actual {
+        return None;
+    }
+    let diff = TextDiff::from_lines(expected.as_str(), actual);
+    let mut lines = Vec::new();
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        lines.push(DiffLine { sign: Sign::Hunk, text: hunk.header().to_string() });
+        for change in hunk.iter_changes() {
+            let sign = match change.tag() {
+                ChangeTag::Equal => Sign::Same,
+                ChangeTag::Delete => Sign::Gone,
+                ChangeTag::Insert => Sign::New,
+            };
+            lines.push(DiffLine { sign, text: change.value().trim_end_matches('\n').to_owned() });
+        }
+    }
+    Some(Diff { lines })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_have_no_difference() {
+        assert_eq!(compare("a\nb\n", "a\nb\n"), None);
+        assert_eq!(compare("a\r\nb\r\n", "a\nb\n"), None);
+    }
+
+    #[test]
+    fn a_difference_shows_what_is_gone_and_what_is_new() {
+        let diff = compare("a\nb\nc\n", "a\nx\nc\n").expect("b is not x");
+        assert_eq!(diff.to_string(), "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n");
+    }
+}

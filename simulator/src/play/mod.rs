@@ -1,0 +1,376 @@
+//! The player: a script in, a transcript out.
+//!
+//! Owns the pace of a run and the names of its transcript. Talks to the world through a [`Stage`] only, so a run in
+//! this process and a run against a server are the same run.
+
+mod account;
+mod alias;
+mod chain;
+mod failure;
+pub mod golden;
+mod happening;
+mod moment;
+mod object;
+mod stage;
+mod talk;
+mod verdict;
+mod walk;
+
+use std::collections::BTreeMap;
+
+use reference_core::{
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+use serde_json::{Map, Value, json};
+
+use self::{
+    alias::{Aliases, Thing},
+    failure::Stop,
+    happening::{Happening, Seen},
+};
+pub use self::{
+    failure::{Cause, PlayError},
+    stage::{Answer, Call, LocalStage, Stage, StageError},
+};
+use crate::{
+    digest::digest,
+    script::{
+        At, Kind, Script, Spot,
+        step::Step,
+        value::{InMode, Name},
+    },
+    transcript::{Line, Transcript},
+};
+
+/// A run that went as its scenario says.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// What happened; the last line is the digest of the lines before it.
+    pub transcript: String,
+    /// The digest of the transcript's lines.
+    pub digest: String,
+    /// How many steps were taken.
+    pub steps: usize,
+    /// How many events were recorded.
+    pub events: u64,
+    /// How many webhook posts were answered.
+    pub posts: u64,
+    /// How far the clock went.
+    pub lasted: Span,
+}
+
+/// Plays a script on a stage, with its own seed or another.
+pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result<Played, PlayError> {
+    let mut player = Player::new(script, stage);
+    let run = player.begin(seed.unwrap_or(script.seed)).and_then(|()| player.run());
+    if let Err(stop) = run {
+        return Err(PlayError::new(script, player.transcript.as_str(), stop));
+    }
+    let lines = player.transcript.as_str();
+    let digest = digest(lines);
+    Ok(Played {
+        transcript: format!("{lines}digest {digest}\n"),
+        digest,
+        steps: script.steps.len(),
+        events: player.seen.event_count,
+        posts: player.seen.post_count,
+        lasted: player.now.since(script.start),
+    })
+}
+
+struct Player<'a> {
+    script: &'a Script,
+    stage: &'a mut dyn Stage,
+    now: Timestamp,
+    account: String,
+    /// API keys by name: `live` and `test` come with the world.
+    keys: BTreeMap<String, String>,
+    /// Keys for looking only, so that looking uses up nobody's rate limit.
+    lookers: BTreeMap<Mode, String>,
+    aliases: Aliases,
+    seen: Seen,
+    /// The number of the last happening that was read.
+    read: u64,
+    transcript: Transcript,
+    /// The step at work: errors show it unless they know better.
+    here: Spot,
+}
+
+impl<'a> Player<'a> {
+    fn new(script: &'a Script, stage: &'a mut dyn Stage) -> Player<'a> {
+        let given = crate::script::given(&script.steps);
+        let posts: Vec<String> = script.steps.iter().filter_map(|step| post_verb(step)).collect();
+        Player {
+            script,
+            stage,
+            now: script.start,
+            account: String::new(),
+            keys: BTreeMap::new(),
+            lookers: BTreeMap::new(),
+            aliases: Aliases::new(given),
+            seen: Seen::default(),
+            read: 0,
+            transcript: Transcript::new(script.start, posts.iter().map(String::as_str)),
+            here: Spot::default(),
+        }
+    }
+
+    /// A new world, its keys, and two keys of the player's own.
+    fn begin(&mut self, seed: u64) -> Result<(), Stop> {
+        let start = self.script.start.to_string();
+        let account = account::settings(&self.script.account);
+        let body = json!({ "seed": seed, "start": start, "account": account, "journal": true });
+        let world = self.demand("POST", "/sandbox/world", Some(body))?;
+        self.account = self.text(&world, "/account")?;
+        for mode in Mode::ALL {
+            let key = self.text(&world, &format!("/keys/{mode}"))?;
+            self.keys.insert(mode.to_string(), key);
+            let looker = self.demand("POST", "/sandbox/keys", Some(json!({ "mode": mode.as_str() })))?;
+            let looker = self.text(&looker, "/key/secret")?;
+            self.lookers.insert(mode, looker);
+        }
+        self.catch_up()
+    }
+
+    fn run(&mut self) -> Result<(), Stop> {
+        // `wait` and `until` replace the pace of the act that follows them.
+        let mut paced = false;
+        for step in &self.script.steps {
+            self.here = step.spot;
+            match &step.value {
+                Step::Expect(expect) => self.expect(expect)?,
+                Step::Wait(span) => {
+                    self.advance_to(self.now.plus(span.0))?;
+                    paced = false;
+                }
+                Step::Until(until) => {
+                    self.until(until)?;
+                    paced = false;
+                }
+                act => {
+                    if paced {
+                        self.advance_to(self.now.plus(self.script.pace))?;
+                    }
+                    self.act(act)?;
+                    self.catch_up()?;
+                    paced = true;
+                }
+            }
+        }
+        // What the last act set off is seen too.
+        if paced { self.advance_to(self.now.plus(self.script.pace)) } else { Ok(()) }
+    }
+
+    fn act(&mut self, step: &Step) -> Result<(), Stop> {
+        match step {
+            Step::Account(settings) => self.change_account(settings),
+            Step::Wallet(wallet) => self.set_wallet(wallet),
+            Step::Rate(rate) => self.set_rate(rate),
+            Step::Key(key) => self.make_key(&key.0),
+            Step::Revoke(name) => self.revoke_key(name),
+            Step::Endpoint(endpoint) => self.add_endpoint(&endpoint.0),
+            Step::Enable(name) => self.switch_endpoint(name, account::Switch::Enable),
+            Step::Disable(name) => self.switch_endpoint(name, account::Switch::Disable),
+            Step::Remove(name) => self.switch_endpoint(name, account::Switch::Remove),
+            Step::Rotate(name) => self.switch_endpoint(name, account::Switch::Rotate),
+            Step::Test(name) => self.switch_endpoint(name, account::Switch::Test),
+            Step::Resend(name) => self.resend(name),
+            Step::Merchant(merchants) => self.set_merchants(merchants),
+            Step::Open(open) => self.open(open),
+            Step::Link(link) => self.make_link(&link.0),
+            Step::Invoice(invoice) => self.issue(invoice),
+            Step::Send(send) => self.send(&send.0),
+            Step::View(page) => self.view(page),
+            Step::Choose(choose) => self.choose(choose),
+            Step::Cancel(cancel) => self.cancel(&cancel.0),
+            Step::Refund(refund) => self.refund(refund),
+            Step::Accept(accept) => self.accept(&accept.0),
+            Step::Void(void) => self.void(&void.0),
+            Step::Pay(pay) => self.pay(&pay.0),
+            Step::Mine(mine) => self.mine(&mine.0),
+            Step::Reorg(reorg) => self.reorg(reorg),
+            Step::DoubleSpend(step) => self.double_spend(&step.0),
+            Step::Replace(step) => self.replace(step),
+            Step::Drop(step) => self.drop(&step.0),
+            Step::Stall(stall) => self.stall(stall),
+            // What happened says it: no line of its own.
+            Step::Restart => self.demand("POST", "/sandbox/restart", Some(json!({}))).map(drop),
+            Step::Request(request) => self.request(request),
+            Step::Walk(walk) => self.walk(walk),
+            Step::Wait(_) | Step::Until(_) | Step::Expect(_) => Ok(()),
+        }
+    }
+
+    /// The clock moves on; what happens meanwhile is read.
+    fn advance_to(&mut self, to: Timestamp) -> Result<(), Stop> {
+        if to > self.now {
+            self.demand("POST", "/sandbox/advance", Some(json!({ "to": to.to_string() })))?;
+            self.now = to;
+        }
+        self.catch_up()
+    }
+
+    /// Reads what has happened since the last time, and writes it down.
+    fn catch_up(&mut self) -> Result<(), Stop> {
+        loop {
+            let path = format!("/sandbox/happenings?after={}", self.read);
+            let answer = self.demand("GET", &path, None)?;
+            let happened = answer.get("happened").cloned().unwrap_or_default();
+            let happened: Vec<Happening> = serde_json::from_value(happened)
+                .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
+            let Some(last) = happened.last() else { return Ok(()) };
+            self.read = last.n;
+            for happening in &happened {
+                self.seen.note(&happening.what);
+                let at = Timestamp::parse(&happening.at)
+                    .ok_or_else(|| Stop::broken(self.here, format!("`{}` is no moment", happening.at)))?;
+                let words = happening::words(&happening.what, &mut self.aliases);
+                let (verb, body) = (words.verb.as_str(), words.body.as_str());
+                self.transcript.push(&Line { at, verb, body, outcome: words.outcome.as_deref() });
+            }
+        }
+    }
+
+    /// A line for an act, at the moment it began.
+    fn wrote(&mut self, at: Timestamp, verb: &str, body: &str, outcome: Option<&str>) {
+        self.transcript.push(&Line { at, verb, body, outcome });
+    }
+
+    fn ask(&mut self, call: &Call<'_>) -> Result<Answer, Stop> {
+        self.stage.call(call).map_err(|error| Stop::unreachable(self.here, &error))
+    }
+
+    /// A call that the world must grant; how it takes the player's own questions is no part of the scenario.
+    fn demand(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Value, Stop> {
+        let call = Call { method, path, bearer: None, headers: &[], body: body.as_ref() };
+        let answer = self.ask(&call)?;
+        match answer.status {
+            200..300 => Ok(answer.json()),
+            status => Err(Stop::broken(
+                self.here,
+                format!("{method} {path} answered {status} {}", message(&answer)),
+            )),
+        }
+    }
+
+    /// An act: granted, or refused as the step says it must be. Writes a line when refused.
+    fn try_act(&mut self, act: &Act<'_>) -> Result<Option<Granted>, Stop> {
+        let at = self.now;
+        let bearer = act.mode.map(|mode| self.keys[mode.as_str()].clone());
+        let call = Call {
+            method: act.method,
+            path: act.path,
+            bearer: bearer.as_deref(),
+            headers: &[],
+            body: Some(&act.body),
+        };
+        let answer = self.ask(&call)?;
+        let granted = (200..300).contains(&answer.status);
+        match act.refused {
+            None if granted => {
+                let body = answer.json();
+                if let Some(now) = body.get("now").and_then(Value::as_str).and_then(Timestamp::parse) {
+                    self.now = now;
+                }
+                Ok(Some(Granted { at, status: answer.status, body }))
+            }
+            Some(status) if status == answer.status => {
+                self.wrote(at, act.verb, act.about, Some(&status.to_string()));
+                Ok(None)
+            }
+            wanted => Err(Stop::unmet(
+                self.here,
+                format!("`{}` went otherwise", act.verb),
+                if granted { "is granted" } else { "is refused" },
+                wanted.map_or_else(|| "granted".to_owned(), |status| format!("refused with {status}")),
+                format!("{} {}", answer.status, message(&answer)).trim_end().to_owned(),
+            )),
+        }
+    }
+
+    /// An object read with the key for looking.
+    fn look(&mut self, mode: Mode, path: &str) -> Result<Value, Stop> {
+        let bearer = self.lookers.get(&mode).cloned();
+        let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
+        let answer = self.ask(&call)?;
+        match answer.status {
+            200 => Ok(answer.json().get_mut("data").map(Value::take).unwrap_or_default()),
+            status => {
+                Err(Stop::broken(self.here, format!("GET {path} answered {status} {}", message(&answer))))
+            }
+        }
+    }
+
+    fn mode(&self, mode: Option<InMode>) -> Mode {
+        mode.map_or(self.script.mode, |mode| mode.0)
+    }
+
+    /// What a name stands for in this run.
+    fn thing(&self, name: &At<Name>) -> Result<Thing, Stop> {
+        self.find(&name.value.0, name.spot)
+    }
+
+    fn find(&self, name: &str, spot: Spot) -> Result<Thing, Stop> {
+        self.aliases.get(name).cloned().ok_or_else(|| {
+            let near = crate::script::did_you_mean(name, self.aliases.all());
+            let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
+            Stop::misled(spot, format!("nothing is called `{name}` yet"), label)
+        })
+    }
+
+    fn name_it(&mut self, name: &At<Name>, kind: Kind, mode: Mode, id: String) {
+        self.aliases.give(&name.value.0, Thing { kind, mode, id });
+    }
+
+    /// A text in an answer of the sandbox, which must be there.
+    fn text(&self, answer: &Value, pointer: &str) -> Result<String, Stop> {
+        answer
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .ok_or_else(|| Stop::broken(self.here, format!("the answer has no text at {pointer}")))
+    }
+}
+
+/// An act on its way to the world.
+struct Act<'a> {
+    verb: &'a str,
+    /// What the line says about it.
+    about: &'a str,
+    method: &'a str,
+    path: &'a str,
+    /// The mode of the key that asks; nothing for what needs none.
+    mode: Option<Mode>,
+    body: Value,
+    refused: Option<u16>,
+}
+
+/// What the world answered to an act that it granted.
+struct Granted {
+    /// When the act began.
+    at: Timestamp,
+    status: u16,
+    body: Value,
+}
+
+fn message(answer: &Answer) -> String {
+    let body = answer.json();
+    body.get("message").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn post_verb(step: &Step) -> Option<String> {
+    match step {
+        Step::Endpoint(endpoint) => Some(format!("POST {}", endpoint.0.name.value)),
+        _ => None,
+    }
+}
+
+/// A JSON object of those entries that are said.
+fn said<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
+    let said = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(said.collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests;

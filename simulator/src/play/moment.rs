@@ -1,0 +1,79 @@
+//! `until`: moments that the scenario names by what happens then.
+
+use reference_core::time::{Span, Timestamp};
+
+use super::{Player, failure::Stop};
+use crate::script::{
+    At, Spot,
+    step::Until,
+    value::{EventType, Offset},
+};
+
+/// How long `until` looks for an event that it is not told otherwise.
+const EVENT_WITHIN: Span = Span::hours(2);
+
+impl Player<'_> {
+    pub(super) fn until(&mut self, until: &Until) -> Result<(), Stop> {
+        let offset = until.offset.as_ref().map_or(Offset::After(Span(0)), |offset| offset.value);
+        if let Some(event) = &until.event {
+            let moment = self.until_event(event, until)?;
+            return self.move_to(offset.from(moment), event.spot);
+        }
+        let (moment, spot) = if let Some(at) = &until.at {
+            (at.value.0, at.spot)
+        } else if let Some(name) = &until.expiry {
+            let charge = self.thing(name)?;
+            let charge = self.look(charge.mode, &format!("/v1/charges/{}", charge.id))?;
+            (self.read_moment(&self.text(&charge, "/expires_at")?)?, name.spot)
+        } else if let Some(name) = &until.attempt {
+            let delivery = self.thing(name)?;
+            let next = self.seen.next_at.get(&delivery.id).cloned().flatten();
+            let next =
+                next.ok_or_else(|| Stop::misled(name.spot, "nothing is left to try", "has no next attempt"))?;
+            (self.read_moment(&next)?, name.spot)
+        } else {
+            return Err(Stop::misled(self.here, "`until` waits for a moment", "say `at` or `expiry`"));
+        };
+        self.move_to(offset.from(moment), spot)
+    }
+
+    fn move_to(&mut self, moment: Timestamp, spot: Spot) -> Result<(), Stop> {
+        if moment < self.now {
+            let label = format!("it was {moment}, and the clock shows {}", self.now);
+            return Err(Stop::misled(spot, "this moment has passed", label));
+        }
+        self.advance_to(moment)
+    }
+
+    /// The event is looked for second by second: nobody can ask a world what will happen.
+    fn until_event(&mut self, event: &At<EventType>, until: &Until) -> Result<Timestamp, Stop> {
+        let of = match &until.of {
+            Some(name) => Some(self.thing(name)?.id),
+            None => None,
+        };
+        let within = until.within.map_or(EVENT_WITHIN, |within| within.0);
+        let last = self.now.plus(within);
+        let before = self.events_of(of.as_deref(), event.0);
+        while self.events_of(of.as_deref(), event.0) == before {
+            if self.now >= last {
+                let title = format!("no {} came", event.0);
+                let never = format!("none within {within}");
+                return Err(Stop::unmet(event.spot, title, "did not come", event.0.to_owned(), never));
+            }
+            self.advance_to(self.now.plus(Span::secs(1)).min(last))?;
+        }
+        Ok(self.now)
+    }
+
+    fn events_of(&self, subject: Option<&str>, kind: &str) -> usize {
+        let of = |types: &Vec<String>| types.iter().filter(|known| *known == kind).count();
+        match subject {
+            Some(code) => self.seen.events.get(code).map_or(0, of),
+            None => self.seen.events.values().map(of).sum(),
+        }
+    }
+
+    fn read_moment(&self, text: &str) -> Result<Timestamp, Stop> {
+        Timestamp::parse(text).ok_or_else(|| Stop::broken(self.here, format!("`{text}` is no moment")))
+    }
+}

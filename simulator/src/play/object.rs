@@ -1,0 +1,239 @@
+//! Steps about charges, payment links and invoices: requests with a key, the dashboard, and hosted pages.
+
+use reference_core::mode::Mode;
+use serde_json::{Value, json};
+
+use super::{Act, Granted, Player, failure::Stop, happening::in_mode, happening::plain, said};
+use crate::script::{
+    At, Kind,
+    step::{Accept, By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Send, Void},
+    value::Name,
+};
+
+impl Player<'_> {
+    pub(super) fn open(&mut self, open: &Open) -> Result<(), Stop> {
+        let mode = self.mode(open.mode);
+        let link = match &open.link {
+            Some(link) => Some(self.thing(link)?.id),
+            None => None,
+        };
+        let asset = open.asset.0.code();
+        let mut about = format!("{} {asset}", open.charge.value);
+        if let Some(price) = &open.amount {
+            about.push_str(&format!(" {price}"));
+        }
+        if let Some(link) = &open.link {
+            about.push_str(&format!(" by {}", link.value));
+        }
+        about.push_str(in_mode(mode));
+        let metadata = open.metadata.as_ref().map(|map| json!(map));
+        let body = said([
+            ("asset", Some(asset.into())),
+            ("amount", open.amount.as_ref().map(|price| price.amount.clone().into())),
+            ("currency", open.amount.as_ref().map(|price| price.currency.code().into())),
+            ("payment_link", link.map(Value::from)),
+            ("customer_email", open.customer_email.clone().map(Value::from)),
+            ("description", open.description.clone().map(Value::from)),
+            ("metadata", metadata),
+        ]);
+        let Some(granted) = self.api("open", &about, "/v1/charges", mode, body, open.refused)? else {
+            return Ok(());
+        };
+        let code = self.text(&granted.body, "/data/id")?;
+        self.name_it(&open.charge, Kind::Charge, mode, code);
+        let due = self.text(&granted.body, "/data/asset_amount")?;
+        let status = self.text(&granted.body, "/data/status")?;
+        let outcome = format!("{} {status}, due {} {asset}", granted.status, plain(&due));
+        self.wrote(granted.at, "open", &about, Some(&outcome));
+        Ok(())
+    }
+
+    pub(super) fn make_link(&mut self, link: &Link) -> Result<(), Stop> {
+        let mode = self.mode(link.mode);
+        let price = link.amount.as_ref();
+        let pricing = if price.is_some() { "fixed" } else { "open" };
+        let currency = price.map(|price| price.currency).or(link.currency.map(|currency| currency.0));
+        let assets: Option<Vec<&str>> =
+            link.accepted_assets.as_ref().map(|assets| assets.iter().map(|asset| asset.0.code()).collect());
+        let title = link.title.clone().unwrap_or_else(|| link.link.value.0.clone());
+        let body = said([
+            ("title", Some(title.into())),
+            ("pricing_type", Some(pricing.into())),
+            ("amount", price.map(|price| price.amount.clone().into())),
+            ("currency", currency.map(|currency| currency.code().into())),
+            ("accepted_assets", assets.map(Value::from)),
+            ("max_payments", link.max_payments.map(Value::from)),
+        ]);
+        let said_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
+        let about = format!("{} {said_price}{}", link.link.value, in_mode(mode));
+        let granted = self.api("link", &about, "/v1/payment-links", mode, body, link.refused)?;
+        self.made(granted, "link", &about, &link.link, Kind::Link, mode)
+    }
+
+    pub(super) fn issue(&mut self, invoice: &Invoice) -> Result<(), Stop> {
+        let mode = self.mode(invoice.mode);
+        let price = invoice.amount.as_ref();
+        let currency = price.map(|price| price.currency).or(invoice.currency.map(|currency| currency.0));
+        let items = invoice.items.as_ref().map(|items| items.iter().map(item).collect::<Value>());
+        let body = said([
+            ("customer_email", invoice.customer_email.clone().map(Value::from)),
+            ("customer_name", invoice.customer_name.clone().map(Value::from)),
+            ("amount", price.map(|price| price.amount.clone().into())),
+            ("items", items),
+            ("currency", currency.map(|currency| currency.code().into())),
+            ("memo", invoice.memo.clone().map(Value::from)),
+            ("due_at", invoice.due_at.clone().map(Value::from)),
+            ("send_email", invoice.send.then_some(Value::Bool(true))),
+        ]);
+        let mut about = invoice.invoice.value.to_string();
+        if let Some(price) = price {
+            about.push_str(&format!(" {price}"));
+        }
+        if let Some(items) = &invoice.items {
+            about.push_str(&format!(" {} items", items.len()));
+        }
+        about.push_str(in_mode(mode));
+        let granted = self.api("invoice", &about, "/v1/invoices", mode, body, invoice.refused)?;
+        self.made(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, mode)
+    }
+
+    pub(super) fn send(&mut self, send: &Send) -> Result<(), Stop> {
+        self.at_object("send", "invoices", &send.invoice, send.by, send.refused)
+    }
+
+    pub(super) fn void(&mut self, void: &Void) -> Result<(), Stop> {
+        self.at_object("void", "invoices", &void.invoice, void.by, void.refused)
+    }
+
+    pub(super) fn cancel(&mut self, cancel: &Cancel) -> Result<(), Stop> {
+        self.at_object("cancel", "charges", &cancel.charge, cancel.by, cancel.refused)
+    }
+
+    pub(super) fn view(&mut self, page: &At<Name>) -> Result<(), Stop> {
+        let thing = self.thing(page)?;
+        let path = format!("/sandbox/{}/{}/view", pages(thing.kind), thing.id);
+        let about = format!("{}{}", page.value, in_mode(thing.mode));
+        self.plain_act("view", &about, "POST", &path, json!({}), None)
+    }
+
+    pub(super) fn choose(&mut self, choose: &Choose) -> Result<(), Stop> {
+        let page = choose.invoice.as_ref().or(choose.link.as_ref());
+        let page = page.ok_or_else(|| {
+            Stop::misled(self.here, "`choose` happens on a page", "say `invoice` or `link`")
+        })?;
+        let thing = self.thing(page)?;
+        let asset = choose.asset.0.code();
+        let about = format!("{} {asset}{}", page.value, in_mode(thing.mode));
+        let body = said([
+            ("asset", Some(asset.into())),
+            ("amount", choose.amount.as_ref().map(|amount| amount.0.clone().into())),
+            ("customer_email", choose.customer_email.clone().map(Value::from)),
+        ]);
+        let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);
+        let refused = choose.refused;
+        let act =
+            Act { verb: "choose", about: &about, method: "POST", path: &path, mode: None, body, refused };
+        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
+        let code = self.text(&granted.body, "/charge")?;
+        self.name_it(&choose.charge, Kind::Charge, thing.mode, code);
+        self.wrote(granted.at, "choose", &about, Some(&choose.charge.value.0));
+        Ok(())
+    }
+
+    pub(super) fn refund(&mut self, refund: &Refund) -> Result<(), Stop> {
+        let charge = self.thing(&refund.charge)?;
+        let about = format!("{} {}{}", refund.charge.value, refund.amount.0, in_mode(charge.mode));
+        let body = said([
+            ("amount", Some(refund.amount.0.clone().into())),
+            ("reason", refund.reason.clone().map(Value::from)),
+            ("txid", refund.txid.clone().map(Value::from)),
+        ]);
+        let path = format!("/v1/charges/{}/refunds", charge.id);
+        if let Some(granted) = self.api("refund", &about, &path, charge.mode, body, refund.refused)? {
+            self.wrote(granted.at, "refund", &about, Some(&granted.status.to_string()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn accept(&mut self, accept: &Accept) -> Result<(), Stop> {
+        let charge = self.thing(&accept.charge)?;
+        let mut about = accept.charge.value.to_string();
+        let mut tx = None;
+        if let Some(name) = &accept.tx {
+            tx = Some(self.thing(name)?.id.into());
+            about.push_str(&format!(" {}", name.value));
+        }
+        about.push_str(in_mode(charge.mode));
+        let path = format!("/sandbox/charges/{}/accept", charge.id);
+        self.plain_act("accept", &about, "POST", &path, said([("txid", tx)]), accept.refused)
+    }
+
+    /// An act on an object, by the API or in the dashboard.
+    fn at_object(
+        &mut self,
+        verb: &str,
+        list: &str,
+        name: &At<Name>,
+        by: By,
+        refused: Option<u16>,
+    ) -> Result<(), Stop> {
+        let thing = self.thing(name)?;
+        let about = format!("{}{}", name.value, in_mode(thing.mode));
+        match by {
+            By::Api => {
+                let path = format!("/v1/{list}/{}/{verb}", thing.id);
+                if let Some(granted) = self.api(verb, &about, &path, thing.mode, json!({}), refused)? {
+                    self.wrote(granted.at, verb, &about, Some(&granted.status.to_string()));
+                }
+                Ok(())
+            }
+            By::Dashboard => {
+                let about = format!("{about} in the dashboard");
+                let path = format!("/sandbox/{list}/{}/{verb}", thing.id);
+                self.plain_act(verb, &about, "POST", &path, json!({}), refused)
+            }
+        }
+    }
+
+    /// A POST under `/v1` with the world's key of this mode.
+    fn api(
+        &mut self,
+        verb: &str,
+        about: &str,
+        path: &str,
+        mode: Mode,
+        body: Value,
+        refused: Option<u16>,
+    ) -> Result<Option<Granted>, Stop> {
+        self.try_act(&Act { verb, about, method: "POST", path, mode: Some(mode), body, refused })
+    }
+
+    fn made(
+        &mut self,
+        granted: Option<Granted>,
+        verb: &str,
+        about: &str,
+        name: &At<Name>,
+        kind: Kind,
+        mode: Mode,
+    ) -> Result<(), Stop> {
+        let Some(granted) = granted else { return Ok(()) };
+        let code = self.text(&granted.body, "/data/id")?;
+        self.name_it(name, kind, mode, code);
+        let status = self.text(&granted.body, "/data/status")?;
+        self.wrote(granted.at, verb, about, Some(&format!("{} {status}", granted.status)));
+        Ok(())
+    }
+}
+
+fn pages(kind: Kind) -> &'static str {
+    if kind == Kind::Link { "links" } else { "invoices" }
+}
+
+fn item(item: &Item) -> Value {
+    json!({
+        "description": item.description,
+        "quantity": item.quantity.0,
+        "unit_amount": item.unit_amount.0,
+    })
+}

@@ -1,0 +1,126 @@
+//! Where a scenario is played: anything that answers calls. The player knows nothing else about the world.
+
+use std::fmt;
+
+use reference_core::{
+    dialect::Dialect,
+    draw::Seed,
+    time::Timestamp,
+    wire::http::{Request, Response},
+};
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, Setup};
+
+/// A request, before it becomes HTTP.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// `GET`, `POST`, …
+    pub method: &'a str,
+    /// The path and the query: `/v1/charges?page=2`.
+    pub path: &'a str,
+    /// The API key, if one is shown.
+    pub bearer: Option<&'a str>,
+    /// Other headers.
+    pub headers: &'a [(String, String)],
+    /// The body, to be sent as JSON.
+    pub body: Option<&'a Value>,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Header names in lower case, and their values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as JSON; null if it is something else.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The world could not be asked. This says nothing about whether it is right.
+#[derive(Clone, Debug)]
+pub struct StageError(pub String);
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StageError {}
+
+/// A world that answers calls: in this process, or behind HTTP.
+pub trait Stage {
+    /// Asks, and waits for the answer.
+    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError>;
+}
+
+/// The world in this process, in virtual time.
+pub struct LocalStage {
+    sandbox: Sandbox,
+}
+
+/// Hosted pages are not read in process, so their address needs only to look like one.
+const BASE: &str = "https://pay.example";
+
+impl LocalStage {
+    /// A world that has yet to be told its seed and its start.
+    pub fn new() -> LocalStage {
+        let setup = Setup {
+            seed: Seed(1),
+            start: Timestamp::default(),
+            public_url: BASE.to_owned(),
+            rate_limit: Some(120),
+            dialect: Dialect::default(),
+            journal: true,
+        };
+        LocalStage { sandbox: Sandbox::new(&setup) }
+    }
+}
+
+impl Default for LocalStage {
+    fn default() -> LocalStage {
+        LocalStage::new()
+    }
+}
+
+impl Stage for LocalStage {
+    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+        let (path, query) =
+            call.path.split_once('?').map_or((call.path, None), |(path, query)| (path, Some(query)));
+        let bearer = call.bearer.map(|key| format!("Bearer {key}"));
+        let header = |name: &str| {
+            let found = call.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.as_bytes())
+        };
+        let body = call.body.map(Value::to_string).unwrap_or_default();
+        let json = call.body.map(|_| b"application/json".as_slice());
+        let request = Request {
+            method: call.method,
+            path,
+            query,
+            authorization: header("authorization").or(bearer.as_deref().map(str::as_bytes)),
+            content_type: header("content-type").or(json),
+            idempotency_key: header("idempotency-key"),
+            base: BASE,
+            body: body.as_bytes(),
+        };
+        let now = self.sandbox.now();
+        let Response { status, headers, body } = self.sandbox.respond(now, &request);
+        let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok(Answer { status, headers, body })
+    }
+}

@@ -1,0 +1,276 @@
+//! The player against a world of answers that are made up: what it asks for, and when.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::script::Script;
+
+/// Grants everything, writes down what is asked for, and lets nothing happen by itself but what it is told.
+struct Puppet {
+    now: String,
+    asked: Vec<String>,
+    happened: Vec<Value>,
+}
+
+impl Puppet {
+    fn new() -> Puppet {
+        Puppet { now: "2026-01-05T09:00:00.000000Z".to_owned(), asked: Vec::new(), happened: Vec::new() }
+    }
+
+    fn answer(&mut self, call: &Call<'_>) -> (u16, Value) {
+        let charge = json!({
+            "id": "abc", "status": "pending", "asset": "BTC", "asset_amount": "0.002",
+            "remaining_amount": "0.0015", "expires_at": "2026-01-05T09:30:00.000000Z",
+        });
+        match (call.method, call.path) {
+            (_, "/sandbox/world") => {
+                (200, json!({ "account": "acme", "keys": { "live": "L", "test": "T" } }))
+            }
+            (_, "/sandbox/keys") => (200, json!({ "key": { "id": "k", "secret": "S" } })),
+            (_, "/sandbox/advance") => {
+                let to = call.body.and_then(|body| body.get("to")).and_then(Value::as_str);
+                self.now = to.expect("the clock moves to a moment").to_owned();
+                (200, json!({ "now": self.now }))
+            }
+            ("GET", path) if path.starts_with("/sandbox/happenings?after=") => {
+                let read: usize = path["/sandbox/happenings?after=".len()..].parse().expect("a number");
+                (200, json!({ "happened": self.happened[read.min(self.happened.len())..] }))
+            }
+            (_, "/sandbox/pay") => (200, json!({ "txid": "beef", "now": self.now })),
+            ("POST", "/v1/charges/abc/cancel") => (409, json!({ "message": "Too late." })),
+            ("POST", "/v1/charges") => (201, json!({ "data": charge })),
+            ("GET", "/v1/charges/abc") => (200, json!({ "data": charge })),
+            ("GET", "/v1/account") => (200, json!({ "meta": { "mode": "live" }, "links": { "next": null } })),
+            _ => (404, json!({ "message": "Not found." })),
+        }
+    }
+}
+
+impl Stage for Puppet {
+    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+        let (status, body) = self.answer(call);
+        if !call.path.starts_with("/sandbox/happenings") && call.path != "/sandbox/keys" {
+            let at = &self.now["2026-01-05T".len()..];
+            let said = call.body.map(Value::to_string).unwrap_or_default();
+            let bearer = call.bearer.unwrap_or("-");
+            self.asked
+                .push(format!("{at} {bearer} {} {} {said}", call.method, call.path).trim_end().to_owned());
+        }
+        Ok(Answer { status, headers: Vec::new(), body: body.to_string().into_bytes() })
+    }
+}
+
+const OPEN: &str = "  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n";
+
+fn script(steps: &str) -> Script {
+    let source = format!("title: A scenario\nsteps:\n{steps}\n");
+    Script::parse("scenario.yaml", &source).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What the player asks for after the world has begun.
+#[track_caller]
+fn asked(steps: &str) -> String {
+    let mut puppet = Puppet::new();
+    play(&script(steps), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
+    puppet.asked[1..].join("\n")
+}
+
+/// How the player says what went wrong.
+#[track_caller]
+fn complaint(steps: &str) -> (Cause, String) {
+    let error = play(&script(steps), None, &mut Puppet::new()).expect_err("the run stops");
+    (error.cause, error.to_string())
+}
+
+#[test]
+fn a_second_passes_between_two_acts_and_after_the_last() {
+    insta::assert_snapshot!(asked(&format!("{OPEN}  - pay: c1")), @r#"
+    09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
+    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z - POST /sandbox/pay {"charge":"abc"}
+    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    "#);
+}
+
+#[test]
+fn waiting_replaces_the_second_so_a_payment_can_hit_one_microsecond() {
+    insta::assert_snapshot!(
+        asked(&format!("{OPEN}  - until: {{ expiry: c1, offset: -1us }}\n  - pay: c1\n  - wait: 1us")),
+        @r#"
+    09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
+    09:00:00.000000Z S GET /v1/charges/abc
+    09:29:59.999999Z - POST /sandbox/advance {"to":"2026-01-05T09:29:59.999999Z"}
+    09:29:59.999999Z - POST /sandbox/pay {"charge":"abc"}
+    09:30:00.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:30:00.000000Z"}
+    "#
+    );
+}
+
+#[test]
+fn an_expectation_takes_no_time_and_looks_with_a_key_of_its_own() {
+    insta::assert_snapshot!(asked(&format!("{OPEN}  - expect: {{ c1: pending }}\n  - pay: c1")), @r#"
+    09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
+    09:00:00.000000Z S GET /v1/charges/abc
+    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z - POST /sandbox/pay {"charge":"abc"}
+    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    "#);
+}
+
+#[test]
+fn over_and_short_are_counted_from_what_remains() {
+    let pay = |size: &str| {
+        let all = asked(&format!("{OPEN}  - pay: {{ charge: c1, {size}: 0.00000001 }}"));
+        all.lines().find(|line| line.contains("/sandbox/pay")).map(str::to_owned)
+    };
+    let paid = |amount: &str| {
+        Some(format!(r#"09:00:01.000000Z - POST /sandbox/pay {{"amount":"{amount}","charge":"abc"}}"#))
+    };
+    assert_eq!(pay("over"), paid("0.00150001"));
+    assert_eq!(pay("short"), paid("0.00149999"));
+}
+
+#[test]
+fn names_are_filled_into_requests_and_links_lose_their_host() {
+    let save = "  - request: { path: /v1/account, save: { mode: /meta/mode } }\n";
+    let next = "  - request: { path: \"https://other.example/v1/${mode}?charge=${c1}\", key: test, expect: { status: 404 } }";
+    insta::assert_snapshot!(asked(&format!("{OPEN}{save}{next}")), @r#"
+    09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
+    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z L GET /v1/account
+    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    09:00:02.000000Z T GET /v1/live?charge=abc
+    09:00:03.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:03.000000Z"}
+    "#);
+}
+
+#[test]
+fn an_expectation_that_does_not_hold_shows_its_line_and_what_happened_until_then() {
+    let (cause, text) = complaint(&format!("{OPEN}  - expect: {{ c1: paid }}"));
+    assert_eq!(cause, Cause::Unmet);
+    insta::assert_snapshot!(text, @"
+    error: status of c1 is not as expected
+     --> scenario.yaml:4:19
+      |
+    4 |   - expect: { c1: paid }
+      |                   ^^^^ is `pending`
+      expected  paid
+      actual    pending
+    until then
+          0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+    ");
+}
+
+#[test]
+fn a_refusal_that_nobody_expects_stops_the_run() {
+    let (cause, text) = complaint(&format!("{OPEN}  - cancel: c1"));
+    assert_eq!(cause, Cause::Unmet);
+    insta::assert_snapshot!(text, @"
+    error: `cancel` went otherwise
+     --> scenario.yaml:4:5
+      |
+    4 |   - cancel: c1
+      |     ^^^^^^ is refused
+      expected  granted
+      actual    409 Too late.
+    until then
+          0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+    ");
+    insta::assert_snapshot!(asked(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
+    09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
+    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z L POST /v1/charges/abc/cancel {}
+    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    "#);
+}
+
+#[test]
+fn a_grant_where_a_refusal_is_expected_stops_the_run() {
+    let steps = "  - open: { charge: c1, asset: BTC, amount: 49.90 EUR, refused: 503 }";
+    let (cause, text) = complaint(steps);
+    assert_eq!(cause, Cause::Unmet);
+    insta::assert_snapshot!(text, @"
+    error: `open` went otherwise
+     --> scenario.yaml:3:5
+      |
+    3 |   - open: { charge: c1, asset: BTC, amount: 49.90 EUR, refused: 503 }
+      |     ^^^^ is granted
+      expected  refused with 503
+      actual    201
+    nothing had happened before
+    ");
+}
+
+#[test]
+fn a_scenario_that_asks_for_the_past_or_for_nothing_is_told_so() {
+    let (cause, text) = complaint(&format!("{OPEN}  - wait: 1h\n  - until: {{ expiry: c1 }}"));
+    assert_eq!(cause, Cause::Misled);
+    insta::assert_snapshot!(text, @"
+    error: this moment has passed
+     --> scenario.yaml:5:22
+      |
+    5 |   - until: { expiry: c1 }
+      |                      ^^ it was 2026-01-05T09:30:00.000000Z, and the clock shows 2026-01-05T10:00:00.000000Z
+    until then
+          0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+    ");
+    let (cause, text) = complaint("  - resend: d1");
+    assert_eq!(cause, Cause::Misled);
+    insta::assert_snapshot!(text, @"
+    error: nothing is called `d1` yet
+     --> scenario.yaml:3:13
+      |
+    3 |   - resend: d1
+      |             ^^ it has not appeared in this run
+    nothing had happened before
+    ");
+}
+
+#[test]
+fn a_world_that_does_not_answer_is_not_called_wrong() {
+    let (cause, text) = complaint("  - endpoint: shop");
+    assert_eq!(cause, Cause::Unmet, "a refused endpoint is the world's word");
+    assert!(text.contains("404 Not found."), "{text}");
+    let (cause, text) = complaint("  - rate: { asset: BTC, currency: EUR, rate: off }");
+    assert_eq!(cause, Cause::Broken);
+    assert!(text.contains("POST /sandbox/rates answered 404 Not found."), "{text}");
+}
+
+#[test]
+fn what_happens_becomes_lines_under_names_that_stay() {
+    let mut puppet = Puppet::new();
+    let at = |time: &str| format!("2026-01-05T09:{time}Z");
+    puppet.happened = vec![
+        json!({ "n": 1, "at": at("00:00.000000"), "what": "event", "mode": "live", "account": "acme",
+            "event": "u1", "type": "charge.created", "subject": "abc", "details": {} }),
+        json!({ "n": 2, "at": at("00:00.040000"), "what": "post", "mode": "live", "account": "acme",
+            "endpoint": "w", "host": "shop.sim", "delivery": "x1", "event": "u1", "type": "charge.created",
+            "subject": "abc", "attempt": 1, "answer": "unreachable", "next_at": at("01:00.040000") }),
+        json!({ "n": 3, "at": at("00:01.000000"), "what": "transfer", "mode": "live", "asset": "BTC",
+            "txid": "beef", "output": 0, "address": "bc1", "charge": "abc", "amount": "0.00150000",
+            "state": "seen", "confirmations": 0, "required": 2 }),
+        json!({ "n": 4, "at": at("00:01.000000"), "what": "event", "mode": "live", "account": "acme",
+            "event": "u2", "type": "charge.payment_detected", "subject": "abc",
+            "details": { "amount": "0.001500000000000000", "txid": "beef" } }),
+        json!({ "n": 5, "at": at("00:01.000001"), "what": "transfer", "mode": "test", "asset": "BTC",
+            "txid": "cafe", "output": 1, "address": "tb1", "charge": null, "amount": "0.5",
+            "state": "double_spent", "confirmations": 0, "required": 2 }),
+        json!({ "n": 6, "at": at("00:01.000001"), "what": "reorg", "mode": "live", "asset": "BTC", "depth": 2 }),
+        json!({ "n": 7, "at": at("00:01.000001"), "what": "restart" }),
+    ];
+    let played = play(&script(OPEN), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
+    let lines: Vec<&str> = played.transcript.lines().collect();
+    let (last, lines) = lines.split_last().expect("the digest is a line");
+    assert_eq!(*last, format!("digest {}", played.digest));
+    assert_eq!(played.digest, digest(&format!("{}\n", lines.join("\n"))));
+    insta::assert_snapshot!(lines.join("\n"), @"
+       0.000s  event      e1 charge.created c2
+       0.040s  POST w1    d1 e1 charge.created c2               try 1  -> unreachable
+       1.000s  transfer   t1 0.0015 BTC to c2: seen, 0 of 2
+       1.000s  event      e2 charge.payment_detected c2, amount 0.0015, txid t1
+    1.000001s  transfer   t2:1 0.5 BTC to nobody here: double spent (test)
+    1.000001s  reorg      BTC 2 deep
+    1.000001s  restart
+       0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+    ");
+}

@@ -1,0 +1,93 @@
+//! `expect`: what must hold now.
+
+use serde_json::Value;
+
+use super::{Player, failure::Stop, happening::plain};
+use crate::script::{
+    At, Kind,
+    step::{Expect, Expected},
+};
+
+impl Player<'_> {
+    pub(super) fn expect(&mut self, expect: &Expect) -> Result<(), Stop> {
+        expect.iter().try_for_each(|(name, expected)| self.expect_one(name, expected))
+    }
+
+    fn expect_one(&mut self, name: &str, expected: &At<Expected>) -> Result<(), Stop> {
+        let thing = self.find(name, expected.spot)?;
+        let id = thing.id.as_str();
+        let object = match thing.kind {
+            Kind::Charge => self.look(thing.mode, &format!("/v1/charges/{id}"))?,
+            Kind::Invoice => self.look(thing.mode, &format!("/v1/invoices/{id}"))?,
+            Kind::Link => self.look(thing.mode, &format!("/v1/payment-links/{id}"))?,
+            Kind::Endpoint => self.listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
+            Kind::Delivery => self.listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
+            Kind::Transaction => {
+                let state = self.seen.transfers.get(id).map_or("unseen", String::as_str);
+                serde_json::json!({ "status": state })
+            }
+            Kind::Key | Kind::Event | Kind::Saved => {
+                let label = format!("it is a {}", thing.kind);
+                return Err(Stop::misled(expected.spot, format!("`{name}` has no state"), label));
+            }
+        };
+        let check = Check { name, expected, object: &object };
+        check.text("status", "/status", expected.status.as_deref())?;
+        check.text("received", "/received_amount", expected.received.as_deref())?;
+        for (pointer, wanted) in &expected.fields {
+            let actual = object.pointer(pointer).unwrap_or(&Value::Null);
+            check.same(pointer, wanted == actual, wanted.to_string(), actual.to_string())?;
+        }
+        if let Some(types) = &expected.events {
+            let types: Vec<&str> = types.iter().map(|kind| kind.0).collect();
+            check.list("events", &types, self.seen.events.get(id))?;
+        }
+        if let Some(answers) = &expected.answers {
+            let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
+            check.list("answers", &answers, self.seen.answers.get(id))?;
+        }
+        if let Some(types) = &expected.acknowledged {
+            let types: Vec<&str> = types.iter().map(|kind| kind.0).collect();
+            check.list("acknowledged", &types, self.seen.acknowledged.get(id))?;
+        }
+        Ok(())
+    }
+
+    /// An object of a list that the sandbox shows whole.
+    fn listed(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
+        let answer = self.demand("GET", path, None)?;
+        let list = answer.pointer(pointer).and_then(Value::as_array);
+        let found =
+            list.into_iter().flatten().find(|item| item.get("id").and_then(Value::as_str) == Some(id));
+        Ok(found.cloned().unwrap_or_else(|| serde_json::json!({ "status": absent })))
+    }
+}
+
+struct Check<'a> {
+    name: &'a str,
+    expected: &'a At<Expected>,
+    object: &'a Value,
+}
+
+impl Check<'_> {
+    fn text(&self, what: &str, pointer: &str, wanted: Option<&str>) -> Result<(), Stop> {
+        let Some(wanted) = wanted else { return Ok(()) };
+        let actual = self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("nothing");
+        self.same(what, plain(wanted) == plain(actual), wanted.to_owned(), plain(actual))
+    }
+
+    fn list(&self, what: &str, wanted: &[&str], actual: Option<&Vec<String>>) -> Result<(), Stop> {
+        let actual: Vec<&str> = actual.into_iter().flatten().map(String::as_str).collect();
+        let said = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
+        self.same(what, wanted == actual, said(wanted), said(&actual))
+    }
+
+    fn same(&self, what: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {
+        if same {
+            return Ok(());
+        }
+        let title = format!("{} of {} is not as expected", what, self.name);
+        let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "is otherwise".to_owned() };
+        Err(Stop::unmet(self.expected.spot, title, &label, wanted, actual))
+    }
+}

@@ -1,0 +1,95 @@
+//! `walk`: a list read page by page while it grows.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Call, Player, failure::Stop, message, talk::local};
+use crate::script::step::{Walk, WalkBy};
+
+/// A list that has more pages than this will not end.
+const WALK_PAGES_MAX: u32 = 1_000;
+
+impl Player<'_> {
+    pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), Stop> {
+        let at = self.now;
+        let bearer = self.bearer(walk.key.as_ref())?;
+        let filled = self.filled(&walk.path.value, walk.path.spot)?;
+        let mark = if filled.contains('?') { '&' } else { '?' };
+        let first = format!("{filled}{mark}per_page={}", walk.per_page);
+        let about = format!("{} by {}, {} new after each page", walk.path.value, walk.per_page, walk.insert);
+        let (mut path, mut pages, mut total, mut read) = (first.clone(), 0_u32, None, 0_u64);
+        let mut ids = BTreeSet::new();
+        loop {
+            let call =
+                Call { method: "GET", path: &path, bearer: bearer.as_deref(), headers: &[], body: None };
+            let answer = self.ask(&call)?;
+            if answer.status != 200 {
+                let actual = format!("{} {}", answer.status, message(&answer));
+                let title = format!("a page of {} is not given", walk.path.value);
+                return Err(Stop::unmet(walk.path.spot, title, "is refused", "200".to_owned(), actual));
+            }
+            let page = answer.json();
+            pages += 1;
+            total = total.or_else(|| page.pointer("/meta/total").and_then(Value::as_u64));
+            for record in page.get("data").and_then(Value::as_array).into_iter().flatten() {
+                let id = self.text(record, "/id")?;
+                read += 1;
+                if !ids.insert(id.clone()) {
+                    let again = self.aliases.known(&id).unwrap_or(&id).to_owned();
+                    let title = format!("{} repeats a record", walk.path.value);
+                    let actual = format!("{again} again on page {pages}");
+                    return Err(Stop::unmet(
+                        walk.path.spot,
+                        title,
+                        "repeats",
+                        "each record once".to_owned(),
+                        actual,
+                    ));
+                }
+            }
+            for _ in 0..walk.insert {
+                self.insert(&filled, bearer.as_deref())?;
+            }
+            let last = page.pointer("/meta/last_page").and_then(Value::as_u64).unwrap_or(0);
+            path = match (walk.by, page.pointer("/links/next").and_then(Value::as_str)) {
+                (WalkBy::Links, Some(next)) => local(next).to_owned(),
+                (WalkBy::Numbers, _) if u64::from(pages) < last => format!("{first}&page={}", pages + 1),
+                _ => break,
+            };
+            if pages == WALK_PAGES_MAX {
+                return Err(Stop::broken(walk.path.spot, format!("still no last page after {pages}")));
+            }
+        }
+        if total != Some(read) {
+            let title = format!("{} is not read whole", walk.path.value);
+            let expected = total.map_or_else(|| "a total".to_owned(), |total| format!("{total} records"));
+            return Err(Stop::unmet(
+                walk.path.spot,
+                title,
+                "hides some",
+                expected,
+                format!("{read} records"),
+            ));
+        }
+        self.wrote(at, "walk", &about, Some(&format!("{read} on {pages} pages")));
+        Ok(())
+    }
+
+    /// One record more at the head of the list, by the key that reads it.
+    fn insert(&mut self, list: &str, bearer: Option<&str>) -> Result<(), Stop> {
+        let (path, body) = if list.starts_with("/v1/invoices") {
+            ("/v1/invoices", json!({ "amount": "1.00", "currency": "EUR", "customer_name": "Ann" }))
+        } else {
+            ("/v1/charges", json!({ "asset": "BTC", "amount": "1.00", "currency": "EUR" }))
+        };
+        let call = Call { method: "POST", path, bearer, headers: &[], body: Some(&body) };
+        let answer = self.ask(&call)?;
+        match answer.status {
+            201 => Ok(()),
+            status => {
+                Err(Stop::broken(self.here, format!("POST {path} answered {status} {}", message(&answer))))
+            }
+        }
+    }
+}

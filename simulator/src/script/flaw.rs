@@ -1,0 +1,81 @@
+//! What is wrong with a scenario file, shown on the line where it is wrong.
+
+use std::fmt;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use super::yaml::Spot;
+
+/// One thing that is wrong, before the file is at hand to show it.
+#[derive(Clone, Debug)]
+pub(crate) struct Flaw {
+    pub(crate) title: String,
+    pub(crate) spot: Spot,
+    pub(crate) label: String,
+}
+
+/// A scenario file that cannot be played, and the line that says why.
+#[derive(Clone, Debug)]
+pub struct ScriptError {
+    path: String,
+    source: String,
+    flaw: Flaw,
+}
+
+impl ScriptError {
+    pub(super) fn new(path: &str, source: &str, flaw: Flaw) -> ScriptError {
+        ScriptError { path: path.to_owned(), source: source.to_owned(), flaw }
+    }
+
+    /// The message with its line, in colour for a terminal.
+    pub fn in_colour(&self) -> String {
+        show(&Renderer::styled(), &self.path, &self.source, &self.flaw)
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&show(&Renderer::plain(), &self.path, &self.source, &self.flaw))
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// The title, then the line of the file with the spot underlined and the label beside it.
+pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, flaw: &Flaw) -> String {
+    let start = flaw.spot.offset.min(source.len());
+    let length = if flaw.spot.len == 0 { word(&source[start..]) } else { flaw.spot.len };
+    let span = start..(start + length).min(source.len());
+    let snippet = Snippet::source(source)
+        .path(path)
+        .annotation(AnnotationKind::Primary.span(span).label(flaw.label.as_str()));
+    renderer.render(&[Level::ERROR.primary_title(flaw.title.as_str()).element(snippet)])
+}
+
+/// A map has a start and no length: its first word stands for it.
+fn word(rest: &str) -> usize {
+    rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
+}
+
+/// A suggestion, if one of the names is near enough to have been meant.
+pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let far = (word.chars().count() / 3).max(1) + 1;
+    names
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(word, name), name))
+        .filter(|(distance, _)| *distance <= far)
+        .min()
+        .map(|(_, name)| format!("did you mean `{name}`?"))
+}
+
+/// `takes a, b or c`.
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    match names {
+        [] => "takes nothing".to_owned(),
+        [only] => format!("takes `{}`", only.as_ref()),
+        [most @ .., last] => {
+            let most: Vec<_> = most.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+            format!("takes {} or `{}`", most.join(", "), last.as_ref())
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The scenario format: a title, a few settings, and steps.
+//!
+//! Owns reading, checking and the JSON Schema. Opens no file: text comes in, a [`Script`] or an error that shows
+//! the line goes out.
+
+mod flaw;
+mod names;
+mod schema;
+pub mod step;
+pub mod value;
+mod yaml;
+
+use reference_core::{mode::Mode, time::Span, time::Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub use self::{
+    flaw::ScriptError,
+    names::Kind,
+    schema::schema,
+    yaml::{At, Spot},
+};
+pub(crate) use self::{
+    flaw::{Flaw, did_you_mean, show},
+    names::given,
+};
+use self::{
+    step::{Settings, Step},
+    value::{Duration, InMode, Moment},
+};
+
+/// The moment a scenario begins at when it does not say: a Monday morning.
+const START: Timestamp = Timestamp(1_767_603_600_000_000);
+
+/// A scenario, read and checked.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// The file, as messages show it.
+    pub path: String,
+    /// The text of the file.
+    pub source: String,
+    /// What it shows, in one sentence.
+    pub title: String,
+    /// What every draw of its world hangs on.
+    pub seed: u64,
+    /// What the service clock shows at first.
+    pub start: Timestamp,
+    /// The time from one act to the next.
+    pub pace: Span,
+    /// The mode of a step that does not say.
+    pub mode: Mode,
+    /// Settings of the account.
+    pub account: Settings,
+    /// What happens.
+    pub steps: Vec<At<Step>>,
+}
+
+/// A title, a few settings, and steps.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Scenario", title = "A scenario for the payment service")]
+struct Page {
+    /// What the scenario shows, in one sentence.
+    title: String,
+    /// More about it.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the reader of the file")]
+    description: Option<String>,
+    /// What every draw of the world hangs on; 1 if not given.
+    seed: Option<u64>,
+    /// What the clock shows at first; 2026-01-05T09:00:00Z if not given.
+    start: Option<Moment>,
+    /// The time from one act to the next; 1s if not given.
+    pace: Option<Duration>,
+    /// The mode of steps that do not say; live if not given.
+    mode: Option<InMode>,
+    /// Settings of the account.
+    #[serde(default)]
+    account: Settings,
+    /// What happens, one after the other.
+    steps: At<Vec<At<Step>>>,
+}
+
+impl Script {
+    /// Reads a scenario and checks that its steps name what there is. `path` is for messages only.
+    pub fn parse(path: &str, source: &str) -> Result<Script, ScriptError> {
+        let fail = |flaw| ScriptError::new(path, source, flaw);
+        let page: Page = yaml::read(source).map_err(fail)?;
+        if page.steps.value.is_empty() {
+            let label = "says no step; try `- endpoint: shop`".to_owned();
+            return Err(fail(Flaw { title: "nothing happens".to_owned(), spot: page.steps.spot, label }));
+        }
+        names::check(&page.steps).map_err(fail)?;
+        Ok(Script {
+            path: path.to_owned(),
+            source: source.to_owned(),
+            title: page.title,
+            seed: page.seed.unwrap_or(1),
+            start: page.start.map_or(START, |start| start.0),
+            pace: page.pace.map_or(Span::secs(1), |pace| pace.0),
+            mode: page.mode.map_or(Mode::Live, |mode| mode.0),
+            account: page.account,
+            steps: page.steps.value,
+        })
+    }
+}
+
+/// The file as plain JSON, as an editor's schema check sees it; nothing if it is no YAML.
+pub fn untyped(source: &str) -> Option<serde_json::Value> {
+    yaml::read(source).ok()
+}
+
+#[cfg(test)]
+mod tests;

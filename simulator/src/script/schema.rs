@@ -1,0 +1,49 @@
+//! The JSON Schema of the format, for editors and for other people's tools.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use super::Page;
+
+/// The schema as it stands in `scenarios/scenario.schema.json`, with a line break at its end.
+pub fn schema() -> String {
+    let schema =
+        SchemaSettings::draft2020_12().for_deserialize().into_generator().into_root_schema_for::<Page>();
+    let mut schema = Value::from(schema);
+    leave_out_null(&mut schema);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
+    text.push('\n');
+    text
+}
+
+/// What need not be said is left out, never written as null: an editor should not offer it.
+fn leave_out_null(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("default").is_some_and(Value::is_null) {
+                map.remove("default");
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = types.as_mut_slice() {
+                    let only = only.take();
+                    map.insert("type".to_owned(), only);
+                }
+            }
+            leave_out_null_branch(map);
+            map.values_mut().for_each(leave_out_null);
+        }
+        Value::Array(list) => list.iter_mut().for_each(leave_out_null),
+        _ => {}
+    }
+}
+
+fn leave_out_null_branch(map: &mut Map<String, Value>) {
+    let Some(Value::Array(branches)) = map.get_mut("anyOf") else { return };
+    branches.retain(|branch| branch.get("type").is_none_or(|name| name != "null"));
+    if let [Value::Object(only)] = branches.as_mut_slice() {
+        let only = std::mem::take(only);
+        map.remove("anyOf");
+        map.extend(only);
+    }
+}

@@ -1,0 +1,211 @@
+//! What the account owner does in the dashboard, and how merchants behave.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use super::from_word;
+use crate::script::{
+    At,
+    value::{AssetCode, CurrencyCode, EventType, FiatRate, InMode, Name},
+};
+
+/// Settings of the account, as `PATCH /sandbox/accounts` takes them.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Percent below the amount due that still counts as paid.
+    pub underpayment_tolerance: Option<String>,
+    /// Percent above the amount due from which a charge is overpaid.
+    pub overpayment_threshold: Option<String>,
+    /// The currency where none is given.
+    pub default_currency: Option<CurrencyCode>,
+    /// The account's name.
+    pub name: Option<String>,
+    /// The name that customers see.
+    pub display_name: Option<String>,
+    /// Who may receive mail in test mode.
+    pub members: Option<Vec<String>>,
+}
+
+/// A wallet to set or to remove.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wallet {
+    /// Which coin.
+    pub asset: AssetCode,
+    /// Which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// The extended public key.
+    pub key: Option<String>,
+    /// The addresses, for coins without such keys.
+    pub addresses: Option<Vec<String>>,
+    /// Takes the wallet away.
+    #[serde(default)]
+    pub remove: bool,
+    /// The refusal that must come, such as 422.
+    pub refused: Option<u16>,
+}
+
+/// The rate of a coin.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// Which coin.
+    pub asset: AssetCode,
+    /// In which currency.
+    pub currency: CurrencyCode,
+    /// Fiat money per coin, or `off`.
+    pub rate: FiatRate,
+}
+
+/// An API key to make.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// What the file calls it.
+    pub name: At<Name>,
+    /// Which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+}
+
+from_word!(Key { name: Name, mode });
+
+/// A webhook endpoint to add.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// What the file calls it; also its merchant, unless the URL says otherwise.
+    pub name: At<Name>,
+    /// Which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// The event types it wants; all if not given.
+    pub events: Option<Vec<EventType>>,
+    /// Where it is; `https://NAME.sim/webhooks` if not given.
+    pub url: Option<String>,
+    /// The refusal that must come, such as 422.
+    pub refused: Option<u16>,
+}
+
+from_word!(Endpoint { name: Name, mode, events, url, refused });
+
+/// A late payment to accept.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Accept {
+    /// The charge it was meant for.
+    pub charge: At<Name>,
+    /// Which transaction; the only one if not given.
+    pub tx: Option<At<Name>>,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(Accept { charge: Name, tx, refused });
+
+/// How a merchant answers: one way, or a few answers in turn and then one way.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// One per post, in this order.
+    pub first: Vec<String>,
+    /// What follows.
+    pub then: MerchantState,
+}
+
+/// How a merchant answers when nothing else is said: `up`, `down`, `slow`, `redirect`, `private` or a status.
+#[derive(Clone, Debug)]
+pub struct MerchantState(pub String);
+
+impl MerchantState {
+    const WORDS: [&str; 5] = ["up", "down", "slow", "redirect", "private"];
+
+    fn read(text: &str) -> Result<MerchantState, String> {
+        if MerchantState::WORDS.contains(&text) || is_status(text) {
+            return Ok(MerchantState(text.to_owned()));
+        }
+        Err(format!(
+            "`{text}` is no way to answer; a merchant is up, down, slow, redirect, private or a status"
+        ))
+    }
+}
+
+fn is_status(text: &str) -> bool {
+    text.len() == 3 && text.parse().is_ok_and(|status: u16| (100..600).contains(&status))
+}
+
+impl<'de> Deserialize<'de> for Answers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Answers, D::Error> {
+        struct Forms;
+
+        impl<'de> Visitor<'de> for Forms {
+            type Value = Answers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a state, or a list of answers")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Answers, E> {
+                let then = MerchantState::read(word).map_err(E::custom)?;
+                Ok(Answers { first: Vec::new(), then })
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, status: u64) -> Result<Answers, E> {
+                self.visit_str(&status.to_string())
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, status: i64) -> Result<Answers, E> {
+                self.visit_str(&status.to_string())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Answers, A::Error> {
+                let mut first = Vec::new();
+                while let Some(answer) = list.next_element::<String>()? {
+                    first.push(answer);
+                }
+                Ok(Answers { first, then: MerchantState("up".to_owned()) })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Answers, A::Error> {
+                let full = Full::deserialize(MapAccessDeserializer::new(map))?;
+                let then = MerchantState::read(&full.then).map_err(A::Error::custom)?;
+                Ok(Answers { first: full.answers, then })
+            }
+        }
+
+        deserializer.deserialize_any(Forms)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Full {
+    answers: Vec<String>,
+    then: String,
+}
+
+impl JsonSchema for Answers {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Answers".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let status = json_schema!({ "type": "integer", "minimum": 100, "maximum": 599 });
+        let state = json_schema!({ "anyOf": [{ "enum": MerchantState::WORDS }, status] });
+        let answer = json_schema!({ "anyOf": [{ "type": "string" }, status] });
+        let list = json_schema!({ "type": "array", "items": answer });
+        let full = json_schema!({
+            "type": "object",
+            "properties": { "answers": list, "then": state },
+            "required": ["answers", "then"],
+            "additionalProperties": false,
+        });
+        json_schema!({
+            "description": "up, down, slow, redirect, private or a status; or a list with one answer per post.",
+            "anyOf": [state, list, full],
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! What customers and miners do on the simulated chains.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor},
+};
+
+use super::from_word;
+use crate::script::{
+    At,
+    value::{Amount, AssetCode, Duration, InMode, Name, Share},
+};
+
+/// A payment on the chain: what remains, a share of it, an amount, so much more or so much less.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pay {
+    /// The charge to pay.
+    pub charge: Option<At<Name>>,
+    /// Pays to the address of this charge as any wallet would; needs `amount`, and says coin and mode itself.
+    pub address_of: Option<At<Name>>,
+    /// A part of what remains: `0.5`.
+    pub share: Option<At<Share>>,
+    /// An amount of coins.
+    pub amount: Option<At<Amount>>,
+    /// What remains, and this much more.
+    pub over: Option<At<Amount>>,
+    /// What remains, less this much.
+    pub short: Option<At<Amount>>,
+    /// Another coin than the charge asks for.
+    pub asset: Option<AssetCode>,
+    /// Another mode's chain; only with `address_of`.
+    pub mode: Option<InMode>,
+    /// How eager the payer is.
+    pub fee: Option<Fee>,
+    /// Splits the amount over so many outputs of one transaction.
+    pub outputs: Option<u32>,
+    /// Goes straight into the next block, never through the mempool.
+    #[serde(default)]
+    pub unseen: bool,
+    /// What the file calls the transaction; t1, t2, … if not given.
+    pub tx: Option<At<Name>>,
+    /// The refusal that must come.
+    pub refused: Option<u16>,
+}
+
+impl super::FromWord for Pay {
+    type Word = Name;
+
+    fn from_word(word: At<Name>) -> Pay {
+        Pay { charge: Some(word), ..Pay::default() }
+    }
+}
+
+/// What a payer offers the miners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Fee {
+    /// Little: blocks pass it by.
+    Low,
+    /// The usual.
+    Normal,
+    /// Much: the next block takes it.
+    High,
+}
+
+impl Fee {
+    /// The word of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Fee::Low => "low",
+            Fee::Normal => "normal",
+            Fee::High => "high",
+        }
+    }
+}
+
+/// Blocks to come.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mine {
+    /// On which coin's chain.
+    pub asset: At<AssetCode>,
+    /// Of which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// How many; one if not given.
+    pub blocks: Option<u32>,
+    /// They come now, and the clock stands still.
+    #[serde(default)]
+    pub at_once: bool,
+}
+
+from_word!(Mine { asset: AssetCode, mode, blocks, at_once });
+
+/// Blocks to be replaced by others.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reorg {
+    /// On which coin's chain.
+    pub asset: AssetCode,
+    /// Of which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// How many blocks.
+    pub depth: u32,
+    /// Which of their transactions the new blocks hold: `all`, `none` (they go back to the mempool) or a list.
+    #[serde(default)]
+    pub keep: Keep,
+    /// The refusal that must come.
+    pub refused: Option<u16>,
+}
+
+/// What the new branch of a reorganisation holds of the old one.
+#[derive(Clone, Debug, Default)]
+pub enum Keep {
+    /// The same transactions.
+    All,
+    /// None: they go back to the mempool.
+    #[default]
+    None,
+    /// These.
+    Only(Vec<At<Name>>),
+}
+
+impl<'de> Deserialize<'de> for Keep {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keep, D::Error> {
+        struct Forms;
+
+        impl<'de> Visitor<'de> for Forms {
+            type Value = Keep;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("`all`, `none` or a list of transactions")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Keep, E> {
+                match word {
+                    "all" => Ok(Keep::All),
+                    "none" => Ok(Keep::None),
+                    _ => Err(E::custom(format!(
+                        "`{word}` is neither `all`, `none` nor a list of transactions"
+                    ))),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Keep, A::Error> {
+                let mut names = Vec::new();
+                while let Some(name) = list.next_element::<At<Name>>()? {
+                    names.push(name);
+                }
+                Ok(Keep::Only(names))
+            }
+        }
+
+        deserializer.deserialize_any(Forms)
+    }
+}
+
+impl JsonSchema for Keep {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Keep".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let name = generator.subschema_for::<Name>();
+        json_schema!({ "anyOf": [{ "enum": ["all", "none"] }, { "type": "array", "items": name }] })
+    }
+}
+
+/// A transaction to be overtaken by a conflicting one.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DoubleSpend {
+    /// Which one.
+    pub tx: At<Name>,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(DoubleSpend { tx: Name, refused });
+
+/// A transaction to be replaced by fee.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replace {
+    /// Which one.
+    pub tx: At<Name>,
+    /// What the file calls the new one; t1, t2, … if not given.
+    #[serde(rename = "as")]
+    pub named: Option<At<Name>>,
+    /// Another amount.
+    pub amount: Option<At<Amount>>,
+    /// Pays somebody else.
+    #[serde(default)]
+    pub elsewhere: bool,
+    /// Another fee.
+    pub fee: Option<Fee>,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+/// A transaction that the mempool forgets.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drop {
+    /// Which one.
+    pub tx: At<Name>,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(Drop { tx: Name, refused });
+
+/// A chain without blocks for a while.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// Which coin's chain.
+    pub asset: AssetCode,
+    /// Of which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// For how long.
+    #[serde(rename = "for")]
+    pub lasting: Duration,
+}

@@ -1,0 +1,194 @@
+//! Charges, payment links and invoices: what the API and the hosted pages are asked for.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::from_word;
+use crate::script::{
+    At,
+    value::{Amount, AssetCode, CurrencyCode, InMode, Name, Price},
+};
+
+/// Who asks: a program with a key, or a person in the dashboard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// A request under `/v1`.
+    #[default]
+    Api,
+    /// The account owner in the dashboard.
+    Dashboard,
+}
+
+/// A charge to open.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    /// What the file calls it.
+    pub charge: At<Name>,
+    /// In which coin.
+    pub asset: AssetCode,
+    /// The fiat price; not with a link of a fixed price.
+    pub amount: Option<Price>,
+    /// The payment link it belongs to.
+    pub link: Option<At<Name>>,
+    /// The customer's address.
+    pub customer_email: Option<String>,
+    /// Free text.
+    pub description: Option<String>,
+    /// The owner's own keys and values.
+    pub metadata: Option<BTreeMap<String, Value>>,
+    /// Which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// The refusal that must come, such as 503.
+    pub refused: Option<u16>,
+}
+
+/// A payment link to make.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// What the file calls it.
+    pub link: At<Name>,
+    /// Its title; its name if not given.
+    pub title: Option<String>,
+    /// Its fixed price; the customer says the amount if not given.
+    pub amount: Option<Price>,
+    /// The currency of an open price.
+    pub currency: Option<CurrencyCode>,
+    /// The coins it takes; all if not given.
+    pub accepted_assets: Option<Vec<AssetCode>>,
+    /// How many payments it takes.
+    pub max_payments: Option<u32>,
+    /// Which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// The refusal that must come, such as 422.
+    pub refused: Option<u16>,
+}
+
+from_word!(Link { link: Name, title, amount, currency, accepted_assets, max_payments, mode, refused });
+
+/// An invoice to issue.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Invoice {
+    /// What the file calls it.
+    pub invoice: At<Name>,
+    /// Its amount, unless items make it up.
+    pub amount: Option<Price>,
+    /// Its items, in the currency given.
+    pub items: Option<Vec<Item>>,
+    /// The currency of the items.
+    pub currency: Option<CurrencyCode>,
+    /// To whom.
+    pub customer_email: Option<String>,
+    /// The customer's name.
+    pub customer_name: Option<String>,
+    /// A note on it.
+    pub memo: Option<String>,
+    /// The day it is due: `2026-10-15`.
+    pub due_at: Option<String>,
+    /// E-mails it at once.
+    #[serde(default)]
+    pub send: bool,
+    /// Which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// The refusal that must come, such as 422.
+    pub refused: Option<u16>,
+}
+
+/// An item of an invoice.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// What it is.
+    pub description: String,
+    /// How many, at most three decimals.
+    pub quantity: Amount,
+    /// Fiat money for one.
+    pub unit_amount: Amount,
+}
+
+/// An invoice to e-mail.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Send {
+    /// Which one.
+    pub invoice: At<Name>,
+    /// Who asks.
+    #[serde(default)]
+    pub by: By,
+    /// The refusal that must come, such as 429.
+    pub refused: Option<u16>,
+}
+
+from_word!(Send { invoice: Name, by, refused });
+
+/// A coin picked on the hosted page of an invoice or of a payment link.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Choose {
+    /// On the page of this invoice.
+    pub invoice: Option<At<Name>>,
+    /// On the page of this payment link.
+    pub link: Option<At<Name>>,
+    /// Which coin.
+    pub asset: AssetCode,
+    /// What the file calls the charge that opens.
+    pub charge: At<Name>,
+    /// The customer's amount, for a link whose price is open.
+    pub amount: Option<Amount>,
+    /// The customer's address.
+    pub customer_email: Option<String>,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+/// A charge to cancel.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// Which one.
+    pub charge: At<Name>,
+    /// Who asks.
+    #[serde(default)]
+    pub by: By,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(Cancel { charge: Name, by, refused });
+
+/// Money sent back, to be recorded.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Refund {
+    /// Of which charge.
+    pub charge: At<Name>,
+    /// How many coins.
+    pub amount: Amount,
+    /// Why.
+    pub reason: Option<String>,
+    /// The transaction that carried it, as the merchant says.
+    pub txid: Option<String>,
+    /// The refusal that must come, such as 422.
+    pub refused: Option<u16>,
+}
+
+/// An invoice to withdraw.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Void {
+    /// Which one.
+    pub invoice: At<Name>,
+    /// Who asks.
+    #[serde(default)]
+    pub by: By,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(Void { invoice: Name, by, refused });

@@ -1,0 +1,211 @@
+//! Requests of any kind, moments to wait for, and what must hold.
+
+use std::{collections::BTreeMap, fmt};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::Value;
+
+use crate::script::{
+    At,
+    value::{Amount, Duration, EventType, Moment, Name, Offset},
+};
+
+/// A moment to wait for: exactly one of `at`, `expiry`, `attempt` and `event`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// This moment.
+    pub at: Option<At<Moment>>,
+    /// The end of this charge's rate lock.
+    pub expiry: Option<At<Name>>,
+    /// The next attempt of this delivery.
+    pub attempt: Option<At<Name>>,
+    /// The next event of this type, looked for second by second.
+    pub event: Option<At<EventType>>,
+    /// Whose event.
+    pub of: Option<At<Name>>,
+    /// How long to look for it; two hours if not given.
+    pub within: Option<Duration>,
+    /// So much before or after the moment.
+    pub offset: Option<At<Offset>>,
+}
+
+/// A request, and what its answer must be.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The method; GET if not given.
+    pub method: Option<String>,
+    /// The path and the query; `${c1}` stands for the code of c1.
+    pub path: At<String>,
+    /// Whose key: `live`, `test`, a key that a step made, or `none`; the scenario's mode if not given.
+    pub key: Option<At<Name>>,
+    /// The body, as JSON; `${c1}` within a text stands for the code of c1.
+    pub body: Option<Value>,
+    /// More headers.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// How often; each answer must be as expected.
+    pub times: Option<u32>,
+    /// Names for parts of the answer, by JSON pointer: `{ page: /links/next }`.
+    #[serde(default)]
+    pub save: BTreeMap<String, String>,
+    /// What the answer must be; any 2xx if not given.
+    #[serde(default)]
+    pub expect: Holds,
+}
+
+/// What an answer must be.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Holds {
+    /// Its status.
+    pub status: Option<At<u16>>,
+    /// Values in its body, by JSON pointer: `{ /data/status: paid }`.
+    #[serde(default)]
+    pub body: BTreeMap<String, At<Value>>,
+    /// Headers, by lower-case name.
+    #[serde(default)]
+    pub headers: BTreeMap<String, At<String>>,
+    /// JSON pointers that must lead nowhere.
+    #[serde(default)]
+    pub absent: Vec<At<String>>,
+}
+
+/// A list to be read page by page while it grows.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Walk {
+    /// The list, with its filters.
+    pub path: At<String>,
+    /// The size of a page.
+    pub per_page: u32,
+    /// How many charges open after each page; for a list of invoices, how many are issued.
+    #[serde(default)]
+    pub insert: u32,
+    /// Follows `links.next`, or counts `page` up.
+    #[serde(default)]
+    pub by: WalkBy,
+    /// Whose key, as in `request`.
+    pub key: Option<At<Name>>,
+}
+
+/// How a client finds the next page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WalkBy {
+    /// By the link in the answer.
+    #[default]
+    Links,
+    /// By number.
+    Numbers,
+}
+
+/// What must hold now, by name: a status, or a map that says more.
+pub type Expect = BTreeMap<String, At<Expected>>;
+
+/// What must hold of one object.
+#[derive(Clone, Debug, Default)]
+pub struct Expected {
+    /// Its status, or the state of a transfer.
+    pub status: Option<String>,
+    /// What a charge has been credited.
+    pub received: Option<String>,
+    /// The types of its events, oldest first.
+    pub events: Option<Vec<EventType>>,
+    /// Values of the object, by JSON pointer: `{ /overpaid: true }`.
+    pub fields: BTreeMap<String, Value>,
+    /// How a delivery's attempts ended, oldest first.
+    pub answers: Option<Vec<String>>,
+    /// The types of the events that an endpoint acknowledged, in the order of their arrival.
+    pub acknowledged: Option<Vec<EventType>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Expected")]
+struct Full {
+    /// Its status, or the state of a transfer.
+    status: Option<String>,
+    /// What a charge has been credited.
+    received: Option<Amount>,
+    /// The types of its events, oldest first.
+    events: Option<Vec<EventType>>,
+    /// Values of the object, by JSON pointer: `{ /overpaid: true }`.
+    #[serde(default)]
+    fields: BTreeMap<String, Value>,
+    /// How a delivery's attempts ended, oldest first.
+    answers: Option<Vec<Answer>>,
+    /// The types of the events that an endpoint acknowledged, in the order of their arrival.
+    acknowledged: Option<Vec<EventType>>,
+}
+
+/// A status, or a word such as `timeout`.
+struct Answer(String);
+
+impl<'de> Deserialize<'de> for Answer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Answer, D::Error> {
+        String::deserialize(deserializer).map(Answer)
+    }
+}
+
+impl JsonSchema for Answer {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Answer".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer"], "description": "A status, or a word such as timeout." })
+    }
+}
+
+impl<'de> Deserialize<'de> for Expected {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expected, D::Error> {
+        struct Forms;
+
+        impl<'de> Visitor<'de> for Forms {
+            type Value = Expected;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a status, or a map")
+            }
+
+            fn visit_str<E>(self, status: &str) -> Result<Expected, E> {
+                Ok(Expected { status: Some(status.to_owned()), ..Expected::default() })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Expected, A::Error> {
+                let full = Full::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Expected {
+                    status: full.status,
+                    received: full.received.map(|amount| amount.0),
+                    events: full.events,
+                    fields: full.fields,
+                    answers: full.answers.map(|answers| answers.into_iter().map(|answer| answer.0).collect()),
+                    acknowledged: full.acknowledged,
+                })
+            }
+        }
+
+        deserializer.deserialize_any(Forms)
+    }
+}
+
+impl JsonSchema for Expected {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "StatusOrExpected".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let full = generator.subschema_for::<Full>();
+        json_schema!({ "anyOf": [{ "type": "string", "description": "Its status." }, full] })
+    }
+}

@@ -1,0 +1,236 @@
+use insta::assert_snapshot;
+
+use super::*;
+
+/// What a file with these steps is told.
+#[track_caller]
+fn complaint(steps: &str) -> String {
+    let source = format!("title: A scenario\nsteps:\n{steps}\n");
+    Script::parse("scenarios/charge/underpaid.yaml", &source).expect_err("the file is wrong").to_string()
+}
+
+#[track_caller]
+fn read(source: &str) -> Script {
+    Script::parse("scenarios/charge/underpaid.yaml", source).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const OPEN: &str = "  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n";
+
+#[test]
+fn what_a_file_does_not_say_has_a_default() {
+    let script = read("title: Nothing much\nsteps:\n  - endpoint: shop\n");
+    assert_eq!(script.start.to_string(), "2026-01-05T09:00:00.000000Z");
+    assert_eq!((script.seed, script.pace.to_string(), script.mode), (1, "1s".to_owned(), Mode::Live));
+}
+
+#[test]
+fn one_word_stands_for_a_step_that_needs_only_a_name() {
+    let short = read(&format!("title: Short\nsteps:\n{OPEN}  - pay: c1\n  - restart\n"));
+    let long = read(&format!("title: Long\nsteps:\n{OPEN}  - pay: {{ charge: c1 }}\n  - restart:\n"));
+    let paid = |script: &Script| match &script.steps[1].value {
+        Step::Pay(pay) => pay.0.charge.as_ref().map(|name| name.value.0.clone()),
+        other => panic!("{other:?} is no payment"),
+    };
+    assert_eq!(paid(&short), Some("c1".to_owned()));
+    assert_eq!(paid(&long), Some("c1".to_owned()));
+}
+
+#[test]
+fn numbers_keep_the_digits_that_are_written() {
+    let script = read(&format!("title: Digits\nsteps:\n{OPEN}  - pay: {{ charge: c1, share: 0.50 }}\n"));
+    let Step::Pay(pay) = &script.steps[1].value else { panic!("the second step pays") };
+    assert_eq!(pay.0.share.as_ref().map(|share| share.value.0.as_str()), Some("0.50"));
+}
+
+#[test]
+fn a_step_that_does_not_exist_is_shown_with_the_one_that_may_be_meant() {
+    assert_snapshot!(complaint("  - payy: { charge: c1, share: 0.5 }"), @"
+    error: no such step
+     --> scenarios/charge/underpaid.yaml:3:5
+      |
+    3 |   - payy: { charge: c1, share: 0.5 }
+      |     ^^^^ did you mean `pay`?
+    ");
+    assert_snapshot!(complaint(&format!("{OPEN}  - pay: {{ charge: c1, shaer: 0.5 }}")), @"
+    error: no such key
+     --> scenarios/charge/underpaid.yaml:4:24
+      |
+    4 |   - pay: { charge: c1, shaer: 0.5 }
+      |                        ^^^^^ did you mean `share`?
+    ");
+}
+
+#[test]
+fn a_key_that_is_missing_or_said_twice_is_shown() {
+    assert_snapshot!(complaint("  - open: { asset: BTC, amount: 49.90 EUR }"), @"
+    error: a key is missing
+     --> scenarios/charge/underpaid.yaml:3:25
+      |
+    3 |   - open: { asset: BTC, amount: 49.90 EUR }
+      |                         ^^^^^^ needs `charge`
+    ");
+    assert_snapshot!(complaint("  - open: { charge: c1, asset: BTC, asset: LTC }"), @"
+    error: a key stands twice
+     --> scenarios/charge/underpaid.yaml:3:37
+      |
+    3 |   - open: { charge: c1, asset: BTC, asset: LTC }
+      |                                     ^^^^^ `asset` is already said above
+    ");
+    assert_snapshot!(complaint("  - endpoint: shop\n    wait: 30s"), @"
+    error: a step says two things
+     --> scenarios/charge/underpaid.yaml:4:5
+      |
+    4 |     wait: 30s
+      |     ^^^^ a step has one key; begin the next step with `-`
+    ");
+}
+
+#[test]
+fn a_value_that_cannot_be_read_says_what_can() {
+    assert_snapshot!(complaint("  - wait: 30"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:11
+      |
+    3 |   - wait: 30
+      |           ^^ `30` is no span of time; write 250us, 40ms, 30s, 5m, 2h, 10d or a sum such as 1h30m
+    ");
+    assert_snapshot!(complaint("  - open: { charge: c1, asset: BTX, amount: 49.90 EUR }"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:32
+      |
+    3 |   - open: { charge: c1, asset: BTX, amount: 49.90 EUR }
+      |                                ^^^ `BTX` is no coin here; did you mean `BTC`?
+    ");
+    assert_snapshot!(complaint("  - open: { charge: c1, asset: BTC, amount: 49.901 EUR }"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:45
+      |
+    3 |   - open: { charge: c1, asset: BTC, amount: 49.901 EUR }
+      |                                             ^^^^^^^^^^ `49.901` may have at most 2 decimal places
+    ");
+    assert_snapshot!(complaint("  - endpoint: Shop"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:15
+      |
+    3 |   - endpoint: Shop
+      |               ^^^^ `Shop` is no name; a name is a small letter, then small letters, digits, `_` or `-`
+    ");
+    assert_snapshot!(complaint("  - endpoint: { name: shop, events: [charge.payd] }"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:38
+      |
+    3 |   - endpoint: { name: shop, events: [charge.payd] }
+      |                                      ^^^^^^^^^^^ `charge.payd` is no event type; did you mean `charge.paid`?
+    ");
+    assert_snapshot!(complaint("  - endpoint: shop\n  - merchant: { shp: down }"), @"
+    error: no endpoint is at `shp`
+     --> scenarios/charge/underpaid.yaml:4:22
+      |
+    4 |   - merchant: { shp: down }
+      |                      ^^^^ did you mean `shop`?
+    ");
+    assert_snapshot!(complaint("  - merchant: { shop: dwn }"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:23
+      |
+    3 |   - merchant: { shop: dwn }
+      |                       ^^^ `dwn` is no way to answer; a merchant is up, down, slow, redirect, private or a status
+    ");
+    assert_snapshot!(complaint("  - mine: { asset: BTC, blocks: two }"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:33
+      |
+    3 |   - mine: { asset: BTC, blocks: two }
+      |                                 ^^^ it takes a whole number
+    ");
+    assert_snapshot!(complaint("  - mine: { asset: BTC, at_once: yes }"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:34
+      |
+    3 |   - mine: { asset: BTC, at_once: yes }
+      |                                  ^^^ it takes `true` or `false`
+    ");
+}
+
+#[test]
+fn a_name_is_given_before_it_is_used_and_only_once() {
+    assert_snapshot!(complaint(&format!("{OPEN}  - pay: c2")), @"
+    error: no charge is called `c2`
+     --> scenarios/charge/underpaid.yaml:4:10
+      |
+    4 |   - pay: c2
+      |          ^^ did you mean `c1`?
+    ");
+    assert_snapshot!(complaint("  - endpoint: shop\n  - pay: shop"), @"
+    error: no charge is called `shop`
+     --> scenarios/charge/underpaid.yaml:4:10
+      |
+    4 |   - pay: shop
+      |          ^^^^ no step above names one
+    ");
+    assert_snapshot!(complaint(&format!("{OPEN}{OPEN}")), @"
+    error: this name is taken
+     --> scenarios/charge/underpaid.yaml:4:21
+      |
+    4 |   - open: { charge: c1, asset: BTC, amount: 49.90 EUR }
+      |                     ^^ `c1` is a charge already; choose another name
+    ");
+    assert_snapshot!(complaint("  - expect: { c1: paid }"), @"
+    error: no thing is called `c1`
+     --> scenarios/charge/underpaid.yaml:3:19
+      |
+    3 |   - expect: { c1: paid }
+      |                   ^^^^ no step above names one
+    ");
+}
+
+#[test]
+fn a_step_that_says_two_things_at_once_is_refused() {
+    assert_snapshot!(complaint(&format!("{OPEN}  - pay: {{ charge: c1, share: 0.5, amount: 1 }}")), @"
+    error: `pay` pays one amount
+     --> scenarios/charge/underpaid.yaml:4:44
+      |
+    4 |   - pay: { charge: c1, share: 0.5, amount: 1 }
+      |                                            ^ say one of `share`, `amount`, `over` and `short`; with `address_of` say `amount`
+    ");
+    assert_snapshot!(complaint(&format!("{OPEN}  - until: {{ at: 2026-01-05T09:00:00Z, expiry: c1 }}")), @"
+    error: `until` waits for one moment
+     --> scenarios/charge/underpaid.yaml:4:48
+      |
+    4 |   - until: { at: 2026-01-05T09:00:00Z, expiry: c1 }
+      |                                                ^^ say `at`, `expiry`, `attempt` or `event`
+    ");
+}
+
+#[test]
+fn what_is_no_scenario_at_all_is_refused() {
+    assert_snapshot!(complaint("  - wait: [ 30s"), @"
+    error: this is not a scenario
+     --> scenarios/charge/underpaid.yaml:3:11
+      |
+    3 |   - wait: [ 30s
+      |           ^ expected string scalar
+    ");
+    assert_snapshot!(complaint("  - open: &again { charge: c1, asset: BTC }"), @"
+    error: this file asks for too much
+     --> scenarios/charge/underpaid.yaml:3:18
+      |
+    3 |   - open: &again { charge: c1, asset: BTC }
+      |                  ^ anchors, aliases and endless files are refused
+    ");
+    assert_snapshot!(complaint("  []"), @"
+    error: nothing happens
+     --> scenarios/charge/underpaid.yaml:3:3
+      |
+    3 |   []
+      |   ^ says no step; try `- endpoint: shop`
+    ");
+    let empty = Script::parse("empty.yaml", "").expect_err("an empty file").to_string();
+    assert_snapshot!(empty, @"
+    error: this is not a scenario
+     --> empty.yaml:1:1
+      |
+    1 |
+      | ^ unexpected end of input
+    ");
+}

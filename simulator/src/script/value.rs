@@ -1,0 +1,380 @@
+//! The small values of the language: names, prices, spans, moments. Each is read from one word and refuses
+//! everything else where it stands.
+
+use std::{borrow::Cow, fmt};
+
+use reference_core::{
+    asset::{Asset, Currency},
+    mode::Mode,
+    money::{Fiat, Rate},
+    time::{Span, Timestamp},
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Value, json};
+
+use super::flaw::did_you_mean;
+
+/// The 13 event types.
+pub const EVENT_TYPES: [&str; 13] = [
+    "charge.created",
+    "charge.payment_detected",
+    "charge.paid",
+    "charge.underpaid",
+    "charge.late_payment",
+    "charge.refunded",
+    "charge.expired",
+    "charge.canceled",
+    "invoice.created",
+    "invoice.sent",
+    "invoice.viewed",
+    "invoice.paid",
+    "invoice.voided",
+];
+
+/// A value that is one word of the file.
+trait Word: Sized {
+    const TITLE: &'static str;
+
+    fn read(text: &str) -> Result<Self, String>;
+
+    fn schema() -> Value;
+}
+
+macro_rules! words {
+    ($($type:ident),*) => {$(
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                $type::read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $type::TITLE.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let schema = $type::schema();
+                schema.try_into().expect("a schema is an object")
+            }
+        }
+    )*};
+}
+
+words!(
+    Name,
+    Price,
+    Duration,
+    Offset,
+    Moment,
+    Amount,
+    Share,
+    FiatRate,
+    AssetCode,
+    CurrencyCode,
+    InMode,
+    EventType
+);
+
+/// What an object is called in a file and in its transcript: `c1`, `shop`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(pub String);
+
+impl Word for Name {
+    const TITLE: &'static str = "Name";
+
+    fn read(text: &str) -> Result<Name, String> {
+        let mut bytes = text.bytes();
+        let first = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
+        let rest =
+            bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte));
+        if first && rest && text.len() <= 40 {
+            return Ok(Name(text.to_owned()));
+        }
+        Err(format!("`{text}` is no name; a name is a small letter, then small letters, digits, `_` or `-`"))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[a-z][a-z0-9_-]{0,39}$", "description": "A name, such as c1 or shop." })
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An amount of money in a currency: `49.90 EUR`.
+#[derive(Clone, Debug)]
+pub struct Price {
+    /// The amount, as written.
+    pub amount: String,
+    /// The currency.
+    pub currency: Currency,
+}
+
+impl Word for Price {
+    const TITLE: &'static str = "Price";
+
+    fn read(text: &str) -> Result<Price, String> {
+        let (amount, currency) =
+            text.split_once(' ').ok_or_else(|| format!("`{text}` is no price; write `49.90 EUR`"))?;
+        Fiat::parse(amount).map_err(|error| format!("`{amount}` {error}"))?;
+        Ok(Price { amount: amount.to_owned(), currency: currency_of(currency)? })
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "string",
+            "pattern": r"^[0-9]+(\.[0-9]{1,2})? [A-Z]{3}$",
+            "description": "An amount and its currency: 49.90 EUR.",
+        })
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.amount, self.currency)
+    }
+}
+
+fn currency_of(code: &str) -> Result<Currency, String> {
+    Currency::parse(code).ok_or_else(|| {
+        let codes = Currency::ALL.iter().map(|currency| currency.code());
+        let way_on = did_you_mean(code, codes).unwrap_or_else(|| "try EUR or USD".to_owned());
+        format!("`{code}` is no currency here; {way_on}")
+    })
+}
+
+/// A length of time: `250us`, `40ms`, `30s`, `5m`, `2h`, `10d`, `1h30m`.
+#[derive(Clone, Copy, Debug)]
+pub struct Duration(pub Span);
+
+impl Word for Duration {
+    const TITLE: &'static str = "Duration";
+
+    fn read(text: &str) -> Result<Duration, String> {
+        Span::parse(text).map(Duration).ok_or_else(|| {
+            format!("`{text}` is no span of time; write 250us, 40ms, 30s, 5m, 2h, 10d or a sum such as 1h30m")
+        })
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "string",
+            "pattern": "^([0-9]+(us|ms|s|m|h|d))+$",
+            "description": "A length of time: 250us 40ms 30s 5m 2h 10d 1h30m.",
+        })
+    }
+}
+
+/// Time before or after a moment: `-1us`, `+5m`, `0s`.
+#[derive(Clone, Copy, Debug)]
+pub enum Offset {
+    /// So much before.
+    Before(Span),
+    /// So much after, or exactly then.
+    After(Span),
+}
+
+impl Offset {
+    /// The moment so far from `moment`.
+    pub fn from(self, moment: Timestamp) -> Timestamp {
+        match self {
+            Offset::Before(span) => moment.minus(span),
+            Offset::After(span) => moment.plus(span),
+        }
+    }
+}
+
+impl Word for Offset {
+    const TITLE: &'static str = "Offset";
+
+    fn read(text: &str) -> Result<Offset, String> {
+        let (sign, span) = match text.split_at_checked(1) {
+            Some(("-", span)) => (Offset::Before as fn(Span) -> Offset, span),
+            Some(("+", span)) => (Offset::After as fn(Span) -> Offset, span),
+            _ => (Offset::After as fn(Span) -> Offset, text),
+        };
+        Span::parse(span).map(sign).ok_or_else(|| format!("`{text}` is no offset; write -1us, +5m or 0s"))
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "string",
+            "pattern": "^[+-]?([0-9]+(us|ms|s|m|h|d))+$",
+            "description": "Time before or after: -1us +5m 0s.",
+        })
+    }
+}
+
+/// A moment: `2026-01-05T09:00:00Z`.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment(pub Timestamp);
+
+impl Word for Moment {
+    const TITLE: &'static str = "Moment";
+
+    fn read(text: &str) -> Result<Moment, String> {
+        Timestamp::parse(text).map(Moment).ok_or_else(|| {
+            format!("`{text}` is no moment; write 2026-01-05T09:00:00Z, with six decimals or none")
+        })
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "string",
+            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z$",
+            "description": "A moment in UTC: 2026-01-05T09:00:00Z.",
+        })
+    }
+}
+
+const DECIMAL: &str = r"^[0-9]+(\.[0-9]+)?$";
+
+fn decimal_schema(description: &str) -> Value {
+    json!({ "type": ["string", "number"], "pattern": DECIMAL, "minimum": 0, "description": description })
+}
+
+/// Digits, and at most one point between them.
+fn is_decimal(text: &str) -> bool {
+    let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    digits(whole) && rest.is_none_or(digits)
+}
+
+/// An amount of coins, as written; which coin is said elsewhere, so its decimals are judged by the world.
+#[derive(Clone, Debug)]
+pub struct Amount(pub String);
+
+impl Word for Amount {
+    const TITLE: &'static str = "Amount";
+
+    fn read(text: &str) -> Result<Amount, String> {
+        if is_decimal(text) {
+            return Ok(Amount(text.to_owned()));
+        }
+        Err(format!("`{text}` is no amount; write digits such as 0.00083167"))
+    }
+
+    fn schema() -> Value {
+        decimal_schema("An amount of coins: 0.00083167.")
+    }
+}
+
+/// A part of what remains to be paid: `0.5`.
+#[derive(Clone, Debug)]
+pub struct Share(pub String);
+
+impl Word for Share {
+    const TITLE: &'static str = "Share";
+
+    fn read(text: &str) -> Result<Share, String> {
+        if is_decimal(text) {
+            return Ok(Share(text.to_owned()));
+        }
+        Err(format!("`{text}` is no share; write a decimal fraction such as 0.5"))
+    }
+
+    fn schema() -> Value {
+        decimal_schema("A part of what remains to be paid: 0.5.")
+    }
+}
+
+/// A rate of fiat money per coin, or `off`.
+#[derive(Clone, Debug)]
+pub struct FiatRate(pub Option<String>);
+
+impl Word for FiatRate {
+    const TITLE: &'static str = "FiatRate";
+
+    fn read(text: &str) -> Result<FiatRate, String> {
+        if text == "off" {
+            return Ok(FiatRate(None));
+        }
+        Rate::parse(text).map_err(|error| format!("`{text}` {error}"))?;
+        Ok(FiatRate(Some(text.to_owned())))
+    }
+
+    fn schema() -> Value {
+        json!({
+            "anyOf": [{ "const": "off" }, { "type": ["string", "number"], "pattern": DECIMAL, "minimum": 0 }],
+            "description": "Fiat money per coin, or off when none is to be had.",
+        })
+    }
+}
+
+/// A coin by its code.
+#[derive(Clone, Copy, Debug)]
+pub struct AssetCode(pub Asset);
+
+impl Word for AssetCode {
+    const TITLE: &'static str = "Asset";
+
+    fn read(text: &str) -> Result<AssetCode, String> {
+        Asset::parse(text).map(AssetCode).ok_or_else(|| {
+            let codes = || Asset::ALL.iter().map(|asset| asset.code());
+            let all = || format!("take {}", codes().collect::<Vec<_>>().join(", "));
+            format!("`{text}` is no coin here; {}", did_you_mean(text, codes()).unwrap_or_else(all))
+        })
+    }
+
+    fn schema() -> Value {
+        let codes: Vec<_> = Asset::ALL.iter().map(|asset| asset.code()).collect();
+        json!({ "enum": codes, "description": "A coin on one network." })
+    }
+}
+
+/// A currency by its code.
+#[derive(Clone, Copy, Debug)]
+pub struct CurrencyCode(pub Currency);
+
+impl Word for CurrencyCode {
+    const TITLE: &'static str = "Currency";
+
+    fn read(text: &str) -> Result<CurrencyCode, String> {
+        currency_of(text).map(CurrencyCode)
+    }
+
+    fn schema() -> Value {
+        let codes: Vec<_> = Currency::ALL.iter().map(|currency| currency.code()).collect();
+        json!({ "enum": codes, "description": "A fiat currency." })
+    }
+}
+
+/// `live` or `test`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InMode(pub Mode);
+
+impl Word for InMode {
+    const TITLE: &'static str = "Mode";
+
+    fn read(text: &str) -> Result<InMode, String> {
+        Mode::parse(text).map(InMode).ok_or_else(|| format!("`{text}` is no mode; it takes `live` or `test`"))
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": ["live", "test"], "description": "Real coins or test networks." })
+    }
+}
+
+/// One of the 13 event types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventType(pub &'static str);
+
+impl Word for EventType {
+    const TITLE: &'static str = "EventType";
+
+    fn read(text: &str) -> Result<EventType, String> {
+        EVENT_TYPES.into_iter().find(|known| *known == text).map(EventType).ok_or_else(|| {
+            let way_on = did_you_mean(text, EVENT_TYPES).unwrap_or_else(|| "try `charge.paid`".to_owned());
+            format!("`{text}` is no event type; {way_on}")
+        })
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": EVENT_TYPES, "description": "What happened to a charge or an invoice." })
+    }
+}

@@ -1,0 +1,113 @@
+//! What an outsider could see, one line per thing, under names that stay, with virtual time.
+//!
+//! The columns have fixed widths, so that one line more changes no other line.
+
+use std::fmt::Write as _;
+
+use reference_core::time::{Span, Timestamp};
+
+/// Wide enough for `9999999.999s`, a hundred days.
+const TIME_WIDTH: usize = 12;
+/// Wide enough for `POST shop`.
+const VERB_WIDTH_MIN: usize = 9;
+/// Wide enough for a post: its names, its event and the number of its try.
+const BODY_WIDTH: usize = 44;
+
+/// The lines of a run, as far as it came.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    start: Timestamp,
+    verb_width: usize,
+    text: String,
+}
+
+/// One line: when, what, about whom, and how it came out.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What: `pay`, `event`, `POST shop`.
+    pub verb: &'a str,
+    /// About whom.
+    pub body: &'a str,
+    /// How it came out, if that says more.
+    pub outcome: Option<&'a str>,
+}
+
+impl Transcript {
+    /// No line yet. `verbs` are the longest that may come: the column fits them all from the start.
+    pub fn new<'a>(start: Timestamp, verbs: impl IntoIterator<Item = &'a str>) -> Transcript {
+        let widest = verbs.into_iter().map(|verb| verb.chars().count()).max().unwrap_or(0);
+        Transcript { start, verb_width: widest.max(VERB_WIDTH_MIN), text: String::new() }
+    }
+
+    /// One line more.
+    pub fn push(&mut self, line: &Line<'_>) {
+        let Line { at, verb, body, outcome } = line;
+        let time = seconds(at.since(self.start));
+        let width = self.verb_width;
+        let written = match outcome {
+            None => write!(self.text, "{time:>TIME_WIDTH$}  {verb:<width$}  {body}"),
+            Some(outcome) => {
+                write!(self.text, "{time:>TIME_WIDTH$}  {verb:<width$}  {body:<BODY_WIDTH$} -> {outcome}")
+            }
+        };
+        written.expect("a String takes every text");
+        self.text.truncate(self.text.trim_end().len());
+        self.text.push('\n');
+    }
+
+    /// The lines so far.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+/// `3.040s`; six decimals where the microseconds matter.
+pub fn seconds(span: Span) -> String {
+    let (whole, micros) = (span.0 / 1_000_000, span.0 % 1_000_000);
+    match micros % 1_000 {
+        0 => format!("{whole}.{:03}s", micros / 1_000),
+        _ => format!("{whole}.{micros:06}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(micros: u64, expected: &str) {
+        assert_eq!(seconds(Span(micros)), expected);
+    }
+
+    #[test]
+    fn time_has_three_decimals_and_six_where_they_matter() {
+        check(0, "0.000s");
+        check(3_040_000, "3.040s");
+        check(1_799_999_999, "1799.999999s");
+        check(1_800_000_001, "1800.000001s");
+    }
+
+    #[test]
+    fn columns_stand_under_each_other() {
+        let start = Timestamp(1_000_000);
+        let mut transcript = Transcript::new(start, ["POST warehouse"]);
+        let line = |at: u64, verb, body, outcome| Line { at: Timestamp(at), verb, body, outcome };
+        transcript.push(&line(1_000_000, "endpoint", "warehouse", None));
+        transcript.push(&line(2_000_000, "open", "c1 BTC 49.90 EUR", Some("201 pending")));
+        transcript.push(&line(2_000_000, "event", "e1 charge.created c1", None));
+        transcript.push(&line(
+            2_040_000,
+            "POST warehouse",
+            "d1 e1 charge.created c1                try 1",
+            Some("200"),
+        ));
+        insta::assert_snapshot!(transcript.as_str().replace(' ', "."), @"
+        ......0.000s..endpoint........warehouse
+        ......1.000s..open............c1.BTC.49.90.EUR.............................->.201.pending
+        ......1.000s..event...........e1.charge.created.c1
+        ......1.040s..POST.warehouse..d1.e1.charge.created.c1................try.1.->.200
+        ");
+    }
+}
