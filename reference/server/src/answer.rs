@@ -21,6 +21,8 @@ pub(crate) fn own(status: StatusCode, content_type: HeaderValue, body: impl Into
     let mut answer = Answer::new(Full::new(body.into()));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
+    // Room for what the world adds, so that the map is made once.
+    headers.reserve(8);
     headers.insert(CONTENT_TYPE, content_type);
     // Keys and secrets go through here, and nothing of it is worth keeping.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -39,15 +41,23 @@ pub(crate) fn of_world(response: Response) -> Result<Answer, Refusal> {
     let mut answer = json(status, response.body);
     let headers = answer.headers_mut();
     for (name, value) in response.headers {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Refusal::Broken)?;
+        let replaces = matches!(name, "content-type" | "cache-control");
+        let name = static_name(name).ok_or(Refusal::Broken)?;
         let value = HeaderValue::try_from(value).map_err(|_| Refusal::Broken)?;
-        if headers.contains_key(&name) && [CONTENT_TYPE, CACHE_CONTROL].contains(&name) {
+        if replaces {
             headers.insert(name, value);
         } else {
             headers.append(name, value);
         }
     }
     Ok(answer)
+}
+
+/// The name without a copy of it, which `HeaderName::from_bytes` would make.
+fn static_name(name: &'static str) -> Option<HeaderName> {
+    let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    // Anything else would be a panic in `from_static`.
+    (!name.is_empty() && name.bytes().all(fit)).then(|| HeaderName::from_static(name))
 }
 
 /// What `HEAD` gets: the same headers, with the length that the body would have had.
@@ -97,6 +107,8 @@ mod tests {
         for wrong in [
             response(99, &[]),
             response(200, &[("no name", "x")]),
+            response(200, &[("Upper-Case", "x")]),
+            response(200, &[("", "x")]),
             response(200, &[("x-name", "two\r\nlines")]),
         ] {
             assert!(matches!(of_world(wrong), Err(Refusal::Broken)));

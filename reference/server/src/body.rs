@@ -12,9 +12,6 @@ const SWALLOWED: usize = 4;
 
 /// The whole body. `waits`: the client sends it only when told to go on, so a refusal need not read it.
 pub(crate) async fn read(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
     let most = bounds.body_bytes;
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > most && (waits || announced > most.saturating_mul(SWALLOWED)) {

@@ -4,11 +4,11 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
     header::{AUTHORIZATION, CONTENT_TYPE, EXPECT, HOST},
     request::Parts,
 };
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use reference_core::wire;
 
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
     refusal::Refusal,
 };
 
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
@@ -87,7 +88,12 @@ impl Front {
                 };
             }
         }
-        let body = body::read(body, head.headers.contains_key(EXPECT), &self.bounds).await?;
+        let body = if body.is_end_stream() {
+            Bytes::new()
+        } else {
+            // In a box, because most requests have no body, and every one would carry the room for reading it.
+            Box::pin(body::read(body, head.headers.contains_key(EXPECT), &self.bounds)).await?
+        };
         if matches!(room, Room::Sandbox) {
             gate::admit_body(&head.headers, &body)?;
         }
@@ -107,7 +113,7 @@ impl Front {
             query: head.uri.query(),
             authorization: only(&head.headers),
             content_type: head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes),
-            idempotency_key: head.headers.get("idempotency-key").map(HeaderValue::as_bytes),
+            idempotency_key: head.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes),
             base: &self.addresses.base(authority),
             body,
         };

@@ -164,11 +164,11 @@ async fn a_client_that_has_sent_all_it_has_still_gets_its_answers() {
 }
 
 #[tokio::test]
-async fn a_request_cut_short_gets_no_answer_or_a_refusal_and_harms_nobody() {
+async fn a_request_cut_short_harms_nobody() {
     let (server, mut client) = frozen().await;
     client.send("GET /v1/a HT").await;
     client.finish().await;
-    assert!(client.reply().await.is_none_or(|reply| reply.status == 400));
+    assert!(client.is_closed().await);
 
     let mut client = Client::connect(server.address()).await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
