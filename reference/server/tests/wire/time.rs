@@ -1,10 +1,11 @@
 //! What moves the service clock, and what its timer does.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use crate::{Client, START, config, start};
 use reference_core::time::{Span, Timestamp};
 use reference_server::{ClockKind, Server};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// An hour in a millisecond.
 const FAST: ClockKind = ClockKind::Fast { factor: NonZeroU32::new(3_600_000).unwrap() };
@@ -22,6 +23,13 @@ async fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
 
 async fn shown(server: &Server) -> Timestamp {
     Timestamp::parse(&post(server, "/v1/now", "").await.1).expect("the mirror shows its time")
+}
+
+/// When the timer woke the world. Less patient than the timer, which looks again every ten seconds even if
+/// nobody set it anew.
+async fn woken(hears: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
+    let heard = tokio::time::timeout(Duration::from_secs(5), hears.recv()).await;
+    heard.expect("the timer was set").expect("the world lives")
 }
 
 #[tokio::test]
@@ -48,28 +56,28 @@ async fn real_time_goes_on_from_where_the_sandbox_moved_it() {
 
 #[tokio::test]
 async fn the_timer_wakes_the_world() {
-    let (server, mut woken) = start(config(FAST)).await;
+    let (server, mut hears) = start(config(FAST)).await;
     post(&server, "/v1/due", "30h").await;
-    let due = woken.recv().await.expect("the world lives");
+    let due = woken(&mut hears).await;
     assert!(due >= START.plus(Span::hours(30)), "{due}");
     assert!(server.now().expect("a sound world") >= due);
 }
 
 #[tokio::test]
 async fn the_timer_is_set_anew_when_something_is_due_sooner() {
-    let (server, mut woken) = start(config(FAST)).await;
+    let (server, mut hears) = start(config(FAST)).await;
     post(&server, "/v1/due", "20000d").await;
     post(&server, "/v1/due", "1h").await;
-    let due = woken.recv().await.expect("the world lives");
+    let due = woken(&mut hears).await;
     assert!(due < START.plus(Span::days(20_000)), "{due}");
 }
 
 #[tokio::test]
 async fn the_timer_is_set_anew_when_the_sandbox_moves_time() {
-    let (server, mut woken) = start(config(ClockKind::Wall)).await;
+    let (server, mut hears) = start(config(ClockKind::Wall)).await;
     post(&server, "/v1/due", "10d").await;
     post(&server, "/sandbox/advance", "10d").await;
-    woken.recv().await.expect("the world lives");
+    woken(&mut hears).await;
     assert!(server.now().expect("a sound world") >= START.plus(Span::days(10)));
 }
 
