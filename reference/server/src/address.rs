@@ -1,0 +1,233 @@
+//! The addresses of a server: where it listens, what clients call it, and what links start with.
+
+use std::{
+    borrow::Cow,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use http::Uri;
+
+/// The address under which clients reach the server, as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PublicUrl {
+    /// The whole, without a slash at the end.
+    text: String,
+    /// How much of `text` is the origin; the rest is the path prefix.
+    origin: usize,
+    host: String,
+}
+
+impl PublicUrl {
+    /// Reads `https://pay.example:8443/prefix`.
+    pub(crate) fn parse(text: &str) -> Result<PublicUrl, String> {
+        let wrong = || {
+            format!(
+                "the public address is `{text}`; it takes `http://` or `https://`, a host, and maybe a port and a path"
+            )
+        };
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = Authority::parse(authority).ok_or_else(wrong)?.host.to_string();
+        // `Uri` knows which characters a path may have; it would also take a query.
+        let path_is_one = path.parse::<Uri>().is_ok_and(|uri| uri.query().is_none()) && !path.contains('#');
+        if !matches!(scheme, "http" | "https") || !(path.is_empty() || path_is_one) {
+            return Err(wrong());
+        }
+        let origin = scheme.len() + "://".len() + authority.len();
+        Ok(PublicUrl { text: text.trim_end_matches('/').to_string(), origin, host })
+    }
+
+    pub(crate) fn origin(&self) -> &str {
+        &self.text[..self.origin]
+    }
+
+    fn prefix(&self) -> &str {
+        &self.text[self.origin..]
+    }
+}
+
+/// A host and maybe a port, as in a `Host` header, of plain characters only: fit to stand in a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Authority<'a> {
+    pub(crate) host: &'a str,
+}
+
+impl<'a> Authority<'a> {
+    /// Reads `shop.example:8080`, `127.0.0.1`, `[::1]:8080`.
+    pub(crate) fn parse(text: &'a str) -> Option<Authority<'a>> {
+        let host_end = match text.strip_prefix('[') {
+            Some(inside) => {
+                let end = inside.find(']')?;
+                inside[..end].parse::<Ipv6Addr>().ok()?;
+                end + 2
+            }
+            None => {
+                let end = text.find(':').unwrap_or(text.len());
+                let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+                (end > 0 && text[..end].bytes().all(plain)).then_some(end)?
+            }
+        };
+        let (host, port) = text.split_at(host_end);
+        let port_is_one = match port.strip_prefix(':') {
+            Some(digits) => digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse::<u16>().is_ok(),
+            None => port.is_empty(),
+        };
+        port_is_one.then_some(Authority { host })
+    }
+
+    /// The address, if the host is one and not a name.
+    pub(crate) fn ip(self) -> Option<IpAddr> {
+        self.host.trim_matches(['[', ']']).parse().ok()
+    }
+}
+
+/// The addresses of one server.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    /// Where it listens, as a client on this machine would call it.
+    listening: String,
+    public: Option<PublicUrl>,
+}
+
+impl Addresses {
+    pub(crate) fn new(bound: SocketAddr, public: Option<PublicUrl>) -> Addresses {
+        let mut callable = bound;
+        // Nobody can call "any address"; this machine can call itself.
+        if bound.ip().is_unspecified() {
+            callable.set_ip(match bound.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        Addresses { listening: format!("http://{callable}"), public }
+    }
+
+    /// The address to give to people.
+    pub(crate) fn url(&self) -> &str {
+        self.public.as_ref().map_or(&self.listening, |public| &public.text)
+    }
+
+    /// What links start with in the answer to a request that called `authority`.
+    pub(crate) fn base(&self, authority: Option<&str>) -> Cow<'_, str> {
+        match authority {
+            _ if self.public.is_some() => self.url().into(),
+            Some(called) if self.listening["http://".len()..] == *called => (&self.listening).into(),
+            Some(called) if Authority::parse(called).is_some() => format!("http://{called}").into(),
+            _ => (&self.listening).into(),
+        }
+    }
+
+    /// A path as the service knows it: without the public prefix, if it came with it.
+    pub(crate) fn inside<'p>(&self, path: &'p str) -> &'p str {
+        let prefix = self.public.as_ref().map_or("", PublicUrl::prefix);
+        match path.strip_prefix(prefix) {
+            Some("") => "/",
+            Some(rest) if rest.starts_with('/') => rest,
+            _ => path,
+        }
+    }
+
+    /// Whether `host` is the one of the public address.
+    pub(crate) fn is_public_host(&self, host: &str) -> bool {
+        self.public.as_ref().is_some_and(|public| public.host.eq_ignore_ascii_case(host))
+    }
+
+    /// Whether a page of `origin` is one of ours, for a request that called `authority`.
+    pub(crate) fn is_own_origin(&self, origin: &str, authority: &str) -> bool {
+        let called = origin.strip_prefix("http://").filter(|called| !called.is_empty());
+        called.is_some_and(|called| called.eq_ignore_ascii_case(authority))
+            || self.public.as_ref().is_some_and(|public| public.origin().eq_ignore_ascii_case(origin))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_authority(text: &str, host: Option<&str>) {
+        assert_eq!(Authority::parse(text).map(|it| it.host), host, "{text}");
+    }
+
+    #[test]
+    fn a_plain_authority_is_a_host_and_maybe_a_port() {
+        check_authority("shop.example", Some("shop.example"));
+        check_authority("my_service:8080", Some("my_service"));
+        check_authority("127.0.0.1:80", Some("127.0.0.1"));
+        check_authority("[::1]:8080", Some("[::1]"));
+        check_authority("[::1]", Some("[::1]"));
+    }
+
+    #[test]
+    fn anything_else_is_no_plain_authority() {
+        for text in [
+            "", ":80", "a:", "a:+1", "a:65536", "a:1:2", "a b", "user@a", "a/b", "a\"", "<a>", "é", "[::1",
+            "[::1]x", "[a]", "[]", "::1", "a%41",
+        ] {
+            check_authority(text, None);
+        }
+    }
+
+    fn addresses(bound: &str, public: Option<&str>) -> Addresses {
+        let public = public.map(|text| PublicUrl::parse(text).expect("public addresses in tests are good"));
+        Addresses::new(bound.parse().expect("bound addresses in tests are good"), public)
+    }
+
+    #[track_caller]
+    fn check_base(bound: &str, public: Option<&str>, called: Option<&str>, base: &str) {
+        assert_eq!(addresses(bound, public).base(called), base);
+    }
+
+    #[test]
+    fn links_start_with_the_address_that_was_called() {
+        check_base("127.0.0.1:8080", None, Some("127.0.0.1:8080"), "http://127.0.0.1:8080");
+        check_base("127.0.0.1:8080", None, Some("localhost:8080"), "http://localhost:8080");
+        check_base("127.0.0.1:8080", None, Some("a\"><script>"), "http://127.0.0.1:8080");
+        check_base("127.0.0.1:8080", None, Some(""), "http://127.0.0.1:8080");
+        check_base("127.0.0.1:8080", None, None, "http://127.0.0.1:8080");
+        check_base("0.0.0.0:8080", None, None, "http://127.0.0.1:8080");
+        check_base("[::]:8080", None, None, "http://[::1]:8080");
+    }
+
+    #[test]
+    fn links_start_with_the_public_address_if_there_is_one() {
+        let public = Some("https://pay.example/shop/");
+        check_base("127.0.0.1:8080", public, Some("localhost:8080"), "https://pay.example/shop");
+        check_base("127.0.0.1:8080", public, None, "https://pay.example/shop");
+    }
+
+    #[track_caller]
+    fn check_inside(public: &str, path: &str, inside: &str) {
+        assert_eq!(addresses("127.0.0.1:8080", Some(public)).inside(path), inside);
+    }
+
+    #[test]
+    fn a_public_prefix_is_taken_off_at_a_slash_only() {
+        check_inside("https://pay.example/shop", "/shop/v1/charges", "/v1/charges");
+        check_inside("https://pay.example/shop/", "/shop/v1/charges", "/v1/charges");
+        check_inside("https://pay.example/shop", "/v1/charges", "/v1/charges");
+        check_inside("https://pay.example/shop", "/shop", "/");
+        check_inside("https://pay.example/shop", "/shopping", "/shopping");
+        check_inside("https://pay.example/shop", "/v1/shop/v1", "/v1/shop/v1");
+        check_inside("https://pay.example", "/v1/charges", "/v1/charges");
+        check_inside("https://pay.example", "*", "*");
+    }
+
+    #[test]
+    fn a_public_address_that_cannot_start_a_link_is_refused() {
+        for text in [
+            "",
+            "pay.example",
+            "ftp://pay.example",
+            "http://",
+            "https://a/?x=1",
+            "https://a/#x",
+            "https://a?x",
+            "https://u@a",
+            "https://a/ b",
+        ] {
+            let found = PublicUrl::parse(text);
+            assert!(found.as_ref().is_err_and(|message| message.contains(&format!("`{text}`"))), "{found:?}");
+        }
+    }
+}

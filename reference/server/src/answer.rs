@@ -1,0 +1,117 @@
+//! Answers on their way out: the world's, turned into hyper's without a copy of the body, and the host's own.
+
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
+};
+use http_body_util::Full;
+use hyper::body::Body;
+use reference_core::wire::http::Response;
+
+use crate::refusal::Refusal;
+
+/// What a connection sends back.
+pub(crate) type Answer = http::Response<Full<Bytes>>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// An answer of the host's own.
+pub(crate) fn own(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Answer::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    // Room for what the world adds, so that the map is made once.
+    headers.reserve(8);
+    headers.insert(CONTENT_TYPE, content_type);
+    // Keys and secrets go through here, and nothing of it is worth keeping.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// The same as JSON.
+pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    own(status, JSON, body)
+}
+
+/// The world's answer.
+pub(crate) fn of_world(response: Response) -> Result<Answer, Refusal> {
+    let status = StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?;
+    let mut answer = json(status, response.body);
+    let headers = answer.headers_mut();
+    for (name, value) in response.headers {
+        let replaces = matches!(name, "content-type" | "cache-control");
+        let name = static_name(name).ok_or(Refusal::Broken)?;
+        let value = HeaderValue::try_from(value).map_err(|_| Refusal::Broken)?;
+        if replaces {
+            headers.insert(name, value);
+        } else {
+            headers.append(name, value);
+        }
+    }
+    Ok(answer)
+}
+
+/// The name without a copy of it, which `HeaderName::from_bytes` would make.
+fn static_name(name: &'static str) -> Option<HeaderName> {
+    let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    // Anything else would be a panic in `from_static`.
+    (!name.is_empty() && name.bytes().all(fit)).then(|| HeaderName::from_static(name))
+}
+
+/// What `HEAD` gets: the same headers, with the length that the body would have had.
+pub(crate) fn without_body(mut answer: Answer) -> Answer {
+    if let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
+    *answer.body_mut() = Full::default();
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(status: u16, headers: &[(&'static str, &str)]) -> Response {
+        let headers = headers.iter().map(|(name, value)| (*name, value.to_string())).collect();
+        Response { status, headers, body: b"{}".to_vec() }
+    }
+
+    #[track_caller]
+    fn check(headers: &[(&'static str, &str)], name: &str, values: &[&str]) {
+        let answer = of_world(response(200, headers)).expect("headers in tests are good");
+        let found: Vec<_> = answer.headers().get_all(name).iter().collect();
+        assert_eq!(found, values);
+    }
+
+    #[test]
+    fn an_answer_is_json_unless_the_world_says_otherwise() {
+        check(&[], "content-type", &["application/json"]);
+        check(&[("content-type", "text/html")], "content-type", &["text/html"]);
+    }
+
+    #[test]
+    fn an_answer_is_not_kept_unless_the_world_says_otherwise() {
+        check(&[], "cache-control", &["no-store"]);
+        check(&[("cache-control", "max-age=60")], "cache-control", &["max-age=60"]);
+    }
+
+    #[test]
+    fn repeated_headers_stay_repeated() {
+        check(&[("link", "a"), ("link", "b")], "link", &["a", "b"]);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_sent_is_our_own_bug() {
+        for wrong in [
+            response(99, &[]),
+            response(200, &[("no name", "x")]),
+            response(200, &[("Upper-Case", "x")]),
+            response(200, &[("", "x")]),
+            response(200, &[("x-name", "two\r\nlines")]),
+        ] {
+            assert!(matches!(of_world(wrong), Err(Refusal::Broken)));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The service clock: how the world's time follows real time, or does not.
+//!
+//! The only reader of the operating system's clocks. Every rule is a function of a [`Reading`], so that no
+//! test of them waits.
+
+use std::{
+    num::NonZeroU32,
+    time::{Duration, Instant, SystemTime},
+};
+
+use reference_core::time::{Span, Timestamp};
+
+/// What moves the service clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockKind {
+    /// Real time.
+    Wall,
+    /// Real time, so many times as fast.
+    Fast {
+        /// Seconds of service time in a second of real time.
+        factor: NonZeroU32,
+    },
+    /// Only `/sandbox` moves it.
+    Frozen,
+}
+
+/// What a clock of the operating system showed: microseconds, from where depends on the clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading(u64);
+
+/// The service clock. It never falls, whatever the operating system's clock does; the one exception is a new
+/// world under a frozen clock, which brings its own time.
+pub(crate) struct Clock {
+    kind: ClockKind,
+    origin: Instant,
+    /// At this reading the service clock showed this.
+    anchor: (Reading, Timestamp),
+    /// The latest time shown.
+    shown: Timestamp,
+}
+
+impl Clock {
+    /// A clock that shows `start` now, or the time of day.
+    pub(crate) fn new(kind: ClockKind, start: Option<Timestamp>) -> Clock {
+        let start = start.unwrap_or_else(|| Timestamp::default().plus(Span(wall().0)));
+        let mut clock = Clock { kind, origin: steady(), anchor: (Reading(0), start), shown: start };
+        clock.anchor.0 = clock.read();
+        clock
+    }
+
+    /// Whether only the world moves it.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.kind == ClockKind::Frozen
+    }
+
+    /// Looks at the operating system's clock.
+    pub(crate) fn read(&self) -> Reading {
+        match self.kind {
+            // Not the steady clock: that one stands still while a laptop sleeps.
+            ClockKind::Wall => wall(),
+            ClockKind::Fast { .. } => micros(steady().saturating_duration_since(self.origin)),
+            ClockKind::Frozen => Reading(0),
+        }
+    }
+
+    /// The service time at `reading`.
+    pub(crate) fn at(&mut self, reading: Reading) -> Timestamp {
+        let (read, showed) = self.anchor;
+        let passed = reading.0.saturating_sub(read.0).saturating_mul(self.factor());
+        self.shown = self.shown.max(showed.plus(Span(passed)));
+        self.shown
+    }
+
+    /// Takes over the time of the world, which an act of the sandbox may have moved on; says whether it had.
+    pub(crate) fn follow(&mut self, reading: Reading, world: Timestamp) -> bool {
+        if world > self.shown || self.is_frozen() {
+            let moved = world != self.shown;
+            self.anchor = (reading, world);
+            self.shown = world;
+            moved
+        } else {
+            false
+        }
+    }
+
+    /// How long to wait at `now` for `due`; nothing if waiting does not help.
+    pub(crate) fn until(&self, now: Timestamp, due: Timestamp) -> Option<Duration> {
+        (!self.is_frozen()).then(|| Duration::from_micros(due.since(now).0.div_ceil(self.factor())))
+    }
+
+    fn factor(&self) -> u64 {
+        match self.kind {
+            ClockKind::Wall => 1,
+            ClockKind::Fast { factor } => u64::from(factor.get()),
+            ClockKind::Frozen => 0,
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // Here and nowhere else.
+fn wall() -> Reading {
+    // A machine whose clock stands before 1970 gets 1970.
+    micros(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
+#[allow(clippy::disallowed_methods)] // Here and nowhere else.
+fn steady() -> Instant {
+    Instant::now()
+}
+
+fn micros(length: Duration) -> Reading {
+    Reading(u64::try_from(length.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp(1_000_000_000);
+
+    /// A clock that starts at reading 500.
+    fn clock(kind: ClockKind) -> Clock {
+        Clock { kind, origin: steady(), anchor: (Reading(500), START), shown: START }
+    }
+
+    fn fast(factor: u32) -> ClockKind {
+        ClockKind::Fast { factor: NonZeroU32::new(factor).expect("factors in tests are not 0") }
+    }
+
+    /// `steps`: readings, each with what the clock then shows after the start.
+    #[track_caller]
+    fn check(kind: ClockKind, steps: &[(u64, u64)]) {
+        let mut clock = clock(kind);
+        for (reading, shows) in steps {
+            assert_eq!(clock.at(Reading(*reading)), START.plus(Span(*shows)), "at reading {reading}");
+        }
+    }
+
+    #[test]
+    fn wall_time_goes_on_from_the_start() {
+        check(ClockKind::Wall, &[(500, 0), (501, 1), (1_500, 1_000)]);
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_back_stands_still_until_time_catches_up() {
+        check(ClockKind::Wall, &[(900, 400), (100, 400), (899, 400), (901, 401)]);
+    }
+
+    #[test]
+    fn fast_time_is_a_multiple() {
+        check(fast(60), &[(500, 0), (501, 60), (600, 6_000)]);
+    }
+
+    #[test]
+    fn frozen_time_does_not_move() {
+        check(ClockKind::Frozen, &[(500, 0), (9_000_000, 0)]);
+    }
+
+    #[test]
+    fn time_stops_at_the_end_of_the_year_9999() {
+        let mut clock = clock(fast(u32::MAX));
+        assert_eq!(clock.at(Reading(u64::MAX)), Timestamp::LAST);
+    }
+
+    /// The world is `world` after the start at reading 600; then `later` shows at reading 700.
+    #[track_caller]
+    fn check_follow(kind: ClockKind, world: u64, moved: bool, later: u64) {
+        let mut clock = clock(kind);
+        clock.at(Reading(600));
+        assert_eq!(clock.follow(Reading(600), START.plus(Span(world))), moved, "moved");
+        assert_eq!(clock.at(Reading(700)), START.plus(Span(later)), "later");
+    }
+
+    #[test]
+    fn time_goes_on_from_where_the_sandbox_moved_it() {
+        check_follow(ClockKind::Wall, 5_000, true, 5_100);
+        check_follow(fast(10), 5_000, true, 6_000);
+        check_follow(ClockKind::Frozen, 5_000, true, 5_000);
+    }
+
+    #[test]
+    fn a_world_that_was_not_moved_moves_no_clock() {
+        check_follow(ClockKind::Wall, 100, false, 200);
+        check_follow(fast(10), 1_000, false, 2_000);
+        check_follow(ClockKind::Frozen, 0, false, 0);
+    }
+
+    #[test]
+    fn a_new_world_may_set_a_frozen_clock_back() {
+        let mut clock = clock(ClockKind::Frozen);
+        assert!(clock.follow(Reading(0), Timestamp(7)));
+        assert_eq!(clock.at(Reading(0)), Timestamp(7));
+    }
+
+    #[track_caller]
+    fn check_wait(kind: ClockKind, due: u64, wait: Option<u64>) {
+        let found = clock(kind).until(START, START.plus(Span(due)));
+        assert_eq!(found, wait.map(Duration::from_micros));
+    }
+
+    #[test]
+    fn a_wait_is_scaled_and_rounded_up() {
+        check_wait(ClockKind::Wall, 90, Some(90));
+        check_wait(fast(60), 60, Some(1));
+        check_wait(fast(60), 61, Some(2));
+        check_wait(ClockKind::Wall, 0, Some(0));
+        check_wait(ClockKind::Frozen, 90, None);
+    }
+
+    #[test]
+    fn without_a_start_the_clock_shows_the_time_of_day() {
+        let (before, mut clock) = (wall(), Clock::new(ClockKind::Frozen, None));
+        let shown = clock.at(Reading(0));
+        assert!((before.0..=wall().0).contains(&shown.0), "{shown}");
+    }
+}

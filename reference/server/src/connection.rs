@@ -1,0 +1,220 @@
+//! One connection: hyper over a stream that knows how long it may take.
+//!
+//! The limits on heads and idleness are kept here and not by hyper, which would set a timer anew for every
+//! request and close without a word. One timer per connection is enough: it is only moved when it fires, or
+//! when a head comes in pieces.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::{rt::TokioIo, server::graceful::Watcher};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep},
+};
+
+use crate::{config::Bounds, front::Front, gate::Ends, refusal::Refusal};
+
+/// Serves one connection to its end.
+pub(crate) async fn serve<S>(front: Arc<Front>, stream: S, ends: Ends, stopping: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let bounds = front.bounds;
+    let line = Arc::new(Line { front, ends, turns: Turns::default() });
+    let timed = Timed::new(stream, &line, bounds);
+    let service = service_fn(move |request| {
+        let line = Arc::clone(&line);
+        async move {
+            line.turns.next();
+            let answer = line.front.answer(line.ends, request).await;
+            line.turns.next();
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let connection = http1::Builder::new()
+        // A client that sends all it has and then listens is a good client.
+        .half_close(true)
+        .header_read_timeout(None)
+        .max_header_size(bounds.head_bytes)
+        .serve_connection(TokioIo::new(timed), service);
+    // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
+    let _ = stopping.watch(connection).await;
+}
+
+/// What hyper's service and the stream below it share.
+struct Line {
+    front: Arc<Front>,
+    ends: Ends,
+    turns: Turns,
+}
+
+/// Counts the beginnings and ends of requests: odd while one is being answered. Only one task ever uses it.
+#[derive(Default)]
+struct Turns(AtomicU32);
+
+impl Turns {
+    fn next(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn count(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// A stream that fails once a head takes too long or nothing moves any more.
+struct Timed<S> {
+    stream: S,
+    line: Arc<Line>,
+    head_time: Duration,
+    idle_time: Duration,
+    /// When a byte last moved.
+    moved: Instant,
+    /// When the head that is still incomplete began.
+    head_since: Option<Instant>,
+    /// The count of turns at the last look.
+    seen: u32,
+    /// The client does not take what was last written, so what it has may end in the middle of an answer.
+    stalled: bool,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
+    fn new(stream: S, line: &Arc<Line>, bounds: Bounds) -> Timed<S> {
+        let moved = Instant::now();
+        Timed {
+            stream,
+            line: Arc::clone(line),
+            head_time: bounds.head_time,
+            idle_time: bounds.idle_time,
+            moved,
+            head_since: None,
+            seen: 0,
+            stalled: false,
+            timer: Box::pin(tokio::time::sleep_until(moved + bounds.idle_time.min(bounds.head_time))),
+        }
+    }
+
+    fn on_read(&mut self) {
+        self.moved = Instant::now();
+        self.look();
+        if self.head_since.is_none() && self.seen.is_multiple_of(2) {
+            self.head_since = Some(self.moved);
+        }
+    }
+
+    /// A turn since the last look means that the head has come to its end.
+    fn look(&mut self) {
+        let turns = self.line.turns.count();
+        if turns != self.seen {
+            self.seen = turns;
+            self.head_since = None;
+        }
+    }
+
+    /// Ready when the connection has used up its time. Called whenever the stream has nothing to do.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        self.look();
+        let idle_until = self.moved + self.idle_time;
+        let deadline = self.head_since.map_or(idle_until, |since| idle_until.min(since + self.head_time));
+        // A later deadline can wait until the timer fires; an earlier one cannot.
+        if deadline < self.timer.deadline() {
+            self.timer.as_mut().reset(deadline);
+        }
+        loop {
+            ready!(self.timer.as_mut().poll(cx));
+            if deadline <= self.timer.deadline() {
+                break;
+            }
+            self.timer.as_mut().reset(deadline);
+        }
+        if self.head_since.is_some() && !self.stalled {
+            // The last word, as far as it goes: whoever sends a head in drops may not be listening.
+            let _ = Pin::new(&mut self.stream).poll_write(cx, last_word(Refusal::HeadTooSlow).as_bytes());
+        }
+        Poll::Ready(io::ErrorKind::TimedOut.into())
+    }
+
+    /// Passes on what a write did, or says that it took too long.
+    fn settle<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.stalled = done.is_pending();
+        match done {
+            Poll::Pending => self.poll_late(cx).map(Err),
+            done => {
+                self.moved = Instant::now();
+                done
+            }
+        }
+    }
+}
+
+/// A refusal that hyper cannot send, because there is no request that it answers.
+fn last_word(refusal: Refusal) -> String {
+    let status = refusal.status();
+    let reason = status.canonical_reason().unwrap_or_default();
+    let body = refusal.body();
+    format!(
+        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        status.as_str(),
+        body.len(),
+    )
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.stream).poll_read(cx, buffer) {
+            Poll::Pending => self.poll_late(cx).map(Err),
+            done => {
+                self.on_read();
+                done
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.settle(cx, done)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.settle(cx, done)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;

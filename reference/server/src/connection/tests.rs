@@ -1,0 +1,221 @@
+//! The limits in time, in virtual time, over a pipe. Nothing here waits.
+
+use std::net::Ipv4Addr;
+
+use hyper_util::server::graceful::GracefulShutdown;
+use reference_core::{
+    time::Timestamp,
+    wire::http::{Request, Response},
+};
+use simulator::sandbox::FirstKeys;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    task::JoinHandle,
+    time::sleep,
+};
+
+use super::*;
+use crate::{
+    address::Addresses,
+    clock::{Clock, ClockKind},
+    gate::Token,
+    host::Host,
+    metrics::Metrics,
+    world::World,
+};
+
+const HEAD_TIME: Duration = Duration::from_secs(10);
+const BODY_TIME: Duration = Duration::from_secs(15);
+const IDLE_TIME: Duration = Duration::from_secs(75);
+const SECOND: Duration = Duration::from_secs(1);
+
+const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Answers everything with the length of its body, or with a megabyte.
+struct Scale;
+
+impl World for Scale {
+    fn now(&self) -> Timestamp {
+        Timestamp(0)
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        None
+    }
+
+    fn advance_to(&mut self, _now: Timestamp) {}
+
+    fn respond(&mut self, _now: Timestamp, request: &Request<'_>) -> Response {
+        let body = match request.path {
+            "/v1/megabyte" => vec![b'x'; 1_000_000],
+            _ => format!("{} bytes\n", request.body.len()).into_bytes(),
+        };
+        Response { status: 200, headers: Vec::new(), body }
+    }
+
+    fn first_keys(&self) -> FirstKeys {
+        FirstKeys { live: String::new(), test: String::new() }
+    }
+}
+
+struct Pipe {
+    stream: DuplexStream,
+    server: JoinHandle<()>,
+    began: Instant,
+    /// Never used: dropping it would stop the connection.
+    stopping: GracefulShutdown,
+}
+
+/// A connection through a pipe that holds 64 kB in each direction.
+fn connect() -> Pipe {
+    let bounds =
+        Bounds { head_time: HEAD_TIME, body_time: BODY_TIME, idle_time: IDLE_TIME, ..Bounds::default() };
+    let front = Front {
+        host: Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0)))),
+        addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None),
+        token: Token::draw().expect("randomness"),
+        bounds,
+        metrics: Metrics::default(),
+    };
+    let (stream, ours) = duplex(65_536);
+    let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
+    let stopping = GracefulShutdown::new();
+    let server = tokio::spawn(serve(Arc::new(front), ours, ends, stopping.watcher()));
+    Pipe { stream, server, began: Instant::now(), stopping }
+}
+
+impl Pipe {
+    async fn send(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.expect("the server takes what is sent");
+    }
+
+    /// The server closes after so much time, and this is all that it said in the end.
+    #[track_caller]
+    fn ends(self, after: Duration, saying: &'static str) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        let Pipe { mut stream, server, began, stopping } = self;
+        async move {
+            server.await.expect("the connection ends well");
+            drop(stopping);
+            let late = began.elapsed().abs_diff(after);
+            assert!(late < Duration::from_millis(10), "{caller}: closed after {:?}", began.elapsed());
+            let mut said = String::new();
+            stream.read_to_string(&mut said).await.expect("text");
+            assert!(said.starts_with(saying) && said.is_empty() == saying.is_empty(), "{caller}: {said}");
+            if let Some((head, body)) = said.split_once("\r\n\r\n") {
+                assert!(head.contains(&format!("content-length: {}", body.len())), "{caller}: {said}");
+                assert!(head.contains("connection: close"), "{caller}: {said}");
+            }
+        }
+    }
+
+    /// One answer, with a body of a line.
+    async fn answer(&mut self) -> String {
+        let mut answer = String::new();
+        while !answer.ends_with("bytes\n") {
+            answer.push(self.stream.read_u8().await.expect("an answer").into());
+        }
+        answer
+    }
+}
+
+const LATE: &str = "HTTP/1.1 408 Request Timeout\r\n";
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_says_nothing_is_closed_without_a_word() {
+    connect().ends(IDLE_TIME, "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_stops_half_way_is_late() {
+    let mut pipe = connect();
+    pipe.send("GET /v1/a HT").await;
+    pipe.ends(HEAD_TIME, LATE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_in_drops_is_late_all_the_same() {
+    let mut pipe = connect();
+    for drop in ["GET", " /v1/a", " HTTP/1.1", "\r\nX: x", "\r\nX: x"] {
+        pipe.send(drop).await;
+        sleep(2 * SECOND).await;
+    }
+    pipe.ends(HEAD_TIME, LATE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_head_begins_with_its_first_byte() {
+    let mut pipe = connect();
+    sleep(60 * SECOND).await;
+    pipe.send("GET /v1/a HTTP/1.1\r\n").await;
+    sleep(9 * SECOND).await;
+    pipe.send("Host: a\r\n\r\n").await;
+    pipe.answer().await;
+    sleep(60 * SECOND).await;
+    pipe.send("GET").await;
+    pipe.ends(60 * SECOND + 9 * SECOND + 60 * SECOND + HEAD_TIME, LATE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_closed_after_its_last_answer() {
+    let mut pipe = connect();
+    for _ in 0..5 {
+        sleep(70 * SECOND).await;
+        pipe.send(GET).await;
+        pipe.answer().await;
+    }
+    pipe.ends(350 * SECOND + IDLE_TIME, "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_request_that_came_half_with_the_first_is_not_waited_for_longer_than_an_idle_client() {
+    let mut pipe = connect();
+    pipe.send(&format!("{GET}GET /v1/b")).await;
+    pipe.answer().await;
+    pipe.ends(IDLE_TIME, "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_half_way_is_late() {
+    let mut pipe = connect();
+    pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
+    pipe.ends(BODY_TIME, LATE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_in_drops_is_late_all_the_same() {
+    let mut pipe = connect();
+    pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n").await;
+    for _ in 0..7 {
+        sleep(2 * SECOND).await;
+        pipe.send("drop").await;
+    }
+    pipe.ends(BODY_TIME, LATE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_may_take_longer_than_a_head() {
+    let mut pipe = connect();
+    pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\n").await;
+    for _ in 0..7 {
+        sleep(2 * SECOND).await;
+        pipe.send("drop").await;
+    }
+    assert!(pipe.answer().await.ends_with("28 bytes\n"));
+    // What is left of the body's time is no head's.
+    pipe.ends(14 * SECOND + IDLE_TIME, "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_take_its_answer_is_cut_off() {
+    let mut pipe = connect();
+    pipe.send("GET /v1/megabyte HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let Pipe { mut stream, server, began, stopping } = pipe;
+    server.await.expect("the connection ends well");
+    drop(stopping);
+    assert!(began.elapsed().abs_diff(IDLE_TIME) < Duration::from_millis(10), "{:?}", began.elapsed());
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).await.expect("bytes");
+    assert_eq!(said.len(), 65_536, "what the pipe holds, and no late word in the middle of it");
+    assert!(said.ends_with(b"xxx"));
+}

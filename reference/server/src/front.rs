@@ -1,0 +1,155 @@
+//! The front of the house: looks at the head of a request, decides which room answers it, and hands it over.
+//!
+//! Everything that every connection shares is here. Changes nothing itself.
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
+    header::{AUTHORIZATION, CONTENT_TYPE, EXPECT, HOST},
+    request::Parts,
+};
+use hyper::body::{Body, Incoming};
+use reference_core::wire;
+
+use crate::{
+    address::Addresses,
+    answer::{self, Answer},
+    body,
+    config::Bounds,
+    gate::{self, Ends, Token},
+    host::Host,
+    metrics::Metrics,
+    refusal::Refusal,
+};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","health":"/healthz","metrics":"/metrics"}"#;
+const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// What all connections share.
+pub(crate) struct Front {
+    pub(crate) host: Host,
+    pub(crate) addresses: Addresses,
+    pub(crate) token: Token,
+    pub(crate) bounds: Bounds,
+    pub(crate) metrics: Metrics,
+}
+
+/// Who answers a path.
+enum Room {
+    Api,
+    Sandbox,
+    Index,
+    Health,
+    Metrics,
+}
+
+impl Room {
+    fn of(path: &str) -> Option<Room> {
+        // The first segment as it came: `/%761` is another path, and nobody's.
+        let rest = path.strip_prefix('/')?;
+        match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
+            ("v1", _) => Some(Room::Api),
+            ("sandbox", _) => Some(Room::Sandbox),
+            ("", None) => Some(Room::Index),
+            ("healthz", None) => Some(Room::Health),
+            ("metrics", None) => Some(Room::Metrics),
+            _ => None,
+        }
+    }
+}
+
+impl Front {
+    /// Answers a request, whatever it is.
+    pub(crate) async fn answer(&self, ends: Ends, request: Request<Incoming>) -> Answer {
+        let (head, body) = request.into_parts();
+        let answer = self.decide(ends, &head, body).await.unwrap_or_else(Refusal::answer);
+        self.metrics.on_answer(answer.status());
+        if head.method == Method::HEAD { answer::without_body(answer) } else { answer }
+    }
+
+    async fn decide(&self, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+        let authority = called(head)?;
+        let path = self.addresses.inside(head.uri.path());
+        let room = Room::of(path).ok_or(Refusal::NotFound)?;
+        match room {
+            Room::Api => {}
+            Room::Sandbox => {
+                gate::admit(ends, &head.headers, authority, &self.addresses, &self.token)?;
+                if head.method == Method::POST && path == "/sandbox/world" && !self.host.is_frozen() {
+                    return Err(Refusal::WorldNeedsFrozenClock);
+                }
+            }
+            Room::Index | Room::Health | Room::Metrics => {
+                return if matches!(head.method, Method::GET | Method::HEAD) {
+                    Ok(self.page(&room))
+                } else {
+                    Err(Refusal::ReadOnly)
+                };
+            }
+        }
+        let body = if body.is_end_stream() {
+            Bytes::new()
+        } else {
+            // In a box, because most requests have no body, and every one would carry the room for reading it.
+            Box::pin(body::read(body, head.headers.contains_key(EXPECT), &self.bounds)).await?
+        };
+        if matches!(room, Room::Sandbox) {
+            gate::admit_body(&head.headers, &body)?;
+        }
+        self.ask_world(head, path, authority, &body)
+    }
+
+    fn ask_world(
+        &self,
+        head: &Parts,
+        path: &str,
+        authority: Option<&str>,
+        body: &Bytes,
+    ) -> Result<Answer, Refusal> {
+        let request = wire::http::Request {
+            method: head.method.as_str(),
+            path,
+            query: head.uri.query(),
+            authorization: only(&head.headers),
+            content_type: head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes),
+            idempotency_key: head.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes),
+            base: &self.addresses.base(authority),
+            body,
+        };
+        answer::of_world(self.host.respond(&request)?)
+    }
+
+    fn page(&self, room: &Room) -> Answer {
+        match room {
+            Room::Metrics => {
+                answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.host.times().ok()))
+            }
+            Room::Health if self.host.is_broken() => {
+                answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
+            }
+            Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
+            Room::Index | Room::Api | Room::Sandbox => answer::json(StatusCode::OK, INDEX),
+        }
+    }
+}
+
+/// What the client called us: the authority of an absolute target, or the `Host` header.
+fn called(head: &Parts) -> Result<Option<&str>, Refusal> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),
+        (None, _) if head.version < Version::HTTP_11 => None,
+        _ => return Err(Refusal::HostHeader),
+    };
+    Ok(head.uri.authority().map(http::uri::Authority::as_str).or(host))
+}
+
+/// The one `Authorization` header. Two of them are none: nobody can say which was meant.
+fn only(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    match (all.next(), all.next()) {
+        (Some(value), None) => Some(value.as_bytes()),
+        _ => None,
+    }
+}

@@ -1,0 +1,233 @@
+//! Who may use `/sandbox`: this machine, or who knows the token, and never a page of somebody else.
+//!
+//! A browser on this machine is on loopback too, whatever page it shows. So `Host` must be a name of ours
+//! (a foreign name may have been made to point here), `Origin`, if there is one, must be ours, and a body must
+//! be JSON (which a foreign page cannot send unasked).
+
+use std::net::IpAddr;
+
+use http::{
+    HeaderMap, HeaderName,
+    header::{AUTHORIZATION, CONTENT_TYPE, FORWARDED, ORIGIN, VIA},
+};
+use subtle::ConstantTimeEq;
+
+use crate::{
+    address::{Addresses, Authority},
+    refusal::Refusal,
+};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// The client's address.
+    pub(crate) remote: IpAddr,
+    /// Ours, as the client reached it.
+    pub(crate) local: IpAddr,
+}
+
+/// What opens `/sandbox` from elsewhere.
+pub(crate) struct Token(String);
+
+impl Token {
+    /// A new one, from the operating system's randomness.
+    pub(crate) fn draw() -> Result<Token, getrandom::Error> {
+        let mut bits = [0; 20];
+        getrandom::fill(&mut bits)?;
+        Ok(Token(format!("sandbox_{}", hex::encode(bits))))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn opens(&self, headers: &HeaderMap) -> bool {
+        let mut all = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (all.next(), all.next()) else { return false };
+        let Some((scheme, secret)) = value.as_bytes().split_at_checked("Bearer ".len()) else { return false };
+        scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(secret.ct_eq(self.0.as_bytes()))
+    }
+}
+
+/// Whether the caller may use `/sandbox` at all. `authority`: what it called us.
+pub(crate) fn admit(
+    ends: Ends,
+    headers: &HeaderMap,
+    authority: Option<&str>,
+    addresses: &Addresses,
+    token: &Token,
+) -> Result<(), Refusal> {
+    let called = authority.filter(|text| !text.is_empty());
+    let host = match called {
+        Some(text) => Some(Authority::parse(text).ok_or(Refusal::SandboxHost)?),
+        None => None,
+    };
+    let local_name = host.is_none_or(|host| is_this_machine(host, ends.local));
+    if !local_name && !host.is_some_and(|host| addresses.is_public_host(host.host)) {
+        return Err(Refusal::SandboxHost);
+    }
+    let ours = |origin: &http::HeaderValue| {
+        origin.to_str().is_ok_and(|origin| addresses.is_own_origin(origin, called.unwrap_or_default()))
+    };
+    if !headers.get_all(ORIGIN).iter().all(ours) {
+        return Err(Refusal::SandboxOrigin);
+    }
+    // Behind a proxy on this machine every client comes from loopback; its traces tell.
+    let proxied = [FORWARDED, VIA, X_FORWARDED_FOR].iter().any(|name| headers.contains_key(name));
+    let from_here = ends.remote.to_canonical().is_loopback() && local_name && !proxied;
+    if from_here || token.opens(headers) { Ok(()) } else { Err(Refusal::SandboxToken) }
+}
+
+/// Whether a body may go to `/sandbox`.
+pub(crate) fn admit_body(headers: &HeaderMap, body: &[u8]) -> Result<(), Refusal> {
+    let json = |value: &http::HeaderValue| {
+        let kind = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+        kind.eq_ignore_ascii_case(b"application/json")
+    };
+    if body.is_empty() || headers.get(CONTENT_TYPE).is_some_and(json) {
+        Ok(())
+    } else {
+        Err(Refusal::SandboxNotJson)
+    }
+}
+
+fn is_this_machine(host: Authority<'_>, local: IpAddr) -> bool {
+    match host.ip() {
+        Some(ip) => ip.to_canonical().is_loopback() || ip.to_canonical() == local.to_canonical(),
+        None => host.host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::PublicUrl;
+
+    const TOKEN: &str = "sandbox_0123456789";
+
+    /// A caller at `remote` who reached us at 192.0.2.1 (or at loopback from loopback); `headers` in lines,
+    /// `Host` among them.
+    fn admitted(remote: &str, lines: &[(&'static str, &str)]) -> Result<(), Refusal> {
+        let remote: IpAddr = remote.parse().expect("an address");
+        let local = if remote.to_canonical().is_loopback() { remote } else { [192, 0, 2, 1].into() };
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, value.parse().expect("a header value"));
+        }
+        let public = PublicUrl::parse("https://pay.example/shop").expect("a public address");
+        let addresses = Addresses::new(([0, 0, 0, 0], 8080).into(), Some(public));
+        let authority = headers.get("host").map(|host| host.to_str().expect("a host of text").to_string());
+        let token = Token(TOKEN.to_string());
+        admit(Ends { remote, local }, &headers, authority.as_deref(), &addresses, &token)
+    }
+
+    #[track_caller]
+    fn check(remote: &str, lines: &[(&'static str, &str)], expected: Result<(), Refusal>) {
+        assert_eq!(admitted(remote, lines), expected, "{remote} {lines:?}");
+    }
+
+    const BEARER: (&str, &str) = ("authorization", "Bearer sandbox_0123456789");
+
+    #[test]
+    fn this_machine_comes_in_by_its_own_names() {
+        for host in ["localhost", "LocalHost:9999", "127.0.0.1:8080", "127.8.8.8", "[::1]:8080"] {
+            check("127.0.0.1", &[("host", host)], Ok(()));
+        }
+        check("::1", &[("host", "[::1]:8080")], Ok(()));
+        check("::ffff:127.0.0.1", &[("host", "localhost:8080")], Ok(()));
+        check("127.0.0.1", &[], Ok(()));
+        check("127.0.0.1", &[("host", "")], Ok(()));
+    }
+
+    #[test]
+    fn a_foreign_name_that_points_here_is_refused_even_with_the_token() {
+        for host in
+            ["evil.example", "localhost.evil.example", "192.0.2.7", "a b", "0.0.0.0", "127.0.0.1.nip.example"]
+        {
+            check("127.0.0.1", &[("host", host)], Err(Refusal::SandboxHost));
+            check("127.0.0.1", &[("host", host), BEARER], Err(Refusal::SandboxHost));
+        }
+    }
+
+    #[test]
+    fn another_machine_needs_the_token() {
+        for host in ["192.0.2.1:8080", "pay.example", "PAY.example:443", "localhost:8080"] {
+            check("192.0.2.9", &[("host", host)], Err(Refusal::SandboxToken));
+            check("192.0.2.9", &[("host", host), BEARER], Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_proxy_on_this_machine_is_another_machine() {
+        check("127.0.0.1", &[("host", "pay.example")], Err(Refusal::SandboxToken));
+        check("127.0.0.1", &[("host", "pay.example"), BEARER], Ok(()));
+        for trace in [("x-forwarded-for", "192.0.2.9"), ("forwarded", "for=192.0.2.9"), ("via", "1.1 proxy")]
+        {
+            check("127.0.0.1", &[("host", "127.0.0.1:8080"), trace], Err(Refusal::SandboxToken));
+            check("127.0.0.1", &[("host", "127.0.0.1:8080"), trace, BEARER], Ok(()));
+        }
+    }
+
+    #[test]
+    fn only_the_exact_token_opens() {
+        for wrong in [
+            "Bearer sandbox_012345678",
+            "Bearer sandbox_01234567890",
+            "Basic sandbox_0123456789",
+            "Bearer ",
+            "",
+            "é",
+        ] {
+            let lines = [("host", "192.0.2.1"), ("authorization", wrong)];
+            check("192.0.2.9", &lines, Err(Refusal::SandboxToken));
+        }
+        check("192.0.2.9", &[("host", "192.0.2.1"), ("authorization", "bearer sandbox_0123456789")], Ok(()));
+        check("192.0.2.9", &[("host", "192.0.2.1"), BEARER, BEARER], Err(Refusal::SandboxToken));
+    }
+
+    #[test]
+    fn pages_of_this_server_come_in_and_others_do_not() {
+        let host = ("host", "localhost:8080");
+        check("127.0.0.1", &[host, ("origin", "http://localhost:8080")], Ok(()));
+        check("127.0.0.1", &[host, ("origin", "https://pay.example")], Ok(()));
+        for origin in
+            ["null", "", "http://localhost:9999", "http://localhost", "http://evil.example", "localhost:8080"]
+        {
+            check("127.0.0.1", &[host, ("origin", origin)], Err(Refusal::SandboxOrigin));
+            check("127.0.0.1", &[host, ("origin", origin), BEARER], Err(Refusal::SandboxOrigin));
+        }
+        let both = [host, ("origin", "http://localhost:8080"), ("origin", "http://evil.example")];
+        check("127.0.0.1", &both, Err(Refusal::SandboxOrigin));
+        check("127.0.0.1", &[("origin", "http://")], Err(Refusal::SandboxOrigin));
+    }
+
+    #[track_caller]
+    fn check_body(content_type: Option<&str>, body: &str, expected: Result<(), Refusal>) {
+        let mut headers = HeaderMap::new();
+        if let Some(kind) = content_type {
+            headers.insert(CONTENT_TYPE, kind.parse().expect("a header value"));
+        }
+        assert_eq!(admit_body(&headers, body.as_bytes()), expected, "{content_type:?} {body}");
+    }
+
+    #[test]
+    fn a_body_is_json_by_its_type() {
+        check_body(Some("application/json"), "{}", Ok(()));
+        check_body(Some("Application/JSON ; charset=utf-8"), "{}", Ok(()));
+        check_body(None, "", Ok(()));
+        for kind in
+            [None, Some("text/plain"), Some("application/jsonx"), Some("application/x-www-form-urlencoded")]
+        {
+            check_body(kind, "{}", Err(Refusal::SandboxNotJson));
+        }
+    }
+
+    #[test]
+    fn every_token_is_another() {
+        let (one, other) = (Token::draw().expect("randomness"), Token::draw().expect("randomness"));
+        assert_ne!(one.as_str(), other.as_str());
+        assert_eq!(one.as_str().len(), "sandbox_".len() + 40);
+    }
+}

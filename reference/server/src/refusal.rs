@@ -1,0 +1,131 @@
+//! What the host itself refuses, before or instead of the world: one enum to branch on, one table to answer with.
+
+use std::fmt;
+
+use http::{
+    HeaderValue, StatusCode,
+    header::{ALLOW, CONNECTION},
+};
+
+use crate::{
+    answer::{self, Answer},
+    host::Broken,
+};
+
+/// Why the host does not pass a request on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No such page.
+    NotFound,
+    /// The page is only read.
+    ReadOnly,
+    /// HTTP/1.1 wants one `Host`, and no more.
+    HostHeader,
+    /// The head did not arrive in time.
+    HeadTooSlow,
+    /// The client stopped in the middle, or its chunks are none.
+    BodyCutShort,
+    /// The body did not arrive in time.
+    BodyTooSlow,
+    /// The body is over the bound.
+    BodyTooLarge {
+        /// The bound in bytes.
+        most: usize,
+    },
+    /// `/sandbox` was called by a name that is not ours: a page may have made its own name point here.
+    SandboxHost,
+    /// `/sandbox` was called by a page of somebody else.
+    SandboxOrigin,
+    /// `/sandbox` was called from another machine without the token.
+    SandboxToken,
+    /// A body for `/sandbox` that a foreign page could have sent.
+    SandboxNotJson,
+    /// A new world while time goes by itself.
+    WorldNeedsFrozenClock,
+    /// The world met a bug of its own.
+    Broken,
+}
+
+impl Refusal {
+    /// The status that says so.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Refusal::NotFound => StatusCode::NOT_FOUND,
+            Refusal::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::HostHeader | Refusal::BodyCutShort => StatusCode::BAD_REQUEST,
+            Refusal::HeadTooSlow | Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::SandboxHost | Refusal::SandboxOrigin | Refusal::SandboxToken => StatusCode::FORBIDDEN,
+            Refusal::SandboxNotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::WorldNeedsFrozenClock => StatusCode::CONFLICT,
+            Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Whether what follows on the connection cannot be told from the refused body.
+    fn ends_the_connection(self) -> bool {
+        matches!(
+            self,
+            Refusal::HeadTooSlow
+                | Refusal::BodyCutShort
+                | Refusal::BodyTooSlow
+                | Refusal::BodyTooLarge { .. }
+        )
+    }
+
+    /// The same in words, as JSON.
+    pub(crate) fn body(self) -> String {
+        serde_json::json!({ "message": self.to_string() }).to_string()
+    }
+
+    /// The refusal on its way out.
+    pub(crate) fn answer(self) -> Answer {
+        let mut answer = answer::json(self.status(), self.body());
+        if self.ends_the_connection() {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self == Refusal::ReadOnly {
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        answer
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::NotFound => "Not found.",
+            Refusal::ReadOnly => "This page takes GET and HEAD only.",
+            Refusal::HostHeader => "An HTTP/1.1 request has exactly one Host header.",
+            Refusal::HeadTooSlow => "The request did not arrive in time. Send it again.",
+            Refusal::BodyCutShort => "The body ended early or is not framed as announced.",
+            Refusal::BodyTooSlow => "The body did not arrive in time. Send it again.",
+            Refusal::BodyTooLarge { most } => return write!(f, "The body may have at most {most} bytes."),
+            Refusal::SandboxHost => {
+                "The sandbox does not answer to this Host. Call it by localhost or by the address of the server, \
+                 or start the server with this address as its --public-url."
+            }
+            Refusal::SandboxOrigin => {
+                "The sandbox does not answer to pages of another origin. Call it from a page of this server, or \
+                 without a browser."
+            }
+            Refusal::SandboxToken => {
+                "From another machine, or through a proxy, the sandbox takes the token that the server printed at \
+                 start: Authorization: Bearer <token>."
+            }
+            Refusal::SandboxNotJson => "The sandbox takes bodies with Content-Type: application/json.",
+            Refusal::WorldNeedsFrozenClock => {
+                "A new world needs a clock that only the sandbox moves. Start the server with a frozen clock."
+            }
+            Refusal::Broken => {
+                "The server met a bug of its own and answers nothing more. What failed is in its output; restart it."
+            }
+        })
+    }
+}
+
+impl From<Broken> for Refusal {
+    fn from(Broken: Broken) -> Refusal {
+        Refusal::Broken
+    }
+}
