@@ -59,7 +59,7 @@ fn fields(recording: &Recording) -> Judged {
     let (_, body) = body(recording, Mode::Test)?;
     let account = body.get("data").filter(|data| data.is_object()).unwrap_or(&body);
     let names: Vec<_> = account.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect();
-    Ok(Held::Seen(names.join(", ")))
+    Ok(Held::Seen(if names.is_empty() { "none".into() } else { names.join(", ") }))
 }
 
 fn answered(recording: &Recording, mode: Mode) -> Result<&Exchange, Halt> {

@@ -51,7 +51,8 @@ impl Sheet<'_> {
     pub(super) fn numbers(&self) -> Option<Numbers> {
         let [current, size, total] = ["current_page", "per_page", "total"].map(|name| self.page.meta(name));
         let numbers = Numbers { current: current?, size: size?, total: total? };
-        (numbers.current > 0 && numbers.size > 0).then_some(numbers)
+        let is_asked = self.ask.page.is_none_or(|page| page == numbers.current);
+        (numbers.current > 0 && numbers.size > 0 && is_asked).then_some(numbers)
     }
 
     /// Asked for by page and size, and by nothing else.

@@ -51,13 +51,13 @@ fn asked<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchan
     }
     match Mode::BOTH.into_iter().find_map(own) {
         Some(it) if it.status() != Some(200) => Err(unanswered(Some(it), "an own event on the same path")),
-        _ => Err(needs_both_modes("event")),
+        _ => Err(needs_both_modes("an event")),
     }
 }
 
 fn needs_both_modes(what: &str) -> Halt {
     Halt::unjudged(
-        format!("both modes are needed for this, and not both have an {what} to ask for"),
+        format!("both modes are needed for this, and not both show {what} to ask for"),
         "open a charge, an invoice and a payment link in live and in test mode, then check again",
     )
 }
@@ -121,7 +121,7 @@ fn indistinguishable(recording: &Recording) -> Judged {
 fn both_directions(found: Vec<&Exchange>) -> Judged {
     match Mode::BOTH.into_iter().find(|mode| !found.iter().any(|it| it.caller == Caller::Own(*mode))) {
         None => Ok(Held::Plainly),
-        Some(_) => Err(needs_both_modes("event")),
+        Some(_) => Err(needs_both_modes("an event")),
     }
 }
 
@@ -133,7 +133,7 @@ fn lists(recording: &Recording) -> Judged {
     };
     let (live, test) = (ids(Mode::Live), ids(Mode::Test));
     if live.is_empty() || test.is_empty() {
-        return Err(needs_both_modes("event"));
+        return Err(needs_both_modes("an event"));
     }
     match live.intersection(&test).next() {
         None => Ok(Held::Plainly),
@@ -174,7 +174,11 @@ fn twins(recording: &Recording, list: List, name: &str) -> Judged {
         }
         judged += 1;
     }
-    if judged == 0 { Err(needs_both_modes(name)) } else { Ok(Held::Plainly) }
+    if judged == 0 {
+        Err(needs_both_modes(&format!("a {}", name.replace('_', " "))))
+    } else {
+        Ok(Held::Plainly)
+    }
 }
 
 /// What a filtered list tells: its status, its rows and its total.

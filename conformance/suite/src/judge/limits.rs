@@ -108,6 +108,7 @@ fn refused(recording: &Recording) -> Judged {
 
 fn every_path(recording: &Recording) -> Judged {
     series(recording)?;
+    answers_429(recording)?;
     let mut rounds: BTreeMap<u8, BTreeMap<&str, bool>> = BTreeMap::new();
     for it in &recording.exchanges {
         if let (Purpose::Burst(Burst::Round { round, .. }), Some(status)) = (&it.purpose, it.status()) {
@@ -143,8 +144,10 @@ fn per_key(recording: &Recording) -> Judged {
     let Some(status) = other.and_then(Exchange::status) else {
         return Err(if other.is_some() { unanswered(other, "the live key") } else { never_refused() });
     };
-    if status != 429 {
-        return Ok(Held::Plainly);
+    match status {
+        429 => {}
+        500.. => return Err(unanswered(other, "the live key")),
+        _ => return Ok(Held::Plainly),
     }
     let busy = recording.exchanges.iter().any(|it| {
         it.caller == Caller::Own(Mode::Live)

@@ -97,15 +97,18 @@ fn lead(recording: &Recording) -> Judged {
     }
     let mut judged = false;
     for (rel, sheet, from) in followed(&sheets) {
-        let (Some(there), Some(here)) = (sheet.page.meta("current_page"), from.numbers()) else { continue };
-        let wanted = match rel {
-            "first" => 1,
-            "last" => here.pages().max(1),
-            "prev" => here.current.saturating_sub(1),
-            _ => here.current + 1,
+        let Some(there) = sheet.page.meta("current_page") else { continue };
+        // Every link that is followed belongs to a page that was asked for by its number, or to the first.
+        let here = from.ask.page.unwrap_or(1);
+        let wanted = match (rel, from.numbers()) {
+            ("first", _) => 1,
+            ("prev", _) => here.saturating_sub(1),
+            ("next", _) => here + 1,
+            (_, Some(numbers)) => numbers.pages().max(1),
+            (_, None) => continue,
         };
         if there != wanted {
-            let expected = format!("links.{rel} of page {} to page {wanted}", here.current);
+            let expected = format!("links.{rel} of page {here} to page {wanted}");
             return Err(Halt::broken(sheet.number(), expected, format!("page {there}")));
         }
         if let Some(named) = named(&sheets, sheet, wanted)

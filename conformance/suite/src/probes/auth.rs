@@ -17,23 +17,23 @@ const FORGERIES: [Forgery; 7] = [
 ];
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    session.ask_once(Caller::Nobody, Purpose::Refusal, account::PATH).await;
+    session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, account::PATH).await;
     let has_letters =
         session.plan.tail(&session.plan.test_key).bytes().any(|byte| byte.is_ascii_alphabetic());
     for forgery in FORGERIES {
         if forgery == Forgery::LetterCase && !has_letters {
             continue;
         }
-        session.ask_once(Caller::Forged(forgery), Purpose::Refusal, account::PATH).await;
+        session.ask_past_weakness(Caller::Forged(forgery), Purpose::Refusal, account::PATH).await;
     }
     if session.plan.revoked_key.is_some() {
-        session.ask_once(Caller::Revoked, Purpose::Refusal, account::PATH).await;
+        session.ask_past_weakness(Caller::Revoked, Purpose::Refusal, account::PATH).await;
     }
     for list in List::ALL {
-        session.ask_once(Caller::Nobody, Purpose::Refusal, list.path()).await;
+        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, list.path()).await;
     }
     if let Some(id) = Mode::BOTH.into_iter().rev().find_map(|mode| super::isolation::own_event(session, mode))
     {
-        session.ask_once(Caller::Nobody, Purpose::Refusal, &session::event_path(&id)).await;
+        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, &session::event_path(&id)).await;
     }
 }

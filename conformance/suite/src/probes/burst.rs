@@ -54,8 +54,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             session.ask_once(KEY, Purpose::Burst(Burst::Round { series, round }), path).await;
         }
     }
-    session.ask_once(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), account::PATH).await;
-    let still = session.ask_once(KEY, Purpose::Burst(Burst::StillRefused), account::PATH).await;
+    session.ask_past_weakness(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), account::PATH).await;
+    let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), account::PATH).await;
     obey(session, if still.status() == Some(429) { &still } else { &refused }).await;
     rest(session).await;
 }
@@ -90,7 +90,7 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange) {
     let over = refused.ended + span;
     let left = over.saturating_sub(session.waiter.now());
     if session.pause(left, "Retry-After asks for it").await {
-        session.ask_once(KEY, Purpose::Burst(Burst::Waited { span }), account::PATH).await;
+        session.ask_past_weakness(KEY, Purpose::Burst(Burst::Waited { span }), account::PATH).await;
     }
 }
 

@@ -60,21 +60,21 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 /// A size that leaves a rest, every link of two pages, and the last page of a size that leaves none.
 async fn event_pages(session: &mut Session<'_>, mode: Mode, total: u64) {
     let list = List::Events;
-    let uneven = (2..=7).find(|size| total % size != 0).unwrap_or(2);
+    let uneven = (2..=7).find(|size| !total.is_multiple_of(*size)).unwrap_or(2);
     let (first, _) = session.page(mode, sized(list, Some(1), uneven)).await;
     let (second, _) = session.page(mode, sized(list, Some(2), uneven)).await;
     session.follow(mode, &first, "next").await;
     for rel in ["prev", "first", "last"] {
         session.follow(mode, &second, rel).await;
     }
-    if let Some(even) = (2..=LONG).find(|size| total % size == 0) {
+    if let Some(even) = (2..=LONG).find(|size| total.is_multiple_of(*size)) {
         session.page(mode, sized(list, Some(total / even), even)).await;
     }
 }
 
 async fn other_pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     session.page(mode, sized(list, None, LONG)).await;
-    let size = (2..total.min(LONG)).find(|size| total % size == 0).unwrap_or(2);
+    let size = (2..total.min(LONG)).find(|size| total.is_multiple_of(*size)).unwrap_or(2);
     let (first, _) = session.page(mode, sized(list, Some(1), size)).await;
     session.page(mode, sized(list, Some(2), size)).await;
     for rel in ["next", "last"] {

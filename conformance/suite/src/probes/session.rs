@@ -21,6 +21,8 @@ use crate::waiter::Waiter;
 const SILENCES_MAX: u32 = 3;
 /// A retry is a request. So many in a whole run, and no more.
 const REPEATS_MAX: u32 = 6;
+/// The pause before a repeat when nothing asks for more.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// No run waits longer than this for a server that asks for patience.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -93,13 +95,31 @@ impl<'a> Session<'a> {
     /// Asks, and once more if the limit or a passing weakness came in between.
     pub(crate) async fn ask(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         let first = self.ask_once(caller, purpose.clone(), path).await;
-        let Some(pause) = first.answer().and_then(pause_before_repeat) else { return first };
+        self.repeat(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_weakness(answer)))
+            .await
+    }
+
+    /// Asks, and once more after a passing weakness, but not after a refusal: that may be the answer.
+    pub(crate) async fn ask_past_weakness(
+        &mut self,
+        caller: Caller,
+        purpose: Purpose,
+        path: &str,
+    ) -> Exchange {
+        let first = self.ask_once(caller, purpose, path).await;
+        self.repeat(first, pause_after_weakness).await
+    }
+
+    async fn repeat(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
+        let Some(pause) = first.answer().and_then(pause) else { return first };
         if self.ledger.repeats >= REPEATS_MAX || pause > PATIENCE {
             return first;
         }
         self.pause(pause, "the server asked to wait").await;
         self.ledger.repeats += 1;
-        self.ask_once(caller, purpose, path).await
+        let below = self.plan.base.path().trim_end_matches('/').len();
+        let path = first.target[below..].to_owned();
+        self.ask_once(first.caller, first.purpose, &path).await
     }
 
     /// Asks for a page and tells its exchange and content.
@@ -219,13 +239,12 @@ pub(crate) fn retry_after(answer: &Answer) -> Option<Duration> {
     Some(Duration::try_from(until - now).unwrap_or_default())
 }
 
-/// The pause after which asking again makes sense, if it does at all.
-fn pause_before_repeat(answer: &Answer) -> Option<Duration> {
-    match answer.status {
-        429 => retry_after(answer).map(|span| span.max(Duration::from_secs(1))),
-        502..=504 => Some(retry_after(answer).unwrap_or(Duration::from_secs(1))),
-        _ => None,
-    }
+fn pause_after_refusal(answer: &Answer) -> Option<Duration> {
+    (answer.status == 429).then(|| retry_after(answer))?.map(|span| span.max(PAUSE_MIN))
+}
+
+fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
+    matches!(answer.status, 502..=504).then(|| retry_after(answer).unwrap_or(PAUSE_MIN))
 }
 
 pub(crate) fn path_of(ask: &PageAsk) -> String {

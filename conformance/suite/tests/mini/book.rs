@@ -20,6 +20,7 @@ pub(crate) struct Manners {
 
 #[derive(Clone)]
 pub(crate) struct Book {
+    pub(crate) name: String,
     /// Newest first, all of them.
     pub(crate) charges: Vec<Value>,
     pub(crate) invoices: Vec<Value>,
@@ -38,7 +39,7 @@ impl Book {
             foreign_filter_404: false,
             problem_json: false,
         };
-        Book { charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners }
+        Book { name: "A shop".into(), charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners }
     }
 
     /// Charges with two events each, then invoices with three.
@@ -104,7 +105,7 @@ impl Book {
             "/v1/account" => Reply::json(
                 200,
                 json!({
-                    "data": { "type": "personal", "display_name": "A shop", "default_currency": "EUR" },
+                    "data": { "type": "personal", "display_name": self.name, "default_currency": "EUR" },
                     "meta": { "mode": mode.word(), "accepted_assets": ["BTC"] },
                 }),
             ),

@@ -107,6 +107,8 @@ impl Reply {
 }
 
 pub(crate) type Warp = Box<dyn FnMut(&Asked, &mut Reply) + Send>;
+/// Changes a request before it is understood.
+pub(crate) type Misreading = Box<dyn FnMut(&mut Asked) + Send>;
 
 pub(crate) struct Mini {
     pub(crate) clock: Clock,
@@ -124,8 +126,9 @@ pub(crate) struct Mini {
     pub(crate) key_fits: fn(&str, &str) -> bool,
     pub(crate) scheme_matters: bool,
     pub(crate) revoked_works: bool,
-    /// What a path below the prefix is served under.
+    /// What comes before every path.
     pub(crate) prefix: &'static str,
+    pub(crate) misreadings: Vec<Misreading>,
     pub(crate) warps: Vec<Warp>,
     pub(crate) hits: BTreeMap<String, Vec<u64>>,
     pub(crate) address: String,
@@ -137,7 +140,7 @@ impl Default for Mini {
             clock: Clock::default(),
             live: Book::seeded(1, 9, 3),
             test: Book::seeded(2, 8, 4),
-            second: Book::seeded(3, 2, 1),
+            second: Book { name: "Another shop".into(), ..Book::seeded(3, 2, 1) },
             tick: Duration::ZERO,
             limiter: Limiter::Sliding,
             limit: 120,
@@ -148,6 +151,7 @@ impl Default for Mini {
             scheme_matters: true,
             revoked_works: false,
             prefix: "",
+            misreadings: Vec::new(),
             warps: Vec::new(),
             hits: BTreeMap::new(),
             address: String::new(),
@@ -160,8 +164,15 @@ impl Mini {
         self.warps.push(Box::new(warp));
     }
 
+    pub(crate) fn warp_request(&mut self, misread: impl FnMut(&mut Asked) + Send + 'static) {
+        self.misreadings.push(Box::new(misread));
+    }
+
     pub(crate) fn answer(&mut self, mut asked: Asked) -> Reply {
         self.clock.advance(self.tick);
+        for misread in &mut self.misreadings {
+            misread(&mut asked);
+        }
         let mut reply = self.honest(&mut asked);
         for warp in &mut self.warps {
             warp(&asked, &mut reply);
