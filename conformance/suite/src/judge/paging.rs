@@ -216,8 +216,13 @@ fn newest_first(recording: &Recording) -> Judged {
 }
 
 fn newest_first_others(recording: &Recording) -> Judged {
-    let undated = Halt::Inapplicable("no two charges or invoices tell when they were created".into());
-    ordered(recording, |list| list != List::Events, undated)
+    let rows = |it: &Sheet<'_>| it.ask.list != List::Events && it.rows().len() > 1;
+    let none = if sheets(recording).iter().any(rows) {
+        Halt::Inapplicable("charges and invoices do not tell when they were created".into())
+    } else {
+        too_few_records()
+    };
+    ordered(recording, |list| list != List::Events, none)
 }
 
 fn out_of_range(recording: &Recording) -> Judged {

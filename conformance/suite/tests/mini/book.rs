@@ -91,7 +91,7 @@ impl Book {
     fn event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
         let number = self.events.len();
         self.events.push(json!({
-            "id": format!("0190a5c4-7f3e-7ab{world}-8def-{:012x}", (number as u64 + 1) * 0x1234_5678_9a),
+            "id": format!("0190a5c4-7f3e-7ab{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
             "type": kind,
             "details": {},
             "charge": charge,

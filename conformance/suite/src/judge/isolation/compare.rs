@@ -40,7 +40,7 @@ impl<'a> Trio<'a> {
             .filter(|name| before.get(*name) == after.get(*name) && before.get(*name) != foreign.get(*name))
             .filter(|name| !(noisy && name.as_str() == "header content-length"))
             .map(|name| {
-                let show = |it: Option<&String>| it.map_or("missing".to_owned(), |text| shorten(text));
+                let show = |it: Option<&String>| it.map_or("missing".to_owned(), |text| shorten(text.trim()));
                 format!("{name}: {} (otherwise {})", show(foreign.get(name)), show(before.get(name)))
             })
             .collect()
