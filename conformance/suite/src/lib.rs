@@ -1,1 +1,32 @@
-//! Placeholder.
+//! Judges any implementation of the payment service over HTTP.
+//!
+//! A run is a recording; a verdict is a pure function of the recording. `probes` talk and write down,
+//! `judge` reads, `report` tells. Nothing here knows another package of this workspace: all it has is a
+//! base address, some keys and the specification.
+
+mod budget;
+mod catalogue;
+mod check;
+mod judge;
+mod plan;
+mod probes;
+mod progress;
+mod reading;
+mod recording;
+pub mod report;
+mod secret;
+mod target;
+mod verdict;
+mod waiter;
+
+pub use budget::{Budget, Ledger};
+pub use catalogue::{Level, Requirement, catalogue};
+pub use check::{Outcome, Stop, check, judge};
+pub use plan::{Mode, Part, Plan};
+pub use progress::{Progress, Silent};
+pub use recording::{
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Link, List, PageAsk, Purpose, Recording, Side,
+};
+pub use secret::Secret;
+pub use verdict::{Finding, Row, Verdict};
+pub use waiter::{RealTime, Wait, Waiter};

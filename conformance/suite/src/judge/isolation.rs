@@ -1,0 +1,222 @@
+//! Chapters "errors" and "isolation": what is not there, and what only the other mode has.
+
+use std::collections::BTreeSet;
+
+use super::Check;
+use super::evidence::{sheets, unanswered};
+use crate::plan::Mode;
+use crate::probes::Group;
+use crate::reading::{Page, has_text, identity, parse};
+use crate::recording::{Caller, Exchange, List, Purpose, Recording, Side};
+use crate::verdict::{Halt, Held, Judged};
+
+mod compare;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "errors.not_found", needs: NEEDS, judge: not_found },
+    Check { id: "errors.not_found_json", needs: NEEDS, judge: not_found_json },
+    Check { id: "isolation.not_found", needs: NEEDS, judge: foreign_not_found },
+    Check { id: "isolation.indistinguishable", needs: NEEDS, judge: indistinguishable },
+    Check { id: "isolation.lists", needs: NEEDS, judge: lists },
+    Check { id: "isolation.filter_charge", needs: NEEDS, judge: |it| twins(it, List::Events, "charge") },
+    Check { id: "isolation.filter_invoice", needs: NEEDS, judge: |it| twins(it, List::Events, "invoice") },
+    Check {
+        id: "isolation.filter_payment_link",
+        needs: NEEDS,
+        judge: |it| twins(it, List::Charges, "payment_link"),
+    },
+    Check { id: "isolation.second_account", needs: &[Group::Account, Group::Second], judge: second_account },
+];
+
+/// Answers to one absent or foreign id, beside a 200 for an own event on the same path.
+fn asked<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchange>, Halt> {
+    let own = |mode| {
+        recording.last(|it| {
+            it.caller == Caller::Own(mode) && matches!(&it.purpose, Purpose::Event { side: Side::Own, .. })
+        })
+    };
+    let found: Vec<_> = recording
+        .exchanges
+        .iter()
+        .filter(|it| matches!(&it.purpose, Purpose::Event { side, .. } if wanted.contains(side)))
+        .filter(|it| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504)))
+        .filter(
+            |it| matches!(it.caller, Caller::Own(mode) if own(mode).and_then(Exchange::status) == Some(200)),
+        )
+        .collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    match Mode::BOTH.into_iter().find_map(own) {
+        Some(it) if it.status() != Some(200) => Err(unanswered(Some(it), "an own event on the same path")),
+        _ => Err(needs_both_modes("an event")),
+    }
+}
+
+fn needs_both_modes(what: &str) -> Halt {
+    Halt::unjudged(
+        format!("both modes are needed for this, and not both show {what} to ask for"),
+        "open a charge, an invoice and a payment link in live and in test mode, then check again",
+    )
+}
+
+const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
+
+fn not_found(recording: &Recording) -> Judged {
+    for exchange in asked(recording, ABSENT)? {
+        if exchange.status() != Some(404) {
+            return Err(Halt::broken(exchange.number, "404", exchange.summary()));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn not_found_json(recording: &Recording) -> Judged {
+    for exchange in asked(recording, ABSENT)? {
+        let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
+        if !parse(answer).is_some_and(|body| has_text(&body)) {
+            return Err(Halt::broken(exchange.number, "a message in JSON", exchange.summary()));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn foreign_not_found(recording: &Recording) -> Judged {
+    for exchange in asked(recording, &[Side::Foreign])? {
+        if exchange.status() != Some(404) {
+            let expected = "404, the same body as for an unknown id";
+            return Err(Halt::broken(exchange.number, expected, exchange.summary()));
+        }
+    }
+    both_directions(asked(recording, &[Side::Foreign])?)
+}
+
+fn indistinguishable(recording: &Recording) -> Judged {
+    let foreign = asked(recording, &[Side::Foreign])?;
+    let mut compared = Vec::new();
+    for mode in Mode::BOTH {
+        let of_mode = foreign.iter().filter(|it| it.caller == Caller::Own(mode));
+        let rounds: Vec<_> = of_mode.filter_map(|it| compare::Trio::around(recording, it)).collect();
+        let Some(first) = rounds.first() else { continue };
+        // A difference that does not last over the rounds is noise, not a trace of the object.
+        let lasting = rounds
+            .iter()
+            .map(compare::Trio::differences)
+            .reduce(|a, b| a.intersection(&b).cloned().collect())
+            .unwrap_or_default();
+        if let Some(difference) = lasting.into_iter().next() {
+            let expected = "the same answer as for an id that does not exist";
+            return Err(Halt::broken(first.foreign.number, expected, difference));
+        }
+        compared.push(first.foreign);
+    }
+    if compared.is_empty() {
+        return Err(Halt::unjudged("there was no 404 on both sides to compare", "see isolation.not_found"));
+    }
+    both_directions(compared)
+}
+
+fn both_directions(found: Vec<&Exchange>) -> Judged {
+    match Mode::BOTH.into_iter().find(|mode| !found.iter().any(|it| it.caller == Caller::Own(*mode))) {
+        None => Ok(Held::Plainly),
+        Some(_) => Err(needs_both_modes("an event")),
+    }
+}
+
+fn lists(recording: &Recording) -> Judged {
+    let sheets = sheets(recording);
+    let ids = |mode| -> BTreeSet<String> {
+        let of_mode = sheets.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+        of_mode.flat_map(|it| it.rows().iter().map(identity)).collect()
+    };
+    let (live, test) = (ids(Mode::Live), ids(Mode::Test));
+    if live.is_empty() || test.is_empty() {
+        return Err(needs_both_modes("an event"));
+    }
+    match live.intersection(&test).next() {
+        None => Ok(Held::Plainly),
+        Some(id) => {
+            let seen = |it: &&super::evidence::Sheet<'_>| it.rows().iter().any(|row| identity(row) == *id);
+            let shown = sheets.iter().filter(|it| it.mode == Mode::Live).find(seen);
+            let number = shown.map(|it| it.number());
+            Err(Halt::broken(number, "no event in both modes", format!("event {id} is listed in both")))
+        }
+    }
+}
+
+fn twins(recording: &Recording, list: List, name: &str) -> Judged {
+    let side = |mode, wanted| {
+        recording.last(|it| {
+            it.caller == Caller::Own(mode)
+                && matches!(&it.purpose, Purpose::Twin { list: l, filter, side } if *l == list && filter == name && *side == wanted)
+        })
+    };
+    let mut judged = 0;
+    for mode in Mode::BOTH {
+        let (Some(absent), Some(foreign)) = (side(mode, Side::AbsentBefore), side(mode, Side::Foreign))
+        else {
+            continue;
+        };
+        for it in [absent, foreign] {
+            if it.status().is_none_or(|status| matches!(status, 429 | 502..=504)) {
+                return Err(unanswered(Some(it), "the filtered list"));
+            }
+        }
+        let (expected, actual) = (outline(absent), outline(foreign));
+        if expected != actual {
+            return Err(Halt::broken(
+                foreign.number,
+                format!("{expected}, as for one that does not exist"),
+                actual,
+            ));
+        }
+        judged += 1;
+    }
+    if judged == 0 {
+        Err(needs_both_modes(&format!("a {}", name.replace('_', " "))))
+    } else {
+        Ok(Held::Plainly)
+    }
+}
+
+/// What a filtered list tells: its status, its rows and its total.
+fn outline(exchange: &Exchange) -> String {
+    let status = exchange.status().unwrap_or_default();
+    match Page::of(exchange) {
+        None => status.to_string(),
+        Some(page) => {
+            let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
+            let total = page.meta("total").map_or("no".into(), |total| total.to_string());
+            format!("{status} with {rows} rows and a total of {total}")
+        }
+    }
+}
+
+fn second_account(recording: &Recording) -> Judged {
+    let Some(account) = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account)
+    else {
+        return Err(Halt::unjudged(
+            "there was no key of another account",
+            "set CHARGEPROOF_SECOND_KEY to a key of another account, or say --without second",
+        ));
+    };
+    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::SecondAccount, .. }));
+    let Some(asked) = asked.filter(|it| it.answer().is_some()) else {
+        return Err(unanswered(asked.or(Some(account)), "an event of the second account"));
+    };
+    let Caller::Own(mode) = asked.caller else { return Err(unanswered(Some(asked), "our key")) };
+    if account.answer().map(|it| &it.body)
+        == recording.account(mode).and_then(Exchange::answer).map(|it| &it.body)
+    {
+        return Err(Halt::unjudged(
+            "the second key seems to belong to the same account",
+            "set CHARGEPROOF_SECOND_KEY to a key of another account",
+        ));
+    }
+    match asked.status() {
+        Some(404) => Ok(Held::Plainly),
+        _ => Err(Halt::broken(asked.number, "404", asked.summary())),
+    }
+}

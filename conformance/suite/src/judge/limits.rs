@@ -1,0 +1,248 @@
+//! Chapter "limits": 120 requests in a minute with one key.
+//!
+//! "The 121st is refused" would be wrong for honest servers: a window that ends during the burst, or a
+//! bucket that refills meanwhile, lets more through. So the burst is read, and the reading is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Check;
+use super::evidence::unanswered;
+use crate::plan::Mode;
+use crate::probes::{Group, retry_after};
+use crate::reading::{Fit, LIMIT, Series, has_text, http_date, parse};
+use crate::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
+use crate::verdict::{Halt, Held, Judged};
+
+const NEEDS: &[Group] = &[Group::Account, Group::Burst];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "limits.served", needs: NEEDS, judge: served },
+    Check { id: "limits.refused", needs: NEEDS, judge: refused },
+    Check { id: "limits.every_path", needs: NEEDS, judge: every_path },
+    Check { id: "limits.per_key", needs: NEEDS, judge: per_key },
+    Check { id: "limits.retry_after", needs: NEEDS, judge: retry_after_given },
+    Check { id: "limits.retry_after_held", needs: NEEDS, judge: retry_after_held },
+    Check { id: "limits.json", needs: NEEDS, judge: json },
+];
+
+/// The last burst, and whether it was a repetition.
+fn series(recording: &Recording) -> Result<(Series, bool), Halt> {
+    if let Some(why) = &recording.no_burst {
+        return Err(Halt::unjudged(format!("there was no burst: {why}"), "check again without --quick"));
+    }
+    match (Series::of(recording, 1), Series::of(recording, 2)) {
+        (Some(first), None) => Ok((first, false)),
+        (_, Some(second)) => Ok((second, true)),
+        (None, None) => Err(unanswered(None, "a burst")),
+    }
+}
+
+fn too_slow(series: Series) -> Halt {
+    Halt::unjudged(
+        format!("only {} requests could be sent in {} s", series.served, series.elapsed.as_secs()),
+        "run the check closer to the server: the burst needs 5 requests a second",
+    )
+}
+
+fn served(recording: &Recording) -> Judged {
+    let (series, repeated) = series(recording)?;
+    match series.fit() {
+        Fit::Early if repeated => Err(Halt::broken(
+            series.refused,
+            format!("{LIMIT} requests served"),
+            format!(
+                "the {} request was refused, and so it was in a fresh window",
+                ordinal(series.refused_at())
+            ),
+        )),
+        Fit::Early => Err(Halt::unjudged(
+            format!(
+                "the {} request was refused, and the burst was not repeated",
+                ordinal(series.refused_at())
+            ),
+            "check again with a test key that nobody else uses",
+        )),
+        Fit::TooSlow if series.served < LIMIT => Err(too_slow(series)),
+        _ => Ok(Held::Plainly),
+    }
+}
+
+fn refused(recording: &Recording) -> Judged {
+    let (series, repeated) = series(recording)?;
+    let at = ordinal(series.refused_at());
+    let millis = series.elapsed.as_millis();
+    match series.fit() {
+        Fit::Unlimited => Err(Halt::broken(
+            None,
+            format!("429 at the {} request", ordinal(LIMIT + 1)),
+            format!("{} requests served in {millis} ms", series.served),
+        )),
+        Fit::TooSlow => Err(too_slow(series)),
+        Fit::Border if repeated => Err(Halt::broken(
+            series.refused,
+            format!("429 at the {} request", ordinal(LIMIT + 1)),
+            format!(
+                "429 at the {at} request within {millis} ms, twice, so that no border of a window explains it"
+            ),
+        )),
+        Fit::Border => Err(Halt::unjudged(
+            format!("the {at} request was the first to be refused, and the burst was not repeated"),
+            "check again",
+        )),
+        Fit::Early => Ok(Held::With(format!("at the {at} request"))),
+        Fit::Exact if repeated => {
+            match Series::of(recording, 1).map(|first| (first.fit(), first.refused_at())) {
+                Some((Fit::Border, first)) => Ok(Held::With(format!(
+                    "aligned window: the {} request of a burst across the border, the {at} of the next",
+                    ordinal(first)
+                ))),
+                _ => Ok(Held::With(format!("exact: the {at} request, once the key was idle"))),
+            }
+        }
+        Fit::Exact => Ok(Held::With(format!("exact: the {at} request"))),
+        Fit::Bucket => Ok(Held::With(format!(
+            "refilling bucket: the {at} request, two more for each second of {millis} ms"
+        ))),
+    }
+}
+
+fn every_path(recording: &Recording) -> Judged {
+    series(recording)?;
+    answers_429(recording)?;
+    let mut rounds: BTreeMap<u8, BTreeMap<&str, bool>> = BTreeMap::new();
+    for it in &recording.exchanges {
+        if let (Purpose::Burst(Burst::Round { round, .. }), Some(status)) = (&it.purpose, it.status()) {
+            rounds.entry(*round).or_default().insert(&it.target, status == 429);
+        }
+    }
+    let refused: BTreeSet<_> =
+        rounds.values().flatten().filter(|(_, refused)| **refused).map(|(path, _)| *path).collect();
+    // While a window ends or a bucket refills, being served proves nothing; it does when in every
+    // round some other path was refused.
+    let telling = !rounds.is_empty() && rounds.values().all(|round| round.values().any(|refused| *refused));
+    if !telling {
+        return Err(Halt::unjudged(
+            "the key was not refused long enough to try every path",
+            "run the check closer to the server, then check again",
+        ));
+    }
+    let paths: BTreeSet<_> = rounds.values().flat_map(|round| round.keys().copied()).collect();
+    match paths.difference(&refused).next() {
+        None => Ok(Held::Plainly),
+        Some(path) => {
+            let shown = recording
+                .last(|it| it.target == **path && matches!(it.purpose, Purpose::Burst(Burst::Round { .. })));
+            let actual = format!("{path} was served {} times while other paths were refused", rounds.len());
+            Err(Halt::broken(shown.map(|it| it.number), "429 on every path", actual))
+        }
+    }
+}
+
+fn per_key(recording: &Recording) -> Judged {
+    series(recording)?;
+    let other = one(recording, &Burst::OtherKey);
+    let Some(status) = other.and_then(Exchange::status) else {
+        return Err(if other.is_some() { unanswered(other, "the live key") } else { never_refused() });
+    };
+    match status {
+        429 => {}
+        500.. => return Err(unanswered(other, "the live key")),
+        _ => return Ok(Held::Plainly),
+    }
+    let busy = recording.exchanges.iter().any(|it| {
+        it.caller == Caller::Own(Mode::Live)
+            && !matches!(it.purpose, Purpose::Burst(_))
+            && it.status() == Some(429)
+    });
+    if busy {
+        return Err(Halt::unjudged(
+            "the live key is at its own limit",
+            "check again with a live key that is less busy",
+        ));
+    }
+    Err(Halt::broken(other.map(|it| it.number), "200 to the live key while the test key is refused", "429"))
+}
+
+fn retry_after_given(recording: &Recording) -> Judged {
+    series(recording)?;
+    for (exchange, answer) in answers_429(recording)? {
+        let expected = "Retry-After with whole seconds or an HTTP date";
+        match answer.header("retry-after") {
+            None => return Err(Halt::broken(exchange.number, expected, "no such header")),
+            Some(text) => {
+                let seconds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+                if !seconds && http_date(text).is_none() {
+                    return Err(Halt::broken(exchange.number, expected, format!("Retry-After: {text}")));
+                }
+            }
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn retry_after_held(recording: &Recording) -> Judged {
+    series(recording)?;
+    let refused = answers_429(recording)?;
+    let waited = recording.exchanges.iter().rev().find_map(|it| match &it.purpose {
+        Purpose::Burst(Burst::Waited { span }) => Some((it, *span)),
+        _ => None,
+    });
+    let Some((exchange, span)) = waited else {
+        let told = refused.last().and_then(|(_, answer)| retry_after(answer));
+        return Err(match told {
+            Some(span) => Halt::unjudged(
+                format!("Retry-After asks for {} s, longer than a check waits", span.as_secs()),
+                "check again with a server whose limit is the specified one",
+            ),
+            None => Halt::unjudged("no Retry-After says how long to wait", "see limits.retry_after"),
+        });
+    };
+    match exchange.status() {
+        Some(429) => Err(Halt::broken(
+            exchange.number,
+            format!("served after {} s, as Retry-After said", span.as_secs()),
+            exchange.summary(),
+        )),
+        Some(status) if status < 500 => Ok(Held::Plainly),
+        _ => Err(unanswered(Some(exchange), "the request after the wait")),
+    }
+}
+
+fn json(recording: &Recording) -> Judged {
+    series(recording)?;
+    for (exchange, answer) in answers_429(recording)? {
+        if !parse(answer).is_some_and(|body| has_text(&body)) {
+            return Err(Halt::broken(exchange.number, "a message in JSON", exchange.summary()));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn one<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
+    recording.last(|it| matches!(&it.purpose, Purpose::Burst(burst) if burst == step))
+}
+
+fn answers_429(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, Halt> {
+    let of_burst = |it: &&Exchange| matches!(it.purpose, Purpose::Burst(_));
+    let found: Vec<_> = recording
+        .exchanges
+        .iter()
+        .filter(of_burst)
+        .filter_map(|it| Some((it, it.answer().filter(|answer| answer.status == 429)?)))
+        .collect();
+    if found.is_empty() { Err(never_refused()) } else { Ok(found) }
+}
+
+fn never_refused() -> Halt {
+    Halt::unjudged("no request was refused", "see limits.refused")
+}
+
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 10, number % 100) {
+        (1, rest) if rest != 11 => "st",
+        (2, rest) if rest != 12 => "nd",
+        (3, rest) if rest != 13 => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}

@@ -1,0 +1,85 @@
+//! The judge: pure functions of a recording, a file per chapter, each opening with its table of checks.
+
+mod account;
+mod answers;
+mod auth;
+mod events;
+mod evidence;
+mod filters;
+mod isolation;
+mod limits;
+mod links;
+mod paging;
+
+use crate::catalogue::catalogue;
+use crate::probes::Group;
+use crate::recording::Recording;
+use crate::verdict::{Judged, Row, Verdict, verdict};
+
+/// A statement's name, the probes that exercise it, and the function that judges it.
+pub(crate) struct Check {
+    pub(crate) id: &'static str,
+    pub(crate) needs: &'static [Group],
+    pub(crate) judge: fn(&Recording) -> Judged,
+}
+
+/// Every check, chapter by chapter. Reports keep this order.
+pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
+    [
+        account::CHECKS,
+        answers::CHECKS,
+        auth::CHECKS,
+        isolation::CHECKS,
+        limits::CHECKS,
+        paging::CHECKS,
+        links::CHECKS,
+        filters::CHECKS,
+        events::CHECKS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Judges a recording. `skipped` and `selected` decide by name.
+pub(crate) fn rows(
+    recording: &Recording,
+    selected: impl Fn(&str) -> bool,
+    skipped: impl Fn(&str) -> bool,
+) -> Vec<Row> {
+    let mut catalogue = catalogue();
+    let mut rows = Vec::new();
+    for check in checks().filter(|check| selected(check.id)) {
+        let requirement = catalogue.remove(check.id).expect("every check has its statement in the catalogue");
+        let verdict = if skipped(check.id) {
+            Verdict::LeftOut { by: "--skip".into() }
+        } else if let Some(part) = recording.without.iter().find(|part| part.statement() == check.id) {
+            Verdict::LeftOut { by: format!("--without {}", part.word()) }
+        } else {
+            verdict(requirement.level, (check.judge)(recording))
+        };
+        rows.push(Row { id: check.id.to_owned(), requirement, verdict });
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_statement_has_exactly_one_check() {
+        let named: Vec<_> = checks().map(|check| check.id.to_owned()).collect();
+        let distinct: BTreeSet<_> = named.iter().cloned().collect();
+        assert_eq!(named.len(), distinct.len(), "a statement is judged twice");
+        assert_eq!(distinct, catalogue().into_keys().collect());
+    }
+
+    #[test]
+    fn every_check_names_its_probes() {
+        for check in checks() {
+            assert!(!check.needs.is_empty(), "{} needs no probe", check.id);
+        }
+    }
+}

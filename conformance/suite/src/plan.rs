@@ -1,0 +1,273 @@
+//! What to check, with which keys, and how far to go.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::catalogue::{catalogue, fits};
+use crate::secret::{KEY_TAIL_MIN, Secret};
+
+/// One of the two modes a key can act in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Real coins.
+    Live,
+    /// Test networks.
+    Test,
+}
+
+impl Mode {
+    /// Both modes.
+    pub const BOTH: [Mode; 2] = [Mode::Live, Mode::Test];
+
+    /// The word that stands in keys and in `meta.mode`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Live => "live",
+            Mode::Test => "test",
+        }
+    }
+
+    /// The mode this one must not see into.
+    pub fn other(self) -> Mode {
+        match self {
+            Mode::Live => Mode::Test,
+            Mode::Test => Mode::Live,
+        }
+    }
+}
+
+/// Something an operator may declare to be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// No revoked key is at hand.
+    Revoked,
+    /// No second account is at hand.
+    Second,
+}
+
+impl Part {
+    /// The word after `--without`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Part::Revoked => "revoked",
+            Part::Second => "second",
+        }
+    }
+
+    /// The statement that is left out with it.
+    pub(crate) fn statement(self) -> &'static str {
+        match self {
+            Part::Revoked => "auth.revoked_key",
+            Part::Second => "isolation.second_account",
+        }
+    }
+}
+
+/// What to check.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The service's base address. A path is kept as a prefix of every path.
+    pub base: Url,
+    /// A key of live mode. Only read with, and never in a burst.
+    pub live_key: Secret,
+    /// A key of test mode that nobody else uses meanwhile.
+    pub test_key: Secret,
+    /// A key of another account, in either mode.
+    pub second_key: Option<Secret>,
+    /// A key that was revoked.
+    pub revoked_key: Option<Secret>,
+    /// Only the statements that fit one of these patterns; all if there are none.
+    pub only: Vec<String>,
+    /// Not the statements that fit one of these patterns.
+    pub skip: Vec<String>,
+    /// What the operator declares to be left out.
+    pub without: BTreeSet<Part>,
+    /// Leaves out the burst, and with it the wait for the next window.
+    pub quick: bool,
+    /// What keys begin with, before `_live_` or `_test_`.
+    pub key_prefix: String,
+    /// How long one request may take, in real time.
+    pub time_limit: Duration,
+    /// Makes the identifiers and keys that must not exist. Equal seeds ask the same.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// A plan with everything in it and the specification's own names.
+    pub fn new(base: Url, live_key: Secret, test_key: Secret) -> Plan {
+        Plan {
+            base,
+            live_key,
+            test_key,
+            second_key: None,
+            revoked_key: None,
+            only: Vec::new(),
+            skip: Vec::new(),
+            without: BTreeSet::new(),
+            quick: false,
+            key_prefix: "svc".to_owned(),
+            time_limit: Duration::from_secs(10),
+            seed: 0,
+        }
+    }
+
+    /// What keys of a mode begin with.
+    pub(crate) fn prefix(&self, mode: Mode) -> String {
+        format!("{}_{}_", self.key_prefix, mode.word())
+    }
+
+    pub(crate) fn key(&self, mode: Mode) -> &Secret {
+        match mode {
+            Mode::Live => &self.live_key,
+            Mode::Test => &self.test_key,
+        }
+    }
+
+    /// Every key at hand without the prefix that names its mode.
+    pub(crate) fn key_tails(&self) -> impl Iterator<Item = &str> {
+        let keys =
+            [Some(&self.live_key), Some(&self.test_key), self.second_key.as_ref(), self.revoked_key.as_ref()];
+        keys.into_iter().flatten().map(|key| self.tail(key))
+    }
+
+    pub(crate) fn tail<'a>(&self, key: &'a Secret) -> &'a str {
+        let text = key.expose();
+        Mode::BOTH.iter().find_map(|mode| text.strip_prefix(&self.prefix(*mode))).unwrap_or(text)
+    }
+
+    /// Whether a statement was asked for.
+    pub(crate) fn selects(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
+    }
+
+    pub(crate) fn skips(&self, id: &str) -> bool {
+        self.skip.iter().any(|pattern| fits(pattern, id))
+    }
+
+    /// What is wrong with the plan, found without a single byte on the wire.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let base = &self.base;
+        match base.scheme() {
+            "http" => {}
+            "https" => return Err(format!("`{base}` is https; only http:// is spoken so far")),
+            other => return Err(format!("`{other}` is no scheme to ask by; the base address takes http://")),
+        }
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(
+                "the base address holds a user name or a password; keys come from the environment".into()
+            );
+        }
+        if base.host_str().is_none() || base.query().is_some() || base.fragment().is_some() {
+            return Err(format!(
+                "`{base}` is not a base address; it takes scheme, host, port and a path prefix"
+            ));
+        }
+        for mode in Mode::BOTH {
+            self.validate_slot(mode)?;
+        }
+        for (name, key) in [("second", &self.second_key), ("revoked", &self.revoked_key)] {
+            if let Some(key) = key {
+                self.validate_key(name, key)?;
+            }
+        }
+        if self.live_key == self.test_key {
+            return Err("the live key and the test key are the same; each mode has keys of its own".into());
+        }
+        for pattern in self.only.iter().chain(&self.skip) {
+            if !catalogue().keys().any(|id| fits(pattern, id)) {
+                return Err(format!(
+                    "no statement is called `{pattern}`; `chargeproof check --list` names them"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_slot(&self, mode: Mode) -> Result<(), String> {
+        let (word, other) = (mode.word(), mode.other());
+        let text = self.key(mode).expose();
+        if text.starts_with(&self.prefix(other)) {
+            return Err(format!(
+                "the {word} key begins with `{}`: it is a {} key in the wrong slot",
+                self.prefix(other),
+                other.word()
+            ));
+        }
+        if !text.starts_with(&self.prefix(mode)) {
+            return Err(format!(
+                "the {word} key does not begin with `{}`; if this service's keys begin otherwise, set the key prefix",
+                self.prefix(mode)
+            ));
+        }
+        self.validate_key(word, self.key(mode))
+    }
+
+    fn validate_key(&self, name: &str, key: &Secret) -> Result<(), String> {
+        if !key.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!(
+                "the {name} key has a character that no header can carry; it takes visible ASCII"
+            ));
+        }
+        if self.tail(key).len() < KEY_TAIL_MIN {
+            return Err(format!(
+                "the {name} key is too short; it takes {KEY_TAIL_MIN} characters after its prefix"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(base: &str, live: &str, test: &str) -> Plan {
+        Plan::new(base.parse().unwrap(), Secret::new(live), Secret::new(test))
+    }
+
+    #[track_caller]
+    fn check(base: &str, live: &str, test: &str, expected: &str) {
+        let found = plan(base, live, test).validate().map_or_else(|err| err, |()| "fine".into());
+        assert!(found.contains(expected), "{found}");
+    }
+
+    const LIVE: &str = "svc_live_0123456789";
+    const TEST: &str = "svc_test_9876543210";
+
+    #[test]
+    fn a_base_address_may_have_a_path_prefix() {
+        check("http://127.0.0.1:8080/pay/api", LIVE, TEST, "fine");
+    }
+
+    #[test]
+    fn a_base_address_holds_no_query_and_no_password() {
+        check("http://127.0.0.1/?key=1", LIVE, TEST, "is not a base address");
+        check("http://me:pass@127.0.0.1/", LIVE, TEST, "holds a user name or a password");
+        check("ftp://127.0.0.1/", LIVE, TEST, "it takes http://".trim_start_matches("it "));
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_slot_is_seen_before_the_first_byte() {
+        check("http://a/", TEST, LIVE, "it is a test key in the wrong slot");
+        check("http://a/", "acme_live_0123456789", TEST, "set the key prefix");
+        check("http://a/", LIVE, "svc_test_12", "is too short");
+    }
+
+    #[test]
+    fn no_message_shows_a_key() {
+        let found = plan("http://a/", "secret-secret-secret", TEST).validate().unwrap_err();
+        assert!(!found.contains("secret-secret"), "{found}");
+    }
+
+    #[test]
+    fn a_pattern_that_fits_nothing_is_refused() {
+        let mut plan = plan("http://a/", LIVE, TEST);
+        plan.only = vec!["pagin.*".into()];
+        assert!(plan.validate().unwrap_err().contains("no statement is called `pagin.*`"));
+    }
+}

@@ -1,0 +1,106 @@
+//! The burst: as many requests as it takes to be refused, with the test key only.
+
+use std::time::Duration;
+
+use crate::plan::Mode;
+use crate::probes::account;
+use crate::probes::session::{Session, event_path, first_event_id, retry_after};
+use crate::reading::{BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW};
+use crate::recording::{Burst, Caller, Exchange, Purpose};
+
+const ROUNDS: u8 = 3;
+const PATHS_MAX: u32 = 5;
+const SERIES_MAX: u8 = 2;
+/// The other key, the same key again, and the same key after the wait.
+const AFTERWARDS: u32 = 3;
+pub(crate) const REQUESTS_MAX: u32 =
+    SERIES_MAX as u32 * (SERVED_MAX + 1) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
+
+/// One second more than the window, for servers that count in whole seconds.
+const IDLE_WINDOW: Duration = Duration::from_secs(61);
+const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
+/// A `Retry-After` beyond this is not waited for.
+const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const WAIT_USUAL: Duration = IDLE_WINDOW;
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(121 + 90 + 61);
+
+const KEY: Caller = Caller::Own(Mode::Test);
+
+pub(crate) async fn probe(session: &mut Session<'_>) {
+    if session.recording.no_burst.is_some() {
+        return;
+    }
+    let mut paths = vec![
+        account::PATH.to_owned(),
+        "/v1/events?per_page=1".to_owned(),
+        "/v1/charges?per_page=1".to_owned(),
+        "/v1/invoices?per_page=1".to_owned(),
+    ];
+    fire(session, 1, &mut paths).await;
+    let mut series = 1;
+    if let Some(Fit::Early | Fit::Border) = Series::of(&session.recording, 1).map(|series| series.fit()) {
+        // Somebody else may have used the key, or a window may have ended meanwhile. Not twice, though.
+        if session.pause(TWO_IDLE_WINDOWS, "the burst is repeated in a fresh window").await {
+            series = 2;
+            fire(session, series, &mut paths).await;
+        }
+    }
+    let Some(refused) = session.recording.exchanges.last().filter(|it| it.status() == Some(429)).cloned()
+    else {
+        return rest(session).await;
+    };
+    for round in 1..=ROUNDS {
+        for path in &paths {
+            session.ask_once(KEY, Purpose::Burst(Burst::Round { series, round }), path).await;
+        }
+    }
+    session.ask_past_weakness(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), account::PATH).await;
+    let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), account::PATH).await;
+    obey(session, if still.status() == Some(429) { &still } else { &refused }).await;
+    rest(session).await;
+}
+
+/// Fires until the first refusal, or until nothing more can be learnt.
+async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
+    let start = session.waiter.now();
+    for shot in 0..=SERVED_MAX as usize {
+        if session.waiter.now() - start > BURST_TIME_MAX {
+            return;
+        }
+        let path = paths[shot % paths.len()].clone();
+        let exchange = session.ask_once(KEY, Purpose::Burst(Burst::Shot { series }), &path).await;
+        if exchange.status() == Some(429) || session.is_silent() {
+            return;
+        }
+        if paths.len() < PATHS_MAX as usize
+            && let Some(id) = Page::of(&exchange).and_then(|page| first_event_id_of(&path, &page))
+        {
+            paths.push(event_path(&id));
+        }
+    }
+}
+
+fn first_event_id_of(path: &str, page: &Page) -> Option<String> {
+    if path.starts_with("/v1/events?") { first_event_id(page.rows()?) } else { None }
+}
+
+/// Waits exactly as long as the refusal asks for, and asks again.
+async fn obey(session: &mut Session<'_>, refused: &Exchange) {
+    let Some(span) = refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE) else { return };
+    let over = refused.ended + span;
+    let left = over.saturating_sub(session.waiter.now());
+    if session.pause(left, "Retry-After asks for it").await {
+        session.ask_past_weakness(KEY, Purpose::Burst(Burst::Waited { span }), account::PATH).await;
+    }
+}
+
+/// Leaves the test key a fresh window for what comes next.
+async fn rest(session: &mut Session<'_>) {
+    let shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. }));
+    if let Some(last) = session.recording.last(shot).map(|it| it.ended) {
+        let left = (last + IDLE_WINDOW).saturating_sub(session.waiter.now());
+        session.pause(left, "the next window gives the test key new requests").await;
+    }
+}
+
+const _: () = assert!(IDLE_WINDOW.as_secs() > WINDOW.as_secs());

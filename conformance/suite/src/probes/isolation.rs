@@ -1,0 +1,148 @@
+//! Absent, foreign, absent: the same question three times, of which only the middle one names
+//! something that exists in the other mode.
+
+use serde_json::Value;
+
+use crate::plan::Mode;
+use crate::probes::account;
+use crate::probes::session::{Session, event_path, first_event_id};
+use crate::reading::{Page, parse, text_at};
+use crate::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
+
+pub(crate) const REQUESTS_MAX: u32 = 22;
+pub(crate) const SECOND_REQUESTS_MAX: u32 = 3;
+const LONG: u64 = 100;
+
+/// What the lists have shown of one mode.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Learnt {
+    pub(crate) event: Option<String>,
+    pub(crate) charge: Option<String>,
+    pub(crate) invoice: Option<String>,
+    pub(crate) payment_link: Option<String>,
+}
+
+pub(crate) async fn probe(session: &mut Session<'_>) {
+    for mode in Mode::BOTH {
+        if let Some(id) = own_event(session, mode) {
+            ask_event(session, mode, &id, Side::Own, 1).await;
+        }
+    }
+    for mode in Mode::BOTH {
+        let foreign = learn(&session.recording, mode.other());
+        if let Some(id) = foreign.event {
+            trio(session, mode, &id).await;
+        }
+        if let Some(code) = foreign.charge {
+            twins(session, mode, List::Events, "charge", &code).await;
+        }
+    }
+    one_way(session, List::Events, "invoice", |learnt| learnt.invoice).await;
+    one_way(session, List::Charges, "payment_link", |learnt| learnt.payment_link).await;
+}
+
+/// One direction is enough where both would cost more requests than they tell.
+async fn one_way(
+    session: &mut Session<'_>,
+    list: List,
+    filter: &str,
+    pick: impl Fn(Learnt) -> Option<String>,
+) {
+    for mode in Mode::BOTH {
+        if let Some(code) = pick(learn(&session.recording, mode.other())) {
+            twins(session, mode, list, filter, &code).await;
+            return;
+        }
+    }
+}
+
+/// A second round tells a lasting difference from the whims of a load balancer.
+async fn trio(session: &mut Session<'_>, mode: Mode, foreign: &str) {
+    for round in 1..=2 {
+        let which = u64::from(round) * 2;
+        let before = session.absent_twin(foreign, which);
+        let after = session.absent_twin(foreign, which + 1);
+        let first = ask_event(session, mode, &before, Side::AbsentBefore, round).await;
+        let middle = ask_event(session, mode, foreign, Side::Foreign, round).await;
+        ask_event(session, mode, &after, Side::AbsentAfter, round).await;
+        if seems_alike(&first, &middle, &before, foreign) {
+            return;
+        }
+    }
+}
+
+fn seems_alike(first: &Exchange, middle: &Exchange, absent: &str, foreign: &str) -> bool {
+    match (first.answer(), middle.answer()) {
+        (Some(a), Some(b)) => {
+            a.status == b.status && a.headers == b.headers && a.body.replace(absent, foreign) == b.body
+        }
+        _ => true,
+    }
+}
+
+async fn ask_event(session: &mut Session<'_>, mode: Mode, id: &str, side: Side, round: u8) -> Exchange {
+    let purpose = Purpose::Event { id: id.to_owned(), side, round };
+    session.ask(Caller::Own(mode), purpose, &event_path(id)).await
+}
+
+async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, foreign: &str) {
+    let absent = session.absent_twin(foreign, 1);
+    for (code, side) in [(absent.as_str(), Side::AbsentBefore), (foreign, Side::Foreign)] {
+        let purpose = Purpose::Twin { list, filter: filter.to_owned(), side };
+        let code: String = url::form_urlencoded::byte_serialize(code.as_bytes()).collect();
+        let path = format!("{}?{filter}={code}", list.path());
+        session.ask(Caller::Own(mode), purpose, &path).await;
+    }
+}
+
+/// The other account: one of its events, asked for with our key of the same mode.
+pub(crate) async fn probe_second(session: &mut Session<'_>) {
+    let account = session.ask(Caller::Second, Purpose::Account, account::PATH).await;
+    let told = account::mode_told(&account);
+    let Some(mode) = Mode::BOTH.into_iter().find(|mode| told.as_deref() == Some(mode.word())) else { return };
+    let path = format!("{}?per_page=1", List::Events.path());
+    let events = session.ask(Caller::Second, Purpose::SecondEvents, &path).await;
+    if let Some(id) = Page::of(&events).and_then(|page| first_event_id(page.rows()?)) {
+        ask_event(session, mode, &id, Side::SecondAccount, 1).await;
+    }
+}
+
+/// An event that the key of a mode may see.
+pub(crate) fn own_event(session: &Session<'_>, mode: Mode) -> Option<String> {
+    learn(&session.recording, mode).event
+}
+
+/// The events of a mode in the longest page that was read.
+pub(crate) fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
+    let long = |it: &Exchange| {
+        it.caller == Caller::Own(mode)
+            && matches!(
+                &it.purpose,
+                Purpose::Page(PageAsk { list: List::Events, filter: None, per_page: Some(LONG), .. })
+            )
+            && it.status() == Some(200)
+    };
+    let page = recording.last(long).and_then(Page::of);
+    page.and_then(|page| page.rows().cloned()).unwrap_or_default()
+}
+
+/// Identifiers come from events: the items of the other lists are open.
+pub(crate) fn learn(recording: &Recording, mode: Mode) -> Learnt {
+    let events = events(recording, mode);
+    let first = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
+    Learnt {
+        event: first_event_id(&events),
+        charge: first(&["charge", "code"]),
+        invoice: first(&["invoice", "code"]),
+        payment_link: first(&["charge", "payment_link"]),
+    }
+}
+
+/// The single event in an answer, bare or under `data`.
+pub(crate) fn single_event(exchange: &Exchange) -> Option<Value> {
+    let body = parse(exchange.answer()?)?;
+    match body.get("data") {
+        Some(inner) if inner.is_object() => Some(inner.clone()),
+        _ => Some(body),
+    }
+}

@@ -1,0 +1,273 @@
+//! The one way to ask: keys go on, the ledger counts, the answer is cleaned and written down.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use url::Url;
+use url::form_urlencoded::Serializer;
+
+use crate::budget::Ledger;
+use crate::plan::{Mode, Plan};
+use crate::progress::Progress;
+use crate::reading::{Page, http_date, twin_of};
+use crate::recording::{
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Link, List, PageAsk, Purpose, Recording,
+};
+use crate::secret::Redactor;
+use crate::target::Target;
+use crate::waiter::Waiter;
+
+/// A server that is silent this often in a row is not asked any further.
+const SILENCES_MAX: u32 = 3;
+/// A retry is a request. So many in a whole run, and no more.
+const REPEATS_MAX: u32 = 6;
+/// The pause before a repeat when nothing asks for more.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// No run waits longer than this for a server that asks for patience.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A run in progress.
+pub(crate) struct Session<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) waiter: &'a mut dyn Waiter,
+    pub(crate) progress: &'a mut dyn Progress,
+    pub(crate) recording: Recording,
+    pub(crate) ledger: Ledger,
+    target: Target,
+    redactor: Redactor,
+    silences: u32,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn open(
+        plan: &'a Plan,
+        waiter: &'a mut dyn Waiter,
+        progress: &'a mut dyn Progress,
+    ) -> Session<'a> {
+        let recording = Recording {
+            format: FORMAT,
+            base: plan.base.to_string(),
+            key_prefix: plan.key_prefix.clone(),
+            without: plan.without.clone(),
+            no_burst: None,
+            exchanges: Vec::new(),
+        };
+        let target = Target::new(&plan.base, plan.time_limit);
+        let redactor = Redactor::new(plan.key_tails());
+        Session {
+            plan,
+            waiter,
+            progress,
+            recording,
+            ledger: Ledger::default(),
+            target,
+            redactor,
+            silences: 0,
+        }
+    }
+
+    /// Asks once, whatever comes back. `path` lies below the base address.
+    pub(crate) async fn ask_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
+        let below = self.plan.base.path().trim_end_matches('/');
+        let target = format!("{below}{path}");
+        let sent = self.waiter.now();
+        let ending = if self.is_silent() {
+            Ending::Lost("not asked: the server had fallen silent".into())
+        } else {
+            let authorization = self.authorization(caller);
+            let ending = self.target.get(&target, authorization.as_deref()).await;
+            self.ledger.count(caller);
+            if matches!(purpose, Purpose::Burst(_)) {
+                self.ledger.in_bursts += 1;
+            }
+            self.progress.asked(&self.ledger);
+            ending
+        };
+        let number = self.recording.exchanges.len() as u32 + 1;
+        self.silences = if matches!(ending, Ending::Lost(_)) { self.silences + 1 } else { 0 };
+        let target = self.redactor.clean(&target);
+        let ended = self.waiter.now();
+        let exchange = Exchange { number, caller, purpose, target, sent, ended, ending: self.clean(ending) };
+        self.recording.exchanges.push(exchange.clone());
+        exchange
+    }
+
+    /// Asks, and once more if the limit or a passing weakness came in between.
+    pub(crate) async fn ask(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
+        let first = self.ask_once(caller, purpose.clone(), path).await;
+        self.repeat(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_weakness(answer)))
+            .await
+    }
+
+    /// Asks, and once more after a passing weakness, but not after a refusal: that may be the answer.
+    pub(crate) async fn ask_past_weakness(
+        &mut self,
+        caller: Caller,
+        purpose: Purpose,
+        path: &str,
+    ) -> Exchange {
+        let first = self.ask_once(caller, purpose, path).await;
+        self.repeat(first, pause_after_weakness).await
+    }
+
+    async fn repeat(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
+        let Some(pause) = first.answer().and_then(pause) else { return first };
+        if self.ledger.repeats >= REPEATS_MAX || pause > PATIENCE {
+            return first;
+        }
+        self.pause(pause, "the server asked to wait").await;
+        self.ledger.repeats += 1;
+        let below = self.plan.base.path().trim_end_matches('/').len();
+        let path = first.target[below..].to_owned();
+        self.ask_once(first.caller, first.purpose, &path).await
+    }
+
+    /// Asks for a page and tells its exchange and content.
+    pub(crate) async fn page(&mut self, mode: Mode, ask: PageAsk) -> (Exchange, Option<Page>) {
+        let path = path_of(&ask);
+        let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
+        let page = Page::of(&exchange);
+        (exchange, page)
+    }
+
+    /// Follows a link of a page, if there is one that leads into the same list. The base address stays.
+    pub(crate) async fn follow(
+        &mut self,
+        mode: Mode,
+        from: &Exchange,
+        rel: &str,
+    ) -> Option<(Exchange, Page)> {
+        let Purpose::Page(PageAsk { list, filter, .. }) = &from.purpose else { return None };
+        let page = Page::of(from)?;
+        let path = self.path_behind(page.link(rel)?, *list)?;
+        let link = Some(Link { of: from.number, rel: rel.to_owned() });
+        let ask = PageAsk { list: *list, filter: filter.clone(), page: None, per_page: None, link };
+        let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
+        Page::of(&exchange).map(|page| (exchange, page))
+    }
+
+    /// Lets time pass. What cannot pass is written down nowhere: the answers after it will tell.
+    pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
+        self.progress.waiting(span, why);
+        self.waiter.wait(span).await.is_ok()
+    }
+
+    /// Whether the server has stopped answering.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silences >= SILENCES_MAX
+    }
+
+    /// An identifier like this one that nobody has. `which` tells several apart.
+    pub(crate) fn absent_twin(&self, id: &str, which: u64) -> String {
+        twin_of(id, self.plan.seed.wrapping_add(which.wrapping_mul(0x5851_f42d_4c95_7f2d)))
+    }
+
+    /// The path below the base address that a link leads to, if it is one of that list. A proxy may
+    /// have put a prefix before the path, or taken it away.
+    fn path_behind(&self, link: &str, list: List) -> Option<String> {
+        let base = self.plan.base.join(list.path()).ok()?;
+        let address: Url = base.join(link).ok()?;
+        let at = address.path().rfind(list.path())?;
+        let path = &address.path()[at..];
+        Some(address.query().map_or(path.to_owned(), |query| format!("{path}?{query}")))
+    }
+
+    fn authorization(&self, caller: Caller) -> Option<String> {
+        let plan = self.plan;
+        let bearer = |key: &str| Some(format!("Bearer {key}"));
+        let test_key = plan.test_key.expose();
+        let test_tail = plan.tail(&plan.test_key);
+        let prefix = |mode| plan.prefix(mode);
+        match caller {
+            Caller::Own(mode) => bearer(plan.key(mode).expose()),
+            Caller::Second => bearer(plan.second_key.as_ref()?.expose()),
+            Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
+            Caller::Nobody => None,
+            Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
+            Caller::Forged(Forgery::OtherScheme) => Some(format!("Token {test_key}")),
+            Caller::Forged(Forgery::Unknown) => {
+                bearer(&format!("{}{}", prefix(Mode::Test), self.absent_twin(test_tail, 0)))
+            }
+            Caller::Forged(Forgery::LastCharacter) => bearer(&format!(
+                "{}{}",
+                &test_key[..test_key.len() - 1],
+                other_last_character(test_key.ends_with('a'))
+            )),
+            Caller::Forged(Forgery::LetterCase) => {
+                bearer(&format!("{}{}", prefix(Mode::Test), swap_case(test_tail)))
+            }
+            Caller::Forged(Forgery::Appended) => bearer(&format!("{test_key}0")),
+            Caller::Forged(Forgery::OtherPrefix) => bearer(&format!("{}{test_tail}", prefix(Mode::Live))),
+        }
+    }
+
+    fn clean(&self, ending: Ending) -> Ending {
+        match ending {
+            Ending::Lost(why) => Ending::Lost(self.redactor.clean(&why)),
+            Ending::Answered(answer) => Ending::Answered(Answer {
+                status: answer.status,
+                headers: answer
+                    .headers
+                    .into_iter()
+                    .map(|(name, value)| (name, self.redactor.clean(&value)))
+                    .collect(),
+                body: self.redactor.clean(&answer.body),
+            }),
+        }
+    }
+}
+
+/// Another character than the key's own last one.
+pub(crate) fn other_last_character(ends_with_a: bool) -> char {
+    if ends_with_a { 'b' } else { 'a' }
+}
+
+fn swap_case(text: &str) -> String {
+    let swap =
+        |it: char| if it.is_ascii_lowercase() { it.to_ascii_uppercase() } else { it.to_ascii_lowercase() };
+    text.chars().map(swap).collect()
+}
+
+/// How long `Retry-After` asks to wait: whole seconds, or a date beside the server's own.
+pub(crate) fn retry_after(answer: &Answer) -> Option<Duration> {
+    let text = answer.header("retry-after")?;
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().map(Duration::from_secs);
+    }
+    let until = http_date(text)?;
+    let now = http_date(answer.header("date")?)?;
+    Some(Duration::try_from(until - now).unwrap_or_default())
+}
+
+fn pause_after_refusal(answer: &Answer) -> Option<Duration> {
+    (answer.status == 429).then(|| retry_after(answer))?.map(|span| span.max(PAUSE_MIN))
+}
+
+fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
+    matches!(answer.status, 502..=504).then(|| retry_after(answer).unwrap_or(PAUSE_MIN))
+}
+
+pub(crate) fn path_of(ask: &PageAsk) -> String {
+    let mut query = Serializer::new(String::new());
+    if let Some((name, value)) = &ask.filter {
+        query.append_pair(name, value);
+    }
+    for (name, value) in [("per_page", ask.per_page), ("page", ask.page)] {
+        if let Some(value) = value {
+            query.append_pair(name, &value.to_string());
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { ask.list.path().to_owned() } else { format!("{}?{query}", ask.list.path()) }
+}
+
+/// The path of one event.
+pub(crate) fn event_path(id: &str) -> String {
+    let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    format!("{}/{id}", List::Events.path())
+}
+
+/// The id of an event in the rows of a page.
+pub(crate) fn first_event_id(rows: &[Value]) -> Option<String> {
+    rows.iter().find_map(|row| row.get("id")?.as_str()).map(str::to_owned)
+}

@@ -1,0 +1,44 @@
+//! What to type to see it again. Keys stand under the names of their variables.
+
+use url::Url;
+
+use crate::plan::Mode;
+use crate::recording::{Caller, Exchange, Forgery, Recording};
+
+/// A curl line that asks the same.
+pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
+    let origin = Url::parse(&recording.base).map(|base| base.origin().ascii_serialization());
+    let address = format!("{}{}", origin.unwrap_or_default(), exchange.target);
+    match authorization(recording, exchange.caller) {
+        None => format!("curl -i '{address}'"),
+        Some(value) => format!("curl -i -H \"Authorization: {value}\" '{address}'"),
+    }
+}
+
+/// The command that judges one statement again.
+pub(super) fn again(recording: &Recording, id: &str) -> String {
+    let base = recording.base.trim_end_matches('/');
+    format!("chargeproof check {base} --only {id}")
+}
+
+fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
+    const TEST: &str = "CHARGEPROOF_TEST_KEY";
+    let prefix = |mode: Mode| format!("{}_{}_", recording.key_prefix, mode.word());
+    let (live, test) = (prefix(Mode::Live), prefix(Mode::Test));
+    Some(match caller {
+        Caller::Nobody => return None,
+        Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
+        Caller::Own(Mode::Test) => format!("Bearer ${TEST}"),
+        Caller::Second => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
+        Caller::Revoked => "Bearer $CHARGEPROOF_REVOKED_KEY".into(),
+        Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),
+        Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),
+        Caller::Forged(Forgery::Unknown) => format!("Bearer {test}0000000000000000000000000000000000000000"),
+        Caller::Forged(Forgery::LastCharacter) => format!("Bearer ${{{TEST}%?}}~"),
+        Caller::Forged(Forgery::LetterCase) => {
+            format!("Bearer {test}$(printf %s \"${{{TEST}#{test}}}\" | tr a-zA-Z A-Za-z)")
+        }
+        Caller::Forged(Forgery::Appended) => format!("Bearer ${{{TEST}}}0"),
+        Caller::Forged(Forgery::OtherPrefix) => format!("Bearer {live}${{{TEST}#{test}}}"),
+    })
+}

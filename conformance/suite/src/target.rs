@@ -1,0 +1,87 @@
+//! The only HTTP client. It asks once, follows nothing, and writes down what came.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, header};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use url::Url;
+
+use crate::recording::{Answer, Ending};
+
+/// A page of 100 events is far below this.
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How a connection is opened. TLS will be another connector here, and nothing else changes.
+type Connector = HttpConnector;
+
+/// One server, asked over pooled connections.
+#[derive(Clone)]
+pub(crate) struct Target {
+    client: Client<Connector, Empty<Bytes>>,
+    base: Url,
+    time_limit: Duration,
+}
+
+impl Target {
+    pub(crate) fn new(base: &Url, time_limit: Duration) -> Target {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(time_limit));
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Target { client, base: base.clone(), time_limit }
+    }
+
+    /// Sends a GET for a path and query, with an `Authorization` value if there is one.
+    pub(crate) async fn get(&self, path_and_query: &str, authorization: Option<&str>) -> Ending {
+        match tokio::time::timeout(self.time_limit, self.exchange(path_and_query, authorization)).await {
+            Ok(Ok(answer)) => Ending::Answered(answer),
+            Ok(Err(why)) => Ending::Lost(why),
+            Err(_) => Ending::Lost(format!("no complete answer within {:?}", self.time_limit)),
+        }
+    }
+
+    async fn exchange(&self, path_and_query: &str, authorization: Option<&str>) -> Result<Answer, String> {
+        let address = format!("{}{path_and_query}", self.base.origin().ascii_serialization());
+        let mut request = Request::get(address)
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, concat!("chargeproof/", env!("CARGO_PKG_VERSION")));
+        if let Some(value) = authorization {
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        let request =
+            request.body(Empty::new()).map_err(|err| format!("the request cannot be written: {err}"))?;
+
+        let response = self.client.request(request).await.map_err(|err| innermost(&err))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|err| {
+            if err.is::<LengthLimitError>() {
+                format!("{} with a body of more than {BODY_BYTES_MAX} bytes", head.status.as_u16())
+            } else {
+                format!("{} and then a body cut short: {}", head.status.as_u16(), innermost(err.as_ref()))
+            }
+        })?;
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+            })
+            .collect();
+        let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+        Ok(Answer { status: head.status.as_u16(), headers, body })
+    }
+}
+
+/// The outer layers only say that a request failed; the innermost says why.
+fn innermost(err: &(dyn Error + 'static)) -> String {
+    let mut err = err;
+    while let Some(source) = err.source() {
+        err = source;
+    }
+    err.to_string()
+}

@@ -1,0 +1,243 @@
+//! The judge alone, on recordings made by hand: no network, no clock.
+
+use std::time::Duration;
+
+use conformance::{
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, List, Mode, PageAsk, Purpose, Recording, Side,
+    Verdict, catalogue, judge,
+};
+use serde_json::{Value, json};
+
+const LIVE: Caller = Caller::Own(Mode::Live);
+const TEST: Caller = Caller::Own(Mode::Test);
+
+fn recording(exchanges: Vec<Exchange>) -> Recording {
+    let mut exchanges = exchanges;
+    for (number, exchange) in (1..).zip(&mut exchanges) {
+        exchange.number = number;
+    }
+    Recording {
+        format: FORMAT,
+        base: "http://pay.example/".into(),
+        key_prefix: "svc".into(),
+        without: [].into(),
+        no_burst: None,
+        exchanges,
+    }
+}
+
+fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchange {
+    let headers = vec![("content-type".into(), "application/json".into())];
+    let ending = Ending::Answered(Answer { status, headers, body: body.to_string() });
+    Exchange {
+        number: 0,
+        caller,
+        purpose,
+        target: target.into(),
+        sent: Duration::ZERO,
+        ended: Duration::ZERO,
+        ending,
+    }
+}
+
+fn account(caller: Caller, mode: &str) -> Exchange {
+    let body = json!({ "data": {}, "meta": { "mode": mode, "accepted_assets": [] } });
+    exchange(caller, Purpose::Account, "/v1/account", 200, &body)
+}
+
+fn refusal(caller: Caller, status: u16) -> Exchange {
+    exchange(caller, Purpose::Refusal, "/v1/account", status, &json!({ "message": "No." }))
+}
+
+fn page(ask: PageAsk, rows: &Value, meta: [u64; 4]) -> Exchange {
+    let [current, last, size, total] = meta;
+    let links = json!({ "first": "?page=1", "last": "?page=1", "prev": null, "next": null });
+    let meta = json!({ "current_page": current, "last_page": last, "per_page": size, "total": total });
+    let body = json!({ "data": rows, "links": links, "meta": meta });
+    let target = ask.list.path();
+    exchange(TEST, Purpose::Page(ask), target, 200, &body)
+}
+
+fn ask(page: Option<u64>, per_page: u64) -> PageAsk {
+    PageAsk { list: List::Events, filter: None, page, per_page: Some(per_page), link: None }
+}
+
+#[track_caller]
+fn check(recording: &Recording, id: &str, expected: &str) {
+    let rows = judge(recording);
+    let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
+    assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
+}
+
+#[test]
+fn silence_is_never_success() {
+    let rows = judge(&recording(Vec::new()));
+    assert_eq!(rows.len(), catalogue().len());
+    for row in rows {
+        assert!(matches!(row.verdict, Verdict::NotJudged { .. }), "{}: {:?}", row.id, row.verdict);
+    }
+}
+
+#[test]
+fn every_gap_names_a_remedy() {
+    for row in judge(&recording(Vec::new())) {
+        let Verdict::NotJudged { why, remedy } = row.verdict else { panic!("{} is judged", row.id) };
+        assert!(!why.is_empty() && !remedy.is_empty(), "{}", row.id);
+    }
+}
+
+#[test]
+fn a_refusal_counts_only_beside_a_200_on_the_same_path() {
+    let refused = refusal(Caller::Nobody, 401);
+    check(&recording(vec![refused.clone()]), "auth.no_header", "not judged");
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), refused];
+    check(&recording(served), "auth.no_header", "pass");
+}
+
+#[test]
+fn a_lost_answer_is_no_violation() {
+    let mut lost = refusal(Caller::Nobody, 401);
+    lost.ending = Ending::Lost("connection reset".into());
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), lost];
+    check(&recording(served), "auth.no_header", "not judged");
+}
+
+#[test]
+fn only_401_refuses_a_key() {
+    let forged = Caller::Forged(Forgery::Unknown);
+    for (status, expected) in
+        [(401, "pass"), (200, "fail"), (403, "fail"), (404, "fail"), (429, "not judged")]
+    {
+        let asked = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, status)];
+        check(&recording(asked), "auth.unknown_key", expected);
+    }
+}
+
+#[test]
+fn a_derived_statement_warns() {
+    let forged = Caller::Forged(Forgery::OtherScheme);
+    let asked = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, 200)];
+    check(&recording(asked), "auth.other_scheme", "warn");
+}
+
+/// Shots evenly over a time; the last one is refused if it says so.
+fn burst(served: u32, refused: bool, over: Duration) -> Recording {
+    let shots = served + u32::from(refused);
+    let shot = |at: u32| {
+        let status = if refused && at == served { 429 } else { 200 };
+        let purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        let mut shot = exchange(TEST, purpose, "/v1/account", status, &json!({ "message": "Wait." }));
+        shot.sent = over * at / shots;
+        shot.ended = over * (at + 1) / shots;
+        shot
+    };
+    recording((0..shots).map(shot).collect())
+}
+
+#[test]
+fn a_burst_is_read_by_how_long_it_took() {
+    let none = Duration::ZERO;
+    check(&burst(120, true, none), "limits.refused", "pass");
+    check(&burst(123, true, Duration::from_secs(2)), "limits.refused", "pass");
+    check(&burst(242, false, Duration::from_secs(9)), "limits.refused", "fail");
+    check(&burst(150, true, none), "limits.refused", "not judged");
+}
+
+#[test]
+fn too_slow_a_burst_decides_nothing() {
+    let slow = burst(100, false, Duration::from_secs(56));
+    check(&slow, "limits.refused", "not judged");
+    check(&slow, "limits.served", "not judged");
+    let rows = judge(&slow);
+    let why = format!("{:?}", rows.iter().find(|row| row.id == "limits.refused").map(|row| &row.verdict));
+    assert!(why.contains("only 100 requests could be sent in 56 s"), "{why}");
+    assert!(why.contains("5 requests a second"), "{why}");
+}
+
+#[test]
+fn an_early_refusal_is_repeated_before_it_is_judged() {
+    check(&burst(119, true, Duration::ZERO), "limits.served", "not judged");
+}
+
+#[test]
+fn pages_of_a_list_that_grows_are_not_compared() {
+    let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id.to_string() })));
+    let pages = |total| {
+        vec![
+            page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+            page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]),
+            page(ask(Some(2), 2), &rows(&[4, 3]), [2, 3, 2, total]),
+        ]
+    };
+    check(&recording(pages(5)), "paging.joined", "fail");
+    check(&recording(pages(6)), "paging.joined", "not judged");
+}
+
+#[test]
+fn an_empty_list_has_no_page_or_one() {
+    for (last, expected) in [(0, "not judged"), (1, "not judged"), (2, "fail")] {
+        let empty = page(ask(None, 25), &json!([]), [1, last, 25, 0]);
+        check(&recording(vec![empty]), "paging.last_page", expected);
+    }
+}
+
+#[test]
+fn both_readings_of_the_invoice_filter_are_honest() {
+    let invoice_event = json!({ "id": "a", "charge": null, "invoice": { "code": "in1" } });
+    let charge_event = json!({ "id": "b", "charge": { "code": "ch1", "invoice": "in1" }, "invoice": null });
+    let stranger = json!({ "id": "c", "charge": { "code": "ch2", "invoice": null }, "invoice": null });
+    let filtered = |rows: &Value| {
+        let len = rows.as_array().map_or(0, Vec::len) as u64;
+        let filter = Some(("invoice".into(), "in1".into()));
+        let all = json!([invoice_event, charge_event, stranger]);
+        recording(vec![
+            page(ask(None, 100), &all, [1, 1, 100, 3]),
+            page(PageAsk { filter, ..ask(None, 100) }, rows, [1, 1, 100, len]),
+        ])
+    };
+    for rows in [json!([invoice_event]), json!([invoice_event, charge_event])] {
+        check(&filtered(&rows), "filters.invoice", "pass");
+        check(&filtered(&rows), "filters.total", "pass");
+    }
+    check(&filtered(&json!([invoice_event, stranger])), "filters.invoice", "fail");
+    check(&filtered(&json!([])), "filters.invoice", "fail");
+}
+
+/// Absent, foreign, absent, with the value of one header each, for each round; and the other direction.
+fn trios(rounds: &[[&str; 3]]) -> Recording {
+    let mut exchanges = Vec::new();
+    for (caller, other) in [(LIVE, false), (TEST, true)] {
+        let event = |side, round, id: &str, status, body: &Value| {
+            let purpose = Purpose::Event { id: id.into(), side, round };
+            exchange(caller, purpose, &format!("/v1/events/{id}"), status, body)
+        };
+        exchanges.push(event(Side::Own, 1, "own", 200, &json!({ "id": "own" })));
+        for (round, servers) in (1..).zip(if other { &[["a", "a", "a"]] } else { rounds }) {
+            let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
+            for (side, server) in sides.into_iter().zip(servers) {
+                let id = format!("{side:?}");
+                let mut it = event(side, round, &id, 404, &json!({ "message": format!("No event {id}.") }));
+                let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+                answer.headers.push(("x-served-by".into(), (*server).into()));
+                exchanges.push(it);
+            }
+        }
+    }
+    recording(exchanges)
+}
+
+#[test]
+fn a_difference_must_last_to_be_a_trace() {
+    check(&trios(&[["a", "a", "a"]]), "isolation.indistinguishable", "pass");
+    check(&trios(&[["a", "b", "a"], ["a", "a", "b"]]), "isolation.indistinguishable", "pass");
+    check(&trios(&[["a", "b", "c"]]), "isolation.indistinguishable", "pass");
+    check(&trios(&[["a", "b", "a"], ["a", "b", "a"]]), "isolation.indistinguishable", "fail");
+}
+
+#[test]
+fn the_failure_names_the_difference() {
+    let rows = judge(&trios(&[["a", "b", "a"], ["a", "b", "a"]]));
+    let row = rows.iter().find(|row| row.id == "isolation.indistinguishable").expect("a row");
+    let Verdict::Fail(finding) = &row.verdict else { panic!("{:?}", row.verdict) };
+    assert_eq!(finding.actual, "header x-served-by: b (otherwise a)");
+}

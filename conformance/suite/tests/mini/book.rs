@@ -1,0 +1,189 @@
+//! What one account has in one mode, and how it is asked for.
+
+use conformance::Mode;
+use serde_json::{Value, json};
+use url::form_urlencoded::Serializer;
+
+use super::{Asked, Reply};
+
+/// The legal choices in which honest services differ.
+#[derive(Clone)]
+pub(crate) struct Manners {
+    pub(crate) bare_event: bool,
+    pub(crate) relative_links: bool,
+    pub(crate) clamps: bool,
+    pub(crate) empty_last_page: u64,
+    pub(crate) utc: &'static str,
+    pub foreign_filter_404: bool,
+    pub(crate) problem_json: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct Book {
+    pub(crate) name: String,
+    /// Newest first, all of them.
+    pub(crate) charges: Vec<Value>,
+    pub(crate) invoices: Vec<Value>,
+    pub(crate) events: Vec<Value>,
+    pub(crate) manners: Manners,
+}
+
+impl Book {
+    pub(crate) fn empty() -> Book {
+        let manners = Manners {
+            bare_event: false,
+            relative_links: false,
+            clamps: false,
+            empty_last_page: 1,
+            utc: "Z",
+            foreign_filter_404: false,
+            problem_json: false,
+        };
+        Book { name: "A shop".into(), charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners }
+    }
+
+    /// Charges with two events each, then invoices with three.
+    pub(crate) fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
+        let mut book = Book::empty();
+        for number in 0..charges {
+            book.open_charge(world, number);
+        }
+        for number in 0..invoices {
+            book.issue_invoice(world, number);
+        }
+        for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
+            list.reverse();
+        }
+        book
+    }
+
+    fn open_charge(&mut self, world: u64, number: u64) {
+        let paid = number.is_multiple_of(2);
+        let charge = json!({
+            "code": format!("ch{world}abcdef{number:02}"),
+            "status": if paid { "paid" } else { "canceled" },
+            "payment_link": if number == 1 { json!(format!("pl{world}ghijkl{number:02}")) } else { Value::Null },
+            "created_at": self.next_time(),
+        });
+        self.event(world, "charge.created", &charge, &Value::Null);
+        self.event(world, if paid { "charge.paid" } else { "charge.canceled" }, &charge, &Value::Null);
+        self.charges.push(charge);
+    }
+
+    fn issue_invoice(&mut self, world: u64, number: u64) {
+        let invoice = json!({
+            "code": format!("in{world}mnopqr{number:02}"),
+            "status": "open",
+            "charges": [],
+            "created_at": self.next_time(),
+        });
+        for kind in ["invoice.created", "invoice.sent", "invoice.viewed"] {
+            self.event(world, kind, &Value::Null, &invoice);
+        }
+        self.invoices.push(invoice);
+    }
+
+    fn next_time(&self) -> String {
+        let minute = self.events.len() + self.charges.len() + self.invoices.len();
+        format!("2025-12-01T{:02}:{:02}:00.000000Z", minute / 60, minute % 60)
+    }
+
+    fn event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
+        let number = self.events.len();
+        self.events.push(json!({
+            "id": format!("0190a5c4-7f3e-7ab{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
+            "type": kind,
+            "details": {},
+            "charge": charge,
+            "invoice": invoice,
+            "created_at": self.next_time(),
+        }));
+    }
+
+    pub(crate) fn answer(&self, asked: &Asked, mode: Mode, address: &str) -> Reply {
+        match asked.path.as_str() {
+            "/v1/account" => Reply::json(
+                200,
+                json!({
+                    "data": { "type": "personal", "display_name": self.name, "default_currency": "EUR" },
+                    "meta": { "mode": mode.word(), "accepted_assets": ["BTC"] },
+                }),
+            ),
+            "/v1/charges" => self.page(asked, &self.charges, address),
+            "/v1/invoices" => self.page(asked, &self.invoices, address),
+            "/v1/events" => self.page(asked, &self.events, address),
+            path => path.strip_prefix("/v1/events/").map_or_else(|| self.not_found(), |id| self.one(id)),
+        }
+    }
+
+    fn not_found(&self) -> Reply {
+        if !self.manners.problem_json {
+            return Reply::json(404, json!({ "message": "Not found." }));
+        }
+        let mut reply =
+            Reply::json(404, json!({ "type": "about:blank", "title": "Not Found", "status": 404 }));
+        reply.set("content-type", "application/problem+json");
+        reply
+    }
+
+    fn one(&self, id: &str) -> Reply {
+        match self.events.iter().find(|event| event["id"] == id) {
+            None => self.not_found(),
+            Some(event) if self.manners.bare_event => Reply::json(200, self.dressed(event)),
+            Some(event) => Reply::json(200, json!({ "data": self.dressed(event) })),
+        }
+    }
+
+    fn dressed(&self, event: &Value) -> Value {
+        let mut event = event.clone();
+        let time = event["created_at"].as_str().expect("a time").replace('Z', self.manners.utc);
+        event["created_at"] = json!(time);
+        event
+    }
+
+    fn page(&self, asked: &Asked, all: &[Value], address: &str) -> Reply {
+        let (page, mut size) = (asked.number("page").unwrap_or(1), asked.number("per_page").unwrap_or(25));
+        if size > 100 && self.manners.clamps {
+            size = 100;
+        }
+        if page == 0 || size == 0 || size > 100 {
+            return Reply::json(422, json!({ "message": "per_page takes 1 to 100." }));
+        }
+        let fits: Vec<_> = all.iter().filter(|row| let_through(row, asked)).collect();
+        let named = ["charge", "invoice", "payment_link"].iter().any(|name| asked.query.contains_key(*name));
+        if fits.is_empty() && named && self.manners.foreign_filter_404 {
+            return self.not_found();
+        }
+        let total = fits.len() as u64;
+        let last = if total == 0 { self.manners.empty_last_page } else { total.div_ceil(size) };
+        let from = ((page - 1) * size) as usize;
+        let rows: Vec<_> =
+            fits.into_iter().skip(from).take(size as usize).map(|row| self.dressed(row)).collect();
+        let link = |to: u64| {
+            let mut query = Serializer::new(String::new());
+            for (name, value) in asked.query.iter().filter(|(name, _)| *name != "page") {
+                query.append_pair(name, value);
+            }
+            query.append_pair("page", &to.to_string());
+            let home = if self.manners.relative_links { "" } else { address };
+            let path = if self.manners.relative_links { "" } else { asked.path.as_str() };
+            json!(format!("{home}{path}?{}", query.finish()))
+        };
+        let links = json!({
+            "first": link(1),
+            "last": link(last.max(1)),
+            "prev": if page > 1 { link(page - 1) } else { Value::Null },
+            "next": if page < last { link(page + 1) } else { Value::Null },
+        });
+        let meta = json!({ "current_page": page, "last_page": last, "per_page": size, "total": total });
+        Reply::json(200, json!({ "data": rows, "links": links, "meta": meta }))
+    }
+}
+
+fn let_through(row: &Value, asked: &Asked) -> bool {
+    asked.query.iter().all(|(name, value)| match name.as_str() {
+        "type" | "status" | "payment_link" => row[name] == **value,
+        "charge" | "invoice" => row[name]["code"] == **value,
+        _ => true,
+    })
+}

@@ -1,0 +1,63 @@
+//! The mini service on a socket.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use time::macros::{datetime, format_description};
+use tokio::net::TcpListener;
+use url::form_urlencoded;
+
+use super::{Asked, Mini, Reply};
+
+/// Listens on a free port and tells the base address.
+pub(crate) async fn serve(mut mini: Mini) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    mini.address = format!("http://{}", listener.local_addr().expect("an address"));
+    let base = format!("{}{}", mini.address, mini.prefix);
+    let mini = Arc::new(Mutex::new(mini));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mini = Arc::clone(&mini);
+            let service = service_fn(move |request| {
+                let reply = answer(&mut mini.lock().expect("no answer panics"), &request);
+                std::future::ready(Ok::<_, Infallible>(reply))
+            });
+            let connection = hyper::server::conn::http1::Builder::new();
+            tokio::spawn(connection.serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    base
+}
+
+fn answer(mini: &mut Mini, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let authorization = request.headers().get("authorization").and_then(|it| it.to_str().ok());
+    let query = request.uri().query().unwrap_or_default();
+    let asked = Asked {
+        mode: None,
+        authorization: authorization.map(str::to_owned),
+        path: request.uri().path().strip_prefix(mini.prefix).unwrap_or("/nowhere").to_owned(),
+        query: form_urlencoded::parse(query.as_bytes()).into_owned().collect::<BTreeMap<_, _>>(),
+    };
+    let Reply { status, headers, body, raw } = mini.answer(asked);
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(name, value);
+    }
+    response.body(Full::from(raw.unwrap_or_else(|| body.to_string()))).expect("a sound reply")
+}
+
+/// Seconds since 2026-01-01 as HTTP writes them.
+pub(crate) fn http_date(seconds: u64) -> String {
+    let time = datetime!(2026-01-01 0:00 UTC) + std::time::Duration::from_secs(seconds);
+    let format = format_description!(
+        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+    );
+    time.format(format).expect("a date")
+}
