@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use reference_core::{draw::Seed, time::Timestamp};
+use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
 
 use crate::clock::ClockKind;
 
@@ -22,6 +22,8 @@ pub struct Config {
     pub public_url: Option<String>,
     /// What moves the service clock.
     pub clock: ClockKind,
+    /// The names in keys and headers.
+    pub dialect: Dialect,
     /// What a client may ask of the server.
     pub bounds: Bounds,
 }

@@ -61,6 +61,8 @@ impl Server {
             start: clock.at(start),
             public_url: addresses.url().to_string(),
             rate_limit: config.rate_limit,
+            dialect: config.dialect,
+            journal: false,
         });
         let host = Host::new(Box::new(world), clock);
         let front =

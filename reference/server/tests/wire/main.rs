@@ -10,7 +10,8 @@ mod time;
 
 use client::Client;
 use mirror::Mirror;
-use reference_core::{draw::Seed, time::Timestamp};
+use reference_core::{
+    dialect::Dialect,draw::Seed, time::Timestamp};
 use reference_server::{Bounds, ClockKind, Config, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -18,6 +19,7 @@ const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:4
 
 fn config(clock: ClockKind) -> Config {
     Config {
+        dialect: Dialect::default(),
         address: ([127, 0, 0, 1], 0).into(),
         seed: Seed(1),
         start: Some(START),
