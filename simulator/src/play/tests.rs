@@ -1,5 +1,6 @@
 //! The player against a world of answers that are made up: what it asks for, and when.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -273,4 +274,24 @@ fn what_happens_becomes_lines_under_names_that_stay() {
       1.000001s  restart
          0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_spoiled_scenario_is_played_or_stops_and_never_panics(
+        cut in any::<prop::sample::Index>(),
+        length in 0_usize..6,
+        patch in "[ -~]{0,2}",
+    ) {
+        const WHOLE: &str = include_str!("../../../scenarios/language/every_step.yaml");
+        let from = WHOLE.floor_char_boundary(cut.index(WHOLE.len()));
+        let to = WHOLE.floor_char_boundary((from + length).min(WHOLE.len()));
+        let spoiled = format!("{}{patch}{}", &WHOLE[..from], &WHOLE[to..]);
+        if let Ok(script) = Script::parse("spoiled.yaml", &spoiled)
+            && let Err(error) = play(&script, None, &mut LocalStage::new())
+        {
+            prop_assert!(error.to_string().contains("spoiled.yaml"), "{error}");
+        }
+    }
 }
