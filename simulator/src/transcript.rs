@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use reference_core::time::{Span, Timestamp};
 
-/// Wide enough for `9999999.999s`, a hundred days.
-const TIME_WIDTH: usize = 12;
+/// Wide enough for `999999.999999s`, eleven days.
+const TIME_WIDTH: usize = 14;
 /// Wide enough for `POST shop`.
 const VERB_WIDTH_MIN: usize = 9;
 /// Wide enough for a post: its names, its event and the number of its try.
@@ -104,10 +104,10 @@ mod tests {
             Some("200"),
         ));
         insta::assert_snapshot!(transcript.as_str().replace(' ', "."), @"
-        ......0.000s..endpoint........warehouse
-        ......1.000s..open............c1.BTC.49.90.EUR.............................->.201.pending
-        ......1.000s..event...........e1.charge.created.c1
-        ......1.040s..POST.warehouse..d1.e1.charge.created.c1................try.1.->.200
+        ........0.000s..endpoint........warehouse
+        ........1.000s..open............c1.BTC.49.90.EUR.............................->.201.pending
+        ........1.000s..event...........e1.charge.created.c1
+        ........1.040s..POST.warehouse..d1.e1.charge.created.c1................try.1.->.200
         ");
     }
 }

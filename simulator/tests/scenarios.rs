@@ -14,6 +14,9 @@ use simulator::{
     script::{Script, schema},
 };
 
+/// Few, for every scenario is played with each.
+const OTHER_SEEDS: [u64; 3] = [2, 30, u64::MAX];
+
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios")
 }
@@ -85,6 +88,20 @@ fn a_scenario_played_twice_has_one_digest() {
     for (path, text) in scenarios() {
         let digest = || run(&path, &text).map(|played| played.digest);
         assert_eq!(digest(), digest(), "{}", shown(&path));
+    }
+}
+
+/// Expectations speak of the service, not of the luck of one world. A file that needs its luck says `seed:`.
+#[test]
+fn what_a_scenario_expects_holds_under_other_seeds() {
+    for (path, text) in
+        scenarios().iter().filter(|(_, text)| !text.lines().any(|line| line.starts_with("seed:")))
+    {
+        let script = Script::parse(&shown(path), text).unwrap_or_else(|error| panic!("{error}"));
+        for seed in OTHER_SEEDS {
+            play(&script, Some(seed), &mut LocalStage::new())
+                .unwrap_or_else(|error| panic!("with seed {seed}\n{error}"));
+        }
     }
 }
 

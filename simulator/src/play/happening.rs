@@ -136,8 +136,8 @@ pub(super) fn words(what: &What, aliases: &mut Aliases) -> Words {
             };
             Words {
                 verb: format!("POST {endpoint}"),
-                body: format!("{about:<36}  try {attempt}{}", in_mode(mode)),
-                outcome: Some(answer.clone()),
+                body: format!("{about:<36}  try {attempt}"),
+                outcome: Some(format!("{answer}{}", in_mode(mode))),
             }
         }
         What::Transfer { mode, asset, txid, output, charge, amount, state, confirmations, required } => {
@@ -205,8 +205,8 @@ pub(super) struct Seen {
     pub(super) events: BTreeMap<String, Vec<String>>,
     /// How the attempts of a delivery ended.
     pub(super) answers: BTreeMap<String, Vec<String>>,
-    /// When a delivery is tried again.
-    pub(super) next_at: BTreeMap<String, Option<String>>,
+    /// The endpoint of a delivery, and when it is tried again.
+    pub(super) next_at: BTreeMap<String, (String, Option<String>)>,
     /// The types of the events that an endpoint acknowledged.
     pub(super) acknowledged: BTreeMap<String, Vec<String>>,
     /// The state of the transfers of a transaction.
@@ -227,7 +227,7 @@ impl Seen {
             What::Post { endpoint, delivery, kind, answer, next_at, .. } => {
                 self.post_count += 1;
                 self.answers.entry(delivery.clone()).or_default().push(answer.clone());
-                self.next_at.insert(delivery.clone(), next_at.clone());
+                self.next_at.insert(delivery.clone(), (endpoint.clone(), next_at.clone()));
                 if answer.len() == 3 && answer.starts_with('2') {
                     self.acknowledged.entry(endpoint.clone()).or_default().push(kind.clone());
                 }

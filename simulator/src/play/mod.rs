@@ -100,7 +100,7 @@ struct Player<'a> {
 impl<'a> Player<'a> {
     fn new(script: &'a Script, stage: &'a mut dyn Stage) -> Player<'a> {
         let given = crate::script::given(&script.steps);
-        let posts: Vec<String> = script.steps.iter().filter_map(|step| post_verb(step)).collect();
+        let verbs: Vec<String> = script.steps.iter().filter_map(|step| long_verb(step)).collect();
         Player {
             script,
             stage,
@@ -111,7 +111,7 @@ impl<'a> Player<'a> {
             aliases: Aliases::new(given),
             seen: Seen::default(),
             read: 0,
-            transcript: Transcript::new(script.start, posts.iter().map(String::as_str)),
+            transcript: Transcript::new(script.start, verbs.iter().map(String::as_str)),
             here: Spot::default(),
         }
     }
@@ -359,9 +359,11 @@ fn message(answer: &Answer) -> String {
     body.get("message").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn post_verb(step: &Step) -> Option<String> {
+/// The words of a step's lines that may be longer than the column usually is.
+fn long_verb(step: &Step) -> Option<String> {
     match step {
         Step::Endpoint(endpoint) => Some(format!("POST {}", endpoint.0.name.value)),
+        Step::DoubleSpend(_) => Some("double_spend".to_owned()),
         _ => None,
     }
 }

@@ -4,9 +4,9 @@ use reference_core::time::{Span, Timestamp};
 
 use super::{Player, failure::Stop};
 use crate::script::{
-    At, Spot,
+    At, Kind, Spot,
     step::Until,
-    value::{EventType, Offset},
+    value::{EventType, Name, Offset},
 };
 
 /// How long `until` looks for an event that it is not told otherwise.
@@ -26,15 +26,28 @@ impl Player<'_> {
             let charge = self.look(charge.mode, &format!("/v1/charges/{}", charge.id))?;
             (self.read_moment(&self.text(&charge, "/expires_at")?)?, name.spot)
         } else if let Some(name) = &until.attempt {
-            let delivery = self.thing(name)?;
-            let next = self.seen.next_at.get(&delivery.id).cloned().flatten();
-            let next =
-                next.ok_or_else(|| Stop::misled(name.spot, "nothing is left to try", "has no next attempt"))?;
-            (self.read_moment(&next)?, name.spot)
+            (self.next_attempt(name)?, name.spot)
         } else {
             return Err(Stop::misled(self.here, "`until` waits for a moment", "say `at` or `expiry`"));
         };
         self.move_to(offset.from(moment), spot)
+    }
+
+    /// The next try of a delivery, or the next one at an endpoint.
+    fn next_attempt(&self, name: &At<Name>) -> Result<Timestamp, Stop> {
+        let thing = self.thing(name)?;
+        let mut next = None;
+        for (delivery, (endpoint, at)) in &self.seen.next_at {
+            let wanted = if thing.kind == Kind::Endpoint { endpoint } else { delivery };
+            if let Some(at) = at.as_deref().filter(|_| *wanted == thing.id) {
+                let at = self.read_moment(at)?;
+                // What an endpoint was to get before it was switched off is past.
+                if at >= self.now {
+                    next = next.map_or(Some(at), |next: Timestamp| Some(next.min(at)));
+                }
+            }
+        }
+        next.ok_or_else(|| Stop::misled(name.spot, "nothing is left to try", "has no next attempt"))
     }
 
     fn move_to(&mut self, moment: Timestamp, spot: Spot) -> Result<(), Stop> {

@@ -90,7 +90,7 @@ impl Player<'_> {
             about.push_str(&format!(" {price}"));
         }
         if let Some(items) = &invoice.items {
-            about.push_str(&format!(" {} items", items.len()));
+            about.push_str(&format!(" {} {}", items.len(), if items.len() == 1 { "item" } else { "items" }));
         }
         about.push_str(in_mode(mode));
         let granted = self.api("invoice", &about, "/v1/invoices", mode, body, invoice.refused)?;

@@ -1,5 +1,6 @@
 //! The player against a world of answers that are made up: what it asks for, and when.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -157,7 +158,7 @@ fn an_expectation_that_does_not_hold_shows_its_line_and_what_happened_until_then
       expected  paid
       actual    pending
     until then
-          0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+            0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
 }
 
@@ -174,7 +175,7 @@ fn a_refusal_that_nobody_expects_stops_the_run() {
       expected  granted
       actual    409 Too late.
     until then
-          0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+            0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
     insta::assert_snapshot!(asked(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
@@ -212,7 +213,7 @@ fn a_scenario_that_asks_for_the_past_or_for_nothing_is_told_so() {
     5 |   - until: { expiry: c1 }
       |                      ^^ it was 2026-01-05T09:30:00.000000Z, and the clock shows 2026-01-05T10:00:00.000000Z
     until then
-          0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+            0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
     let (cause, text) = complaint("  - resend: d1");
     assert_eq!(cause, Cause::Misled);
@@ -264,13 +265,33 @@ fn what_happens_becomes_lines_under_names_that_stay() {
     assert_eq!(*last, format!("digest {}", played.digest));
     assert_eq!(played.digest, digest(&format!("{}\n", lines.join("\n"))));
     insta::assert_snapshot!(lines.join("\n"), @"
-       0.000s  event      e1 charge.created c2
-       0.040s  POST w1    d1 e1 charge.created c2               try 1  -> unreachable
-       1.000s  transfer   t1 0.0015 BTC to c2: seen, 0 of 2
-       1.000s  event      e2 charge.payment_detected c2, amount 0.0015, txid t1
-    1.000001s  transfer   t2:1 0.5 BTC to nobody here: double spent (test)
-    1.000001s  reorg      BTC 2 deep
-    1.000001s  restart
-       0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
+         0.000s  event      e1 charge.created c2
+         0.040s  POST w1    d1 e1 charge.created c2               try 1  -> unreachable
+         1.000s  transfer   t1 0.0015 BTC to c2: seen, 0 of 2
+         1.000s  event      e2 charge.payment_detected c2, amount 0.0015, txid t1
+      1.000001s  transfer   t2:1 0.5 BTC to nobody here: double spent (test)
+      1.000001s  reorg      BTC 2 deep
+      1.000001s  restart
+         0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_spoiled_scenario_is_played_or_stops_and_never_panics(
+        cut in any::<prop::sample::Index>(),
+        length in 0_usize..6,
+        patch in "[ -~]{0,2}",
+    ) {
+        const WHOLE: &str = include_str!("../../../scenarios/language/every_step.yaml");
+        let from = WHOLE.floor_char_boundary(cut.index(WHOLE.len()));
+        let to = WHOLE.floor_char_boundary((from + length).min(WHOLE.len()));
+        let spoiled = format!("{}{patch}{}", &WHOLE[..from], &WHOLE[to..]);
+        if let Ok(script) = Script::parse("spoiled.yaml", &spoiled)
+            && let Err(error) = play(&script, None, &mut LocalStage::new())
+        {
+            prop_assert!(error.to_string().contains("spoiled.yaml"), "{error}");
+        }
+    }
 }

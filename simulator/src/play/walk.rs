@@ -72,7 +72,7 @@ impl Player<'_> {
                 format!("{read} records"),
             ));
         }
-        self.wrote(at, "walk", &about, Some(&format!("{read} on {pages} pages")));
+        self.wrote(at, "walk", &about, Some(&format!("{read} records, pages: {pages}")));
         Ok(())
     }
 

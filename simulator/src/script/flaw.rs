@@ -43,9 +43,9 @@ impl std::error::Error for ScriptError {}
 
 /// The title, then the line of the file with the spot underlined and the label beside it.
 pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, flaw: &Flaw) -> String {
-    let start = flaw.spot.offset.min(source.len());
+    let start = source.floor_char_boundary(flaw.spot.offset);
     let length = if flaw.spot.len == 0 { word(&source[start..]) } else { flaw.spot.len };
-    let span = start..(start + length).min(source.len());
+    let span = start..source.floor_char_boundary(start.saturating_add(length));
     let snippet = Snippet::source(source)
         .path(path)
         .annotation(AnnotationKind::Primary.span(span).label(flaw.label.as_str()));

@@ -246,7 +246,7 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
                 here,
             );
             names.may_need(&[Kind::Charge], until.expiry.as_ref());
-            names.may_need(&[Kind::Delivery], until.attempt.as_ref());
+            names.may_need(&[Kind::Delivery, Kind::Endpoint], until.attempt.as_ref());
             names.may_need(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
         }
         Step::Request(request) => {

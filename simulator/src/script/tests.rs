@@ -1,4 +1,5 @@
 use insta::assert_snapshot;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -233,4 +234,22 @@ fn what_is_no_scenario_at_all_is_refused() {
     1 |
       | ^ unexpected end of input
     ");
+}
+
+const WHOLE: &str = include_str!("../../../scenarios/language/every_step.yaml");
+
+proptest! {
+    #[test]
+    fn a_spoiled_file_is_read_or_refused_and_never_panics(
+        cut in any::<prop::sample::Index>(),
+        length in 0_usize..6,
+        patch in "[ -~\n\t\u{e9}\u{1f600}]{0,4}",
+    ) {
+        let from = WHOLE.floor_char_boundary(cut.index(WHOLE.len()));
+        let to = WHOLE.floor_char_boundary((from + length).min(WHOLE.len()));
+        let spoiled = format!("{}{patch}{}", &WHOLE[..from], &WHOLE[to..]);
+        if let Err(error) = Script::parse("spoiled.yaml", &spoiled) {
+            prop_assert!(error.to_string().contains("spoiled.yaml"), "{error}");
+        }
+    }
 }

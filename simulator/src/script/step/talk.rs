@@ -22,7 +22,7 @@ pub struct Until {
     pub at: Option<At<Moment>>,
     /// The end of this charge's rate lock.
     pub expiry: Option<At<Name>>,
-    /// The next attempt of this delivery.
+    /// The next attempt of this delivery, or the next one at this endpoint.
     pub attempt: Option<At<Name>>,
     /// The next event of this type, looked for second by second.
     pub event: Option<At<EventType>>,
