@@ -14,8 +14,8 @@ const PATHS_MAX: u32 = 5;
 const QUICK_SHOTS: usize = 108;
 const VOLLEY: usize = 4;
 const SERIES_MAX: u8 = 2;
-/// The other key, the same key again, and the same key after the wait.
-const AFTERWARDS: u32 = 3;
+/// The other key, the same key again, and the same key twice after the wait.
+const AFTERWARDS: u32 = 4;
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
 
@@ -53,6 +53,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         return rest(session).await;
     };
     for round in 1..=ROUNDS {
+        // Another order each time: what a bucket refills in the meantime then serves another path.
+        paths.rotate_left(1);
         for path in &paths {
             session.ask_once(KEY, Purpose::Burst(Burst::Round { series, round }), path).await;
         }
@@ -89,13 +91,19 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
     if path.starts_with("/v1/events?") { first_event_id(Page::of(exchange)?.rows()?) } else { None }
 }
 
-/// Waits exactly as long as the refusal asks for, and asks again.
+/// Waits exactly as long as the refusal asks for, and asks again; and once more a second later, for
+/// servers that cut the rest of a second off.
 async fn obey(session: &mut Session<'_>, refused: &Exchange) {
-    let Some(span) = refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE) else { return };
-    let over = refused.ended + span;
-    let left = over.saturating_sub(session.waiter.now());
-    if session.pause(left, "Retry-After asks for it").await {
-        session.ask_past_weakness(KEY, Purpose::Burst(Burst::Waited { span }), account::PATH).await;
+    let Some(told) = refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE) else { return };
+    for span in [told, told + Duration::from_secs(1)] {
+        let left = (refused.ended + span).saturating_sub(session.waiter.now());
+        if !session.pause(left, "Retry-After asks for it").await {
+            return;
+        }
+        let purpose = Purpose::Burst(Burst::Waited { span });
+        if session.ask_past_weakness(KEY, purpose, account::PATH).await.status() != Some(429) {
+            return;
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::waiter::Waiter;
 /// A server that is silent this often in a row is not asked any further.
 const SILENCES_MAX: u32 = 3;
 /// A retry is a request. So many in a whole run, and no more.
-pub(crate) const REPEATS_MAX: u32 = 6;
+pub(crate) const REPEATS_MAX: u32 = 4;
 /// The pause before a repeat when nothing asks for more.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// No run waits longer than this for a server that asks for patience.
