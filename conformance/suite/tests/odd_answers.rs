@@ -4,8 +4,8 @@ mod mini;
 
 use std::time::Duration;
 
-use conformance::{Outcome, Plan, Silent, check, report};
-use mini::{Clock, LIVE_KEY, Mini, Reply, TEST_KEY, block_on, named, plan, run, run_with};
+use conformance::{Outcome, Plan, Silent, Wait, Waiter, check, report};
+use mini::{Clock, LIVE_KEY, Mini, Reply, TEST_KEY, block_on, named, plan, run, run_with, wire};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -228,6 +228,29 @@ fn a_retry_after_of_an_hour_is_not_waited_for() {
     let outcome = run(mini);
     assert!(clock.micros() < 70_000_000, "the run waited too long");
     ended(&outcome, 3, "Retry-After asks for 3600 s");
+}
+
+/// A clock that nobody can move.
+struct Stuck;
+
+impl Waiter for Stuck {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn wait(&mut self, _: Duration) -> Wait<'_> {
+        Box::pin(std::future::ready(Err("the clock does not move".into())))
+    }
+}
+
+#[test]
+fn time_that_does_not_pass_leaves_the_run_incomplete() {
+    let outcome = block_on(async {
+        let base = wire::serve(Mini::default()).await;
+        check(plan(&base), &mut Stuck, &mut Silent).await
+    });
+    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
+    ended(&outcome, 3, "Retry-After asks for 60 s, and that time did not pass during the check");
 }
 
 #[test]

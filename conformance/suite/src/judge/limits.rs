@@ -207,13 +207,13 @@ fn retry_after_held(recording: &Recording) -> Judged {
     });
     let Some((exchange, span)) = waited else {
         let told = refused.last().and_then(|(_, answer)| retry_after(answer));
-        return Err(match told {
-            Some(span) => Halt::unjudged(
-                format!("Retry-After asks for {} s, longer than a check waits", span.as_secs()),
-                "check again with a server whose limit is the specified one",
-            ),
-            None => Halt::unjudged("no Retry-After says how long to wait", "see limits.retry_after"),
-        });
+        let Some(span) = told else {
+            return Err(Halt::unjudged("no Retry-After says how long to wait", "see limits.retry_after"));
+        };
+        return Err(Halt::unjudged(
+            format!("Retry-After asks for {} s, and that time did not pass during the check", span.as_secs()),
+            "a check waits 90 s at most, and only where the target's clock can be waited for",
+        ));
     };
     match exchange.status() {
         Some(429) => Err(Halt::broken(

@@ -158,7 +158,9 @@ impl<'a> Session<'a> {
         if self.ledger.repeats >= REPEATS_MAX || pause > PATIENCE {
             return first;
         }
-        self.pause(pause, "the server asked to wait").await;
+        if !self.pause(pause, "the server asked to wait").await {
+            return first;
+        }
         self.ledger.repeats += 1;
         let below = self.plan.base.path().trim_end_matches('/').len();
         let path = first.target[below..].to_owned();
@@ -189,7 +191,7 @@ impl<'a> Session<'a> {
         Page::of(&exchange).map(|page| (exchange, page))
     }
 
-    /// Lets time pass. What cannot pass is written down nowhere: the answers after it will tell.
+    /// Lets time pass, and tells whether it did.
     pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
         self.progress.waiting(span, why);
         self.waiter.wait(span).await.is_ok()
