@@ -69,7 +69,8 @@ impl fmt::Display for Budget {
         if self.burst > 0 {
             write!(
                 f,
-                ", before that bursts of about 140 with the test key ({} at worst), and {} s of waiting ({} s at worst)",
+                ", before that bursts of about 140 with the test key ({} at worst), \
+                 and {} s of waiting ({} s at worst)",
                 self.burst,
                 self.wait.as_secs(),
                 self.wait_worst.as_secs()

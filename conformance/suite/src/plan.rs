@@ -200,7 +200,7 @@ impl Plan {
         }
         if !text.starts_with(&self.prefix(mode)) {
             return Err(format!(
-                "the {word} key does not begin with `{}`; if this service's keys begin otherwise, set the key prefix",
+                "the {word} key does not begin with `{}`; if keys begin otherwise here, set the key prefix",
                 self.prefix(mode)
             ));
         }
