@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
     ) -> Session<'a> {
         let recording = Recording {
             format: FORMAT,
-            base: plan.base.to_string(),
+            base: plan.shown_base().to_string(),
             key_prefix: plan.key_prefix.clone(),
             without: plan.without.clone(),
             no_burst: None,
