@@ -1,20 +1,37 @@
 //! What a run may cost, and what it has cost so far.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::probes::{Group, burst};
+use crate::probes::{Group, REPEATS_MAX, burst};
 use crate::recording::Caller;
 
-/// The worst case of a run, worked out before the first byte.
+/// Requests at worst, by the key that they carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// With the live key.
+    pub live: u32,
+    /// With the test key.
+    pub test: u32,
+    /// With any other key, with none, or with what is no key.
+    pub other: u32,
+    /// Together. Less than the sum where either key may serve.
+    pub total: u32,
+}
+
+/// The worst case of a run, worked out before the first byte. Repeats after a refusal come on top; there
+/// are at most `repeats` of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Budget {
-    /// Requests in all but the bursts, with every key and with none.
-    pub functional: u32,
-    /// Requests in bursts, all with the test key but two.
+    /// Requests in all but the bursts.
+    pub functional: Cost,
+    /// Requests in bursts, with the test key and once or twice with the live one.
     pub burst: u32,
+    /// Requests that may be asked a second time.
+    pub repeats: u32,
     /// Waits in the ordinary case.
     pub wait: Duration,
     /// Waits when a burst must be repeated.
@@ -25,12 +42,41 @@ impl Budget {
     pub(crate) fn of(groups: &BTreeSet<Group>) -> Budget {
         let bursting = groups.contains(&Group::Burst);
         let spent = |span: Duration| if bursting { span } else { Duration::ZERO };
+        let mut functional = Cost::default();
+        for cost in groups.iter().map(|group| group.cost()) {
+            functional.live += cost.live;
+            functional.test += cost.test;
+            functional.other += cost.other;
+            functional.total += cost.total;
+        }
         Budget {
-            functional: groups.iter().map(|group| group.requests_max()).sum(),
+            functional,
             burst: if bursting { burst::REQUESTS_MAX } else { 0 },
+            repeats: REPEATS_MAX,
             wait: spent(burst::WAIT_USUAL),
             wait_worst: spent(burst::WAIT_MAX),
         }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cost { live, test, other, total } = self.functional;
+        write!(
+            f,
+            "at most {total} requests ({live} with the live key, {test} with the test key, {other} with neither)"
+        )?;
+        if self.burst > 0 {
+            write!(
+                f,
+                ", before that bursts of about 140 with the test key ({} at worst), \
+                 and {} s of waiting ({} s at worst)",
+                self.burst,
+                self.wait.as_secs(),
+                self.wait_worst.as_secs()
+            )?;
+        }
+        Ok(())
     }
 }
 

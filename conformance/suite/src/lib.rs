@@ -19,7 +19,7 @@ mod target;
 mod verdict;
 mod waiter;
 
-pub use budget::{Budget, Ledger};
+pub use budget::{Budget, Cost, Ledger};
 pub use catalogue::{Level, Requirement, catalogue};
 pub use check::{Outcome, Stop, check, judge};
 pub use plan::{Mode, Part, Plan};

@@ -116,6 +116,17 @@ impl Plan {
         }
     }
 
+    /// The base address without the places where people hide keys.
+    pub(crate) fn shown_base(&self) -> Url {
+        let mut base = self.base.clone();
+        // These two fail only for addresses that cannot have a user at all.
+        let _ = base.set_username("");
+        let _ = base.set_password(None);
+        base.set_query(None);
+        base.set_fragment(None);
+        base
+    }
+
     /// What keys of a mode begin with.
     pub(crate) fn prefix(&self, mode: Mode) -> String {
         format!("{}_{}_", self.key_prefix, mode.word())
@@ -151,10 +162,10 @@ impl Plan {
 
     /// What is wrong with the plan, found without a single byte on the wire.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let base = &self.base;
+        let (base, shown) = (&self.base, self.shown_base());
         match base.scheme() {
             "http" => {}
-            "https" => return Err(format!("`{base}` is https; only http:// is spoken so far")),
+            "https" => return Err(format!("`{shown}` is https; only http:// is spoken so far")),
             other => return Err(format!("`{other}` is no scheme to ask by; the base address takes http://")),
         }
         if !base.username().is_empty() || base.password().is_some() {
@@ -164,7 +175,7 @@ impl Plan {
         }
         if base.host_str().is_none() || base.query().is_some() || base.fragment().is_some() {
             return Err(format!(
-                "`{base}` is not a base address; it takes scheme, host, port and a path prefix"
+                "`{shown}` came with more than a base address has; it takes scheme, host, port and a path prefix"
             ));
         }
         for mode in Mode::BOTH {
@@ -200,7 +211,7 @@ impl Plan {
         }
         if !text.starts_with(&self.prefix(mode)) {
             return Err(format!(
-                "the {word} key does not begin with `{}`; if this service's keys begin otherwise, set the key prefix",
+                "the {word} key does not begin with `{}`; if keys begin otherwise here, set the key prefix",
                 self.prefix(mode)
             ));
         }
@@ -246,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_base_address_holds_no_query_and_no_password() {
-        check("http://127.0.0.1/?key=1", LIVE, TEST, "is not a base address");
+        check("http://127.0.0.1/?key=1", LIVE, TEST, "came with more than a base address has");
         check("http://me:pass@127.0.0.1/", LIVE, TEST, "holds a user name or a password");
         check("ftp://127.0.0.1/", LIVE, TEST, "it takes http://".trim_start_matches("it "));
     }
@@ -262,6 +273,12 @@ mod tests {
     fn no_message_shows_a_key() {
         let found = plan("http://a/", "secret-secret-secret", TEST).validate().unwrap_err();
         assert!(!found.contains("secret-secret"), "{found}");
+        for base in ["http://u:secret-secret@a/", "https://u:secret-secret@a/", "http://a/?key=secret-secret"]
+        {
+            let plan = plan(base, LIVE, TEST);
+            let found = plan.validate().unwrap_err() + plan.shown_base().as_str();
+            assert!(!found.contains("secret-secret"), "{found}");
+        }
     }
 
     #[test]

@@ -4,11 +4,14 @@ mod mini;
 
 use std::time::Duration;
 
-use conformance::{Caller, Mode, Part, Plan, Purpose, Recording, judge, report};
+use conformance::{
+    Budget, Caller, Ledger, Mode, Outcome, Part, Plan, Progress, Purpose, RealTime, Recording, Silent,
+    check as check_plan, judge, report,
+};
 use mini::book::{Book, Manners};
 use mini::{
-    Asked, LIVE_KEY, Limiter, Mini, REVOKED_KEY, Reply, RetryAfter, SECOND_KEY, TEST_KEY, named, run,
-    run_with,
+    Asked, LIVE_KEY, Limiter, Mini, REVOKED_KEY, Reply, RetryAfter, SECOND_KEY, TEST_KEY, block_on, named,
+    plan, run, run_with, wire,
 };
 use serde_json::json;
 
@@ -18,7 +21,16 @@ fn check_with(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8) {
     let report = report::text(&outcome, report::Style::Plain);
     assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{report}");
     assert_eq!(outcome.exit_code(), exit, "{report}");
-    assert!(outcome.ledger.functional() <= outcome.budget.functional, "{:?}", outcome.ledger);
+    within_budget(&outcome);
+}
+
+#[track_caller]
+fn within_budget(outcome: &Outcome) {
+    let (spent, allowed) = (&outcome.ledger, &outcome.budget);
+    assert!(spent.functional() <= allowed.functional.total + spent.repeats, "{spent:?}");
+    assert!(spent.in_bursts <= allowed.burst, "{spent:?}");
+    assert!(spent.live <= allowed.functional.live + spent.repeats + 2, "{spent:?}");
+    assert!(spent.repeats <= allowed.repeats, "{spent:?}");
 }
 
 #[track_caller]
@@ -93,6 +105,19 @@ fn retry_after_may_be_a_date() {
 }
 
 #[test]
+fn retry_after_may_cut_off_the_rest_of_a_second() {
+    check(|mini| {
+        mini.clock.advance(Duration::from_millis(700));
+        mini.warp(|_, reply| {
+            let told = reply.headers.iter().find(|(name, _)| name == "retry-after");
+            if let Some(seconds) = told.and_then(|(_, value)| value.parse::<u64>().ok()) {
+                reply.set("retry-after", &(seconds - 1).to_string());
+            }
+        });
+    });
+}
+
+#[test]
 fn a_window_may_be_aligned_with_the_minute() {
     check(|mini| mini.limiter = Limiter::AlignedMinute);
     check(|mini| {
@@ -119,7 +144,7 @@ fn a_bucket_may_refill_during_the_burst() {
     });
     check(|mini| {
         mini.limiter = Limiter::Bucket;
-        mini.tick = Duration::from_millis(90);
+        mini.tick = Duration::from_millis(100);
     });
 }
 
@@ -239,7 +264,7 @@ fn what_is_created_meanwhile_is_not_held_against_the_service() {
         if asked.path == "/v1/events" && asked.mode == Some(Mode::Live) && reply.status == 200 {
             request += 1;
             // The list has grown by one at its head, between two of our requests.
-            if request > 4 && asked.query.get("type").is_none() {
+            if request > 4 && !asked.query.contains_key("type") {
                 grow(asked, reply);
             }
         }
@@ -282,7 +307,7 @@ fn a_quick_check_is_incomplete_and_says_so() {
     let outcome = run_with(Mini::default(), |plan| plan.quick = true);
     assert_eq!(outcome.exit_code(), 3);
     assert_eq!(outcome.budget.burst, 0);
-    assert!(outcome.ledger.total() <= outcome.budget.functional);
+    within_budget(&outcome);
     assert!(named(&outcome, &["not judged"]).iter().all(|id| id.starts_with("limits.")));
 }
 
@@ -297,6 +322,37 @@ fn one_statement_alone_can_be_checked() {
     assert_eq!(outcome.rows.len(), 1);
     assert_eq!(outcome.ledger.in_bursts, 0, "no burst for a statement that needs none");
     assert_eq!(only("isolation.*").exit_code(), 0);
+}
+
+#[test]
+fn the_budget_is_stated_before_the_first_byte() {
+    struct Told(Vec<String>);
+    impl Progress for Told {
+        fn budget(&mut self, budget: &Budget) {
+            self.0.push(budget.to_string());
+        }
+        fn asked(&mut self, ledger: &Ledger) {
+            self.0.push(format!("{} asked", ledger.total()));
+        }
+    }
+    let mut told = Told(Vec::new());
+    let mini = Mini::default();
+    let mut clock = mini.clock.clone();
+    block_on(async { check_plan(plan(&wire::serve(mini).await), &mut clock, &mut told).await });
+    let expected = "at most 73 requests (43 with the live key, 44 with the test key, 15 with neither), \
+                    before that bursts of about 140 with the test key (501 at worst), \
+                    and 61 s of waiting (272 s at worst)";
+    assert_eq!(told.0[..2], [expected, "1 asked"]);
+}
+
+#[test]
+fn real_time_serves_where_nothing_has_to_wait() {
+    let outcome = block_on(async {
+        let mut plan = plan(&wire::serve(Mini::default()).await);
+        plan.quick = true;
+        check_plan(plan, &mut RealTime::start(), &mut Silent).await
+    });
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
 }
 
 #[test]

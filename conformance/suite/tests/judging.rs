@@ -159,6 +159,29 @@ fn an_early_refusal_is_repeated_before_it_is_judged() {
     check(&burst(119, true, Duration::ZERO), "limits.served", "not judged");
 }
 
+/// A burst, and three rounds over three paths of which one is served each time.
+fn rounds(over: Duration) -> Recording {
+    let mut burst = burst(120, true, Duration::ZERO);
+    for round in 1..=3 {
+        for (place, path) in (0..).zip(["/v1/account", "/v1/charges", "/v1/events"]) {
+            let purpose = Purpose::Burst(Burst::Round { series: 1, round });
+            let status = if place == 1 { 200 } else { 429 };
+            let mut it = exchange(TEST, purpose, path, status, &json!({}));
+            let at = u32::from(round - 1) * 3 + place;
+            (it.sent, it.ended) = (over * at / 9, over * (at + 1) / 9);
+            burst.exchanges.push(it);
+        }
+    }
+    recording(burst.exchanges)
+}
+
+#[test]
+fn a_path_is_exempt_only_if_no_bucket_explains_it() {
+    check(&rounds(Duration::ZERO), "limits.every_path", "fail");
+    check(&rounds(Duration::from_millis(900)), "limits.every_path", "fail");
+    check(&rounds(Duration::from_millis(1_500)), "limits.every_path", "not judged");
+}
+
 #[test]
 fn pages_of_a_list_that_grows_are_not_compared() {
     let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id.to_string() })));

@@ -4,21 +4,16 @@ mod mini;
 
 use std::time::Duration;
 
-use conformance::{Outcome, Plan, Silent, check, report};
-use mini::{Clock, LIVE_KEY, Mini, Reply, TEST_KEY, named, plan, run, run_with};
+use conformance::{Outcome, Plan, Silent, Wait, Waiter, check, report};
+use mini::{Clock, LIVE_KEY, Mini, Reply, TEST_KEY, block_on, named, plan, run, run_with, wire};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use wiremock::matchers::{any, header, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
-}
-
 async fn ask(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
     let mut plan = plan(base);
-    plan.time_limit = Duration::from_millis(100);
     change(&mut plan);
     check(plan, &mut Clock::default(), &mut Silent).await
 }
@@ -79,7 +74,7 @@ fn a_server_that_hangs_is_unreachable() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
         // Connections are taken by the system and never read from.
-        let outcome = ask(&base, |_| {}).await;
+        let outcome = ask(&base, |plan| plan.time_limit = Duration::from_millis(100)).await;
         drop(listener);
         outcome
     });
@@ -195,8 +190,8 @@ fn a_server_that_dies_in_between_leaves_the_run_incomplete() {
         }
         let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(3600));
         Mock::given(any()).respond_with(slow).mount(&server).await;
-        let outcome = ask(&server.uri(), |plan| plan.time_limit = Duration::from_millis(100)).await;
-        assert_eq!(outcome.ledger.total(), 5, "three silences are enough");
+        let outcome = ask(&server.uri(), |plan| plan.time_limit = Duration::from_millis(400)).await;
+        assert_eq!(outcome.ledger.total(), 6, "one silent volley is enough");
         outcome
     });
     ended(&outcome, 3, "the server had fallen silent");
@@ -232,6 +227,29 @@ fn a_retry_after_of_an_hour_is_not_waited_for() {
     let outcome = run(mini);
     assert!(clock.micros() < 70_000_000, "the run waited too long");
     ended(&outcome, 3, "Retry-After asks for 3600 s");
+}
+
+/// A clock that nobody can move.
+struct Stuck;
+
+impl Waiter for Stuck {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn wait(&mut self, _: Duration) -> Wait<'_> {
+        Box::pin(std::future::ready(Err("the clock does not move".into())))
+    }
+}
+
+#[test]
+fn time_that_does_not_pass_leaves_the_run_incomplete() {
+    let outcome = block_on(async {
+        let base = wire::serve(Mini::default()).await;
+        check(plan(&base), &mut Stuck, &mut Silent).await
+    });
+    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
+    ended(&outcome, 3, "Retry-After asks for 60 s, and that time did not pass during the check");
 }
 
 #[test]

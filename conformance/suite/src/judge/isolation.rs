@@ -147,11 +147,9 @@ fn lists(recording: &Recording) -> Judged {
 }
 
 fn twins(recording: &Recording, list: List, name: &str) -> Judged {
-    let side = |mode, wanted| {
-        recording.last(|it| {
-            it.caller == Caller::Own(mode)
-                && matches!(&it.purpose, Purpose::Twin { list: l, filter, side } if *l == list && filter == name && *side == wanted)
-        })
+    let side = |mode, side| {
+        let twin = Purpose::Twin { list, filter: name.to_owned(), side };
+        recording.last(|it| it.caller == Caller::Own(mode) && it.purpose == twin)
     };
     let mut judged = 0;
     for mode in Mode::BOTH {

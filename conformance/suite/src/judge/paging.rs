@@ -31,7 +31,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn served(recording: &Recording) -> Judged {
     for list in List::ALL {
-        let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(PageAsk { list: l, filter: None, page: None, per_page: None, link: None }) if *l == list);
+        let plain = PageAsk { list, filter: None, page: None, per_page: None, link: None };
+        let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(ask) if *ask == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
         let clear = |it: &&&Exchange| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504));
         if let Some(it) = asked.iter().filter(clear).find(|it| it.status() != Some(200)) {

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use crate::budget::Cost;
 use crate::plan::Mode;
 use crate::probes::Session;
 use crate::reading::{parse, text_at};
 use crate::recording::{Caller, Ending, Exchange, Purpose};
 
-pub(crate) const REQUESTS_MAX: u32 = 2;
+pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
 pub(crate) const PATH: &str = "/v1/account";
 
 /// Why a run ends before it has begun.

@@ -10,9 +10,12 @@ use crate::recording::{Burst, Caller, Exchange, Purpose};
 
 const ROUNDS: u8 = 3;
 const PATHS_MAX: u32 = 5;
+/// So many are safe to send side by side: the account's look-up and these stay below the limit.
+const QUICK_SHOTS: usize = 108;
+const VOLLEY: usize = 4;
 const SERIES_MAX: u8 = 2;
-/// The other key, the same key again, and the same key after the wait.
-const AFTERWARDS: u32 = 3;
+/// The other key, the same key again, and the same key twice after the wait.
+const AFTERWARDS: u32 = 4;
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
 
@@ -50,6 +53,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         return rest(session).await;
     };
     for round in 1..=ROUNDS {
+        // Another order each time: what a bucket refills in the meantime then serves another path.
+        paths.rotate_left(1);
         for path in &paths {
             session.ask_once(KEY, Purpose::Burst(Burst::Round { series, round }), path).await;
         }
@@ -60,37 +65,45 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     rest(session).await;
 }
 
-/// Fires until the first refusal, or until nothing more can be learnt.
+/// Fires until the first refusal, or until nothing more can be learnt: several at a time as long as no
+/// honest limiter refuses, then one by one, so that the first refusal has a number.
 async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
+    let purpose = Purpose::Burst(Burst::Shot { series });
     let start = session.waiter.now();
-    for shot in 0..=SERVED_MAX as usize {
-        if session.waiter.now() - start > BURST_TIME_MAX {
-            return;
-        }
-        let path = paths[shot % paths.len()].clone();
-        let exchange = session.ask_once(KEY, Purpose::Burst(Burst::Shot { series }), &path).await;
-        if exchange.status() == Some(429) || session.is_silent() {
+    let mut shots = 0;
+    while shots <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
+        let volley = if shots < QUICK_SHOTS { VOLLEY } else { 1 };
+        let aims: Vec<_> = (shots..shots + volley).map(|shot| paths[shot % paths.len()].clone()).collect();
+        let exchanges = session.ask_together(KEY, &purpose, &aims).await;
+        shots += volley;
+        if session.is_silent() || exchanges.iter().any(|it| it.status() == Some(429)) {
             return;
         }
         if paths.len() < PATHS_MAX as usize
-            && let Some(id) = Page::of(&exchange).and_then(|page| first_event_id_of(&path, &page))
+            && let Some(id) = aims.iter().zip(&exchanges).find_map(|(path, it)| listed_event(path, it))
         {
             paths.push(event_path(&id));
         }
     }
 }
 
-fn first_event_id_of(path: &str, page: &Page) -> Option<String> {
-    if path.starts_with("/v1/events?") { first_event_id(page.rows()?) } else { None }
+fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
+    if path.starts_with("/v1/events?") { first_event_id(Page::of(exchange)?.rows()?) } else { None }
 }
 
-/// Waits exactly as long as the refusal asks for, and asks again.
+/// Waits exactly as long as the refusal asks for, and asks again; and once more a second later, for
+/// servers that cut the rest of a second off.
 async fn obey(session: &mut Session<'_>, refused: &Exchange) {
-    let Some(span) = refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE) else { return };
-    let over = refused.ended + span;
-    let left = over.saturating_sub(session.waiter.now());
-    if session.pause(left, "Retry-After asks for it").await {
-        session.ask_past_weakness(KEY, Purpose::Burst(Burst::Waited { span }), account::PATH).await;
+    let Some(told) = refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE) else { return };
+    for span in [told, told + Duration::from_secs(1)] {
+        let left = (refused.ended + span).saturating_sub(session.waiter.now());
+        if !session.pause(left, "Retry-After asks for it").await {
+            return;
+        }
+        let purpose = Purpose::Burst(Burst::Waited { span });
+        if session.ask_past_weakness(KEY, purpose, account::PATH).await.status() != Some(429) {
+            return;
+        }
     }
 }
 

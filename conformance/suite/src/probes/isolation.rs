@@ -3,14 +3,15 @@
 
 use serde_json::Value;
 
+use crate::budget::Cost;
 use crate::plan::Mode;
 use crate::probes::account;
 use crate::probes::session::{Session, event_path, first_event_id};
 use crate::reading::{Page, parse, text_at};
 use crate::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 
-pub(crate) const REQUESTS_MAX: u32 = 22;
-pub(crate) const SECOND_REQUESTS_MAX: u32 = 3;
+pub(crate) const COST: Cost = Cost { live: 13, test: 13, other: 0, total: 22 };
+pub(crate) const SECOND_COST: Cost = Cost { live: 1, test: 1, other: 2, total: 3 };
 const LONG: u64 = 100;
 
 /// What the lists have shown of one mode.

@@ -10,7 +10,9 @@ pub(crate) mod isolation;
 pub(crate) mod lists;
 mod session;
 
-pub(crate) use session::{Session, retry_after};
+pub(crate) use session::{REPEATS_MAX, Session, retry_after};
+
+use crate::budget::Cost;
 
 /// Probes that run together, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,15 +27,15 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    /// The requests it sends at most, repeats after a refusal left aside.
-    pub(crate) fn requests_max(self) -> u32 {
+    /// What it asks at worst, bursts and repeats left aside.
+    pub(crate) fn cost(self) -> Cost {
         match self {
-            Group::Account => account::REQUESTS_MAX,
-            Group::Burst => 0,
-            Group::Lists => lists::REQUESTS_MAX,
-            Group::Isolation => isolation::REQUESTS_MAX,
-            Group::Auth => auth::REQUESTS_MAX,
-            Group::Second => isolation::SECOND_REQUESTS_MAX,
+            Group::Account => account::COST,
+            Group::Burst => Cost::default(),
+            Group::Lists => lists::COST,
+            Group::Isolation => isolation::COST,
+            Group::Auth => auth::COST,
+            Group::Second => isolation::SECOND_COST,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::waiter::Waiter;
 /// A server that is silent this often in a row is not asked any further.
 const SILENCES_MAX: u32 = 3;
 /// A retry is a request. So many in a whole run, and no more.
-const REPEATS_MAX: u32 = 6;
+pub(crate) const REPEATS_MAX: u32 = 4;
 /// The pause before a repeat when nothing asks for more.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// No run waits longer than this for a server that asks for patience.
@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
     ) -> Session<'a> {
         let recording = Recording {
             format: FORMAT,
-            base: plan.base.to_string(),
+            base: plan.shown_base().to_string(),
             key_prefix: plan.key_prefix.clone(),
             without: plan.without.clone(),
             no_burst: None,
@@ -68,26 +68,69 @@ impl<'a> Session<'a> {
 
     /// Asks once, whatever comes back. `path` lies below the base address.
     pub(crate) async fn ask_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
-        let below = self.plan.base.path().trim_end_matches('/');
-        let target = format!("{below}{path}");
+        let target = self.target_of(path);
         let sent = self.waiter.now();
-        let ending = if self.is_silent() {
-            Ending::Lost("not asked: the server had fallen silent".into())
-        } else {
-            let authorization = self.authorization(caller);
-            let ending = self.target.get(&target, authorization.as_deref()).await;
-            self.ledger.count(caller);
-            if matches!(purpose, Purpose::Burst(_)) {
-                self.ledger.in_bursts += 1;
-            }
-            self.progress.asked(&self.ledger);
-            ending
-        };
-        let number = self.recording.exchanges.len() as u32 + 1;
+        if self.is_silent() {
+            let ending = Ending::Lost("not asked: the server had fallen silent".into());
+            return self.write_down(caller, purpose, &target, sent, ending);
+        }
+        let authorization = self.authorization(caller);
+        let ending = self.target.get(&target, authorization.as_deref()).await;
+        self.count(caller, &purpose);
+        self.write_down(caller, purpose, &target, sent, ending)
+    }
+
+    /// Asks for several paths at a time, and writes them down in the order given.
+    pub(crate) async fn ask_together(
+        &mut self,
+        caller: Caller,
+        purpose: &Purpose,
+        paths: &[String],
+    ) -> Vec<Exchange> {
+        let authorization = self.authorization(caller);
+        let sent = self.waiter.now();
+        let mut tasks = Vec::new();
+        for path in paths {
+            let (client, authorization, path) =
+                (self.target.clone(), authorization.clone(), self.target_of(path));
+            let target = path.clone();
+            let ask = async move { client.get(&path, authorization.as_deref()).await };
+            tasks.push((target, tokio::spawn(ask)));
+        }
+        let mut exchanges = Vec::new();
+        for (target, task) in tasks {
+            let ending = task.await.unwrap_or_else(|err| Ending::Lost(err.to_string()));
+            self.count(caller, purpose);
+            exchanges.push(self.write_down(caller, purpose.clone(), &target, sent, ending));
+        }
+        exchanges
+    }
+
+    fn target_of(&self, path: &str) -> String {
+        format!("{}{path}", self.plan.base.path().trim_end_matches('/'))
+    }
+
+    fn count(&mut self, caller: Caller, purpose: &Purpose) {
+        self.ledger.count(caller);
+        if matches!(purpose, Purpose::Burst(_)) {
+            self.ledger.in_bursts += 1;
+        }
+        self.progress.asked(&self.ledger);
+    }
+
+    fn write_down(
+        &mut self,
+        caller: Caller,
+        purpose: Purpose,
+        target: &str,
+        sent: Duration,
+        ending: Ending,
+    ) -> Exchange {
         self.silences = if matches!(ending, Ending::Lost(_)) { self.silences + 1 } else { 0 };
-        let target = self.redactor.clean(&target);
+        let number = self.recording.exchanges.len() as u32 + 1;
+        let (target, ending) = (self.redactor.clean(target), self.clean(ending));
         let ended = self.waiter.now();
-        let exchange = Exchange { number, caller, purpose, target, sent, ended, ending: self.clean(ending) };
+        let exchange = Exchange { number, caller, purpose, target, sent, ended, ending };
         self.recording.exchanges.push(exchange.clone());
         exchange
     }
@@ -115,7 +158,9 @@ impl<'a> Session<'a> {
         if self.ledger.repeats >= REPEATS_MAX || pause > PATIENCE {
             return first;
         }
-        self.pause(pause, "the server asked to wait").await;
+        if !self.pause(pause, "the server asked to wait").await {
+            return first;
+        }
         self.ledger.repeats += 1;
         let below = self.plan.base.path().trim_end_matches('/').len();
         let path = first.target[below..].to_owned();
@@ -146,7 +191,7 @@ impl<'a> Session<'a> {
         Page::of(&exchange).map(|page| (exchange, page))
     }
 
-    /// Lets time pass. What cannot pass is written down nowhere: the answers after it will tell.
+    /// Lets time pass, and tells whether it did.
     pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
         self.progress.waiting(span, why);
         self.waiter.wait(span).await.is_ok()

@@ -273,10 +273,13 @@ pub(crate) fn plan(base: &str) -> Plan {
     plan
 }
 
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}
+
 /// Serves the mini service and checks it, with a plan that may be changed first.
 pub(crate) fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
+    block_on(async {
         let mut clock = mini.clock.clone();
         let base = wire::serve(mini).await;
         let mut plan = plan(&base);

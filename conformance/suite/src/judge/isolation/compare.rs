@@ -18,12 +18,13 @@ pub(super) struct Trio<'a> {
 impl<'a> Trio<'a> {
     /// The trio around a foreign answer, if all three are 404. Anything else is another statement's.
     pub(super) fn around(recording: &'a Recording, foreign: &'a Exchange) -> Option<Trio<'a>> {
-        let Purpose::Event { round: wanted, .. } = &foreign.purpose else { return None };
-        let find = |side_wanted| {
-            recording.last(|it| {
-                it.caller == foreign.caller
-                    && matches!(&it.purpose, Purpose::Event { side, round, .. } if *side == side_wanted && round == wanted)
-            })
+        let Purpose::Event { round, .. } = foreign.purpose else { return None };
+        let find = |wanted| {
+            let fits = |purpose: &Purpose| match purpose {
+                Purpose::Event { side, round: of, .. } => *side == wanted && *of == round,
+                _ => false,
+            };
+            recording.last(|it| it.caller == foreign.caller && fits(&it.purpose))
         };
         let trio = Trio { before: find(Side::AbsentBefore)?, foreign, after: find(Side::AbsentAfter)? };
         let all = [trio.before, trio.foreign, trio.after];
