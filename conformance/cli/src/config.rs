@@ -50,7 +50,8 @@ enum Limit {
 impl ServeSection {
     pub(crate) fn start(&self) -> Result<Option<Timestamp>, String> {
         let Some(text) = &self.start else { return Ok(None) };
-        let wrong = || format!("`serve.start` is `{text}`; it takes a moment in UTC such as 2026-01-05T09:00:00Z");
+        let wrong =
+            || format!("`serve.start` is `{text}`; it takes a moment in UTC such as 2026-01-05T09:00:00Z");
         Timestamp::parse(text).map(Some).ok_or_else(wrong)
     }
 
@@ -60,7 +61,9 @@ impl ServeSection {
             Some(Limit::Number(n)) => n.to_string(),
             Some(Limit::Word(word)) => word.clone(),
         };
-        parse_rate_limit(&text).map(Some).map_err(|takes| format!("`serve.rate_limit` is `{text}`; it {takes}"))
+        parse_rate_limit(&text)
+            .map(Some)
+            .map_err(|takes| format!("`serve.rate_limit` is `{text}`; it {takes}"))
     }
 }
 
@@ -70,7 +73,9 @@ impl Config {
         let path = named.unwrap_or(Path::new(DEFAULT));
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Config::default());
+            }
             Err(error) => return Err(format!("`{}` can't be read: {error}", path.display())),
         };
         toml::from_str(&text).map_err(|error| format!("`{}` is not a configuration\n{error}", path.display()))
@@ -81,17 +86,23 @@ impl Config {
         let section = &self.dialect;
         let mut dialect = Dialect::default();
         let letters = |text: &str, more: &[u8]| {
-            !text.is_empty() && text.len() <= 40 && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+            !text.is_empty()
+                && text.len() <= 40
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
         };
         if let Some(prefix) = &section.key_prefix {
             if !letters(prefix, b"") {
-                return Err(format!("`dialect.key_prefix` is `{prefix}`; it takes 1 to 40 letters and digits"));
+                return Err(format!(
+                    "`dialect.key_prefix` is `{prefix}`; it takes 1 to 40 letters and digits"
+                ));
             }
             dialect.key_prefix.clone_from(prefix);
         }
         if let Some(prefix) = &section.header_prefix {
             if !letters(prefix, b"-") {
-                return Err(format!("`dialect.header_prefix` is `{prefix}`; it takes 1 to 40 letters, digits and -"));
+                return Err(format!(
+                    "`dialect.header_prefix` is `{prefix}`; it takes 1 to 40 letters, digits and -"
+                ));
             }
             dialect.header_prefix.clone_from(prefix);
         }

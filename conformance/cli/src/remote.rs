@@ -99,7 +99,9 @@ async fn ask(
     let headers = parts
         .headers
         .iter()
-        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        })
         .collect();
     Ok(Answer { status: parts.status.as_u16(), headers, body: body.to_vec() })
 }

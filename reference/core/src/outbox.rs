@@ -54,6 +54,36 @@ impl Outcome {
     }
 }
 
+/// What went over the wire in an attempt, for the delivery log. Bounded by the host that posts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The address that was connected to.
+    pub address: Option<String>,
+    /// Header names and values that were sent.
+    pub request_headers: Vec<(String, String)>,
+    /// Header names and values of the answer.
+    pub response_headers: Vec<(String, String)>,
+    /// The beginning of the answer's body.
+    pub response_body: String,
+    /// Something the owner should know: a local address that the rule would have refused.
+    pub note: Option<String>,
+}
+
+/// How a post ended, and what went over the wire if the host kept that.
+#[derive(Clone, Debug)]
+pub struct Landing {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went over the wire.
+    pub trace: Option<Box<Trace>>,
+}
+
+impl From<Outcome> for Landing {
+    fn from(outcome: Outcome) -> Landing {
+        Landing { outcome, trace: None }
+    }
+}
+
 /// One try to post a delivery.
 #[derive(Clone, Debug)]
 pub struct Attempt {
@@ -63,6 +93,8 @@ pub struct Attempt {
     pub ended_at: Timestamp,
     /// How.
     pub outcome: Outcome,
+    /// What went over the wire, if that was kept.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// Where a delivery stands.
@@ -176,7 +208,7 @@ impl Outbox {
         &mut self,
         now: Timestamp,
         no: DeliveryNo,
-        outcome: Outcome,
+        Landing { outcome, trace }: Landing,
         endpoint: &mut Endpoint,
     ) -> Verdict {
         let delivery = self.entry(no);
@@ -184,7 +216,7 @@ impl Outbox {
             panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
         };
         let success = outcome.is_success();
-        delivery.attempts.push(Attempt { at, ended_at: now, outcome });
+        delivery.attempts.push(Attempt { at, ended_at: now, outcome, trace });
         if success {
             delivery.state = DeliveryState::Delivered;
             endpoint.failed_in_a_row = 0;

@@ -17,7 +17,7 @@ use crate::{
     key::{KeyRing, Principal},
     mode::Mode,
     money::Rate,
-    outbox::Outcome,
+    outbox::Landing,
     page::{Ask, Page},
     sighting::Sighting,
     time::Timestamp,
@@ -313,10 +313,10 @@ impl Service {
         now: Timestamp,
         (account, mode): (AccountNo, Mode),
         delivery: DeliveryNo,
-        outcome: Outcome,
+        landing: impl Into<Landing>,
     ) {
         self.on_tick(now);
-        self.desk(now, account, mode).0.on_outcome(now, delivery, outcome);
+        self.desk(now, account, mode).0.on_outcome(now, delivery, landing.into());
     }
 
     /// The market moved, or fell silent about a pair.

@@ -3,7 +3,7 @@
 use std::{future::Future, io, net::SocketAddr, sync::Arc};
 
 use reference_core::{draw::Seed, time::Timestamp};
-use simulator::sandbox::{FirstKeys, Sandbox, Setup};
+use simulator::sandbox::{FirstKeys, Reach, Sandbox, Setup};
 use tokio::{
     net::TcpListener,
     sync::oneshot,
@@ -63,6 +63,7 @@ impl Server {
             rate_limit: config.rate_limit,
             dialect: config.dialect,
             journal: false,
+            reach: Reach::Simulated,
         });
         let host = Host::new(Box::new(world), clock);
         let front =

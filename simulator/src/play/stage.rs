@@ -10,7 +10,7 @@ use reference_core::{
 };
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, Setup};
+use crate::sandbox::{Reach, Sandbox, Setup};
 
 /// A request, before it becomes HTTP.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +86,7 @@ impl LocalStage {
             rate_limit: Some(120),
             dialect: Dialect::default(),
             journal: true,
+            reach: Reach::Simulated,
         };
         LocalStage { sandbox: Sandbox::new(&setup) }
     }

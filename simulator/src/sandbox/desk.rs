@@ -10,7 +10,7 @@ use reference_core::{
     id::{AccountNo, DeliveryNo},
     mode::Mode,
     money::Rate,
-    outbox::Outcome,
+    outbox::Landing,
     service::{Service, Start},
     sighting::Sighting,
     time::Timestamp,
@@ -27,7 +27,7 @@ enum Input {
     Visit(Visit),
     Sighting(Sighting),
     Poll,
-    Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, outcome: Outcome },
+    Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, landing: Landing },
     Rate { asset: Asset, currency: Currency, rate: Option<Rate> },
     Restart,
 }
@@ -149,10 +149,10 @@ impl Desk {
         now: Timestamp,
         book: (AccountNo, Mode),
         delivery: DeliveryNo,
-        outcome: Outcome,
+        landing: Landing,
     ) {
-        self.write_down(now, || Input::Outcome { book, delivery, outcome: outcome.clone() });
-        self.service.on_outcome(now, book, delivery, outcome);
+        self.write_down(now, || Input::Outcome { book, delivery, landing: landing.clone() });
+        self.service.on_outcome(now, book, delivery, landing);
     }
 
     pub(super) fn rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
@@ -189,7 +189,7 @@ fn replay(service: &mut Service, now: Timestamp, input: &Input) {
         Input::Visit(visit) => drop(service.on_visit(now, visit)),
         Input::Sighting(sighting) => service.on_sighting(now, &sighting),
         Input::Poll => drop(service.poll_delivery(now)),
-        Input::Outcome { book, delivery, outcome } => service.on_outcome(now, book, delivery, outcome),
+        Input::Outcome { book, delivery, landing } => service.on_outcome(now, book, delivery, landing),
         Input::Rate { asset, currency, rate } => service.on_rate(now, asset, currency, rate),
         Input::Restart => service.restart(now),
     }

@@ -10,7 +10,7 @@ mod happening;
 mod market;
 mod money;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use desk::Desk;
 pub use happening::{Chronicle, Happening, What};
@@ -18,14 +18,15 @@ use reference_core::{
     account::{AccountKind, Settings},
     action::{Act, Action, Done},
     asset::Asset,
-    book::Notice,
+    book::{Notice, Post},
     dialect::Dialect,
     draw::Seed,
+    endpoint::address_rule::{self, Host},
     error::ApiError,
     event::Subject,
     id::{AccountNo, DeliveryNo},
     mode::Mode,
-    outbox::{DeliveryState, Outcome},
+    outbox::{DeliveryState, Landing, Outcome},
     service::{Service, Start},
     sighting::{Depth, Sighting},
     time::Timestamp,
@@ -59,7 +60,35 @@ pub struct Setup {
     pub dialect: Dialect,
     /// Keep all inputs, so that the service can be restarted.
     pub journal: bool,
+    /// Where deliveries to hosts outside the simulated network go.
+    pub reach: Reach,
 }
+
+/// How far a world's deliveries reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Hosts named `*.sim` only: nothing leaves the process, and an endpoint elsewhere is refused.
+    Simulated,
+    /// The host posts what goes elsewhere, and says how it ended.
+    Abroad,
+}
+
+/// A delivery that the host has to post.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// Under what its landing is reported.
+    pub ticket: Ticket,
+    /// Whose it is.
+    pub account: AccountNo,
+    /// In which mode.
+    pub mode: Mode,
+    /// What to post.
+    pub post: Post,
+}
+
+/// Names one attempt of one world. An attempt of a world that is no more is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
 
 /// The keys that a new world starts with.
 #[derive(Clone, Debug)]
@@ -77,6 +106,14 @@ pub struct Sandbox {
     desk: Desk,
     chains: BTreeMap<(Mode, Asset), Chain>,
     network: Network,
+    /// Deliveries that the host has yet to fetch.
+    outgoing: Vec<Dispatch>,
+    /// Deliveries that the host is posting.
+    abroad: BTreeMap<Ticket, (AccountNo, Mode, Post)>,
+    /// Tickets given out, by this world and those before it.
+    tickets: u64,
+    /// What the host last found real names to mean.
+    names: BTreeMap<String, Vec<IpAddr>>,
     chronicle: Chronicle,
     /// Confirmations of each transfer as last noticed; nothing when it is gone.
     noticed: BTreeMap<(String, u32), Option<u32>>,
@@ -111,6 +148,10 @@ impl Sandbox {
             desk: Desk::new(start, setup.journal),
             chains,
             network: Network::default(),
+            outgoing: Vec::new(),
+            abroad: BTreeMap::new(),
+            tickets: 0,
+            names: BTreeMap::new(),
             chronicle: Chronicle::default(),
             noticed: BTreeMap::new(),
             first_keys: none,
@@ -174,6 +215,49 @@ impl Sandbox {
         response
     }
 
+    /// Deliveries that go outside the simulated network: the host posts each once.
+    pub fn take_outgoing(&mut self) -> Vec<Dispatch> {
+        std::mem::take(&mut self.outgoing)
+    }
+
+    /// Deliveries outside the simulated network whose end is not known yet.
+    pub fn abroad(&self) -> usize {
+        self.abroad.len()
+    }
+
+    /// A delivery that the host posted has ended. One of an earlier world, or from before a restart,
+    /// is forgotten.
+    pub fn on_landing(&mut self, now: Timestamp, ticket: Ticket, landing: Landing) {
+        self.advance_to(now);
+        if let Some((account, mode, post)) = self.abroad.remove(&ticket) {
+            self.land(account, mode, &post, landing);
+            self.work();
+        }
+    }
+
+    /// The host looked a name up: an endpoint's address is judged by it when it is saved.
+    pub fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        self.names.insert(host.to_owned(), addresses);
+    }
+
+    /// Whether an endpoint may be saved: nothing its host means may be private.
+    fn judge_endpoint(&self, url: &str) -> Result<(), ApiError> {
+        let wrong = |why: String| ApiError::field("url", format!("The url field is invalid: {why}."));
+        let url = address_rule::judge_url(url).map_err(|refusal| wrong(refusal.to_string()))?;
+        let host = url.host().to_string();
+        let addresses = match url.host() {
+            _ if url.is_simulated() => self.network.resolve(&host),
+            _ if self.setup.reach == Reach::Simulated => {
+                return Err(wrong(format!(
+                    "this world posts to hosts of the simulated network only, such as shop.sim, not to {host}"
+                )));
+            }
+            Host::Address(ip) => vec![*ip],
+            Host::Name(_) => self.names.get(&host).cloned().unwrap_or_default(),
+        };
+        address_rule::judge_resolved(&addresses).map_err(|refusal| wrong(format!("{host}: {refusal}")))
+    }
+
     fn service(&self) -> &Service {
         self.desk.service()
     }
@@ -198,12 +282,19 @@ impl Sandbox {
             }
             self.note_news();
             let mut quiet = self.watch_chains();
-            while let Some(flight) = self.network.land(self.now) {
-                self.land(flight);
+            while let Some(Flight { account, mode, post, outcome }) = self.network.land(self.now) {
+                self.land(account, mode, &post, outcome.into());
                 quiet = false;
             }
-            while let Some(post) = self.desk.poll(self.now) {
-                self.network.post(self.now, post);
+            while let Some((account, mode, post)) = self.desk.poll(self.now) {
+                if post.url.is_simulated() || self.setup.reach == Reach::Simulated {
+                    self.network.post(self.now, (account, mode, post));
+                } else {
+                    self.tickets += 1;
+                    let ticket = Ticket(self.tickets);
+                    self.abroad.insert(ticket, (account, mode, post.clone()));
+                    self.outgoing.push(Dispatch { ticket, account, mode, post });
+                }
                 quiet = false;
             }
             if quiet {
@@ -228,9 +319,9 @@ impl Sandbox {
         seen.is_empty()
     }
 
-    fn land(&mut self, flight: Flight) {
-        let Flight { account, mode, post, outcome } = flight;
-        self.desk.outcome(self.now, (account, mode), post.delivery, outcome.clone());
+    fn land(&mut self, account: AccountNo, mode: Mode, post: &Post, landing: Landing) {
+        let outcome = landing.outcome.clone();
+        self.desk.outcome(self.now, (account, mode), post.delivery, landing);
         let next_at = match self.delivery_state(account, mode, post.delivery) {
             DeliveryState::Waiting(at) => Some(at.to_string()),
             _ => None,
@@ -241,7 +332,7 @@ impl Sandbox {
             Outcome::TimedOut => "timeout".to_owned(),
             Outcome::Refused(why) => format!("refused: {why}"),
         };
-        self.note_post(account, mode, &post, answer, next_at);
+        self.note_post(account, mode, post, answer, next_at);
         self.note_news();
     }
 
@@ -253,7 +344,10 @@ impl Sandbox {
     fn restart(&mut self) -> Result<(), ApiError> {
         self.desk.restart(self.now)?;
         self.note(What::Restart);
-        for Flight { account, mode, post, .. } in self.network.cut() {
+        self.outgoing.clear();
+        let flights = self.network.cut().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
+        let lost: Vec<_> = flights.chain(std::mem::take(&mut self.abroad).into_values()).collect();
+        for (account, mode, post) in lost {
             self.note_post(account, mode, &post, "lost".to_owned(), None);
         }
         Ok(())
@@ -271,7 +365,7 @@ impl Sandbox {
         &mut self,
         account: AccountNo,
         mode: Mode,
-        post: &reference_core::book::Post,
+        post: &Post,
         answer: String,
         next_at: Option<String>,
     ) {

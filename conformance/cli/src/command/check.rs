@@ -46,7 +46,8 @@ pub(crate) fn run(args: &Check, config: &Config, format: Format) -> Result<u8, F
         list(format);
         return Ok(0);
     }
-    let runtime = Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
+    let runtime =
+        Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
     let bar = progress_bar();
     let mut screen = Screen { bar: bar.clone(), format };
     let outcome = match &args.url {
@@ -92,11 +93,15 @@ fn list(format: Format) {
 /// A foreign server: its keys come from the environment, never from the command line.
 fn plan_for(url: &str, args: &Check, config: &Config) -> Result<Plan, Failure> {
     let base = Url::parse(url).map_err(|error| {
-        Failure::usage(format!("`{url}` is not an address: {error}; it takes one such as http://127.0.0.1:8402"))
+        Failure::usage(format!(
+            "`{url}` is not an address: {error}; it takes one such as http://127.0.0.1:8402"
+        ))
     })?;
     let key = |name: &str| env::var(name).ok().filter(|text| !text.is_empty()).map(Secret::new);
     let needed = |name: &str| {
-        key(name).ok_or_else(|| Failure::usage(format!("`{name}` is not set; it takes a key of the service to check")))
+        key(name).ok_or_else(|| {
+            Failure::usage(format!("`{name}` is not set; it takes a key of the service to check"))
+        })
     };
     let mut plan = Plan::new(base, needed(LIVE_KEY)?, needed(TEST_KEY)?);
     plan.second_key = key(SECOND_KEY);
@@ -199,8 +204,13 @@ impl Waiter for MovedClock {
             let body = json!({ "by": format!("{}us", span.as_micros()) });
             // The stage has a runtime of its own, which may not be entered from within another.
             let moving = tokio::task::spawn_blocking(move || {
-                let call =
-                    Call { method: "POST", path: "/sandbox/advance", bearer: None, headers: &[], body: Some(&body) };
+                let call = Call {
+                    method: "POST",
+                    path: "/sandbox/advance",
+                    bearer: None,
+                    headers: &[],
+                    body: Some(&body),
+                };
                 let answer = stage.lock().expect("nobody panics while asking").call(&call);
                 match answer {
                     Ok(answer) if answer.status == 200 => Ok(()),

@@ -52,7 +52,11 @@ enum Ending {
     Differs(Played, Diff),
     NoTranscript(Played),
     /// The world is not as the scenario says, or the scenario can't be played.
-    Stopped { is_broken: bool, plain: String, coloured: String },
+    Stopped {
+        is_broken: bool,
+        plain: String,
+        coloured: String,
+    },
 }
 
 impl Ending {
@@ -148,7 +152,8 @@ pub(crate) fn rehearse(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) -> Res
 
 /// Plays one built-in scenario, in a new world that stays as it leaves it.
 pub(crate) fn perform_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
-    let built_in = BUILT_IN.iter().find(|built_in| built_in.name == name).expect("the scenario is part of the program");
+    let built_in =
+        BUILT_IN.iter().find(|built_in| built_in.name == name).expect("the scenario is part of the program");
     let args = Play { paths: Vec::new(), seed: None, bless: false, against: None, transcript: false };
     match perform(&piece(built_in), &args, stage) {
         Ending::AsWritten(_) => Ok(()),
@@ -162,7 +167,11 @@ fn perform(piece: &Piece, args: &Play, stage: &mut dyn Stage) -> Ending {
     let script = match Script::parse(&piece.name, &piece.text) {
         Ok(script) => script,
         Err(error) => {
-            return Ending::Stopped { is_broken: true, plain: error.to_string(), coloured: error.in_colour() };
+            return Ending::Stopped {
+                is_broken: true,
+                plain: error.to_string(),
+                coloured: error.in_colour(),
+            };
         }
     };
     let played = match play(&script, args.seed, stage) {
@@ -197,7 +206,8 @@ fn perform(piece: &Piece, args: &Play, stage: &mut dyn Stage) -> Ending {
 
 /// One digest for everything that was played, whatever the order of files on the disk.
 fn digest_of_all(endings: &[Ending]) -> String {
-    let all: Vec<&str> = endings.iter().map(|ending| ending.played().map_or("-", |played| &played.digest)).collect();
+    let all: Vec<&str> =
+        endings.iter().map(|ending| ending.played().map_or("-", |played| &played.digest)).collect();
     digest(&all.join("\n"))
 }
 
@@ -217,7 +227,9 @@ fn show(piece: &Piece, ending: &Ending, args: &Play) {
     match ending {
         Ending::Stopped { coloured, .. } => anstream::println!("{coloured}"),
         Ending::Differs(_, diff) => show_diff(diff),
-        Ending::NoTranscript(_) => anstream::println!("         there is no transcript beside it; --bless writes one"),
+        Ending::NoTranscript(_) => {
+            anstream::println!("         there is no transcript beside it; --bless writes one")
+        }
         _ => {}
     }
     if args.transcript
@@ -316,8 +328,8 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
 }
 
 fn read(path: &Path) -> Result<Piece, Failure> {
-    let text =
-        fs::read_to_string(path).map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
     let golden = path.with_extension("transcript");
     Ok(Piece {
         name: path.display().to_string(),

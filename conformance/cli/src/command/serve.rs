@@ -44,7 +44,8 @@ pub(crate) fn run(args: &Serve, config: &Config, format: Format) -> Result<u8, F
         ClockKind::Fast { .. } => "fast",
         ClockKind::Frozen => "frozen",
     };
-    let runtime = Runtime::new().map_err(|error| Failure::usage(format!("no threads to serve with: {error}")))?;
+    let runtime =
+        Runtime::new().map_err(|error| Failure::usage(format!("no threads to serve with: {error}")))?;
     runtime.block_on(async {
         // Before anything is printed, so that whoever reads it may already send a signal.
         let mut terminate = signal(SignalKind::terminate())
@@ -93,7 +94,9 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
     let seed = match args.seed.or(file.seed) {
         Some(seed) => seed,
         // Keys are drawn from the seed: nobody may guess it.
-        None => getrandom::u64().map_err(|error| Failure::usage(format!("no randomness for a seed: {error}")))?,
+        None => {
+            getrandom::u64().map_err(|error| Failure::usage(format!("no randomness for a seed: {error}")))?
+        }
     };
     let usual_speed = NonZeroU32::new(DEFAULT_SPEED).expect("a constant above zero");
     let clock = match args.clock.or(file.clock).unwrap_or(Clock::Wall) {
@@ -101,7 +104,8 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         Clock::Fast => ClockKind::Fast { factor: args.speed.or(file.speed).unwrap_or(usual_speed) },
         Clock::Frozen => ClockKind::Frozen,
     };
-    let RateLimit(rate_limit) = args.rate_limit.or(file_limit).unwrap_or(RateLimit(Some(REQUESTS_PER_MINUTE)));
+    let RateLimit(rate_limit) =
+        args.rate_limit.or(file_limit).unwrap_or(RateLimit(Some(REQUESTS_PER_MINUTE)));
     Ok(ServerConfig {
         address: args.listen.or(file.listen).unwrap_or((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into()),
         seed: Seed(seed),
@@ -125,7 +129,9 @@ fn announce(ready: &Ready, format: Format) {
     anstream::println!("test key  {test_key}");
     anstream::println!("seed      {seed}   {DIM}(--seed {seed} makes the same world again){DIM:#}");
     anstream::println!("clock     {clock}");
-    anstream::println!("sandbox   {url}/sandbox   {DIM}(from other machines with the token {sandbox_token}){DIM:#}");
+    anstream::println!(
+        "sandbox   {url}/sandbox   {DIM}(from other machines with the token {sandbox_token}){DIM:#}"
+    );
     if !ready.address.ip().is_loopback() {
         anstream::println!("{DIM}other machines can reach this server; everything on it is simulated{DIM:#}");
     }

@@ -13,7 +13,7 @@ use crate::{
     event::EventType,
     id::{Code, DeliveryNo, EndpointNo},
     money::{Coin, Fiat, Rate},
-    outbox::{Outcome, Parcel, Verdict},
+    outbox::{Landing, Parcel, Verdict},
     time::Timestamp,
     wire::webhook,
 };
@@ -168,9 +168,9 @@ impl Book {
     }
 
     /// A post came back.
-    pub(crate) fn on_outcome(&mut self, now: Timestamp, no: DeliveryNo, outcome: Outcome) {
+    pub(crate) fn on_outcome(&mut self, now: Timestamp, no: DeliveryNo, landing: Landing) {
         let endpoint = &mut self.endpoints[self.outbox.get(no).endpoint.index()];
-        if let Verdict::SwitchedOff(no) = self.outbox.on_outcome(now, no, outcome, endpoint) {
+        if let Verdict::SwitchedOff(no) = self.outbox.on_outcome(now, no, landing, endpoint) {
             self.notices.push(Notice::EndpointOff(no));
         }
     }

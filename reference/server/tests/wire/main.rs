@@ -10,8 +10,7 @@ mod time;
 
 use client::Client;
 use mirror::Mirror;
-use reference_core::{
-    dialect::Dialect,draw::Seed, time::Timestamp};
+use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
 use reference_server::{Bounds, ClockKind, Config, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 

@@ -39,6 +39,7 @@ pub(super) fn add_endpoint(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let events = read_events(&mut f).unwrap_or_else(|| EventType::ALL.into_iter().collect());
     f.finish()?;
     let (account, url) = account.zip(url).expect("missing values were refused");
+    sandbox.judge_endpoint(&url)?;
     let done = sandbox.act(account, mode, Act::AddEndpoint { url, events })?;
     endpoint_with_secret(sandbox, account, mode, &done)
 }
@@ -76,6 +77,9 @@ pub(super) fn change_endpoint(sandbox: &mut Sandbox, id: Code, body: &[u8]) -> O
         _ => None,
     });
     f.finish()?;
+    if let Some(url) = &url {
+        sandbox.judge_endpoint(url)?;
+    }
     let done = sandbox.act(account, mode, Act::ChangeEndpoint { id, url, events, enabled })?;
     let endpoint = sandbox.service().account(account).book(mode).endpoint(endpoint_of(&done));
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());

@@ -93,7 +93,10 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
         journal: journal.unwrap_or(sandbox.setup.journal),
         ..sandbox.setup.clone()
     };
+    // Tickets go on counting, so that a post of the old world can't land in the new one.
+    let tickets = sandbox.tickets;
     *sandbox = Sandbox::with_account(&setup, settings);
+    sandbox.tickets = tickets;
     let keys = sandbox.first_keys();
     Ok(Map::from_iter([
         ("account".to_owned(), json!(FIRST_ACCOUNT)),
