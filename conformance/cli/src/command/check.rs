@@ -252,14 +252,7 @@ fn progress_bar() -> ProgressBar {
 
 impl Progress for Screen {
     fn budget(&mut self, budget: &Budget) {
-        let line = format!(
-            "at most {} requests and {} in bursts; {} s of waiting, {} s if a burst must be repeated",
-            budget.functional,
-            budget.burst,
-            budget.wait.as_secs(),
-            budget.wait_worst.as_secs()
-        );
-        self.say(&line);
+        self.say(&budget.to_string());
     }
 
     fn asked(&mut self, ledger: &Ledger) {
