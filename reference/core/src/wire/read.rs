@@ -107,7 +107,7 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
     f.object("metadata", |f| {
         let names = f.names();
         if names.len() > METADATA_KEYS_MAX {
-            f.wrong("", &format!("The metadata may have at most {METADATA_KEYS_MAX} keys."));
+            f.wrong_itself(&format!("The metadata may have at most {METADATA_KEYS_MAX} keys."));
             return None;
         }
         let mut pairs = Vec::new();

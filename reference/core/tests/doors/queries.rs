@@ -177,6 +177,7 @@ fn metadata_has_20_keys_of_40_characters_and_values_of_500() {
     };
     let keys = |n: usize| Value::Object((0..n).map(|i| (format!("k{i}"), json!(i))).collect());
     metadata(keys(20), &[]);
+    metadata(keys(21), &["metadata"]);
     let (good, bad) = ("ä".repeat(40), "ä".repeat(41));
     metadata(json!({ good: "ö".repeat(500) }), &[]);
     metadata(json!({ bad.clone(): 1 }), &[&format!("metadata.{bad}")]);
