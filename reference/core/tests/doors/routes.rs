@@ -228,3 +228,21 @@ fn writes_without_fields_take_no_body_or_any_object() {
         assert_eq!((reply.status(), reply.data()["status"].as_str()), (200, Some(status)));
     }
 }
+
+#[test]
+fn an_event_has_one_spelling_of_its_id() {
+    let mut desk = Desk::new();
+    desk.charge();
+    let id = word(&desk.list("/v1/events")[0]["id"]);
+    assert_eq!(desk.get(&format!("/v1/events/{id}")).status(), 200);
+    for other in [
+        id.to_uppercase(),
+        id.replace('-', ""),
+        format!("{{{id}}}"),
+        format!("urn:uuid:{id}"),
+        format!("{id}0"),
+    ] {
+        assert_eq!(desk.get(&format!("/v1/events/{other}")).status(), 404, "{other}");
+        assert_eq!(desk.get(&format!("/v1/events?page=1&anchor={other}")).status(), 422, "{other}");
+    }
+}
