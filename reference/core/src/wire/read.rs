@@ -314,7 +314,9 @@ fn is_known(kind: Kind, name: &str) -> bool {
 
 fn whole(text: &str, most: u64) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    text.parse().ok().filter(|n| digits && (1..=most).contains(n))
+    // More digits than fit are still a number, only a very large one.
+    let n = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
+    (1..=most).contains(&n).then_some(n)
 }
 
 fn word<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ()> {

@@ -250,3 +250,15 @@ fn links_have_a_title_and_a_price() {
     );
     link(json!({"title": "A", "amount": "1", "expires_at": "tomorrow"}), &["expires_at"]);
 }
+
+#[test]
+fn a_page_number_beyond_every_page_is_only_an_empty_page() {
+    let mut desk = Desk::new();
+    desk.charge();
+    for page in ["2", "1000000", "18446744073709551615", "99999999999999999999999999"] {
+        let reply = desk.get(&format!("/v1/charges?page={page}"));
+        assert_eq!(reply.status(), 200, "{page}");
+        assert_eq!(reply.json()["data"], json!([]));
+        assert_eq!(reply.json()["meta"]["from"], Value::Null);
+    }
+}
