@@ -171,6 +171,8 @@ impl Charge {
             let meant = txid.is_none_or(|txid| txid == transfer.txid);
             if meant && transfer.standing == Standing::Late && transfer.is_confirmed(required) {
                 transfer.standing = Standing::Accepted;
+                // What fell short before fell out since; that it is taken now is news again.
+                transfer.told_short = false;
                 transfer.credited = true;
                 last = Some(place);
             }

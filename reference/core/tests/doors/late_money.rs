@@ -83,6 +83,18 @@ fn accepted_money_that_is_too_little_is_credited_and_said_to_be() {
         &[See("p", "0.001", deep(2)), Until(0), See("a", "0.0015", deep(2)), Accept(None, 200)],
         "paid 0.0025: payment_detected underpaid expired late_payment paid",
     );
+    // The orphaned part of an underpaid charge comes back late: accepting it says once more that it is too little.
+    check(
+        &[
+            little,
+            See("a", "0.001", MEMPOOL),
+            Until(9),
+            See("a", "0.001", DROPPED),
+            little,
+            Accept(None, 200),
+        ],
+        "expired 0.001: payment_detected underpaid expired late_payment underpaid",
+    );
 }
 
 #[test]
