@@ -149,3 +149,22 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
     assert_eq!(desk.story(&charge), "created");
     assert_eq!(desk.book(Mode::Live).strays().count(), 1, "but it is not forgotten");
 }
+
+#[test]
+fn a_late_payment_that_is_not_accepted_is_not_lost_when_another_one_pays() {
+    // Of two confirmed late payments one is accepted and pays; the other reached a charge that is paid now.
+    check(
+        &[Until(0), See("a", "0.0025", deep(2)), See("b", "0.001", deep(2)), Accept(Some("a"), 200)],
+        "paid 0.0035: expired late_payment late_payment paid",
+    );
+    check(
+        &[
+            Until(0),
+            See("a", "0.0025", deep(2)),
+            See("b", "0.001", MEMPOOL),
+            Accept(Some("a"), 200),
+            See("b", "0.001", deep(2)),
+        ],
+        "paid 0.0035: expired late_payment late_payment paid",
+    );
+}
