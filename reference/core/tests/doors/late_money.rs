@@ -168,3 +168,39 @@ fn a_late_payment_that_is_not_accepted_is_not_lost_when_another_one_pays() {
         "paid 0.0035: expired late_payment late_payment paid",
     );
 }
+
+#[test]
+fn the_announcement_shows_the_output_it_is_about() {
+    let mut desk = Desk::new();
+    desk.add_endpoint(Mode::Live, "https://shop.example/hook", &[EventType::ChargeLatePayment]);
+    let charge = desk.charge();
+    let held = desk.book(Mode::Live).find_charge(code(&charge)).unwrap();
+    let terms = desk.book(Mode::Live).charge(held).terms.clone();
+    let output = |txid: &str, output: u32, amount: &str, depth| Sighting {
+        mode: Mode::Live,
+        asset: terms.asset,
+        address: terms.deposit_address.clone(),
+        txid: txid.to_owned(),
+        output,
+        amount: Coin::parse(amount, terms.asset).unwrap(),
+        depth,
+    };
+    // One transaction pays the address twice while another one holds the charge open, and both become late.
+    desk.see(&charge, "hold", "0.0001", MEMPOOL);
+    desk.wait(Span::hours(1));
+    desk.service.on_sighting(desk.now, &output("a", 0, "0.001", MEMPOOL));
+    desk.service.on_sighting(desk.now, &output("a", 1, "0.0002", MEMPOOL));
+    desk.see(&charge, "hold", "0.0001", DROPPED);
+    let bodies: Vec<Value> = desk
+        .post_all(&Outcome::Answered(200))
+        .iter()
+        .map(|(_, post)| serde_json::from_slice(&post.body).unwrap())
+        .collect();
+    let amounts: Vec<&str> =
+        bodies.iter().map(|body| body["data"]["transaction"]["amount"].as_str().unwrap()).collect();
+    assert_eq!(amounts, ["0.001000000000000000", "0.000200000000000000"]);
+    assert_eq!(
+        desk.list("/v1/events?type=charge.late_payment")[1]["details"],
+        json!({"txid": "a", "amount": "0.001"})
+    );
+}
