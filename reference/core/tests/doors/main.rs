@@ -10,6 +10,8 @@ mod isolation;
 mod late_money;
 mod limit;
 mod links;
+mod outbox;
+mod paging;
 mod queries;
 mod routes;
 mod shapes;
