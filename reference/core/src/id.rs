@@ -45,6 +45,12 @@ impl fmt::Debug for Code {
     }
 }
 
+/// Reads the id of an event or a delivery in the one form that is given out; every other spelling
+/// names nothing.
+pub fn parse_uuid(text: &str) -> Option<Uuid> {
+    Uuid::try_parse(text).ok().filter(|id| id.to_string() == text)
+}
+
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*

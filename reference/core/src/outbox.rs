@@ -273,15 +273,21 @@ impl Outbox {
         true
     }
 
-    /// After a restart nobody knows how a post in flight ended: it is due again, under its id.
-    pub(crate) fn requeue_in_flight(&mut self, now: Timestamp) {
+    /// After a restart nobody knows how a post in flight ended: it is due again, under its id, unless
+    /// its endpoint was switched off meanwhile.
+    pub(crate) fn requeue_in_flight(&mut self, now: Timestamp, endpoints: &[Endpoint]) {
         for (place, delivery) in self.log.iter_mut().enumerate() {
-            if matches!(delivery.state, DeliveryState::InFlight(_)) {
-                delivery.state = DeliveryState::Waiting(now);
-                // The attempt that was cut off does not count.
-                delivery.tries -= 1;
-                self.due.insert((now, DeliveryNo(self.dropped + DeliveryNo::next(place).0)));
+            if !matches!(delivery.state, DeliveryState::InFlight(_)) {
+                continue;
             }
+            // The attempt that was cut off does not count.
+            delivery.tries -= 1;
+            if endpoints[delivery.endpoint.index()].status != EndpointStatus::Enabled {
+                delivery.state = DeliveryState::Canceled;
+                continue;
+            }
+            delivery.state = DeliveryState::Waiting(now);
+            self.due.insert((now, DeliveryNo(self.dropped + DeliveryNo::next(place).0)));
         }
     }
 

@@ -182,7 +182,7 @@ impl Book {
 
     /// What is lost when the service stops: posts in flight are due again.
     pub(crate) fn restart(&mut self, now: Timestamp) {
-        self.outbox.requeue_in_flight(now);
+        self.outbox.requeue_in_flight(now, &self.endpoints);
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     error::ApiError,
     event::{Details, Event, EventLog, EventType, Subject},
     exchange::Exchange,
-    id::{ChargeNo, Code, EndpointNo, EventNo, InvoiceNo, LinkNo, Mint},
+    id::{ChargeNo, Code, EndpointNo, EventNo, InvoiceNo, LinkNo, Mint, parse_uuid},
     idempotency::Answers,
     invoice::{Invoice, InvoiceStatus},
     link::Link,
@@ -276,7 +276,7 @@ impl Book {
             List::Charges { .. } => self.charge_codes.get(&code?).map(|no| no.0),
             List::Invoices { .. } => self.invoice_codes.get(&code?).map(|no| no.0),
             List::Links => self.link_codes.get(&code?).map(|no| no.0),
-            List::Events { .. } => self.events.find(Uuid::try_parse(anchor).ok()?).map(|no| no.0),
+            List::Events { .. } => self.events.find(parse_uuid(anchor)?).map(|no| no.0),
         }
     }
 

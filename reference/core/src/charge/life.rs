@@ -171,6 +171,8 @@ impl Charge {
             let meant = txid.is_none_or(|txid| txid == transfer.txid);
             if meant && transfer.standing == Standing::Late && transfer.is_confirmed(required) {
                 transfer.standing = Standing::Accepted;
+                // What fell short before fell out since; that it is taken now is news again.
+                transfer.told_short = false;
                 transfer.credited = true;
                 last = Some(place);
             }
@@ -179,7 +181,7 @@ impl Charge {
             return Err(ApiError::conflict("There is no confirmed late payment to accept on this charge."));
         };
         let mut told = Vec::new();
-        self.weigh(place, &mut told);
+        self.weigh(place, required, &mut told);
         Ok(told)
     }
 
@@ -231,14 +233,14 @@ impl Charge {
         let confirmed = transfer.is_confirmed(required);
         if counts && confirmed && !transfer.credited {
             transfer.credited = true;
-            self.weigh(place, told);
+            self.weigh(place, required, told);
         } else if transfer.credited && !confirmed && !paid {
             transfer.credited = false;
         }
     }
 
     /// Something was credited: is it enough?
-    fn weigh(&mut self, place: usize, told: &mut Vec<Happened>) {
+    fn weigh(&mut self, place: usize, required: u32, told: &mut Vec<Happened>) {
         if self.status == ChargeStatus::Paid {
             return;
         }
@@ -255,9 +257,11 @@ impl Charge {
             for transfer in &mut self.transfers {
                 if !transfer.credited {
                     transfer.standing = Standing::Extra;
+                    // Nobody may report a buried transfer again, and a paid charge accepts nothing.
+                    transfer.credited = transfer.is_confirmed(required);
                 }
             }
-            told.push(Happened::Paid { txid, received });
+            told.push(Happened::Paid { txid, received: self.received() });
             return;
         }
         if self.status.is_open() {

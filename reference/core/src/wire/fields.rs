@@ -104,6 +104,12 @@ impl<'a> Fields<'a> {
         self.errors.add(full, text);
     }
 
+    /// Notes that the object that is being read is wrong as a whole.
+    pub(super) fn wrong_itself(&mut self, sentence: &str) {
+        let name = self.prefix.trim_end_matches('.').to_owned();
+        self.errors.add(name, sentence);
+    }
+
     /// The field is there, null or not.
     pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(key, _)| key == name)

@@ -106,7 +106,7 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
     f.object("metadata", |f| {
         let names = f.names();
         if names.len() > METADATA_KEYS_MAX {
-            f.wrong("", &format!("The metadata may have at most {METADATA_KEYS_MAX} keys."));
+            f.wrong_itself(&format!("The metadata may have at most {METADATA_KEYS_MAX} keys."));
             return None;
         }
         let mut pairs = Vec::new();
@@ -305,7 +305,9 @@ fn is_known(kind: Kind, name: &str) -> bool {
 
 fn whole(text: &str, most: u64) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    text.parse().ok().filter(|n| digits && (1..=most).contains(n))
+    // More digits than fit are still a number, only a very large one.
+    let n = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
+    (1..=most).contains(&n).then_some(n)
 }
 
 fn word<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ()> {

@@ -6,7 +6,11 @@ use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
 use super::read::{self, Kind};
-use crate::{call::Call, error::ApiError, id::Code};
+use crate::{
+    call::Call,
+    error::ApiError,
+    id::{Code, parse_uuid},
+};
 
 /// A path under `/v1` that takes the method.
 #[derive(Clone, Debug)]
@@ -62,7 +66,7 @@ impl Route {
             (["v1", "invoices", id, "send"], "POST") => Route::SendInvoice(code(id)?),
             (["v1", "invoices", id, "void"], "POST") => Route::VoidInvoice(code(id)?),
             (["v1", "events"], "GET") => Route::List(Kind::Events),
-            (["v1", "events", id], "GET") => Route::Event(event_id(id)?),
+            (["v1", "events", id], "GET") => Route::Event(parse_uuid(id).ok_or(ApiError::NotFound)?),
 
             (["v1", "charges" | "payment-links" | "invoices"], _) => return other("GET, HEAD, POST"),
             (["v1", "account" | "events"] | ["v1", "charges" | "invoices" | "events", _], _) => {
@@ -121,13 +125,5 @@ impl Route {
             Route::VoidInvoice(code) => read::nothing(body).map(|()| Call::VoidInvoice(code))?,
             Route::Event(id) => Call::Event(id),
         })
-    }
-}
-
-/// An id in the one form that is given out; every other spelling names nothing.
-fn event_id(text: &str) -> Result<Uuid, ApiError> {
-    match Uuid::try_parse(text) {
-        Ok(id) if text.len() == 36 => Ok(id),
-        _ => Err(ApiError::NotFound),
     }
 }

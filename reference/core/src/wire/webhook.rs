@@ -32,10 +32,11 @@ pub(crate) fn data(book: &Book, event: &Event, public_url: &str) -> Vec<u8> {
             let announces =
                 matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
             let transaction = match &event.details {
-                Details::Transfer { txid, .. } if announces => charge
+                // One transaction may pay the address twice: the amount tells its outputs apart.
+                Details::Transfer { txid, amount } if announces => charge
                     .transfers()
                     .iter()
-                    .rfind(|transfer| transfer.txid == *txid)
+                    .rfind(|transfer| transfer.txid == *txid && transfer.amount == *amount)
                     .map(|transfer| TransactionView::of(frame, charge.terms.asset, transfer)),
                 _ => None,
             };

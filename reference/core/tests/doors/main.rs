@@ -1,0 +1,17 @@
+//! The service, judged through its public doors: requests, sightings, the dashboard, hosted pages
+//! and deliveries. What is expected here is what the contract says, not what the code does.
+
+mod desk;
+
+mod charge_life;
+mod idempotency;
+mod invoices;
+mod isolation;
+mod late_money;
+mod limit;
+mod links;
+mod outbox;
+mod paging;
+mod queries;
+mod routes;
+mod shapes;
