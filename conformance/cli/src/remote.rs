@@ -85,8 +85,6 @@ async fn ask(
     }
     if call.body.is_some() && !given("content-type") {
         request = request.header(header::CONTENT_TYPE, "application/json");
-    } else if call.path.starts_with("/sandbox") && call.method != "GET" && !given("content-type") {
-        request = request.header(header::CONTENT_TYPE, "application/json");
     }
     for (name, value) in call.headers {
         request = request.header(name, value);

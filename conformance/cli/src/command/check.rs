@@ -154,23 +154,26 @@ impl BuiltInServer {
         play::perform_built_in(POPULATED, &mut stage).map_err(violated)?;
         screen.say(&format!("{GOOD}{count} scenarios{GOOD:#} played over HTTP, each as written"));
 
-        let mut ask = |method: &str, path: &str, body: serde_json::Value| {
-            let call = Call { method, path, bearer: None, headers: &[], body: Some(&body) };
+        let mut ask = |method: &str, path: &str, bearer: Option<&str>, body: serde_json::Value| {
+            let call = Call { method, path, bearer, headers: &[], body: Some(&body) };
             let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
             match answer.status {
                 200..=299 => Ok(answer.json()),
                 status => Err(violated(format!("{method} {path} answered {status}: {}", answer.json()))),
             }
         };
-        let second = ask("POST", "/sandbox/accounts", json!({ "id": "another" }))?;
-        let revoked = ask("POST", "/sandbox/keys", json!({ "mode": "test" }))?;
-        let id = revoked["key"]["id"].as_str().unwrap_or_default();
-        ask("DELETE", &format!("/sandbox/keys/{id}"), json!({}))?;
-        ask("POST", "/sandbox/advance", json!({ "by": format!("{}s", REST.as_secs()) }))?;
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let second = ask("POST", "/sandbox/accounts", None, json!({ "id": "another" }))?;
+        let second_key = text(&second["keys"]["test"]);
+        let charge = json!({ "asset": "BTC", "amount": "10.00" });
+        ask("POST", "/v1/charges", Some(&second_key), charge)?;
+        let revoked = ask("POST", "/sandbox/keys", None, json!({ "mode": "test" }))?;
+        let id = text(&revoked["key"]["id"]);
+        ask("DELETE", &format!("/sandbox/keys/{id}"), None, json!({}))?;
+        ask("POST", "/sandbox/advance", None, json!({ "by": format!("{}s", REST.as_secs()) }))?;
         Ok(BuiltInServer {
             server,
-            second_key: text(&second["keys"]["test"]),
+            second_key,
             revoked_key: text(&revoked["key"]["secret"]),
             stage: Arc::new(Mutex::new(stage)),
         })
