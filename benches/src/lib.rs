@@ -1,1 +1,96 @@
-//! Placeholder.
+//! What the benchmarks share: a world that answers requests without a socket.
+
+use reference_core::{
+    dialect::Dialect,
+    draw::Seed,
+    time::Timestamp,
+    wire::http::{Request, Response},
+};
+use serde_json::Value;
+use simulator::sandbox::{Reach, Sandbox, Setup};
+
+/// A world without a request limit, and a key to it.
+pub struct World {
+    sandbox: Sandbox,
+    authorization: String,
+}
+
+impl World {
+    /// A new world; always the same.
+    pub fn new() -> World {
+        let sandbox = Sandbox::new(&Setup {
+            seed: Seed(1),
+            start: Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant"),
+            public_url: "https://pay.example".to_owned(),
+            rate_limit: None,
+            dialect: Dialect::default(),
+            journal: false,
+            reach: Reach::Simulated,
+        });
+        let authorization = format!("Bearer {}", sandbox.first_keys().live);
+        World { sandbox, authorization }
+    }
+
+    /// Asks, and gives the answer whatever it is.
+    pub fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let request = Request {
+            method,
+            path,
+            query,
+            authorization: Some(self.authorization.as_bytes()),
+            content_type: Some(b"application/json"),
+            idempotency_key: None,
+            base: "https://pay.example",
+            body: body.as_bytes(),
+        };
+        let now = self.sandbox.now();
+        self.sandbox.respond(now, &request)
+    }
+
+    /// Asks for something that must be granted.
+    pub fn granted(&mut self, method: &str, path: &str, body: &str) -> Value {
+        let response = self.ask(method, path, body);
+        let text = String::from_utf8_lossy(&response.body);
+        assert!(response.status < 300, "{method} {path}: {} {text}", response.status);
+        serde_json::from_slice(&response.body).expect("answers are JSON")
+    }
+
+    /// Opens a charge and says its code.
+    pub fn open_charge(&mut self) -> String {
+        let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","metadata":{"order":7}}"#;
+        let answer = self.granted("POST", "/v1/charges", body);
+        answer["data"]["id"].as_str().expect("a charge has an id").to_owned()
+    }
+
+    /// A charge from opened to paid, with its deliveries.
+    pub fn live_through_a_charge(&mut self) {
+        let code = self.open_charge();
+        self.granted("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
+        self.granted("POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
+        self.granted("POST", "/sandbox/advance", r#"{"by":"1s"}"#);
+    }
+}
+
+impl Default for World {
+    fn default() -> World {
+        World::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_world_of_the_benchmarks_does_what_is_measured() {
+        let mut world = World::new();
+        world.granted("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
+        world.live_through_a_charge();
+        let events = world.granted("GET", "/v1/events", "");
+        assert_eq!(events["meta"]["total"], 3);
+        assert_eq!(events["data"][0]["type"], "charge.paid");
+        let deliveries = world.granted("GET", "/sandbox/deliveries", "");
+        assert_eq!(deliveries["deliveries"].as_array().map(Vec::len), Some(3));
+    }
+}

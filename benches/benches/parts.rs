@@ -1,0 +1,68 @@
+//! Small parts: what one operation costs.
+#![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use reference_core::{
+    asset::{AddressForm, Asset},
+    draw::Seed,
+    id::Mint,
+    mode::Mode,
+    money::{Fiat, Rate},
+    shelf::Shelf,
+    signature,
+    time::Timestamp,
+    wallet::Wallet,
+};
+
+fn money(c: &mut Criterion) {
+    let amount = Fiat::parse("49.90").expect("a constant");
+    let rate = Rate::parse("57123.45").expect("a constant");
+    c.bench_function("quote, 8 decimals", |b| {
+        b.iter(|| black_box(rate).quote(black_box(amount), Asset::Btc))
+    });
+    c.bench_function("quote, 18 decimals", |b| {
+        b.iter(|| black_box(rate).quote(black_box(amount), Asset::Eth))
+    });
+}
+
+fn texts(c: &mut Criterion) {
+    let now = Timestamp(1_767_603_600_123_456);
+    c.bench_function("timestamp text", |b| b.iter(|| black_box(now).to_string()));
+    let mut mint = Mint::new(Seed(1).lot("live", "acme", "event"));
+    c.bench_function("event id", |b| b.iter(|| mint.next(black_box(now))));
+    let body = vec![b'x'; 1_024];
+    c.bench_function("signature of 1 KiB", |b| {
+        b.iter(|| signature::sign("whsec_0123456789abcdefghijklmnopqrstuv", 1_767_603_600, black_box(&body)))
+    });
+}
+
+fn addresses(c: &mut Criterion) {
+    for (name, form) in [("bitcoin", AddressForm::Bitcoin), ("ethereum", AddressForm::Evm)] {
+        let wallet = Wallet::seeded(Seed(1), "acme/live", form, Mode::Live);
+        let mut n = 0;
+        c.bench_function(&format!("deposit address, {name}"), |b| {
+            b.iter(|| {
+                n += 1;
+                wallet.address(n)
+            })
+        });
+    }
+}
+
+fn index(c: &mut Criterion) {
+    for size in [1_000_u32, 1_000_000] {
+        let mut shelf = Shelf::<5>::default();
+        for n in 0..size {
+            shelf.push(n, (n % 5) as usize);
+        }
+        let nth = size as usize / 10;
+        c.bench_function(&format!("place in a status filter, {size} charges"), |b| {
+            b.iter(|| shelf.select(Some(2), black_box(nth)))
+        });
+    }
+}
+
+criterion_group!(benches, money, texts, addresses, index);
+criterion_main!(benches);

@@ -1,0 +1,254 @@
+//! The program as a user runs it: real processes, real sockets, real files.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chargeproof"));
+    // Whatever the tester's own environment says must not decide.
+    for (name, _) in env::vars().filter(|(name, _)| name.starts_with("CHARGEPROOF_")) {
+        command.env_remove(name);
+    }
+    command.env("NO_COLOR", "1");
+    command
+}
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    program().current_dir(directory).args(arguments).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", text(&output.stdout), text(&output.stderr)))
+}
+
+/// A served reference, stopped when it is dropped.
+struct Served {
+    child: Child,
+    ready: Value,
+}
+
+impl Served {
+    fn start(directory: &Path, arguments: &[&str]) -> Served {
+        Served::start_as(program(), directory, arguments)
+    }
+
+    fn start_as(mut program: Command, directory: &Path, arguments: &[&str]) -> Served {
+        let mut child = program
+            .current_dir(directory)
+            .args(["serve", "--format", "json", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says so");
+        let ready = serde_json::from_str(&line).expect("one line of JSON");
+        Served { child, ready }
+    }
+
+    fn word(&self, name: &str) -> &str {
+        self.ready[name].as_str().expect("a text")
+    }
+
+    /// One request over a connection of its own; the whole answer as text.
+    fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> String {
+        let address = self.word("address");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{key}\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_charge_is_served_paid_and_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let ready_file = directory.path().join("ready.json");
+    let served = Served::start(directory.path(), &["--seed", "7", "--ready-file", "ready.json"]);
+    let written: Value = serde_json::from_str(&fs::read_to_string(ready_file).unwrap()).unwrap();
+    assert_eq!(written, served.ready, "the file says what the line says");
+    let key = Some(served.word("live_key"));
+
+    let answer =
+        served.ask("POST", "/v1/charges", key, r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let code = body["data"]["id"].as_str().unwrap();
+    served.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#));
+    served.ask("POST", "/sandbox/mine", None, r#"{"asset":"BTC","blocks":2}"#);
+    let charge = served.ask("GET", &format!("/v1/charges/{code}"), key, "");
+    assert!(charge.contains(r#""status":"paid""#), "{charge}");
+    let events = served.ask("GET", &format!("/v1/events?charge={code}"), key, "");
+    for kind in ["charge.created", "charge.payment_detected", "charge.paid"] {
+        assert!(events.contains(kind), "{kind} in {events}");
+    }
+}
+
+#[test]
+fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
+    let bodies = |environment: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        // Another directory and another environment must not show.
+        let mut program = program();
+        program.env("TZ", environment).env("LANG", environment);
+        let start = ["--seed", "11", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
+        let public = ["--public-url", "https://pay.example"];
+        let served = Served::start_as(program, directory.path(), &[&start[..], &public[..]].concat());
+        let live = served.word("live_key").to_owned();
+        let mut bodies = vec![live.clone(), served.word("test_key").to_owned()];
+        for (method, path, body) in [
+            ("POST", "/v1/charges", r#"{"asset":"ETH","amount":"10","currency":"USD"}"#),
+            ("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#),
+            (
+                "POST",
+                "/v1/invoices",
+                r#"{"amount":"99.00","customer_email":"ann@example.com","send_email":true}"#,
+            ),
+            ("POST", "/sandbox/advance", r#"{"by":"2h"}"#),
+            ("GET", "/v1/events", ""),
+            ("GET", "/sandbox/deliveries", ""),
+            ("GET", "/sandbox", ""),
+        ] {
+            let answer = served.ask(method, path, Some(&live), body);
+            bodies.push(answer.split_once("\r\n\r\n").unwrap().1.to_owned());
+        }
+        bodies
+    };
+    let (first, second) = (bodies("UTC"), bodies("Pacific/Chatham"));
+    assert_eq!(first, second);
+    assert!(first.iter().any(|body| body.contains("charge.expired")), "something happened: {first:?}");
+}
+
+#[test]
+fn a_served_reference_is_stopped_by_sigterm() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut served = Served::start(directory.path(), &[]);
+    let pid = served.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn every_scenario_leaves_the_same_transcript_over_http() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = json(&run(directory.path(), &["play", "--format", "json"]));
+    let served = Served::start(directory.path(), &["--clock", "frozen"]);
+    let there = run(directory.path(), &["play", "--format", "json", "--against", served.word("url")]);
+    assert_eq!(there.status.code(), Some(0), "{}", text(&there.stdout));
+    assert_eq!(json(&there)["digest"], here["digest"]);
+    let count = here["scenarios"].as_array().unwrap().len();
+    assert!(count >= 40, "{count} scenarios came with the program");
+}
+
+#[test]
+fn a_world_is_not_begun_anew_while_its_clock_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Served::start(directory.path(), &[]);
+    let played = run(directory.path(), &["play", "--against", served.word("url")]);
+    assert_eq!(played.status.code(), Some(2), "{}", text(&played.stdout));
+    assert!(text(&played.stdout).contains("frozen"), "{}", text(&played.stdout));
+}
+
+#[test]
+fn the_built_in_server_is_judged_and_everything_holds() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &["check", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    let report = text(&output.stdout);
+    assert!(!report.contains("\"not judged\"") && !report.contains("\"fail\""), "{report}");
+}
+
+const SCENARIO: &str = "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n";
+
+#[test]
+fn a_difference_is_shown_and_the_exit_code_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.yaml");
+    fs::write(&path, SCENARIO).unwrap();
+    let missing = run(directory.path(), &["play", "one.yaml"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stdout).contains("--bless"), "{}", text(&missing.stdout));
+
+    assert_eq!(run(directory.path(), &["play", "one.yaml", "--bless"]).status.code(), Some(0));
+    assert_eq!(run(directory.path(), &["play", "."]).status.code(), Some(0));
+
+    let golden = directory.path().join("one.transcript");
+    let spoiled = fs::read_to_string(&golden).unwrap().replace("charge.created", "charge.invented");
+    fs::write(&golden, spoiled).unwrap();
+    let differs = run(directory.path(), &["play", "one.yaml"]);
+    assert_eq!(differs.status.code(), Some(1));
+    let shown = text(&differs.stdout);
+    let (gone, new) = (shown.find("charge.invented"), shown.find("charge.created"));
+    assert!(gone.is_some() && gone < new, "{shown}");
+    assert_eq!(run(directory.path(), &["play", "one.yaml", "--seed", "2"]).status.code(), Some(0));
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], code: i32, part: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("bad.yaml"), "title: Bad\nsteps:\n  - payy: c1\n").unwrap();
+    fs::write(directory.path().join("bad.toml"), "[serve]\nport = 1\n").unwrap();
+    let output = run(directory.path(), arguments);
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(part), "{part:?} in {said}");
+}
+
+#[test]
+fn wrong_usage_is_told_apart_and_says_what_to_do() {
+    check_refused(&["play", "nowhere.yaml"], 2, "`nowhere.yaml` can't be read");
+    check_refused(&["play", "bad.yaml"], 2, "did you mean `pay`?");
+    check_refused(&["play", "--bless"], 2, "--bless");
+    check_refused(&["play", "--against", "ftp://x"], 2, "`ftp://x` is not a served reference");
+    check_refused(&["serve", "--config", "bad.toml"], 2, "unknown field `port`");
+    check_refused(&["serve", "--config", "none.toml"], 2, "`none.toml` can't be read");
+    check_refused(&["serve", "--start", "today"], 2, "2026-01-05T09:00:00Z");
+    check_refused(&["serve", "--rate-limit", "0"], 2, "`off`");
+    check_refused(&["serve", "--public-url", "shop"], 2, "shop");
+    check_refused(&["check", "http://127.0.0.1:9"], 2, "CHARGEPROOF_LIVE_KEY");
+    check_refused(&["check", "--only", "nothing.like_it"], 2, "nothing.like_it");
+}
+
+#[test]
+fn a_target_that_does_not_answer_is_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = program()
+        .current_dir(directory.path())
+        .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef0123456789abcdef01234567")
+        .env("CHARGEPROOF_TEST_KEY", "svc_test_0123456789abcdef0123456789abcdef01234567")
+        // Port 9 is never listened on here: nothing may bind below 1024 but root, and this suite does not.
+        .args(["check", "http://127.0.0.1:9"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
+    assert!(!text(&output.stdout).contains("0123456789abcdef"), "no key is ever shown");
+}
