@@ -93,7 +93,9 @@ impl Player<'_> {
     }
 
     pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), Stop> {
-        let (mut body, about) = self.on_chain(reorg.asset, reorg.mode);
+        let (mut body, _) = self.on_chain(reorg.asset, reorg.mode);
+        let mode = in_mode(self.mode(reorg.mode));
+        let about = format!("{} {} deep{mode}", reorg.asset.0.code(), reorg.depth);
         let keep = match &reorg.keep {
             Keep::All => Value::from("all"),
             Keep::None => Value::from("none"),
