@@ -171,7 +171,7 @@ impl Service {
         let book = self.accounts[who.account.index()].book(who.mode);
         let listing = book.listing(&list);
         let memory = &mut self.keys.get_mut(who.key).memory;
-        let place = Book::list_key(&list, ask.per_page);
+        let place = (list.clone(), ask.per_page);
         let anchor = match anchor {
             Some(anchor) => Some(
                 book.anchored(&list, &anchor)

@@ -207,9 +207,10 @@ impl Sandbox {
     /// Answers a request to `/v1` or `/sandbox`. Who may use `/sandbox` is the host's to say.
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         self.advance_to(now);
-        let is_sandbox = request.path == "/sandbox" || request.path.starts_with("/sandbox/");
-        let response =
-            if is_sandbox { api::respond(self, request) } else { self.desk.request(self.now, request) };
+        if request.path == "/sandbox" || request.path.starts_with("/sandbox/") {
+            return api::respond(self, request);
+        }
+        let response = self.desk.request(self.now, request);
         // What the request caused is part of its own moment.
         self.work();
         response

@@ -16,7 +16,7 @@ pub use payouts::{Payouts, Stray};
 
 use crate::{
     account::Settings,
-    call::{List, ListKey},
+    call::List,
     charge::{Charge, ChargeStatus},
     draw::{Lot, Seed},
     endpoint::Endpoint,
@@ -278,11 +278,6 @@ impl Book {
             List::Links => self.link_codes.get(&code?).map(|no| no.0),
             List::Events { .. } => self.events.find(parse_uuid(anchor)?).map(|no| no.0),
         }
-    }
-
-    /// The key under which a reader's place in a list is remembered.
-    pub(crate) fn list_key(list: &List, per_page: u32) -> ListKey {
-        (list.clone(), per_page)
     }
 
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {

@@ -30,16 +30,14 @@ type Outcome = Result<Map<String, Value>, ApiError>;
 
 /// Answers a call to `/sandbox`.
 pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Response {
-    let before = sandbox.chronicle.count();
-    let started = sandbox.setup.clone();
+    // A new world's chronicle begins anew.
+    let before = if request.path == "/sandbox/world" { 0 } else { sandbox.chronicle.count() };
     match route(sandbox, request) {
         Ok(mut answer) => {
             // What the call caused is part of its answer.
             sandbox.work();
             answer.insert("now".to_owned(), json!(sandbox.now.to_string()));
             if request.method != "GET" && request.method != "HEAD" {
-                let is_new_world = request.path == "/sandbox/world" || started.seed != sandbox.setup.seed;
-                let before = if is_new_world { 0 } else { before };
                 let happened: Vec<Value> =
                     sandbox.chronicle.after(before).map(|happening| json!(happening)).collect();
                 answer.insert("happened".to_owned(), Value::Array(happened));
