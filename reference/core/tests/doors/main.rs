@@ -4,6 +4,9 @@
 mod desk;
 
 mod charge_life;
+mod determinism;
+mod histories;
+mod hostile;
 mod idempotency;
 mod invoices;
 mod isolation;
