@@ -58,6 +58,11 @@ fn accepting_needs_a_confirmed_transfer() {
         &[Until(0), See("a", "0.0025", deep(1)), Accept(Some("a"), 409)],
         "expired 0: expired late_payment",
     );
+    let on_time = See("p", "0.001", deep(2));
+    check(
+        &[on_time, Until(0), Accept(None, 409), Accept(Some("p"), 409)],
+        "expired 0.001: payment_detected underpaid expired",
+    );
     let late = See("a", "0.0025", deep(2));
     check(&[Until(0), late, Accept(Some("b"), 409)], "expired 0: expired late_payment");
     check(
