@@ -3,6 +3,7 @@
 
 mod desk;
 
+mod bodies;
 mod charge_life;
 mod determinism;
 mod histories;
