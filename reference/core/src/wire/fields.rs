@@ -339,6 +339,11 @@ impl<'a> Fields<'a> {
         match sort(value) {
             Sort::Null => Some(Scalar::Null),
             Sort::Truth => Some(Scalar::Truth(value.get() == "true")),
+            // Answers and webhooks repeat it: a number that common readers refuse would spoil them.
+            Sort::Number if !value.get().parse().is_ok_and(f64::is_finite) => {
+                self.wrong(name, "The {} field is a number too large to be read back.");
+                None
+            }
             Sort::Number if value.get().len() <= chars_max => Some(Scalar::Number(value.get().to_owned())),
             Sort::Text => self.text_of(name, value, chars_max).map(Scalar::Text),
             _ => {

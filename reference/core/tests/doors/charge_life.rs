@@ -243,6 +243,12 @@ fn transfers_that_arrive_during_a_hold_count_until_it_ends() {
     );
     // The hold ends without payment: what was still on its way has become late.
     let waiting = See("b", "0.0015", MEMPOOL);
+    let dropped = See("a", "0.001", DROPPED);
+    check(&[little, Until(-1), waiting, Until(0), dropped], "pending 0: payment_detected payment_detected");
+    check(
+        &[little, Until(0), waiting, dropped],
+        "expired 0: payment_detected payment_detected expired late_payment",
+    );
     check(
         &[little, Until(9), waiting, See("a", "0.001", DROPPED)],
         "expired 0: payment_detected payment_detected expired late_payment",
@@ -292,6 +298,7 @@ fn paid_stays_paid() {
     assert_eq!(shown["status"], "paid");
     assert_eq!(shown["transactions"][0]["confirmations"], 0, "what vanished shows in the transactions");
     check(&[pays, See("a", "0.0025", MEMPOOL), pays], "paid 0.0025: payment_detected paid");
+    check(&[pays, See("a", "0.0025", DROPPED)], "paid 0.0025: payment_detected paid");
 }
 
 #[test]

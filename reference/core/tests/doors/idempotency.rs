@@ -39,6 +39,8 @@ fn the_key_with_another_request_is_refused() {
     let other = json!({"asset": "BTC", "amount": "150.01"});
     assert_eq!(write(&mut desk, &live, "/v1/charges", &other, "k").status(), 409);
     assert_eq!(write(&mut desk, &live, "/v1/charges?x=1", &charge(), "k").status(), 409);
+    write(&mut desk, &live, "/v1/invoices?x=1", &json!({"amount": "1"}), "k");
+    assert_eq!(write(&mut desk, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
     // Even one that could not have been done at all: the key is looked at first.
     assert_eq!(write(&mut desk, &live, "/v1/charges", &json!({}), "k").status(), 409);
     assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")), "the first one stays");

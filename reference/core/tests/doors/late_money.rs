@@ -58,6 +58,11 @@ fn accepting_needs_a_confirmed_transfer() {
         &[Until(0), See("a", "0.0025", deep(1)), Accept(Some("a"), 409)],
         "expired 0: expired late_payment",
     );
+    let on_time = See("p", "0.001", deep(2));
+    check(
+        &[on_time, Until(0), Accept(None, 409), Accept(Some("p"), 409)],
+        "expired 0.001: payment_detected underpaid expired",
+    );
     let late = See("a", "0.0025", deep(2));
     check(&[Until(0), late, Accept(Some("b"), 409)], "expired 0: expired late_payment");
     check(
@@ -104,6 +109,12 @@ fn what_was_accepted_can_still_be_orphaned() {
     let and_then = |more: &[crate::charge_life::Step]| [&accepted[..], more].concat();
     check(&and_then(&[See("a", "0.001", MEMPOOL)]), "expired 0: expired late_payment underpaid");
     check(&and_then(&[See("a", "0.001", DROPPED), little]), "expired 0.001: expired late_payment underpaid");
+    // Money that was on time, orphaned after the lock and buried again pays together with what was accepted.
+    let on_time = See("p", "0.0015", deep(2));
+    check(
+        &[on_time, Until(0), See("p", "0.0015", MEMPOOL), little, Accept(None, 200), on_time],
+        "paid 0.0025: payment_detected underpaid expired late_payment underpaid paid",
+    );
 }
 
 #[test]

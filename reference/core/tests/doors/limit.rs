@@ -97,3 +97,11 @@ fn a_revoked_key_is_unknown_from_then_on() {
     let fresh = desk.new_key(desk.acme, Mode::Live);
     assert_eq!(desk.send(&Call::new("GET", "/v1/account").key(&fresh)).status(), 200);
 }
+
+#[test]
+fn a_restart_forgets_who_asked_how_often() {
+    let mut desk = Desk::limited();
+    while desk.get("/v1/account").status() == 200 {}
+    desk.service.restart(desk.now);
+    assert_eq!(remaining(&desk.get("/v1/account")), 119);
+}

@@ -3,7 +3,11 @@
 
 mod desk;
 
+mod bodies;
 mod charge_life;
+mod determinism;
+mod histories;
+mod hostile;
 mod idempotency;
 mod invoices;
 mod isolation;

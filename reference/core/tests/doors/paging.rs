@@ -163,12 +163,8 @@ fn lists_are_newest_first() {
         let times: Vec<String> = world.whole(path).iter().map(|record| word(&record["created_at"])).collect();
         assert!(times.is_sorted_by(|newer, older| newer >= older), "{path}");
     }
-    let mut expected = world.charges.clone();
-    expected.reverse();
-    let mut listed = ids(&world.whole("/v1/charges"));
-    // Charges of invoices are noted after the charge of the same turn was made.
-    (expected.sort(), listed.sort());
-    assert_eq!(listed, expected, "all of them, once each");
+    let created: Vec<String> = world.charges.iter().rev().cloned().collect();
+    assert_eq!(ids(&world.whole("/v1/charges")), created, "by creation, where the clock can't tell");
 }
 
 /// Reads a list page by page while records are added between the pages.

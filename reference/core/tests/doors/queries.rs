@@ -262,3 +262,21 @@ fn a_page_number_beyond_every_page_is_only_an_empty_page() {
         assert_eq!(reply.json()["meta"]["from"], Value::Null);
     }
 }
+
+#[test]
+fn a_metadata_number_can_be_read_back_by_anyone() {
+    for (number, status) in
+        [("1e308", 201), ("-1e308", 201), ("1e-999", 201), ("1e309", 422), ("-1e999999999", 422)]
+    {
+        let mut desk = Desk::new();
+        let body = format!(r#"{{"asset": "BTC", "amount": "1", "metadata": {{"a": {number}}}}}"#);
+        let call = Call::new("POST", "/v1/charges").key(&desk.live.clone()).raw("application/json", body);
+        let reply = desk.send(&call);
+        let wrong: &[&str] = if status == 422 { &["metadata.a"] } else { &[] };
+        assert_eq!(
+            (reply.status(), reply.wrong_fields()),
+            (status, wrong.iter().map(|&n| n.to_owned()).collect())
+        );
+        assert!(desk.get("/v1/events").json()["data"].is_array(), "every list can still be read");
+    }
+}
