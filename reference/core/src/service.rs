@@ -296,13 +296,14 @@ impl Service {
         Ok(Seen::Charge(account, mode, charge))
     }
 
-    /// The chain watcher saw something.
-    pub fn on_sighting(&mut self, now: Timestamp, sighting: &Sighting) {
+    /// What the chain watcher saw at one moment. Given together, because one block may hold several
+    /// payments to one charge.
+    pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
         for account in AccountNo::first(self.accounts.len()) {
-            let (book, at) = self.desk(now, account, sighting.mode);
-            if book.on_sighting(&at, sighting) {
-                return;
+            for mode in Mode::ALL {
+                let (book, at) = self.desk(now, account, mode);
+                book.on_sightings(&at, sightings.iter().filter(|sighting| sighting.mode == mode));
             }
         }
     }

@@ -25,7 +25,7 @@ enum Input {
     Request(Box<OwnRequest>),
     Action(Action),
     Visit(Visit),
-    Sighting(Sighting),
+    Sightings(Vec<Sighting>),
     Poll,
     Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, landing: Landing },
     Rate { asset: Asset, currency: Currency, rate: Option<Rate> },
@@ -133,9 +133,9 @@ impl Desk {
         self.service.on_visit(now, visit)
     }
 
-    pub(super) fn sighting(&mut self, now: Timestamp, sighting: &Sighting) {
-        self.write_down(now, || Input::Sighting(sighting.clone()));
-        self.service.on_sighting(now, sighting);
+    pub(super) fn sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
+        self.write_down(now, || Input::Sightings(sightings.to_vec()));
+        self.service.on_sightings(now, sightings);
     }
 
     pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, Post)> {
@@ -187,7 +187,7 @@ fn replay(service: &mut Service, now: Timestamp, input: &Input) {
         Input::Request(request) => drop(http::respond(service, now, &request.borrow())),
         Input::Action(action) => drop(service.on_action(now, action)),
         Input::Visit(visit) => drop(service.on_visit(now, visit)),
-        Input::Sighting(sighting) => service.on_sighting(now, &sighting),
+        Input::Sightings(sightings) => service.on_sightings(now, &sightings),
         Input::Poll => drop(service.poll_delivery(now)),
         Input::Outcome { book, delivery, landing } => service.on_outcome(now, book, delivery, landing),
         Input::Rate { asset, currency, rate } => service.on_rate(now, asset, currency, rate),

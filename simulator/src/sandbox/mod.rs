@@ -312,9 +312,11 @@ impl Sandbox {
                 seen.extend(chain.advance(self.now).into_iter().map(|(_, sighting)| sighting));
             }
         }
-        for sighting in &seen {
-            self.note_transfer(sighting);
-            self.desk.sighting(self.now, sighting);
+        if !seen.is_empty() {
+            for sighting in &seen {
+                self.note_transfer(sighting);
+            }
+            self.desk.sightings(self.now, &seen);
             self.note_news();
         }
         seen.is_empty()

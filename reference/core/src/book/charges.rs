@@ -178,17 +178,30 @@ impl Book {
         Ok(())
     }
 
-    /// The watcher saw something on an address. Says whether it is one of this book's.
-    pub(crate) fn on_sighting(&mut self, at: &Circumstances<'_>, sighting: &Sighting) -> bool {
-        let Some(&no) = self.addresses.get(&sighting.address) else { return false };
-        if self.charge(no).terms.asset != sighting.asset {
-            self.note_stray(sighting);
-            return true;
+    /// What the watcher saw at one moment: each charge judges its own part together, in order of
+    /// first mention. What is not for this book is left alone.
+    pub(crate) fn on_sightings<'s>(
+        &mut self,
+        at: &Circumstances<'_>,
+        sightings: impl IntoIterator<Item = &'s Sighting>,
+    ) {
+        let mut parts: Vec<(ChargeNo, Vec<&Sighting>)> = Vec::new();
+        for sighting in sightings {
+            let Some(&no) = self.addresses.get(&sighting.address) else { continue };
+            if self.charge(no).terms.asset != sighting.asset {
+                self.note_stray(sighting);
+                continue;
+            }
+            match parts.iter_mut().find(|(known, _)| *known == no) {
+                Some((_, part)) => part.push(sighting),
+                None => parts.push((no, vec![sighting])),
+            }
         }
-        let required = self.required(no);
-        let told = self.charges[no.index()].on_sighting(at.now, sighting, required);
-        self.tell(at, no, told);
-        true
+        for (no, part) in parts {
+            let required = self.required(no);
+            let told = self.charges[no.index()].on_sightings(at.now, part, required);
+            self.tell(at, no, told);
+        }
     }
 
     /// When the next rate lock ends.

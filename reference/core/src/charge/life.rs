@@ -96,24 +96,35 @@ impl Charge {
         charge
     }
 
-    /// The watcher saw a transfer to this charge's address, in its coin.
-    pub fn on_sighting(&mut self, now: Timestamp, sighting: &Sighting, required: u32) -> Vec<Happened> {
+    /// What the watcher saw at one moment of transfers to this charge's address, in its coin.
+    ///
+    /// Judged together: one block may hold several payments, and they count as one if that is enough.
+    pub fn on_sightings<'s>(
+        &mut self,
+        now: Timestamp,
+        sightings: impl IntoIterator<Item = &'s Sighting>,
+        required: u32,
+    ) -> Vec<Happened> {
         let mut told = Vec::new();
-        let known =
-            self.transfers.iter().position(|t| t.txid == sighting.txid && t.output == sighting.output);
-        let place = match (known, sighting.depth) {
-            (Some(place), _) => place,
-            // What vanished before it was ever seen never happened here; nor did a transfer of nothing.
-            (None, Depth::Gone(_)) => return told,
-            (None, _) if sighting.amount == Coin::ZERO => return told,
-            (None, _) => {
-                self.meet(now, sighting, &mut told);
-                self.transfers.len() - 1
-            }
-        };
-        self.transfers[place].take_depth(now, sighting.depth, required);
-        self.retell_lateness(place, &mut told);
-        self.settle(place, required, &mut told);
+        let mut touched = Vec::new();
+        for sighting in sightings {
+            let known =
+                self.transfers.iter().position(|t| t.txid == sighting.txid && t.output == sighting.output);
+            let place = match (known, sighting.depth) {
+                (Some(place), _) => place,
+                // What vanished before it was ever seen never happened here; nor did a transfer of nothing.
+                (None, Depth::Gone(_)) => continue,
+                (None, _) if sighting.amount == Coin::ZERO => continue,
+                (None, _) => {
+                    self.meet(now, sighting, &mut told);
+                    self.transfers.len() - 1
+                }
+            };
+            self.transfers[place].take_depth(now, sighting.depth, required);
+            self.retell_lateness(place, &mut told);
+            touched.push(place);
+        }
+        self.settle(&touched, required, &mut told);
         self.expire_if_nothing_holds(now, required, &mut told);
         told
     }
@@ -166,7 +177,7 @@ impl Charge {
                 self.status.as_str()
             )));
         }
-        let mut last = None;
+        let mut taken = Vec::new();
         for (place, transfer) in self.transfers.iter_mut().enumerate() {
             let meant = txid.is_none_or(|txid| txid == transfer.txid);
             if meant && transfer.standing == Standing::Late && transfer.is_confirmed(required) {
@@ -174,14 +185,14 @@ impl Charge {
                 // What fell short before fell out since; that it is taken now is news again.
                 transfer.told_short = false;
                 transfer.credited = true;
-                last = Some(place);
+                taken.push(place);
             }
         }
-        let Some(place) = last else {
+        if taken.is_empty() {
             return Err(ApiError::conflict("There is no confirmed late payment to accept on this charge."));
-        };
+        }
         let mut told = Vec::new();
-        self.weigh(place, required, &mut told);
+        self.weigh(&taken, required, &mut told);
         Ok(told)
     }
 
@@ -222,25 +233,31 @@ impl Charge {
     }
 
     /// Credits what is confirmed now, and takes back what no longer is.
-    fn settle(&mut self, place: usize, required: u32, told: &mut Vec<Happened>) {
+    fn settle(&mut self, touched: &[usize], required: u32, told: &mut Vec<Happened>) {
         let paid = self.status == ChargeStatus::Paid;
-        let transfer = &mut self.transfers[place];
-        // What a paid charge was paid with stays counted, whatever the chain does later.
-        let counts = match transfer.standing {
-            Standing::Late => false,
-            Standing::OnTime | Standing::Accepted | Standing::Extra => true,
-        };
-        let confirmed = transfer.is_confirmed(required);
-        if counts && confirmed && !transfer.credited {
-            transfer.credited = true;
-            self.weigh(place, required, told);
-        } else if transfer.credited && !confirmed && !paid {
-            transfer.credited = false;
+        let mut credited = Vec::new();
+        for &place in touched {
+            let transfer = &mut self.transfers[place];
+            let counts = match transfer.standing {
+                Standing::Late => false,
+                Standing::OnTime | Standing::Accepted | Standing::Extra => true,
+            };
+            let confirmed = transfer.is_confirmed(required);
+            if counts && confirmed && !transfer.credited {
+                transfer.credited = true;
+                credited.push(place);
+            } else if transfer.credited && !confirmed && !paid {
+                // What a paid charge was paid with stays counted, whatever the chain does later.
+                transfer.credited = false;
+                credited.retain(|&earlier| earlier != place);
+            }
         }
+        self.weigh(&credited, required, told);
     }
 
     /// Something was credited: is it enough?
-    fn weigh(&mut self, place: usize, required: u32, told: &mut Vec<Happened>) {
+    fn weigh(&mut self, credited: &[usize], required: u32, told: &mut Vec<Happened>) {
+        let Some(&last) = credited.last() else { return };
         if self.status == ChargeStatus::Paid {
             return;
         }
@@ -249,7 +266,7 @@ impl Charge {
             return;
         }
         let received = self.received();
-        let txid = self.transfers[place].txid.clone();
+        let txid = self.transfers[last].txid.clone();
         if received.covers(self.terms.asset_amount, self.bounds.tolerance) {
             self.status = ChargeStatus::Paid;
             self.paid_at = self.transfers.iter().filter(|t| t.credited).filter_map(|t| t.confirmed_at).max();
@@ -267,9 +284,11 @@ impl Charge {
         if self.status.is_open() {
             self.status = ChargeStatus::Underpaid;
         }
-        let transfer = &mut self.transfers[place];
-        if !transfer.told_short {
-            transfer.told_short = true;
+        let mut is_news = false;
+        for &place in credited {
+            is_news |= !std::mem::replace(&mut self.transfers[place].told_short, true);
+        }
+        if is_news {
             told.push(Happened::Underpaid { txid, received });
         }
     }

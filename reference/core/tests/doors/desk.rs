@@ -298,7 +298,7 @@ impl Desk {
             amount: Coin::parse(amount, charge.terms.asset).expect("an amount of the charge's coin"),
             depth,
         };
-        self.service.on_sighting(self.now, &sighting);
+        self.service.on_sightings(self.now, &[sighting]);
     }
 
     // The dashboard and the hosted pages.

@@ -113,7 +113,7 @@ impl Play {
             amount: charge.terms.asset_amount,
             depth: reference_core::sighting::Depth::Confirmations(depth),
         };
-        self.desk.service.on_sighting(self.desk.now, &sighting);
+        self.desk.service.on_sightings(self.desk.now, &[sighting]);
     }
 
     fn post(&mut self, mode: Mode, status: u16) {

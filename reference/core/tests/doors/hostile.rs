@@ -305,7 +305,7 @@ proptest! {
                     _ => Depth::Confirmations(confirmations),
                 },
             };
-            desk.service.on_sighting(desk.now, &sighting);
+            desk.service.on_sightings(desk.now, &[sighting]);
             let reply = desk.get(&format!("/v1/charges/{}", ids[target]));
             prop_assert_eq!(reply.status(), 200);
         }

@@ -144,9 +144,9 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
     for (mode, asset) in
         [(Mode::Live, reference_core::asset::Asset::Usdt), (Mode::Test, reference_core::asset::Asset::Eth)]
     {
-        desk.service.on_sighting(
+        desk.service.on_sightings(
             desk.now,
-            &Sighting {
+            &[Sighting {
                 mode,
                 asset,
                 address: address.clone(),
@@ -154,7 +154,7 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
                 output: 0,
                 amount: Coin::parse("150", asset).unwrap(),
                 depth: deep(100),
-            },
+            }],
         );
     }
     assert_eq!(desk.story(&charge), "created");
@@ -199,8 +199,8 @@ fn the_announcement_shows_the_output_it_is_about() {
     // One transaction pays the address twice while another one holds the charge open, and both become late.
     desk.see(&charge, "hold", "0.0001", MEMPOOL);
     desk.wait(Span::hours(1));
-    desk.service.on_sighting(desk.now, &output("a", 0, "0.001", MEMPOOL));
-    desk.service.on_sighting(desk.now, &output("a", 1, "0.0002", MEMPOOL));
+    desk.service.on_sightings(desk.now, &[output("a", 0, "0.001", MEMPOOL)]);
+    desk.service.on_sightings(desk.now, &[output("a", 1, "0.0002", MEMPOOL)]);
     desk.see(&charge, "hold", "0.0001", DROPPED);
     let bodies: Vec<Value> = desk
         .post_all(&Outcome::Answered(200))
