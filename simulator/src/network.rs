@@ -11,7 +11,7 @@ use std::{
 use reference_core::{
     book::Post,
     endpoint::{Secret, address_rule},
-    id::AccountNo,
+    id::{AccountNo, EndpointNo},
     mode::Mode,
     outbox::Outcome,
     signature,
@@ -64,12 +64,13 @@ struct Merchant {
     mood: Mood,
     /// How the next posts are answered, before its mood counts again.
     script: VecDeque<Mood>,
-    secrets: Vec<Secret>,
+    /// The secret of each of its endpoints: the newest, so that nothing signed with an older one passes.
+    secrets: BTreeMap<(AccountNo, Mode, EndpointNo), Secret>,
 }
 
 impl Default for Merchant {
     fn default() -> Self {
-        Merchant { mood: Mood::Up, script: VecDeque::new(), secrets: Vec::new() }
+        Merchant { mood: Mood::Up, script: VecDeque::new(), secrets: BTreeMap::new() }
     }
 }
 
@@ -105,9 +106,9 @@ impl Network {
         }
     }
 
-    /// A merchant learns a secret of one of its endpoints.
-    pub fn teach(&mut self, host: &str, secret: Secret) {
-        self.merchants.entry(host.to_owned()).or_default().secrets.push(secret);
+    /// A merchant learns the secret of one of its endpoints, and forgets the one before.
+    pub fn teach(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
+        self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);
     }
 
     /// What a name resolves to now.
@@ -142,7 +143,7 @@ impl Network {
         match mood {
             Mood::Up => {
                 let header = signature::sign(post.secret.reveal(), now.unix_secs(), &post.body);
-                let verifies = merchant.secrets.iter().any(|secret| {
+                let verifies = merchant.secrets.values().any(|secret| {
                     signature::verify(secret.reveal(), &header, &post.body, now.unix_secs()).is_ok()
                 });
                 (ROUND_TRIP, Outcome::Answered(if verifies { 200 } else { 401 }))

@@ -46,11 +46,12 @@ pub(super) fn add_endpoint(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
 
 /// An endpoint whose secret was just made: shown now, and told to the merchant behind it.
 fn endpoint_with_secret(sandbox: &mut Sandbox, account: AccountNo, mode: Mode, done: &Done) -> Outcome {
-    let endpoint = sandbox.service().account(account).book(mode).endpoint(endpoint_of(done));
+    let no = endpoint_of(done);
+    let endpoint = sandbox.service().account(account).book(mode).endpoint(no);
     let mut shape = shape::endpoint(sandbox.service(), account, mode, endpoint);
     shape["secret"] = json!(endpoint.secret.reveal());
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
-    sandbox.network.teach(&host, secret);
+    sandbox.network.teach(&host, (account, mode, no), secret);
     answer("endpoint", shape)
 }
 
@@ -81,10 +82,11 @@ pub(super) fn change_endpoint(sandbox: &mut Sandbox, id: Code, body: &[u8]) -> O
         sandbox.judge_endpoint(url)?;
     }
     let done = sandbox.act(account, mode, Act::ChangeEndpoint { id, url, events, enabled })?;
-    let endpoint = sandbox.service().account(account).book(mode).endpoint(endpoint_of(&done));
+    let no = endpoint_of(&done);
+    let endpoint = sandbox.service().account(account).book(mode).endpoint(no);
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
     let shape = shape::endpoint(sandbox.service(), account, mode, endpoint);
-    sandbox.network.teach(&host, secret);
+    sandbox.network.teach(&host, (account, mode, no), secret);
     answer("endpoint", shape)
 }
 
