@@ -55,7 +55,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "tests",
         what: "cargo test",
-        run: Run::Cargo { arguments: &["test", "--locked", "--workspace"], env: None },
+        run: Run::Cargo { arguments: &["test", "--locked", "--workspace", "--no-fail-fast"], env: None },
     },
     Step {
         name: "docs",

@@ -99,6 +99,7 @@ impl Charge {
     /// What the watcher saw at one moment of transfers to this charge's address, in its coin.
     ///
     /// Judged together: one block may hold several payments, and they count as one if that is enough.
+    /// Only the end of a hold comes before what is first seen in that moment, as the end of the lock does.
     pub fn on_sightings<'s>(
         &mut self,
         now: Timestamp,
@@ -106,27 +107,39 @@ impl Charge {
         required: u32,
     ) -> Vec<Happened> {
         let mut told = Vec::new();
-        let mut touched = Vec::new();
+        let (mut touched, mut unknown) = (Vec::new(), Vec::new());
         for sighting in sightings {
-            let known =
-                self.transfers.iter().position(|t| t.txid == sighting.txid && t.output == sighting.output);
-            let place = match (known, sighting.depth) {
-                (Some(place), _) => place,
-                // What vanished before it was ever seen never happened here; nor did a transfer of nothing.
-                (None, Depth::Gone(_)) => continue,
-                (None, _) if sighting.amount == Coin::ZERO => continue,
-                (None, _) => {
-                    self.meet(now, sighting, &mut told);
-                    self.transfers.len() - 1
+            match self.place(sighting) {
+                Some(place) => {
+                    self.transfers[place].take_depth(now, sighting.depth, required);
+                    self.retell_lateness(place, &mut told);
+                    touched.push(place);
                 }
+                None => unknown.push(sighting),
+            }
+        }
+        if now >= self.expires_at && !self.is_held(required) {
+            self.settle(&touched, required, &mut told);
+            self.expire_if_nothing_holds(now, required, &mut told);
+        }
+        for sighting in unknown {
+            // What vanished before it was ever seen never happened here; nor did a transfer of nothing.
+            let never_was = matches!(sighting.depth, Depth::Gone(_)) || sighting.amount == Coin::ZERO;
+            let place = match self.place(sighting) {
+                Some(place) => place,
+                None if never_was => continue,
+                None => self.meet(now, sighting, &mut told),
             };
             self.transfers[place].take_depth(now, sighting.depth, required);
-            self.retell_lateness(place, &mut told);
             touched.push(place);
         }
         self.settle(&touched, required, &mut told);
         self.expire_if_nothing_holds(now, required, &mut told);
         told
+    }
+
+    fn place(&self, sighting: &Sighting) -> Option<usize> {
+        self.transfers.iter().position(|t| t.txid == sighting.txid && t.output == sighting.output)
     }
 
     /// The lock has run out, or a timer thinks so.
@@ -196,8 +209,8 @@ impl Charge {
         Ok(told)
     }
 
-    /// A transfer is seen for the first time.
-    fn meet(&mut self, now: Timestamp, sighting: &Sighting, told: &mut Vec<Happened>) {
+    /// A transfer is seen for the first time. Says its place.
+    fn meet(&mut self, now: Timestamp, sighting: &Sighting, told: &mut Vec<Happened>) -> usize {
         let standing = match self.status {
             ChargeStatus::Pending | ChargeStatus::Underpaid => Standing::OnTime,
             ChargeStatus::Expired | ChargeStatus::Canceled => Standing::Late,
@@ -221,6 +234,7 @@ impl Charge {
             told_late: standing != Standing::OnTime,
             told_short: false,
         });
+        self.transfers.len() - 1
     }
 
     /// A late transfer that was gone when it became late is announced when it comes back.
