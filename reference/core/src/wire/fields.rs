@@ -340,7 +340,7 @@ impl<'a> Fields<'a> {
             Sort::Null => Some(Scalar::Null),
             Sort::Truth => Some(Scalar::Truth(value.get() == "true")),
             // Answers and webhooks repeat it: a number that common readers refuse would spoil them.
-            Sort::Number if !value.get().parse().is_ok_and(f64::is_finite) => {
+            Sort::Number if serde_json::from_str::<serde_json::Number>(value.get()).is_err() => {
                 self.wrong(name, "The {} field is a number too large to be read back.");
                 None
             }
