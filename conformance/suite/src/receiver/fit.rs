@@ -1,0 +1,187 @@
+//! Finds out what a signature signs: first as it should be, then with one fault, then with two.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::{
+    base64,
+    diagnose::Keyring,
+    header::Header,
+    reason::{Encoding, Joined, Padding, Reason},
+    rewriting::{Original, Rewriting},
+};
+
+/// How far a delivery's time may be from the receiver's clock, in seconds.
+pub const TOLERANCE_SECS: u64 = 300;
+
+/// Larger bodies are only searched for a single fault: every try hashes the whole body.
+const DEEP_SEARCH_BYTES_MAX: usize = 64 * 1024;
+const PREFIX: &str = "whsec_";
+
+/// A signature that fits, with the faults under which it does.
+pub(super) struct Fit<'a> {
+    /// The name of the secret.
+    pub(super) secret: &'a str,
+    pub(super) faults: Vec<Reason>,
+}
+
+/// Searches the claim and the reading of it with the fewest faults.
+pub(super) fn find<'a>(
+    header: &Header<'_>,
+    delivery: Option<&str>,
+    body: &[u8],
+    keyring: &'a Keyring,
+) -> Option<Fit<'a>> {
+    let messages = messages(header, delivery, body);
+    let keys = keys(keyring);
+    let search = Search { header, messages: &messages };
+    let exact = |key: &&Key<'_>| key.fault.is_none();
+    let (right, wrong): (Vec<_>, Vec<_>) = keys.iter().partition(exact);
+    let (plain, changed) = messages.split_at(messages.iter().take_while(|it| it.fault.is_none()).count());
+    // Own secrets come before the other mode's in the list.
+    search
+        .among(&right, plain)
+        .or_else(|| search.among(&wrong, plain))
+        .or_else(|| search.among(&right, changed))
+        .or_else(|| search.hashes(&right))
+        .or_else(|| match body.len() {
+            ..=DEEP_SEARCH_BYTES_MAX => search.among(&wrong, changed),
+            _ => None,
+        })
+}
+
+/// A text of bytes that may have been signed.
+struct Message {
+    parts: Vec<Vec<u8>>,
+    fault: Option<Reason>,
+}
+
+/// A key that may have been used.
+struct Key<'a> {
+    secret: &'a str,
+    bytes: Vec<u8>,
+    other_mode: bool,
+    fault: Option<Reason>,
+}
+
+struct Search<'s> {
+    header: &'s Header<'s>,
+    messages: &'s [Message],
+}
+
+impl Search<'_> {
+    fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message]) -> Option<Fit<'a>> {
+        let tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
+        tries.into_iter().find_map(|(message, key)| {
+            let mut mac = Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC takes a key of any length");
+            message.parts.iter().for_each(|part| mac.update(part));
+            self.fit(key, &mac.finalize().into_bytes().into(), message.fault.clone())
+        })
+    }
+
+    /// The hash of secret and message, in either order.
+    fn hashes<'a>(&self, keys: &[&Key<'a>]) -> Option<Fit<'a>> {
+        let message = &self.messages[0].parts;
+        keys.iter().find_map(|key| {
+            let mut before = Sha256::new_with_prefix(&key.bytes);
+            let mut behind = Sha256::new();
+            for part in message {
+                before.update(part);
+                behind.update(part);
+            }
+            behind.update(&key.bytes);
+            [before, behind]
+                .into_iter()
+                .find_map(|hash| self.fit(key, &hash.finalize().into(), Some(Reason::PlainHash)))
+        })
+    }
+
+    fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], fault: Option<Reason>) -> Option<Fit<'a>> {
+        let fits = |claim: &&super::header::Claim| bool::from(claim.mac.ct_eq(mac));
+        let claims = || self.header.claims.iter().filter(fits);
+        // The same signature may stand there twice, once rightly written.
+        let claim = claims().find(|claim| claim.fault.is_none()).or_else(|| claims().next())?;
+        let other_mode = key.other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
+        let faults =
+            [claim.fault.clone(), fault, key.fault.clone(), other_mode].into_iter().flatten().collect();
+        Some(Fit { secret: key.secret, faults })
+    }
+}
+
+/// What may have been signed; the ones without fault first.
+fn messages(header: &Header<'_>, delivery: Option<&str>, body: &[u8]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let mut add = |parts: &[&[u8]], fault: Option<Reason>| {
+        messages.push(Message { parts: parts.iter().map(|part| part.to_vec()).collect(), fault });
+    };
+    let original = Original::new(body);
+    if let Some(time) = header.time {
+        let time = time.as_bytes();
+        add(&[time, b".", body], None);
+        let seconds = header.unix_secs.map(|secs| secs.to_string().into_bytes());
+        if let Some(seconds) = seconds.filter(|seconds| seconds != time) {
+            add(&[&seconds, b".", body], Some(Reason::TimeSignedInSeconds));
+        }
+        add(&[time, body], joined(Joined::Directly));
+        for mark in [':', '|', '_', '-', ',', ' ', '\n'] {
+            add(&[time, &[mark as u8], body], joined(Joined::By(mark)));
+        }
+        if let Some(id) = delivery {
+            add(&[id.as_bytes(), b".", time, b".", body], joined(Joined::AfterDeliveryId));
+        }
+        add(&[body, b".", time], joined(Joined::BodyFirst));
+        for how in Rewriting::ALL {
+            if let Some(text) = original.rewritten(how) {
+                add(&[time, b".", &text], Some(Reason::BodyRewritten { how }));
+            }
+        }
+    }
+    add(&[body], Some(Reason::BodyOnly));
+    messages
+}
+
+fn joined(how: Joined) -> Option<Reason> {
+    Some(Reason::TimeJoined { how })
+}
+
+/// What may have been the key: each secret as it is, and as it is often misread.
+fn keys(keyring: &Keyring) -> Vec<Key<'_>> {
+    let mut keys = Vec::new();
+    let own = keyring.secrets.iter().map(|named| (named, false));
+    let others = keyring.other_mode.iter().map(|named| (named, true));
+    for ((name, secret), other_mode) in own.chain(others) {
+        let text = secret.expose();
+        let mut add = |bytes: &[u8], fault: Option<Reason>| {
+            keys.push(Key { secret: name.as_str(), bytes: bytes.to_vec(), other_mode, fault });
+        };
+        add(text.as_bytes(), None);
+        let trimmed = text.trim();
+        if trimmed != text {
+            add(trimmed.as_bytes(), Some(Reason::SecretPadded { whose: Padding::Given }));
+        }
+        for end in ["\n", "\r\n", " "] {
+            add(format!("{trimmed}{end}").as_bytes(), Some(Reason::SecretPadded { whose: Padding::Sender }));
+        }
+        let tail = match trimmed.strip_prefix(PREFIX) {
+            Some(tail) => {
+                add(tail.as_bytes(), Some(Reason::SecretPrefixDropped));
+                tail
+            }
+            None => {
+                let whole = format!("{PREFIX}{trimmed}");
+                add(whole.as_bytes(), Some(Reason::SecretPrefixAdded));
+                trimmed
+            }
+        };
+        if let Ok(bytes) = hex::decode(tail) {
+            add(&bytes, Some(Reason::SecretDecoded { from: Encoding::Hex }));
+        }
+        for encoded in [tail, trimmed] {
+            if let Some(bytes) = base64::decode(encoded) {
+                add(&bytes, Some(Reason::SecretDecoded { from: Encoding::Base64 }));
+            }
+        }
+    }
+    keys
+}

@@ -1,0 +1,65 @@
+//! Whatever comes, it is judged: nothing a sender writes makes the judge panic.
+
+use proptest::prelude::*;
+use time::OffsetDateTime;
+
+use super::{BODY, keyring, signed};
+use crate::receiver::{Caught, Diagnosis, Names, Octets, diagnose, notes};
+
+fn headers() -> impl Strategy<Value = Vec<(String, Octets)>> {
+    let name = prop_oneof![
+        Just("X-Service-Signature".to_owned()),
+        Just("x-service-delivery".to_owned()),
+        Just("Content-Type".to_owned()),
+        "[ -~]{0,12}",
+    ];
+    let value = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..80).prop_map(Octets),
+        "(t=[0-9]{0,22}|v1=[0-9a-zA-Z+/=]{0,66}|,| |=|;){0,6}".prop_map(|text| Octets(text.into_bytes())),
+    ];
+    proptest::collection::vec((name, value), 0..5)
+}
+
+fn body() -> impl Strategy<Value = Octets> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..200).prop_map(Octets),
+        "[\\[\\]{}\":,0-9eE+\\-. a\\\\u\n\r]{0,120}".prop_map(|text| Octets(text.into_bytes())),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_judged_and_recorded(headers in headers(), body in body(), now in any::<i64>()) {
+        let at = OffsetDateTime::UNIX_EPOCH;
+        let (method, path) = ("POST".to_owned(), "/".to_owned());
+        let caught = Caught { at, method, path, headers, body };
+        let diagnosis = diagnose(&caught, &keyring(), now);
+        let verified = matches!(diagnosis, Diagnosis::Verified { .. });
+        prop_assert!(!verified && !diagnosis.reasons().is_empty());
+        let shown = diagnosis.reasons().iter().map(ToString::to_string);
+        let noted = notes(&caught, &Names::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        for text in shown.chain(noted) {
+            prop_assert!(!text.contains(char::is_control), "{text:?}");
+        }
+        let line = serde_json::to_string(&caught).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Caught>(&line).unwrap(), caught);
+    }
+
+    #[test]
+    fn a_changed_byte_is_never_verified(place in 0..BODY.len(), by in 1_u8..) {
+        let mut caught = super::delivery(&signed(BODY), BODY);
+        caught.body.0[place] ^= by;
+        let diagnosis = diagnose(&caught, &keyring(), super::NOW);
+        prop_assert!(!diagnosis.reasons().is_empty(), "{diagnosis:?}");
+    }
+}
+
+#[test]
+fn the_deepest_and_the_largest_bodies_are_judged() {
+    for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000)] {
+        let caught = super::delivery(&signed(&body), &body);
+        let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
+        assert_eq!(diagnose(&caught, &keyring(), super::NOW), verified);
+        assert!(!diagnose(&super::delivery("t=1,v1=00", &body), &keyring(), 1).reasons().is_empty());
+    }
+}
