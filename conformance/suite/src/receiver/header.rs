@@ -94,8 +94,8 @@ impl<'a> Header<'a> {
         let (per_second, unit) = match number {
             // Seconds do not come here before the year 5138.
             ..100_000_000_000 => (1, None),
-            ..100_000_000_000_000 => (1_000, Some(TimeUnit::Milliseconds)),
-            ..100_000_000_000_000_000 => (1_000_000, Some(TimeUnit::Microseconds)),
+            100_000_000_000..100_000_000_000_000 => (1_000, Some(TimeUnit::Milliseconds)),
+            100_000_000_000_000..100_000_000_000_000_000 => (1_000_000, Some(TimeUnit::Microseconds)),
             _ => (1_000_000_000, Some(TimeUnit::Nanoseconds)),
         };
         self.unix_secs = Some(number / per_second);

@@ -27,6 +27,7 @@ use super::{
     answers::{Answers, Reply},
     caught::{Caught, Octets},
     forward::ForwardTo,
+    header::quote,
     tap::{Head, Tap},
 };
 
@@ -127,9 +128,9 @@ impl fmt::Display for Given {
 pub enum Turned {
     /// Not a POST; answered with 405.
     Method {
-        /// The method.
+        /// The method, shortened.
         method: String,
-        /// The path.
+        /// The path, shortened.
         path: String,
     },
     /// The body is larger than the bound; answered with 413.
@@ -280,7 +281,8 @@ impl Catcher {
     ) -> Result<Response<Full<Bytes>>, &'static str> {
         let (method, path) = head.request_line();
         if request.method() != Method::POST {
-            self.tell(Arrival::Turned(Turned::Method { method, path })).await;
+            let turned = Turned::Method { method: quote(&method), path: quote(&path) };
+            self.tell(Arrival::Turned(turned)).await;
             let mut answer = answer(StatusCode::METHOD_NOT_ALLOWED);
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return Ok(answer);

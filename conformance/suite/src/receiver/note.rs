@@ -86,6 +86,8 @@ pub enum Note {
     SignatureSpaced,
     /// A test delivery from the dashboard.
     TestDelivery,
+    /// The request quotes a secret, which is blanked wherever the request is shown or stored.
+    SecretQuoted,
     /// The sender followed a redirect that this receiver had answered with.
     RedirectFollowed,
     /// A delivery with this id has come before.
@@ -110,6 +112,7 @@ impl Note {
             Note::SubjectMissing { .. } => "subject_missing",
             Note::SignatureSpaced => "signature_spaced",
             Note::TestDelivery => "test_delivery",
+            Note::SecretQuoted => "secret_quoted",
             Note::RedirectFollowed => "redirect_followed",
             Note::Retry { .. } => "retry",
         }
@@ -134,6 +137,9 @@ impl fmt::Display for Note {
                 f.write_str("white space stands in the signature header; not every receiver trims it")
             }
             Note::TestDelivery => f.write_str("a test delivery"),
+            Note::SecretQuoted => {
+                f.write_str("the request quotes a secret; it is blanked here and in a record")
+            }
             Note::RedirectFollowed => f.write_str("the sender followed a redirect; it must not"),
             Note::Retry { try_number } => write!(f, "a retry: this delivery id came {try_number} times"),
         }
