@@ -9,9 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
-use sha2::Sha256;
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 const TEST_SECRET: &str = "whsec_vutsrqponmlkjihgfedcba9876543210";
@@ -100,16 +98,10 @@ impl Drop for Running {
     }
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
-}
-
+/// As the reference server signs: the receiver has its own code for it, and both must agree.
 fn sign(secret: &str, body: &str) -> String {
-    let time = now();
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(format!("{time}.{body}").as_bytes());
-    let digits: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("t={time},v1={digits}")
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    reference_core::signature::sign(secret, now, body.as_bytes())
 }
 
 fn names(words: &Value) -> Vec<&str> {

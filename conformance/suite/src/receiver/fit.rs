@@ -1,4 +1,6 @@
-//! Finds out what a signature signs: first as it should be, then with one fault, then with two.
+//! Finds out what a signature signs: first as it should be, then with one fault, then with several.
+
+use std::borrow::Cow;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -15,8 +17,9 @@ use super::{
 /// How far a delivery's time may be from the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
-/// Larger bodies are only searched for a single fault: every try hashes the whole body.
-const DEEP_SEARCH_BYTES_MAX: usize = 64 * 1024;
+/// Larger bodies are neither written again nor searched for more than one fault: every try hashes the whole
+/// body, and indenting can make it many times as large.
+const DEEP_SEARCH_BYTES_MAX: usize = 128 * 1024;
 const PREFIX: &str = "whsec_";
 
 /// A signature that fits, with the faults under which it does.
@@ -38,7 +41,7 @@ pub(super) fn find<'a>(
     let search = Search { header, messages: &messages };
     let exact = |key: &&Key<'_>| key.fault.is_none();
     let (right, wrong): (Vec<_>, Vec<_>) = keys.iter().partition(exact);
-    let (plain, changed) = messages.split_at(messages.iter().take_while(|it| it.fault.is_none()).count());
+    let (plain, changed) = messages.split_at(messages.iter().take_while(|it| it.faults.is_empty()).count());
     // Own secrets come before the other mode's in the list.
     search
         .among(&right, plain)
@@ -52,9 +55,9 @@ pub(super) fn find<'a>(
 }
 
 /// A text of bytes that may have been signed.
-struct Message {
-    parts: Vec<Vec<u8>>,
-    fault: Option<Reason>,
+struct Message<'a> {
+    parts: Vec<Cow<'a, [u8]>>,
+    faults: Vec<Reason>,
 }
 
 /// A key that may have been used.
@@ -67,16 +70,16 @@ struct Key<'a> {
 
 struct Search<'s> {
     header: &'s Header<'s>,
-    messages: &'s [Message],
+    messages: &'s [Message<'s>],
 }
 
 impl Search<'_> {
-    fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message]) -> Option<Fit<'a>> {
+    fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<Fit<'a>> {
         let tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
         tries.into_iter().find_map(|(message, key)| {
             let mut mac = Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC takes a key of any length");
             message.parts.iter().for_each(|part| mac.update(part));
-            self.fit(key, &mac.finalize().into_bytes().into(), message.fault.clone())
+            self.fit(key, &mac.finalize().into_bytes().into(), &message.faults)
         })
     }
 
@@ -93,56 +96,72 @@ impl Search<'_> {
             behind.update(&key.bytes);
             [before, behind]
                 .into_iter()
-                .find_map(|hash| self.fit(key, &hash.finalize().into(), Some(Reason::PlainHash)))
+                .find_map(|hash| self.fit(key, &hash.finalize().into(), &[Reason::PlainHash]))
         })
     }
 
-    fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], fault: Option<Reason>) -> Option<Fit<'a>> {
+    fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], faults: &[Reason]) -> Option<Fit<'a>> {
         let fits = |claim: &&super::header::Claim| bool::from(claim.mac.ct_eq(mac));
         let claims = || self.header.claims.iter().filter(fits);
         // The same signature may stand there twice, once rightly written.
         let claim = claims().find(|claim| claim.fault.is_none()).or_else(|| claims().next())?;
         let other_mode = key.other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
-        let faults =
-            [claim.fault.clone(), fault, key.fault.clone(), other_mode].into_iter().flatten().collect();
+        let of_key = key.fault.iter().cloned().chain(other_mode);
+        let faults = claim.fault.iter().chain(faults).cloned().chain(of_key).collect();
         Some(Fit { secret: key.secret, faults })
     }
 }
 
-/// What may have been signed; the ones without fault first.
-fn messages(header: &Header<'_>, delivery: Option<&str>, body: &[u8]) -> Vec<Message> {
+/// What may have been signed; first what should have been, then what has one fault, then what has two.
+fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
-    let mut add = |parts: &[&[u8]], fault: Option<Reason>| {
-        messages.push(Message { parts: parts.iter().map(|part| part.to_vec()).collect(), fault });
+    let mut add = |parts: &[&'a [u8]], faults: &[Reason]| {
+        let parts = parts.iter().map(|part| Cow::Borrowed(*part)).collect();
+        messages.push(Message { parts, faults: faults.to_vec() });
     };
-    let original = Original::new(body);
-    if let Some(time) = header.time {
-        let time = time.as_bytes();
-        add(&[time, b".", body], None);
-        let seconds = header.unix_secs.map(|secs| secs.to_string().into_bytes());
-        if let Some(seconds) = seconds.filter(|seconds| seconds != time) {
-            add(&[&seconds, b".", body], Some(Reason::TimeSignedInSeconds));
-        }
-        add(&[time, body], joined(Joined::Directly));
-        for mark in [':', '|', '_', '-', ',', ' ', '\n'] {
-            add(&[time, &[mark as u8], body], joined(Joined::By(mark)));
+    let time = header.time.map(str::as_bytes);
+    if let Some(time) = time {
+        let joined = |how| [Reason::TimeJoined { how }];
+        add(&[time, b".", body], &[]);
+        add(&[time, body], &joined(Joined::Directly));
+        for mark in [":", "|", "_", "-", ",", " ", "\n"] {
+            let by = mark.chars().next().map(Joined::By).expect("a mark is a character");
+            add(&[time, mark.as_bytes(), body], &joined(by));
         }
         if let Some(id) = delivery {
-            add(&[id.as_bytes(), b".", time, b".", body], joined(Joined::AfterDeliveryId));
+            add(&[id.as_bytes(), b".", time, b".", body], &joined(Joined::AfterDeliveryId));
         }
-        add(&[body, b".", time], joined(Joined::BodyFirst));
-        for how in Rewriting::ALL {
-            if let Some(text) = original.rewritten(how) {
-                add(&[time, b".", &text], Some(Reason::BodyRewritten { how }));
-            }
+        add(&[body, b".", time], &joined(Joined::BodyFirst));
+    }
+    add(&[body], &[Reason::BodyOnly]);
+    let seconds = header.unix_secs.map(|secs| secs.to_string().into_bytes());
+    let seconds = seconds.filter(|seconds| Some(seconds.as_slice()) != time);
+    if let Some(seconds) = &seconds {
+        let parts = vec![seconds.clone().into(), b".".into(), body.into()];
+        messages.push(Message { parts, faults: vec![Reason::TimeSignedInSeconds] });
+    }
+    if body.len() > DEEP_SEARCH_BYTES_MAX {
+        return messages;
+    }
+    let mut second = Vec::new();
+    let original = Original::new(body);
+    for (text, how) in Rewriting::ALL.into_iter().filter_map(|how| Some((original.rewritten(how)?, how))) {
+        let rewritten = Reason::BodyRewritten { how };
+        if let Some(time) = time {
+            let parts = vec![time.into(), b".".into(), text.clone().into()];
+            messages.push(Message { parts, faults: vec![rewritten.clone()] });
+        }
+        if let Some(seconds) = &seconds {
+            let parts = vec![seconds.clone().into(), b".".into(), text.clone().into()];
+            second.push(Message { parts, faults: vec![Reason::TimeSignedInSeconds, rewritten.clone()] });
+        }
+        // The signature of nothing at all says nothing.
+        if how != Rewriting::Empty {
+            second.push(Message { parts: vec![text.into()], faults: vec![Reason::BodyOnly, rewritten] });
         }
     }
-    add(&[body], Some(Reason::BodyOnly));
+    messages.append(&mut second);
     messages
-}
-
-fn joined(how: Joined) -> Option<Reason> {
-    Some(Reason::TimeJoined { how })
 }
 
 /// What may have been the key: each secret as it is, and as it is often misread.

@@ -239,6 +239,21 @@ fn several_faults_are_all_named() {
 }
 
 #[test]
+fn two_faults_of_the_message_are_both_named() {
+    let rewritten = Reason::BodyRewritten { how: Rewriting::Trimmed };
+    let sent = delivery(&format!("t={NOW},v1={}", mac(SECRET, BODY)), &format!("{BODY}\n"));
+    check_with(&sent, &keyring(), NOW, &[Reason::BodyOnly, rewritten.clone()]);
+    let header = signed(BODY).replace("t=1767603600", "t=1767603600000");
+    let milliseconds = Reason::TimeNotSeconds { unit: TimeUnit::Milliseconds };
+    check_with(
+        &delivery(&header, &format!("{BODY}\n")),
+        &keyring(),
+        NOW,
+        &[milliseconds, Reason::TimeSignedInSeconds, rewritten],
+    );
+}
+
+#[test]
 fn without_a_secret_form_and_time_are_judged_all_the_same() {
     let caught = delivery(&signed(BODY), BODY);
     assert_eq!(diagnose(&caught, &Keyring::default(), NOW), Diagnosis::NotJudged);
