@@ -3,8 +3,11 @@
 use proptest::prelude::*;
 use time::OffsetDateTime;
 
-use super::{BODY, keyring, signed};
-use crate::receiver::{Caught, Diagnosis, Names, Octets, diagnose, notes};
+use super::{BODY, NOW, delivery, keyring, mac, named, signed};
+use crate::{
+    Secret,
+    receiver::{Caught, Diagnosis, Keyring, Names, Octets, Withheld, diagnose, notes},
+};
 
 fn headers() -> impl Strategy<Value = Vec<(String, Octets)>> {
     let name = prop_oneof![
@@ -46,10 +49,29 @@ proptest! {
     }
 
     #[test]
+    fn whatever_is_signed_rightly_is_verified(secret in "[!-~]{8,60}", body in body(), now in 1..99_999_999_999_i64) {
+        let message = [format!("{now}.").as_bytes(), &body.0].concat();
+        let mut caught = delivery(&format!("t={now},v1={}", mac(&secret, message)), "");
+        caught.body = body;
+        let keyring = Keyring { secrets: vec![named("A", &secret)], ..Keyring::default() };
+        let verified = Diagnosis::Verified { secret: "A".to_owned() };
+        prop_assert_eq!(diagnose(&caught, &keyring, now), verified);
+    }
+
+    #[test]
+    fn no_record_quotes_the_secret(secret in "[a-z0-9]{8,12}", before in "[a-z0-9]{0,9}", after in "[a-z0-9]{0,9}") {
+        let quoted = format!("{before}{secret}{after}");
+        let mut caught = delivery(&quoted, &quoted);
+        caught.path = format!("/{quoted}");
+        let clean = Withheld::new([&Secret::new(&*secret)]).clean_request(&caught);
+        prop_assert!(!serde_json::to_string(&clean).unwrap().contains(&secret));
+    }
+
+    #[test]
     fn a_changed_byte_is_never_verified(place in 0..BODY.len(), by in 1_u8..) {
-        let mut caught = super::delivery(&signed(BODY), BODY);
+        let mut caught = delivery(&signed(BODY), BODY);
         caught.body.0[place] ^= by;
-        let diagnosis = diagnose(&caught, &keyring(), super::NOW);
+        let diagnosis = diagnose(&caught, &keyring(), NOW);
         prop_assert!(!diagnosis.reasons().is_empty(), "{diagnosis:?}");
     }
 }
@@ -57,9 +79,9 @@ proptest! {
 #[test]
 fn the_deepest_and_the_largest_bodies_are_judged() {
     for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000)] {
-        let caught = super::delivery(&signed(&body), &body);
+        let caught = delivery(&signed(&body), &body);
         let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
-        assert_eq!(diagnose(&caught, &keyring(), super::NOW), verified);
-        assert!(!diagnose(&super::delivery("t=1,v1=00", &body), &keyring(), 1).reasons().is_empty());
+        assert_eq!(diagnose(&caught, &keyring(), NOW), verified);
+        assert!(!diagnose(&delivery("t=1,v1=00", &body), &keyring(), 1).reasons().is_empty());
     }
 }
