@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 use super::{
     base64,
     diagnose::Keyring,
-    header::Header,
+    header::{Claim, Header},
     reason::{Encoding, Joined, Padding, Reason},
     rewriting::{Original, Rewriting},
 };
@@ -38,7 +38,7 @@ pub(super) fn find<'a>(
 ) -> Option<Fit<'a>> {
     let messages = messages(header, delivery, body);
     let keys = keys(keyring);
-    let search = Search { header, messages: &messages };
+    let search = Search { header };
     let exact = |key: &&Key<'_>| key.fault.is_none();
     let (right, wrong): (Vec<_>, Vec<_>) = keys.iter().partition(exact);
     let (plain, changed) = messages.split_at(messages.iter().take_while(|it| it.faults.is_empty()).count());
@@ -47,7 +47,7 @@ pub(super) fn find<'a>(
         .among(&right, plain)
         .or_else(|| search.among(&wrong, plain))
         .or_else(|| search.among(&right, changed))
-        .or_else(|| search.hashes(&right))
+        .or_else(|| search.hash(&right, &messages[0]))
         .or_else(|| match body.len() {
             ..=DEEP_SEARCH_BYTES_MAX => search.among(&wrong, changed),
             _ => None,
@@ -70,13 +70,12 @@ struct Key<'a> {
 
 struct Search<'s> {
     header: &'s Header<'s>,
-    messages: &'s [Message<'s>],
 }
 
 impl Search<'_> {
     fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<Fit<'a>> {
-        let tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
-        tries.into_iter().find_map(|(message, key)| {
+        let mut tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
+        tries.find_map(|(message, key)| {
             let mut mac = Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC takes a key of any length");
             message.parts.iter().for_each(|part| mac.update(part));
             self.fit(key, &mac.finalize().into_bytes().into(), &message.faults)
@@ -84,12 +83,11 @@ impl Search<'_> {
     }
 
     /// The hash of secret and message, in either order.
-    fn hashes<'a>(&self, keys: &[&Key<'a>]) -> Option<Fit<'a>> {
-        let message = &self.messages[0].parts;
+    fn hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<Fit<'a>> {
         keys.iter().find_map(|key| {
             let mut before = Sha256::new_with_prefix(&key.bytes);
             let mut behind = Sha256::new();
-            for part in message {
+            for part in &message.parts {
                 before.update(part);
                 behind.update(part);
             }
@@ -101,7 +99,7 @@ impl Search<'_> {
     }
 
     fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], faults: &[Reason]) -> Option<Fit<'a>> {
-        let fits = |claim: &&super::header::Claim| bool::from(claim.mac.ct_eq(mac));
+        let fits = |claim: &&Claim| bool::from(claim.mac.ct_eq(mac));
         let claims = || self.header.claims.iter().filter(fits);
         // The same signature may stand there twice, once rightly written.
         let claim = claims().find(|claim| claim.fault.is_none()).or_else(|| claims().next())?;

@@ -78,10 +78,16 @@ proptest! {
 
 #[test]
 fn the_deepest_and_the_largest_bodies_are_judged() {
-    for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000)] {
+    // The last one grows the most when it is indented.
+    let wide = format!("{}{}1{}", "[".repeat(100), "1,".repeat(64_000), "]".repeat(100));
+    for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000), wide] {
         let caught = delivery(&signed(&body), &body);
         let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
         assert_eq!(diagnose(&caught, &keyring(), NOW), verified);
-        assert!(!diagnose(&delivery("t=1,v1=00", &body), &keyring(), 1).reasons().is_empty());
+        assert!(
+            !diagnose(&delivery(&format!("t=1,v1={}", "0".repeat(64)), &body), &keyring(), 1)
+                .reasons()
+                .is_empty()
+        );
     }
 }
