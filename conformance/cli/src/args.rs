@@ -1,8 +1,11 @@
 //! The command line.
 
+mod receiver;
+
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use receiver::{Judge, Listen, Receiver, Secrets};
 use reference_core::time::Timestamp;
 
 /// Reference server, simulator and conformance suite for the crypto payment service API.
@@ -42,6 +45,9 @@ pub(crate) enum Command {
     Play(Play),
     /// Judge an implementation; without an address, the built-in server
     Check(Box<Check>),
+    /// Catch webhook deliveries and say what is wrong with their signatures
+    #[command(subcommand)]
+    Receiver(Receiver),
 }
 
 /// What moves the service clock.

@@ -52,5 +52,6 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Serve(args) => command::serve::run(&args, &config, format),
         Command::Play(args) => command::play::run(&args, format),
         Command::Check(args) => command::check::run(&args, &config, format),
+        Command::Receiver(action) => command::receiver::run(&action, &config, format),
     }
 }

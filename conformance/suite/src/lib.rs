@@ -12,6 +12,7 @@ mod plan;
 mod probes;
 mod progress;
 mod reading;
+pub mod receiver;
 mod recording;
 pub mod report;
 mod secret;

@@ -2,4 +2,5 @@
 
 pub(crate) mod check;
 pub(crate) mod play;
+pub(crate) mod receiver;
 pub(crate) mod serve;

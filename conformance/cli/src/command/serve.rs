@@ -142,7 +142,7 @@ fn announce(ready: &Ready, format: Format) {
 }
 
 /// Appears whole or not at all, and only its owner can read the keys in it.
-fn write_ready_file(path: &Path, ready: &Ready) -> io::Result<()> {
+pub(super) fn write_ready_file(path: &Path, ready: &impl Serialize) -> io::Result<()> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");

@@ -1,0 +1,156 @@
+//! What is printed of a delivery: a line for people, or a line of JSON.
+
+use conformance::receiver::{Caught, Diagnosis, Given, Glance, Note};
+use serde::Serialize;
+
+use crate::{
+    args::Format,
+    screen::{BAD, DIM, GOOD},
+};
+
+/// Of what the sender wrote, as much as a line holds.
+const WORD_MAX: usize = 60;
+
+/// A delivery that was judged. Holds no secret any more.
+pub(super) struct Shown {
+    pub(super) caught: Caught,
+    pub(super) glance: Glance,
+    pub(super) diagnosis: Diagnosis,
+    pub(super) notes: Vec<Note>,
+    pub(super) try_number: Option<u32>,
+    pub(super) given: Option<Given>,
+}
+
+/// The members of one line of JSON.
+#[derive(Serialize)]
+struct Delivery<'a> {
+    at: String,
+    path: &'a str,
+    verdict: &'static str,
+    secret: Option<&'a str>,
+    reasons: Vec<Word>,
+    notes: Vec<Word>,
+    #[serde(flatten)]
+    glance: &'a Glance,
+    #[serde(rename = "try")]
+    try_number: Option<u32>,
+    answer: Option<String>,
+    bytes: usize,
+}
+
+/// A reason or a note.
+#[derive(Serialize)]
+struct Word {
+    name: &'static str,
+    says: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+}
+
+impl Shown {
+    pub(super) fn print(&self, format: Format) {
+        match format {
+            Format::Json => print_json("delivery", &self.members()),
+            Format::Text => self.print_text(),
+        }
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.diagnosis {
+            Diagnosis::Verified { .. } => "verified",
+            Diagnosis::NotVerified { .. } => "not verified",
+            Diagnosis::NotJudged => "not judged",
+        }
+    }
+
+    fn secret(&self) -> Option<&str> {
+        match &self.diagnosis {
+            Diagnosis::Verified { secret } => Some(secret),
+            Diagnosis::NotVerified { .. } | Diagnosis::NotJudged => None,
+        }
+    }
+
+    fn members(&self) -> Delivery<'_> {
+        let reasons = self.diagnosis.reasons().iter();
+        Delivery {
+            at: self.caught.stamp(),
+            path: &self.caught.path,
+            verdict: self.verdict(),
+            secret: self.secret(),
+            reasons: reasons
+                .map(|it| Word { name: it.name(), says: it.to_string(), remedy: Some(it.remedy()) })
+                .collect(),
+            notes: self
+                .notes
+                .iter()
+                .map(|it| Word { name: it.name(), says: it.to_string(), remedy: None })
+                .collect(),
+            glance: &self.glance,
+            try_number: self.try_number,
+            answer: self.given.as_ref().map(Given::to_string),
+            bytes: self.caught.body.0.len(),
+        }
+    }
+
+    fn print_text(&self) {
+        let style = match self.diagnosis {
+            Diagnosis::Verified { .. } => GOOD,
+            Diagnosis::NotVerified { .. } => BAD,
+            Diagnosis::NotJudged => DIM,
+        };
+        let stamp = self.caught.stamp();
+        let time = stamp.get(11..19).unwrap_or(&stamp);
+        let Glance { event, mode, subject, .. } = &self.glance;
+        let [event, mode, subject] = [event, mode, subject].map(|it| it.as_deref().map_or("-".into(), word));
+        let mut rest = vec![subject];
+        rest.extend(self.try_number.map(|number| format!("try {number}")));
+        rest.extend(self.given.as_ref().map(|given| format!("-> {given}")));
+        rest.push(format!("{} bytes", self.caught.body.0.len()));
+        rest.extend(self.secret().map(|name| format!("with {name}")));
+        anstream::println!(
+            "{time}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}",
+            self.verdict(),
+            rest.join("  ")
+        );
+        for reason in self.diagnosis.reasons() {
+            anstream::println!("          {reason}");
+            anstream::println!("          {DIM}{} · {}{DIM:#}", reason.name(), reason.remedy());
+        }
+        for note in self.notes.iter().filter(|note| !matches!(note, Note::Retry { .. })) {
+            anstream::println!("          {DIM}note: {note}{DIM:#}");
+        }
+    }
+}
+
+/// Something that came and was not caught.
+pub(super) fn print_turned(why: &str, format: Format) {
+    #[derive(Serialize)]
+    struct TurnedAway<'a> {
+        why: &'a str,
+    }
+    match format {
+        Format::Json => print_json("turned_away", &TurnedAway { why }),
+        Format::Text => anstream::println!("{DIM}turned away: {why}{DIM:#}"),
+    }
+}
+
+/// A line of JSON whose `kind` says what it is.
+pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
+    #[derive(Serialize)]
+    struct Line<'a, T> {
+        kind: &'static str,
+        #[serde(flatten)]
+        members: &'a T,
+    }
+    let line = serde_json::to_string(&Line { kind, members }).expect("texts and numbers are JSON");
+    anstream::println!("{line}");
+}
+
+/// A sender's text, short and without anything that moves the cursor.
+fn word(text: &str) -> String {
+    let mut word: String = text.chars().take(WORD_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(WORD_MAX).is_some() {
+        word.push('…');
+    }
+    word
+}

@@ -1,0 +1,90 @@
+//! What the receiver answers with: a script, or 200.
+
+use std::{collections::VecDeque, str::FromStr};
+
+/// One answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A status from 200 to 599, with an empty body.
+    Status(u16),
+    /// No answer; the connection stays open for longer than a sender waits.
+    Timeout,
+    /// No answer; the connection is closed.
+    Close,
+}
+
+/// The answers to the deliveries in the order in which they come; the last one is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answers {
+    next: VecDeque<Reply>,
+    last: Reply,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers { next: VecDeque::new(), last: Reply::Status(200) }
+    }
+}
+
+impl Answers {
+    /// The answer to the next delivery.
+    pub fn take(&mut self) -> Reply {
+        self.next.pop_front().unwrap_or(self.last)
+    }
+}
+
+impl FromStr for Answers {
+    type Err = String;
+
+    /// Reads `500,200,timeout`.
+    fn from_str(text: &str) -> Result<Answers, String> {
+        let next = text.split(',').map(str::parse).collect::<Result<VecDeque<Reply>, _>>()?;
+        let last = *next.back().expect("a split text has a part");
+        Ok(Answers { next, last })
+    }
+}
+
+impl FromStr for Reply {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Reply, String> {
+        match text.trim() {
+            "timeout" => Ok(Reply::Timeout),
+            "close" => Ok(Reply::Close),
+            number => match number.parse() {
+                Ok(status @ 200..=599) => Ok(Reply::Status(status)),
+                _ => Err(format!(
+                    "`{text}` is not an answer; it takes a status from 200 to 599, `timeout` or `close`"
+                )),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: [Reply; 4]) {
+        let mut answers: Answers = text.parse().unwrap();
+        assert_eq!([(); 4].map(|()| answers.take()), expected, "{text}");
+    }
+
+    #[test]
+    fn the_last_answer_is_repeated() {
+        use Reply::{Close, Status, Timeout};
+        check("500,200", [Status(500), Status(200), Status(200), Status(200)]);
+        check("close, timeout", [Close, Timeout, Timeout, Timeout]);
+        check("503", [Status(503); 4]);
+        assert_eq!(Answers::default().take(), Status(200));
+    }
+
+    #[test]
+    fn other_answers_are_named() {
+        for text in ["", "200,", "100", "600", "ok", "200 500"] {
+            let error = text.parse::<Answers>().unwrap_err();
+            assert!(error.contains("takes a status from 200 to 599"), "{text}: {error}");
+        }
+    }
+}

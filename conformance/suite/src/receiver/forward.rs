@@ -1,0 +1,158 @@
+//! Passes a delivery on to a handler on this side, and its answer back.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, time::timeout};
+use url::Url;
+
+use super::caught::Caught;
+
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// As long as a sender waits for an answer.
+const ANSWER_TIME: Duration = Duration::from_secs(15);
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// What belongs to a connection and not to the request it carries.
+const OF_THE_CONNECTION: [HeaderName; 10] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::EXPECT,
+    // Written anew from the body.
+    header::CONTENT_LENGTH,
+];
+
+/// The address of a handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardTo {
+    host: String,
+    port: u16,
+    authority: HeaderValue,
+    path_and_query: String,
+}
+
+impl FromStr for ForwardTo {
+    type Err = String;
+
+    /// Reads an `http://` address. Its path is posted to, whatever path a delivery came by.
+    fn from_str(text: &str) -> Result<ForwardTo, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is not a handler; it takes an http:// address such as http://127.0.0.1:3000/hooks"
+            )
+        };
+        let url = Url::parse(text).map_err(|_| wrong())?;
+        let host = url.host_str().filter(|_| url.scheme() == "http").ok_or_else(wrong)?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(format!("`{}` has user info; it takes an address without", host));
+        }
+        let port = url.port_or_known_default().ok_or_else(wrong)?;
+        let authority = HeaderValue::try_from(format!("{host}:{port}")).map_err(|_| wrong())?;
+        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        Ok(ForwardTo {
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port,
+            authority,
+            path_and_query: format!("{}{query}", url.path()),
+        })
+    }
+}
+
+impl ForwardTo {
+    /// Whether the handler is who listens on this address: deliveries would go round in circles.
+    pub fn leads_to(&self, address: SocketAddr) -> bool {
+        let here = match self.host.parse::<IpAddr>() {
+            Ok(ip) => ip.is_loopback() || ip.is_unspecified() || ip == address.ip(),
+            Err(_) => self.host.eq_ignore_ascii_case("localhost"),
+        };
+        here && self.port == address.port()
+    }
+
+    /// Posts the request with its headers and its raw body. The error says why there is no answer.
+    pub(super) async fn post(&self, caught: &Caught) -> Result<Response<Full<Bytes>>, String> {
+        match timeout(ANSWER_TIME, self.exchange(caught)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("no complete answer within {} s", ANSWER_TIME.as_secs())),
+        }
+    }
+
+    async fn exchange(&self, caught: &Caught) -> Result<Response<Full<Bytes>>, String> {
+        let says = |error: hyper::Error| error.to_string();
+        let stream = match timeout(CONNECT_TIME, TcpStream::connect((self.host.as_str(), self.port))).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(format!("no connection: {error}")),
+            Err(_) => return Err(format!("no connection within {} s", CONNECT_TIME.as_secs())),
+        };
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(says)?;
+        // Ends by itself when the sender is dropped.
+        tokio::spawn(connection);
+        let mut request = Request::post(&self.path_and_query)
+            .body(Full::new(Bytes::copy_from_slice(&caught.body.0)))
+            .map_err(|error| error.to_string())?;
+        for (name, value) in &caught.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_bytes(&value.0);
+            // What the server side let pass can be written again.
+            if let (Ok(name), Ok(value)) = (name, value) {
+                request.headers_mut().append(name, value);
+            }
+        }
+        drop_connection_headers(request.headers_mut());
+        request.headers_mut().insert(header::HOST, self.authority.clone());
+        let (mut head, body) = sender.send_request(request).await.map_err(says)?.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX);
+        let body = body.collect().await.map_err(|error| format!("an answer cut short: {error}"))?;
+        drop_connection_headers(&mut head.headers);
+        Ok(Response::from_parts(head, Full::new(body.to_bytes())))
+    }
+}
+
+fn drop_connection_headers(headers: &mut HeaderMap) {
+    for name in OF_THE_CONNECTION {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_is_an_http_address() {
+        let handler: ForwardTo = "http://[::1]:3000/hooks?a=1".parse().unwrap();
+        assert_eq!((handler.host.as_str(), handler.port), ("::1", 3000));
+        assert_eq!(handler.path_and_query, "/hooks?a=1");
+        for text in ["https://127.0.0.1/", "3000", "http://", "ftp://a/", "http://u:p@a/"] {
+            assert!(text.parse::<ForwardTo>().is_err(), "{text}");
+        }
+    }
+
+    #[track_caller]
+    fn check(handler: &str, address: &str, expected: bool) {
+        let handler: ForwardTo = handler.parse().unwrap();
+        assert_eq!(handler.leads_to(address.parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn a_circle_is_noticed() {
+        check("http://localhost:3000", "127.0.0.1:3000", true);
+        check("http://127.0.0.1:3000/x", "0.0.0.0:3000", true);
+        check("http://10.0.0.1:3000", "10.0.0.1:3000", true);
+        check("http://127.0.0.1:3001", "127.0.0.1:3000", false);
+        check("http://shop.example:3000", "127.0.0.1:3000", false);
+    }
+}

@@ -1,0 +1,133 @@
+//! Reads a signature header, right or wrong: what is wrong with its form, and what it claims all the same.
+
+use super::{
+    base64,
+    reason::{Encoding, Reason, TimeUnit},
+};
+
+/// As much of a sender's text as a message quotes.
+const QUOTE_MAX: usize = 80;
+const DIGEST: usize = 32;
+
+/// A header, read as far as it can be.
+#[derive(Debug, Default)]
+pub(super) struct Header<'a> {
+    /// What is wrong with its form as a whole.
+    pub(super) faults: Vec<Reason>,
+    /// `t` as it was written.
+    pub(super) time: Option<&'a str>,
+    /// `t` in seconds, whatever unit it was in.
+    pub(super) unix_secs: Option<i64>,
+    /// What may be signatures.
+    pub(super) claims: Vec<Claim>,
+    /// White space stands between the parts.
+    pub(super) spaced: bool,
+}
+
+/// A signature, and what is wrong with its writing.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) mac: [u8; DIGEST],
+    pub(super) fault: Option<Reason>,
+}
+
+impl<'a> Header<'a> {
+    pub(super) fn read(text: &'a str) -> Header<'a> {
+        let mut header = Header::default();
+        let (mut times, mut signatures, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let mut stray = None;
+        for part in text.split(',') {
+            let trimmed = part.trim();
+            header.spaced |= trimmed.len() != part.len();
+            match trimmed.split_once('=') {
+                Some(("t", value)) => times.push(value),
+                Some(("v1", value)) => signatures.push(value),
+                // Other schemes may stand beside `v1`.
+                Some((_, value)) => others.push(value),
+                None => {
+                    stray.get_or_insert(trimmed);
+                    others.push(trimmed);
+                }
+            }
+        }
+        if let Some(part) = stray {
+            header.faults.push(Reason::PartForm { got: quote(part) });
+        }
+        header.read_time(&times);
+        if signatures.is_empty() {
+            header.faults.push(Reason::SignatureMissing);
+            // Maybe a signature all the same: what it signs tells more.
+            header.claims.extend(others.into_iter().filter_map(|text| claim(text).ok()));
+            return header;
+        }
+        let mut refused = Vec::new();
+        for text in signatures {
+            match claim(text) {
+                Ok(claim) => header.claims.push(claim),
+                Err(reason) => refused.push(reason),
+            }
+        }
+        // One `v1` that can be read is enough.
+        if header.claims.is_empty() {
+            header.faults.extend(refused.into_iter().take(1));
+        }
+        header
+    }
+
+    fn read_time(&mut self, times: &[&'a str]) {
+        let &[time, ref more @ ..] = times else {
+            self.faults.push(Reason::TimeMissing);
+            return;
+        };
+        if !more.is_empty() {
+            self.faults.push(Reason::TimeRepeated);
+        }
+        self.time = Some(time);
+        let number = match !time.is_empty() && time.bytes().all(|b| b.is_ascii_digit()) {
+            true => time.parse::<i64>().ok(),
+            false => None,
+        };
+        let Some(number) = number else {
+            self.faults.push(Reason::TimeForm { got: quote(time) });
+            return;
+        };
+        let (per_second, unit) = match number {
+            // Seconds do not come here before the year 5138.
+            ..100_000_000_000 => (1, None),
+            100_000_000_000..100_000_000_000_000 => (1_000, Some(TimeUnit::Milliseconds)),
+            100_000_000_000_000..100_000_000_000_000_000 => (1_000_000, Some(TimeUnit::Microseconds)),
+            _ => (1_000_000_000, Some(TimeUnit::Nanoseconds)),
+        };
+        self.unix_secs = Some(number / per_second);
+        self.faults.extend(unit.map(|unit| Reason::TimeNotSeconds { unit }));
+    }
+}
+
+fn claim(text: &str) -> Result<Claim, Reason> {
+    if let Ok(bytes) = hex::decode(text)
+        && !bytes.is_empty()
+    {
+        let mac = bytes.try_into().map_err(|bytes: Vec<u8>| Reason::DigestLength { bytes: bytes.len() })?;
+        let capital = text.bytes().any(|b| b.is_ascii_uppercase());
+        let fault = capital.then_some(Reason::SignatureEncoding { encoding: Encoding::UpperCaseHex });
+        return Ok(Claim { mac, fault });
+    }
+    let bytes = base64::decode(text).filter(|bytes| [16, 20, DIGEST, 48, 64].contains(&bytes.len()));
+    match bytes.map(<[u8; DIGEST]>::try_from) {
+        Some(Ok(mac)) => {
+            let fault = Some(Reason::SignatureEncoding { encoding: Encoding::Base64 });
+            Ok(Claim { mac, fault })
+        }
+        Some(Err(bytes)) => Err(Reason::DigestLength { bytes: bytes.len() }),
+        None => Err(Reason::SignatureForm { got: quote(text) }),
+    }
+}
+
+/// The sender's text, short and without anything that moves a terminal's cursor.
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted: String = text.chars().take(QUOTE_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(QUOTE_MAX).is_some() {
+        quoted.push('…');
+    }
+    quoted
+}

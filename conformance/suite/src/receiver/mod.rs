@@ -1,0 +1,32 @@
+//! Catches webhook deliveries and says of each whether its signature is right, and if not, why.
+//!
+//! `Receiver` listens, catches and answers; it judges nothing. `diagnose` and `notes` are pure: they read
+//! what was caught, so a record judges the same later. The signature's code is written from the
+//! specification and shares none with the server's.
+
+mod answers;
+mod base64;
+mod caught;
+mod diagnose;
+mod fit;
+mod forward;
+mod header;
+mod listen;
+mod note;
+mod reason;
+mod rewriting;
+mod tap;
+#[cfg(test)]
+mod tests;
+mod withheld;
+
+pub use answers::{Answers, Reply};
+pub use caught::{Caught, Glance, Names, Octets};
+pub use diagnose::{Diagnosis, Keyring, diagnose};
+pub use fit::TOLERANCE_SECS;
+pub use forward::ForwardTo;
+pub use listen::{Arrival, Bounds, Given, Receiver, Settings, Turned};
+pub use note::{Note, Tally, notes};
+pub use reason::{Encoding, Joined, Padding, Reason, TimeUnit};
+pub use rewriting::Rewriting;
+pub use withheld::Withheld;

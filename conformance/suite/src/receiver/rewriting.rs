@@ -1,0 +1,333 @@
+//! The other writings of a body: what comes out when a program parses JSON and writes it again.
+//!
+//! Members keep their order here, which a parsed `serde_json::Value` does not promise.
+
+use std::{fmt, io};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
+
+/// A writing of the body other than the one that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewriting {
+    /// No body at all, as where a stream was already read.
+    Empty,
+    /// White space at both ends taken off.
+    Trimmed,
+    /// A line break at the end.
+    NewlineAdded,
+    /// Line breaks as LF where CR LF came.
+    LineFeeds,
+    /// Without white space between the parts.
+    Compact,
+    /// A blank after each comma and colon, as Python writes.
+    Spaced,
+    /// The same, with every other than ASCII letter as `\u….`
+    SpacedAscii,
+    /// Indented by two.
+    Indented2,
+    /// Indented by four.
+    Indented4,
+    /// Compact, with `\/` for `/` and `\u….` for other than ASCII letters, as PHP writes.
+    SlashesEscaped,
+    /// Compact, with `\u….` for other than ASCII letters.
+    CompactAscii,
+    /// Members sorted by name, compact.
+    Sorted,
+    /// The same, with `<`, `>` and `&` as `\u00..`, as Go writes a map.
+    SortedHtmlSafe,
+    /// Members sorted by name, a blank after each comma and colon.
+    SortedSpaced,
+    /// Members sorted by name, indented by two.
+    SortedIndented,
+}
+
+impl Rewriting {
+    pub(super) const ALL: [Rewriting; 15] = [
+        Rewriting::Empty,
+        Rewriting::Trimmed,
+        Rewriting::NewlineAdded,
+        Rewriting::LineFeeds,
+        Rewriting::Compact,
+        Rewriting::Spaced,
+        Rewriting::SpacedAscii,
+        Rewriting::Indented2,
+        Rewriting::Indented4,
+        Rewriting::SlashesEscaped,
+        Rewriting::CompactAscii,
+        Rewriting::Sorted,
+        Rewriting::SortedHtmlSafe,
+        Rewriting::SortedSpaced,
+        Rewriting::SortedIndented,
+    ];
+}
+
+impl fmt::Display for Rewriting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rewriting::Empty => "an empty body",
+            Rewriting::Trimmed => "the body without white space at its ends",
+            Rewriting::NewlineAdded => "the body with a line break at its end",
+            Rewriting::LineFeeds => "the body with other line breaks",
+            Rewriting::Compact => "the body written compact",
+            Rewriting::Spaced => "the body with a blank after each comma and colon",
+            Rewriting::SpacedAscii => "the body with a blank after each comma and colon, in ASCII",
+            Rewriting::Indented2 => "the body indented by two",
+            Rewriting::Indented4 => "the body indented by four",
+            Rewriting::SlashesEscaped => "the body with escaped slashes",
+            Rewriting::CompactAscii => "the body written compact, in ASCII",
+            Rewriting::Sorted => "the body with its members sorted",
+            Rewriting::SortedHtmlSafe => "the body with its members sorted and `<`, `>`, `&` escaped",
+            Rewriting::SortedSpaced => {
+                "the body with its members sorted and a blank after each comma and colon"
+            }
+            Rewriting::SortedIndented => "the body with its members sorted and indented",
+        })
+    }
+}
+
+/// A body and, if it is JSON, what it says.
+pub(super) struct Original<'a> {
+    body: &'a [u8],
+    node: Option<Node>,
+    sorted: Option<Node>,
+}
+
+impl<'a> Original<'a> {
+    pub(super) fn new(body: &'a [u8]) -> Original<'a> {
+        let node: Option<Node> = serde_json::from_slice(body).ok();
+        let sorted = node.clone().map(Node::sorted);
+        Original { body, node, sorted }
+    }
+
+    /// The body in another writing. None if it is no JSON, or if nothing changes.
+    pub(super) fn rewritten(&self, how: Rewriting) -> Option<Vec<u8>> {
+        let node = || self.node.as_ref();
+        let sorted = || self.sorted.as_ref();
+        let text = match how {
+            Rewriting::Empty => Vec::new(),
+            Rewriting::Trimmed => self.body.trim_ascii().to_vec(),
+            Rewriting::NewlineAdded => [self.body, b"\n"].concat(),
+            Rewriting::LineFeeds => line_feeds(self.body),
+            Rewriting::Compact => write(node()?, CompactFormatter),
+            Rewriting::Spaced => write(node()?, Style { spaced: true, ..Style::PLAIN }),
+            Rewriting::SpacedAscii => write(node()?, Style { spaced: true, ascii: true, ..Style::PLAIN }),
+            Rewriting::Indented2 => write(node()?, PrettyFormatter::new()),
+            Rewriting::Indented4 => write(node()?, PrettyFormatter::with_indent(b"    ")),
+            Rewriting::SlashesEscaped => write(node()?, Style { ascii: true, escaped: "/", ..Style::PLAIN }),
+            Rewriting::CompactAscii => write(node()?, Style { ascii: true, ..Style::PLAIN }),
+            Rewriting::Sorted => write(sorted()?, CompactFormatter),
+            Rewriting::SortedHtmlSafe => write(sorted()?, Style { escaped: "<>&", ..Style::PLAIN }),
+            Rewriting::SortedSpaced => write(sorted()?, Style { spaced: true, ..Style::PLAIN }),
+            Rewriting::SortedIndented => write(sorted()?, PrettyFormatter::new()),
+        };
+        (text != self.body).then_some(text)
+    }
+}
+
+fn line_feeds(body: &[u8]) -> Vec<u8> {
+    let mut text = body.to_vec();
+    let mut next = body.iter().skip(1).chain([&0]);
+    text.retain(|&b| !(next.next() == Some(&b'\n') && b == b'\r'));
+    text
+}
+
+fn write(node: &Node, formatter: impl Formatter) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut to = serde_json::Serializer::with_formatter(&mut text, formatter);
+    node.serialize(&mut to).expect("what was JSON can be written as JSON");
+    text
+}
+
+/// JSON with its members in order. How deep it may go is limited by the parser.
+#[derive(Clone)]
+enum Node {
+    Null,
+    Bool(bool),
+    Number(serde_json::Number),
+    Text(String),
+    Array(Vec<Node>),
+    Object(Vec<(String, Node)>),
+}
+
+impl Node {
+    fn sorted(self) -> Node {
+        match self {
+            Node::Array(items) => Node::Array(items.into_iter().map(Node::sorted).collect()),
+            Node::Object(members) => {
+                let mut members: Vec<_> =
+                    members.into_iter().map(|(name, node)| (name, node.sorted())).collect();
+                members.sort_by(|(a, _), (b, _)| a.cmp(b));
+                Node::Object(members)
+            }
+            leaf => leaf,
+        }
+    }
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Node::Null => to.serialize_unit(),
+            Node::Bool(value) => to.serialize_bool(*value),
+            Node::Number(number) => number.serialize(to),
+            Node::Text(text) => to.serialize_str(text),
+            Node::Array(items) => to.collect_seq(items),
+            Node::Object(members) => to.collect_map(members.iter().map(|(name, node)| (name, node))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
+        from.deserialize_any(AnyNode)
+    }
+}
+
+struct AnyNode;
+
+impl<'de> Visitor<'de> for AnyNode {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Bool(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
+        serde_json::Number::from_f64(value).map(Node::Number).ok_or_else(|| E::custom("no finite number"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Node, E> {
+        Ok(Node::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = from.next_element()? {
+            items.push(item);
+        }
+        Ok(Node::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = from.next_entry()? {
+            members.push(member);
+        }
+        Ok(Node::Object(members))
+    }
+}
+
+/// How other languages write on one line.
+struct Style {
+    /// A blank after each comma and colon.
+    spaced: bool,
+    /// `\u….` for everything beyond ASCII.
+    ascii: bool,
+    /// ASCII characters that are escaped without need.
+    escaped: &'static str,
+}
+
+impl Style {
+    const PLAIN: Style = Style { spaced: false, ascii: false, escaped: "" };
+
+    fn comma<W: ?Sized + io::Write>(&self, to: &mut W, first: bool) -> io::Result<()> {
+        match (first, self.spaced) {
+            (true, _) => Ok(()),
+            (false, true) => to.write_all(b", "),
+            (false, false) => to.write_all(b","),
+        }
+    }
+}
+
+impl Formatter for Style {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.comma(to, first)
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.comma(to, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(if self.spaced { b": " } else { b":" })
+    }
+
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
+        for letter in fragment.chars() {
+            if letter == '/' && self.escaped.contains('/') {
+                to.write_all(b"\\/")?;
+            } else if self.escaped.contains(letter) || (self.ascii && !letter.is_ascii()) {
+                for unit in letter.encode_utf16(&mut [0; 2]) {
+                    write!(to, "\\u{unit:04x}")?;
+                }
+            } else {
+                to.write_all(letter.encode_utf8(&mut [0; 4]).as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = "{\"b\": [1, 2.5, null],\r\n \"a\": {\"z/\": \"<ü🜁>\", \"y\": true}}\n";
+
+    #[track_caller]
+    fn check(how: Rewriting, expected: &str) {
+        let text = Original::new(BODY.as_bytes()).rewritten(how).map(String::from_utf8);
+        assert_eq!(text, Some(Ok(expected.to_owned())));
+    }
+
+    #[test]
+    fn each_writing_is_what_that_language_writes() {
+        check(Rewriting::Empty, "");
+        check(Rewriting::Trimmed, BODY.trim());
+        check(Rewriting::NewlineAdded, &format!("{BODY}\n"));
+        check(Rewriting::LineFeeds, &BODY.replace("\r\n", "\n"));
+        check(Rewriting::Compact, r#"{"b":[1,2.5,null],"a":{"z/":"<ü🜁>","y":true}}"#);
+        check(Rewriting::Spaced, r#"{"b": [1, 2.5, null], "a": {"z/": "<ü🜁>", "y": true}}"#);
+        check(
+            Rewriting::SpacedAscii,
+            r#"{"b": [1, 2.5, null], "a": {"z/": "<\u00fc\ud83d\udf01>", "y": true}}"#,
+        );
+        check(
+            Rewriting::Indented2,
+            "{\n  \"b\": [\n    1,\n    2.5,\n    null\n  ],\n  \"a\": {\n    \"z/\": \"<ü🜁>\",\n    \"y\": true\n  }\n}",
+        );
+        check(Rewriting::SlashesEscaped, r#"{"b":[1,2.5,null],"a":{"z\/":"<\u00fc\ud83d\udf01>","y":true}}"#);
+        check(Rewriting::CompactAscii, r#"{"b":[1,2.5,null],"a":{"z/":"<\u00fc\ud83d\udf01>","y":true}}"#);
+        check(Rewriting::Sorted, r#"{"a":{"y":true,"z/":"<ü🜁>"},"b":[1,2.5,null]}"#);
+        check(Rewriting::SortedHtmlSafe, r#"{"a":{"y":true,"z/":"\u003cü🜁\u003e"},"b":[1,2.5,null]}"#);
+        check(Rewriting::SortedSpaced, r#"{"a": {"y": true, "z/": "<ü🜁>"}, "b": [1, 2.5, null]}"#);
+    }
+
+    #[test]
+    fn a_writing_that_changes_nothing_is_none() {
+        let compact = br#"{"a":1}"#;
+        assert_eq!(Original::new(compact).rewritten(Rewriting::Compact), None);
+        assert_eq!(Original::new(b"no JSON").rewritten(Rewriting::Compact), None);
+        assert_eq!(Original::new(b"").rewritten(Rewriting::Empty), None);
+    }
+}
