@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Act, Player, failure::Stop, happening::in_mode, said};
 use crate::script::{
     At, Kind,
-    step::{DoubleSpend, Drop, Keep, Mine, Pay, Reorg, Replace, Stall},
+    step::{DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall},
     value::{Amount, AssetCode, InMode, Name},
 };
 
@@ -126,6 +126,10 @@ impl Player<'_> {
 
     pub(super) fn drop(&mut self, step: &Drop) -> Result<(), Stop> {
         self.at_transaction("drop", "/sandbox/drop", &step.tx, step.refused)
+    }
+
+    pub(super) fn rebroadcast(&mut self, step: &Rebroadcast) -> Result<(), Stop> {
+        self.at_transaction("rebroadcast", "/sandbox/rebroadcast", &step.tx, step.refused)
     }
 
     pub(super) fn replace(&mut self, step: &Replace) -> Result<(), Stop> {

@@ -193,6 +193,7 @@ impl<'a> Player<'a> {
             Step::DoubleSpend(step) => self.double_spend(&step.0),
             Step::Replace(step) => self.replace(step),
             Step::Drop(step) => self.drop(&step.0),
+            Step::Rebroadcast(step) => self.rebroadcast(&step.0),
             Step::Stall(stall) => self.stall(stall),
             // What happened says it: no line of its own.
             Step::Restart => self.demand("POST", "/sandbox/restart", Some(json!({}))).map(drop),

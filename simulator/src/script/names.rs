@@ -235,6 +235,7 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
             names.may_give(Kind::Transaction, step.named.as_ref());
         }
         Step::Drop(step) => names.needs(&[Kind::Transaction], &step.0.tx),
+        Step::Rebroadcast(step) => names.needs(&[Kind::Transaction], &step.0.tx),
         Step::Until(until) => {
             let event = until.event.as_ref().map(|event| event.spot);
             let at = until.at.as_ref().map(|at| at.spot);

@@ -63,6 +63,8 @@ pub enum Fee {
     Normal,
     /// Much: the next block takes it.
     High,
+    /// Too little: no block takes it by itself.
+    Stuck,
 }
 
 impl Fee {
@@ -72,6 +74,7 @@ impl Fee {
             Fee::Low => "low",
             Fee::Normal => "normal",
             Fee::High => "high",
+            Fee::Stuck => "stuck",
         }
     }
 }
@@ -210,6 +213,18 @@ pub struct Drop {
 }
 
 from_word!(Drop { tx: Name, refused });
+
+/// A transaction that was forgotten or displaced, sent again under its own id.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rebroadcast {
+    /// Which one.
+    pub tx: At<Name>,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(Rebroadcast { tx: Name, refused });
 
 /// A chain without blocks for a while.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -16,7 +16,7 @@ use serde::{
 
 pub use self::{
     account::{Accept, Answers, Endpoint, Key, MerchantState, Rate, Settings, Wallet},
-    chain::{DoubleSpend, Drop, Fee, Keep, Mine, Pay, Reorg, Replace, Stall},
+    chain::{DoubleSpend, Drop, Fee, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall},
     object::{By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Send, Void},
     talk::{Expect, Expected, Holds, Request, Until, Walk, WalkBy},
 };
@@ -89,6 +89,8 @@ pub enum Step {
     Replace(Replace),
     /// The mempool forgets a transaction: `drop: t1`.
     Drop(Brief<Drop>),
+    /// A transaction that was dropped or displaced is sent again: `rebroadcast: t1`.
+    Rebroadcast(Brief<Rebroadcast>),
     /// No block comes for a while: `stall: { asset: BTC, for: 2h }`.
     Stall(Stall),
 
