@@ -8,7 +8,7 @@ use std::{
 };
 
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE};
-use reference_server::{Bounds, ClockKind, Config as ServerConfig, Server};
+use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Reach, Server};
 use serde::Serialize;
 use tokio::{
     runtime::Runtime,
@@ -115,6 +115,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         clock,
         dialect: config.dialect().map_err(Failure::usage)?,
         bounds: Bounds::default(),
+        courier: CourierConfig { reach: Reach::Abroad, ..CourierConfig::default() },
     })
 }
 

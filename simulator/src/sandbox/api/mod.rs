@@ -24,31 +24,48 @@ use reference_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{FIRST_ACCOUNT, Sandbox};
+use super::{FIRST_ACCOUNT, Journey, Progress, Sandbox};
 
 type Outcome = Result<Map<String, Value>, ApiError>;
 
 /// Answers a call to `/sandbox`.
-pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Response {
+pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Progress {
     let before = sandbox.chronicle.count();
     let started = sandbox.setup.clone();
-    match route(sandbox, request) {
+    let outcome = route(sandbox, request);
+    let heading = sandbox.heading.take();
+    match outcome {
         Ok(mut answer) => {
             // What the call caused is part of its answer.
             sandbox.work();
-            answer.insert("now".to_owned(), json!(sandbox.now.to_string()));
+            if let Some(until) = heading {
+                let journey = Journey::new(sandbox, until, before);
+                return sandbox.travel(journey);
+            }
             if request.method != "GET" && request.method != "HEAD" {
                 let is_new_world = request.path == "/sandbox/world" || started.seed != sandbox.setup.seed;
                 let before = if is_new_world { 0 } else { before };
-                let happened: Vec<Value> =
-                    sandbox.chronicle.after(before).map(|happening| json!(happening)).collect();
-                answer.insert("happened".to_owned(), Value::Array(happened));
+                answer.insert("happened".to_owned(), happened(sandbox, before));
             }
-            let body = serde_json::to_vec(&answer).expect("a map of values is JSON");
-            Response { status: 200, headers: Vec::new(), body }
+            Progress::Done(finish(sandbox, answer))
         }
-        Err(error) => Response::refusal(&error),
+        Err(error) => Progress::Done(Response::refusal(&error)),
     }
+}
+
+/// The answer to a call that moved the clock.
+pub(super) fn arrived(sandbox: &Sandbox, before: u64) -> Response {
+    finish(sandbox, Map::from_iter([("happened".to_owned(), happened(sandbox, before))]))
+}
+
+fn finish(sandbox: &Sandbox, mut answer: Map<String, Value>) -> Response {
+    answer.insert("now".to_owned(), json!(sandbox.now.to_string()));
+    let body = serde_json::to_vec(&answer).expect("a map of values is JSON");
+    Response { status: 200, headers: Vec::new(), body }
+}
+
+fn happened(sandbox: &Sandbox, before: u64) -> Value {
+    sandbox.chronicle.after(before).map(|happening| json!(happening)).collect()
 }
 
 fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
