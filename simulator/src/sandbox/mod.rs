@@ -234,15 +234,13 @@ impl Sandbox {
     /// then calls [`Sandbox::go_on`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
-        let is_sandbox = request.path == "/sandbox" || request.path.starts_with("/sandbox/");
-        let progress = if is_sandbox {
-            api::respond(self, request)
-        } else {
-            Progress::Done(self.desk.request(self.now, request))
-        };
+        if request.path == "/sandbox" || request.path.starts_with("/sandbox/") {
+            return api::respond(self, request);
+        }
+        let response = self.desk.request(self.now, request);
         // What the request caused is part of its own moment.
         self.work();
-        progress
+        Progress::Done(response)
     }
 
     /// Deliveries that go outside the simulated network: the host posts each once.

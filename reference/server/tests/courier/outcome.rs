@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use reference_server::{CourierBounds, CourierConfig};
+use serde_json::json;
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
 
 use crate::{
     BROKEN, OK, Shop,
     authority::{Authority, self_signed},
     courier,
-    names::Names,
+    names::{BUG, Names},
     receiver::{Manner, Receiver},
     to_shop,
 };
@@ -125,4 +126,30 @@ async fn a_receiver_that_never_shakes_hands_is_given_up_early() {
     let courier = CourierConfig { bounds, ..courier(&Names::default(), &[forward]) };
     let attempt = Shop::open(courier).await.attempt().await;
     assert_eq!(attempt["error"], "unreachable: no connection within 300ms");
+}
+
+#[tokio::test]
+async fn of_several_addresses_the_first_that_connects_is_taken() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let names = Names::default();
+    names.set("localhost", &["127.0.0.2", "127.0.0.3", "127.0.0.1"]);
+    let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
+    let attempt = Shop::open(courier(&names, &[forward])).await.attempt().await;
+    assert_eq!(
+        (&attempt["status"], &attempt["address"]),
+        (&json!(200), &json!(receiver.address.to_string()))
+    );
+}
+
+#[tokio::test]
+async fn a_bug_of_our_own_is_a_failed_attempt_and_takes_up_no_room() {
+    let names = Names::default();
+    names.set("shop.example", &["93.184.216.34"]);
+    let bounds = CourierBounds { posts: 1, posts_per_host: 1, ..crate::BOUNDS };
+    let shop = Shop::open(CourierConfig { bounds, ..courier(&names, &[]) }).await;
+    names.set("shop.example", &[BUG]);
+    for _ in 0..3 {
+        let attempt = shop.attempt().await;
+        assert_eq!(attempt["error"], "unreachable: the courier met a bug of its own");
+    }
 }

@@ -1,8 +1,8 @@
 //! Moving the clock while something is abroad.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use reference_server::{ClockKind, Config};
+use reference_server::{Bounds, ClockKind, Config, CourierBounds, CourierConfig};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -10,7 +10,7 @@ use crate::{
     BROKEN, OK, Shop, ask, config, courier,
     names::Names,
     receiver::{Manner, Receiver},
-    to_shop,
+    save, to_shop,
 };
 
 async fn shop(manner: Manner) -> (Shop, Receiver) {
@@ -97,4 +97,40 @@ async fn with_the_wall_clock_nothing_is_waited_for_unless_somebody_asks() {
     permits.add_permits(1);
     shop.settle().await;
     assert_eq!(shop.look_up(&delivery).await["status"], "delivered");
+}
+
+#[tokio::test]
+async fn a_client_whose_call_waits_is_not_idle() {
+    let receiver = Receiver::plain(Manner::Hangs("")).await;
+    let bounds = CourierBounds { total_time: Duration::from_millis(600), ..crate::BOUNDS };
+    let courier = CourierConfig { bounds, ..courier(&Names::default(), &[to_shop(&receiver)]) };
+    let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
+    let shop = Shop::open_with(Config { bounds, ..config(courier) }).await;
+    shop.send().await;
+    let (status, answer) = ask(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    assert_eq!(status, 200);
+    assert_eq!(posts(&answer), ["2026-09-20T10:05:41.000000Z 1 \"timeout\""]);
+}
+
+#[tokio::test]
+async fn a_slow_host_delays_no_other() {
+    let permits = Arc::new(Semaphore::new(0));
+    let (slow, mut quick) =
+        (Receiver::plain(Manner::Waits(Arc::clone(&permits))).await, Receiver::plain(Manner::Says(OK)).await);
+    let forwards = [to_shop(&slow), format!("https://quick.example=http://{}", quick.address)];
+    let bounds = CourierBounds { posts: 3, posts_per_host: 2, ..crate::BOUNDS };
+    let shop = Shop::open(CourierConfig { bounds, ..courier(&Names::default(), &forwards) }).await;
+    for _ in 0..10 {
+        shop.send().await;
+    }
+    let (_, answer) = save(&shop.server, "https://quick.example").await;
+    let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
+    for _ in 0..10 {
+        assert_eq!(ask(&shop.server, "POST", &path, &json!({})).await.0, 200);
+        quick.next().await;
+    }
+    assert!(slow.connections() <= 2, "{}", slow.connections());
+    permits.add_permits(10);
+    shop.settle().await;
+    assert_eq!(slow.connections(), 10);
 }

@@ -30,8 +30,8 @@ type Outcome = Result<Map<String, Value>, ApiError>;
 
 /// Answers a call to `/sandbox`.
 pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Progress {
-    let before = sandbox.chronicle.count();
-    let started = sandbox.setup.clone();
+    // A new world's chronicle begins anew.
+    let before = if request.path == "/sandbox/world" { 0 } else { sandbox.chronicle.count() };
     let outcome = route(sandbox, request);
     let heading = sandbox.heading.take();
     match outcome {
@@ -43,8 +43,6 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Progress 
                 return sandbox.travel(journey);
             }
             if request.method != "GET" && request.method != "HEAD" {
-                let is_new_world = request.path == "/sandbox/world" || started.seed != sandbox.setup.seed;
-                let before = if is_new_world { 0 } else { before };
                 answer.insert("happened".to_owned(), happened(sandbox, before));
             }
             Progress::Done(finish(sandbox, answer))
