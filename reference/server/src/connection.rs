@@ -127,11 +127,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
     /// Ready when the connection has used up its time. Called whenever the stream has nothing to do.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         self.look();
-        // While a request is being answered, it is us that the client waits for: a call that moves the clock
-        // may take as long as the posts that it causes.
-        if !self.seen.is_multiple_of(2) && !self.stalled {
-            self.moved = Instant::now();
-        }
         let idle_until = self.moved + self.idle_time;
         let deadline = self.head_since.map_or(idle_until, |since| idle_until.min(since + self.head_time));
         // A later deadline can wait until the timer fires; an earlier one cannot.

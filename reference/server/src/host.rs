@@ -102,8 +102,7 @@ impl Host {
         }
     }
 
-    /// Goes on with a call after every landing, until it is over. A client that goes away leaves the clock
-    /// where it is.
+    /// Goes on with a call after every landing, until it is over.
     async fn accompany(&self, mut journey: Journey) -> Result<Response, Broken> {
         loop {
             // Listening begins before the look, so that no landing falls between the two.

@@ -129,6 +129,8 @@ async fn the_log_keeps_the_beginning_of_a_long_answer() {
     let kept = attempt["response_body"].as_str().expect("a text");
     assert_eq!(kept.len(), 2_048);
     assert!(kept.starts_with("äöü") && !kept.contains('\u{fffd}'));
+    let took = attempt["duration_ms"].as_u64().expect("a length of time");
+    assert!(took < 5_000, "the rest is not read until time is up, but took {took} ms");
 }
 
 #[tokio::test]
