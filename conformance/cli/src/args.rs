@@ -7,6 +7,7 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use receiver::{Judge, Listen, Receiver, Secrets};
 use reference_core::time::Timestamp;
+use reference_server::Forward;
 
 /// Reference server, simulator and conformance suite for the crypto payment service API.
 #[derive(Debug, Parser)]
@@ -85,6 +86,12 @@ pub(crate) struct Serve {
     /// Requests per minute and key, or `off` [default: 120]
     #[arg(long, value_name = "N|off", value_parser = parse_rate_limit)]
     pub(crate) rate_limit: Option<RateLimit>,
+    /// Post what goes to this host to a local address instead, for development; may be repeated
+    #[arg(long, value_name = "https://HOST=http://LOCAL", value_parser = Forward::parse)]
+    pub(crate) forward: Vec<Forward>,
+    /// Trust these certificate authorities too when posting webhooks (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
     /// Write address, keys and seed into this file once the server is ready
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,

@@ -1,8 +1,14 @@
 //! `chargeproof.toml`: settings for every command. What the command line says goes before.
 
-use std::{fs, io, net::SocketAddr, num::NonZeroU32, path::Path};
+use std::{
+    fs, io,
+    net::SocketAddr,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
 
 use reference_core::{dialect::Dialect, time::Timestamp};
+use reference_server::Forward;
 use serde::Deserialize;
 
 use crate::args::{Clock, RateLimit, parse_rate_limit};
@@ -37,6 +43,9 @@ pub(crate) struct ServeSection {
     start: Option<String>,
     pub(crate) public_url: Option<String>,
     rate_limit: Option<Limit>,
+    #[serde(default)]
+    forward: Vec<String>,
+    pub(crate) cacert: Option<PathBuf>,
 }
 
 /// `rate_limit = 120` or `rate_limit = "off"`.
@@ -53,6 +62,11 @@ impl ServeSection {
         let wrong =
             || format!("`serve.start` is `{text}`; it takes a moment in UTC such as 2026-01-05T09:00:00Z");
         Timestamp::parse(text).map(Some).ok_or_else(wrong)
+    }
+
+    pub(crate) fn forwards(&self) -> Result<Vec<Forward>, String> {
+        let parse = |text: &String| Forward::parse(text).map_err(|error| format!("`serve.forward`: {error}"));
+        self.forward.iter().map(parse).collect()
     }
 
     pub(crate) fn rate_limit(&self) -> Result<Option<RateLimit>, String> {
@@ -136,12 +150,15 @@ mod tests {
             clock = "frozen"
             start = "2026-01-05T09:00:00Z"
             rate_limit = "off"
+            forward = ["https://shop.example=http://127.0.0.1:3000"]
+            cacert = "ca.pem"
             "#,
         )
         .unwrap();
         assert_eq!(config.dialect().unwrap().key_prefix, "acme");
         assert_eq!(config.serve.rate_limit().unwrap(), Some(RateLimit(None)));
         assert_eq!(config.serve.start().unwrap().unwrap().to_string(), "2026-01-05T09:00:00.000000Z");
+        assert_eq!(config.serve.forwards().unwrap().len(), 1);
         assert_eq!((config.serve.seed, config.serve.clock), (Some(7), Some(Clock::Frozen)));
     }
 
@@ -154,6 +171,7 @@ mod tests {
                 config.dialect().map(drop),
                 config.serve.start().map(drop),
                 config.serve.rate_limit().map(drop),
+                config.serve.forwards().map(drop),
             ]
             .into_iter()
             .find_map(Result::err)
@@ -168,6 +186,7 @@ mod tests {
         check("[serve]\nclock = \"slow\"", "slow");
         check("[serve]\nstart = \"today\"", "`serve.start` is `today`");
         check("[serve]\nrate_limit = 0", "`serve.rate_limit` is `0`");
+        check("[serve]\nforward = [\"shop\"]", "`serve.forward`");
         check("[dialect]\nkey_prefix = \"a_b\"", "`dialect.key_prefix` is `a_b`");
         check("[dialect]\nheader_prefix = \"X Y\"", "`dialect.header_prefix` is `X Y`");
     }

@@ -234,6 +234,9 @@ fn wrong_usage_is_told_apart_and_says_what_to_do() {
     check_refused(&["serve", "--start", "today"], 2, "2026-01-05T09:00:00Z");
     check_refused(&["serve", "--rate-limit", "0"], 2, "`off`");
     check_refused(&["serve", "--public-url", "shop"], 2, "shop");
+    check_refused(&["serve", "--forward", "shop"], 2, "--forward");
+    check_refused(&["serve", "--cacert", "none.pem"], 2, "`none.pem` can't be read");
+    check_refused(&["serve", "--cacert", "bad.yaml"], 2, "bad.yaml");
     check_refused(&["check", "http://127.0.0.1:9"], 2, "CHARGEPROOF_LIVE_KEY");
     check_refused(&["check", "--only", "nothing.like_it"], 2, "nothing.like_it");
 }

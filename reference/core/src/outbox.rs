@@ -67,6 +67,8 @@ pub struct Trace {
     pub response_body: String,
     /// Something the owner should know: a local address that the rule would have refused.
     pub note: Option<String>,
+    /// How long it took in real time, whatever the service clock showed.
+    pub took_ms: Option<u64>,
 }
 
 /// How a post ended, and what went over the wire if the host kept that.

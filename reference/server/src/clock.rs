@@ -97,6 +97,11 @@ impl Clock {
     }
 }
 
+/// The time of day in seconds since 1970, for signatures that real receivers compare with their own clocks.
+pub(crate) fn unix_secs() -> u64 {
+    wall().0 / 1_000_000
+}
+
 #[allow(clippy::disallowed_methods)] // Here and nowhere else.
 fn wall() -> Reading {
     // A machine whose clock stands before 1970 gets 1970.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
 
-use crate::clock::ClockKind;
+use crate::{clock::ClockKind, courier::CourierConfig};
 
 /// How a server is started.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Config {
     pub dialect: Dialect,
     /// What a client may ask of the server.
     pub bounds: Bounds,
+    /// How deliveries go out.
+    pub courier: CourierConfig,
 }
 
 /// What a client may ask of the server before it is refused or cut off.

@@ -97,10 +97,10 @@ impl Front {
         if matches!(room, Room::Sandbox) {
             gate::admit_body(&head.headers, &body)?;
         }
-        self.ask_world(head, path, authority, &body)
+        self.ask_world(head, path, authority, &body).await
     }
 
-    fn ask_world(
+    async fn ask_world(
         &self,
         head: &Parts,
         path: &str,
@@ -117,7 +117,7 @@ impl Front {
             base: &self.addresses.base(authority),
             body,
         };
-        answer::of_world(self.host.respond(&request)?)
+        answer::of_world(self.host.respond(&request).await?)
     }
 
     fn page(&self, room: &Room) -> Answer {

@@ -1,22 +1,29 @@
 //! The keeper of the world: one lock around it and its clock, and one timer that wakes it.
 //!
-//! A call takes the lock once and never holds it while waiting. Knows nothing of HTTP libraries, and nothing
-//! of charges.
+//! Nobody holds the lock while waiting: neither for a name to be looked up nor for a delivery to land. What
+//! the world sends out is handed to the courier before the lock is given back. Knows nothing of HTTP
+//! libraries, and nothing of charges.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, MutexGuard},
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use reference_core::{
+    outbox::Landing,
     time::Timestamp,
     wire::http::{Request, Response},
 };
-use simulator::sandbox::FirstKeys;
-use tokio::sync::Notify;
+use simulator::sandbox::{Dispatch, FirstKeys, Journey, Progress, Ticket};
+use tokio::sync::{Notify, mpsc::UnboundedSender};
 
-use crate::{clock::Clock, world::World};
+use crate::{
+    clock::Clock,
+    courier::{self, Courier, Hearsay},
+    world::World,
+};
 
 /// A world that leaves something due although it was just brought up to date must not spin the timer.
 const NAP_MIN: Duration = Duration::from_millis(1);
@@ -31,7 +38,18 @@ pub(crate) struct Broken;
 pub(crate) struct Host {
     held: Mutex<Held>,
     rearm: Notify,
+    /// Rings after every landing, for calls that wait for one.
+    landed: Notify,
+    /// Nothing if the world's deliveries stay inside.
+    exit: Option<Exit>,
     frozen: bool,
+}
+
+/// The way out for deliveries.
+pub(crate) struct Exit {
+    pub(crate) courier: Arc<Courier>,
+    /// Never holds much: the courier takes everything at once, and bounds what waits.
+    pub(crate) dispatches: UnboundedSender<Dispatch>,
 }
 
 struct Held {
@@ -42,9 +60,15 @@ struct Held {
 }
 
 impl Host {
-    pub(crate) fn new(world: Box<dyn World>, clock: Clock) -> Host {
+    pub(crate) fn new(world: Box<dyn World>, clock: Clock, exit: Option<Exit>) -> Host {
         let frozen = clock.is_frozen();
-        Host { held: Mutex::new(Held { world, clock, armed: None }), rearm: Notify::new(), frozen }
+        Host {
+            held: Mutex::new(Held { world, clock, armed: None }),
+            rearm: Notify::new(),
+            landed: Notify::new(),
+            exit,
+            frozen,
+        }
     }
 
     /// Whether only `/sandbox` moves the clock.
@@ -58,23 +82,75 @@ impl Host {
     }
 
     /// Answers a request at the time it is.
-    pub(crate) fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
-        let (response, rearm) = self.locked(|held| {
+    pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
+        // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
+        let heard = match &self.exit {
+            Some(exit) if courier::may_save(request) => Box::pin(exit.courier.hear(request)).await,
+            _ => None,
+        };
+        let progress = self.step(|world, now| {
+            match heard {
+                Some(Hearsay::Resolved { host, addresses }) => world.learn_name(&host, addresses),
+                Some(Hearsay::Forwarded { host }) => world.vouch_for(&host),
+                None => {}
+            }
+            world.respond(now, request)
+        })?;
+        match progress {
+            Progress::Done(response) => Ok(response),
+            Progress::Waiting(journey) => Box::pin(self.accompany(journey)).await,
+        }
+    }
+
+    /// Goes on with a call after every landing, until it is over.
+    async fn accompany(&self, mut journey: Journey) -> Result<Response, Broken> {
+        loop {
+            // Listening begins before the look, so that no landing falls between the two.
+            let mut landed = pin!(self.landed.notified());
+            landed.as_mut().enable();
+            match self.step(|world, now| world.go_on(now, journey))? {
+                Progress::Done(response) => return Ok(response),
+                Progress::Waiting(onward) => journey = onward,
+            }
+            landed.await;
+        }
+    }
+
+    /// A delivery that the courier posted has ended.
+    pub(crate) fn land(&self, ticket: Ticket, landing: Landing) {
+        // A broken world wants to know nothing; those who wait for it do.
+        let _ = self.step(|world, now| world.on_landing(now, ticket, landing));
+        self.landed.notify_waiters();
+    }
+
+    /// Lets something happen to the world at the time it is, and passes on what comes of it.
+    fn step<T>(&self, act: impl FnOnce(&mut dyn World, Timestamp) -> T) -> Result<T, Broken> {
+        let (done, rearm) = self.locked(|held| {
             let reading = held.clock.read();
             let now = held.clock.at(reading);
-            let response = held.world.respond(now, request);
+            let done = act(&mut *held.world, now);
             let moved = held.clock.follow(reading, held.world.now());
+            self.send_out(held);
             let due = held.world.next_due();
             let sooner = due.is_some_and(|due| held.armed.is_none_or(|armed| due < armed));
             if sooner {
                 held.armed = due;
             }
-            (response, moved || sooner)
+            (done, moved || sooner)
         })?;
         if rearm {
             self.rearm.notify_one();
         }
-        Ok(response)
+        Ok(done)
+    }
+
+    /// Under the lock, so that deliveries leave in the order in which the world made them.
+    fn send_out(&self, held: &mut Held) {
+        let Some(exit) = &self.exit else { return };
+        for dispatch in held.world.take_outgoing() {
+            // A courier that has stopped takes no more, and the server is about to end.
+            let _ = exit.dispatches.send(dispatch);
+        }
     }
 
     /// The keys that the present world started with.
@@ -114,6 +190,7 @@ impl Host {
             if held.world.next_due().is_some_and(|due| due <= now) {
                 held.world.advance_to(now);
                 held.clock.follow(reading, held.world.now());
+                self.send_out(held);
             }
             held.armed = held.world.next_due();
             held.armed.and_then(|due| held.clock.until(now, due))

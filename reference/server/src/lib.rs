@@ -7,8 +7,9 @@
 //! ```text
 //! listen ── connection ── front ──┬── gate        may this caller use /sandbox?
 //! sockets   hyper, time   routes  ├── body        the bounded body
-//!           limits                └── host ────── World: respond, advance_to, next_due
-//!                                      └── clock  the only reader of the operating system's clock
+//!           limits                └── host ────── World: respond, advance_to, take_outgoing, on_landing
+//!                                      ├── clock    the only reader of the operating system's clock
+//!                                      └── courier  posts deliveries over the real network
 //! ```
 //!
 //! What hyper answers by itself (400 for bytes that are no HTTP, 414, 431 for a head that is too large) has
@@ -20,6 +21,7 @@ mod body;
 mod clock;
 mod config;
 mod connection;
+mod courier;
 mod front;
 mod gate;
 mod host;
@@ -31,5 +33,7 @@ mod world;
 
 pub use clock::ClockKind;
 pub use config::{Bounds, Config};
+pub use courier::{CourierBounds, CourierConfig, Forward, Resolve, Resolved, SystemResolver};
 pub use server::Server;
+pub use simulator::sandbox::Reach;
 pub use world::World;

@@ -1,22 +1,24 @@
 //! A running server, from binding its socket to the last connection.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc};
+use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use reference_core::{draw::Seed, time::Timestamp};
 use simulator::sandbox::{FirstKeys, Reach, Sandbox, Setup};
 use tokio::{
     net::TcpListener,
-    sync::oneshot,
+    sync::{mpsc, oneshot},
     task::{JoinHandle, JoinSet},
+    time::Instant,
 };
 
 use crate::{
     address::{Addresses, PublicUrl},
     clock::Clock,
     config::Config,
+    courier::{Courier, Fleet},
     front::Front,
     gate::Token,
-    host::Host,
+    host::{Exit, Host},
     listen,
     metrics::Metrics,
     world::World,
@@ -28,16 +30,18 @@ pub struct Server {
     seed: Seed,
     front: Arc<Front>,
     stop: oneshot::Sender<()>,
-    listening: CutOnDrop,
+    listening: CutOnDrop<usize>,
     /// The timer of the world. Aborted on drop.
-    _timer: JoinSet<()>,
+    timer: JoinSet<()>,
+    /// Nothing if the world's deliveries stay inside.
+    fleet: Option<(CutOnDrop<()>, oneshot::Sender<Duration>)>,
 }
 
 impl Server {
     /// Binds, begins a world and serves it.
     ///
-    /// Fails if the address cannot be bound, if the public address is not one, or if the operating system
-    /// gives no randomness for the sandbox token.
+    /// Fails if the address cannot be bound, if the public address is not one, if the operating system gives
+    /// no randomness for the sandbox token, or if the courier is told nonsense.
     pub async fn start(config: Config) -> io::Result<Server> {
         Server::start_with(config, Sandbox::new).await
     }
@@ -54,6 +58,16 @@ impl Server {
         let addresses = Addresses::new(address, public);
         let token = Token::draw().map_err(|error| io::Error::other(error.to_string()))?;
 
+        let reach = config.courier.reach;
+        let (dispatches, to_post) = mpsc::unbounded_channel();
+        let exit = match reach {
+            Reach::Simulated => None,
+            Reach::Abroad => {
+                Some(Exit { courier: Arc::new(Courier::new(&config.courier, &config.dialect)?), dispatches })
+            }
+        };
+        let courier = exit.as_ref().map(|exit| Arc::clone(&exit.courier));
+
         let mut clock = Clock::new(config.clock, config.start);
         let start = clock.read();
         let world = begin(&Setup {
@@ -63,9 +77,9 @@ impl Server {
             rate_limit: config.rate_limit,
             dialect: config.dialect,
             journal: false,
-            reach: Reach::Simulated,
+            reach,
         });
-        let host = Host::new(Box::new(world), clock);
+        let host = Host::new(Box::new(world), clock, exit);
         let front =
             Arc::new(Front { host, addresses, token, bounds: config.bounds, metrics: Metrics::default() });
 
@@ -74,9 +88,15 @@ impl Server {
             let front = Arc::clone(&front);
             timer.spawn(async move { front.host.keep_time().await });
         }
+        let fleet = courier.map(|courier| {
+            let front = Arc::clone(&front);
+            let fleet = Fleet::new(courier, move |ticket, landing| front.host.land(ticket, landing));
+            let (stop, stopped) = oneshot::channel();
+            (CutOnDrop(tokio::spawn(fleet.run(to_post, stopped))), stop)
+        });
         let (stop, stopped) = oneshot::channel();
         let listening = CutOnDrop(tokio::spawn(listen::accept(listener, Arc::clone(&front), stopped)));
-        Ok(Server { address, seed: config.seed, front, stop, listening, _timer: timer })
+        Ok(Server { address, seed: config.seed, front, stop, listening, timer, fleet })
     }
 
     /// The address it listens on.
@@ -109,13 +129,23 @@ impl Server {
         self.front.token.as_str()
     }
 
-    /// Accepts no more, lets the requests that have begun finish, and ends; says how many connections had to
-    /// be cut off because they took longer than [`Bounds::drain_time`](crate::Bounds::drain_time).
+    /// Accepts no more, lets the requests and then the posts that have begun finish, and ends; says how many
+    /// connections had to be cut off because they took longer than
+    /// [`Bounds::drain_time`](crate::Bounds::drain_time). Both together may take that long. A post that takes
+    /// longer, or has not begun, is recorded as not having arrived.
     pub async fn stop(self) -> usize {
-        let Server { stop, mut listening, .. } = self;
+        let Server { stop, mut listening, mut timer, fleet, front, .. } = self;
+        let until = Instant::now() + front.bounds.drain_time;
         // An error means that it has stopped already.
         let _ = stop.send(());
-        (&mut listening.0).await.unwrap_or(0)
+        let cut_off = (&mut listening.0).await.unwrap_or(0);
+        timer.shutdown().await;
+        if let Some((mut fleet, stop)) = fleet {
+            let _ = stop.send(until.saturating_duration_since(Instant::now()));
+            // An error would be a bug in it, which must not keep the server from ending.
+            let _ = (&mut fleet.0).await;
+        }
+        cut_off
     }
 
     /// Serves until `shutdown`, then stops.
@@ -125,9 +155,9 @@ impl Server {
     }
 }
 
-struct CutOnDrop(JoinHandle<usize>);
+struct CutOnDrop<T>(JoinHandle<T>);
 
-impl Drop for CutOnDrop {
+impl<T> Drop for CutOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,10 +1,9 @@
 //! What the host needs of a world, and no more.
 
-use reference_core::{
-    time::Timestamp,
-    wire::http::{Request, Response},
-};
-use simulator::sandbox::{FirstKeys, Sandbox};
+use std::net::IpAddr;
+
+use reference_core::{outbox::Landing, time::Timestamp, wire::http::Request};
+use simulator::sandbox::{Dispatch, FirstKeys, Journey, Progress, Sandbox, Ticket};
 
 /// A world that a host can keep: it answers, and things happen in it as time goes by.
 pub trait World: Send {
@@ -17,11 +16,33 @@ pub trait World: Send {
     /// Lets everything happen that is due up to `now`.
     fn advance_to(&mut self, now: Timestamp);
 
-    /// Answers a request to `/v1` or `/sandbox`. Its own time may be later afterwards than `now`.
-    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response;
+    /// Answers a request to `/v1` or `/sandbox`. Its own time may be later afterwards than `now`. A call that
+    /// moves the clock may have to wait for landings.
+    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress;
 
     /// The keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
+
+    // A world that posts nothing abroad needs none of what follows.
+
+    /// Goes on with a call after a landing.
+    fn go_on(&mut self, _now: Timestamp, _journey: Journey) -> Progress {
+        unreachable!("only a world that posts something abroad waits for a landing")
+    }
+
+    /// Deliveries for the host to post, each handed out once.
+    fn take_outgoing(&mut self) -> Vec<Dispatch> {
+        Vec::new()
+    }
+
+    /// A delivery that the host posted has ended.
+    fn on_landing(&mut self, _now: Timestamp, _ticket: Ticket, _landing: Landing) {}
+
+    /// The host looked a name up.
+    fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
+
+    /// The host has a way of its own to a name.
+    fn vouch_for(&mut self, _host: &str) {}
 }
 
 impl World for Sandbox {
@@ -37,8 +58,28 @@ impl World for Sandbox {
         Sandbox::advance_to(self, now);
     }
 
-    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
-        Sandbox::respond(self, now, request)
+    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
+        self.call(now, request)
+    }
+
+    fn go_on(&mut self, now: Timestamp, journey: Journey) -> Progress {
+        Sandbox::go_on(self, now, journey)
+    }
+
+    fn take_outgoing(&mut self) -> Vec<Dispatch> {
+        Sandbox::take_outgoing(self)
+    }
+
+    fn on_landing(&mut self, now: Timestamp, ticket: Ticket, landing: Landing) {
+        Sandbox::on_landing(self, now, ticket, landing);
+    }
+
+    fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        Sandbox::learn_name(self, host, addresses);
+    }
+
+    fn vouch_for(&mut self, host: &str) {
+        Sandbox::vouch_for(self, host);
     }
 
     fn first_keys(&self) -> FirstKeys {

@@ -7,6 +7,7 @@
 mod api;
 mod desk;
 mod happening;
+mod journey;
 mod market;
 mod money;
 
@@ -14,6 +15,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use desk::Desk;
 pub use happening::{Chronicle, Happening, What};
+pub use journey::{Journey, Progress};
 use reference_core::{
     account::{AccountKind, Settings},
     action::{Act, Action, Done},
@@ -90,6 +92,14 @@ pub struct Dispatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
+/// What the host said about a name.
+enum Known {
+    /// It resolves to these.
+    Addresses(Vec<IpAddr>),
+    /// The host reaches it by a way of its own.
+    OwnWay,
+}
+
 /// The keys that a new world starts with.
 #[derive(Clone, Debug)]
 pub struct FirstKeys {
@@ -112,8 +122,12 @@ pub struct Sandbox {
     abroad: BTreeMap<Ticket, (AccountNo, Mode, Post)>,
     /// Tickets given out, by this world and those before it.
     tickets: u64,
+    /// Worlds before this one. A call that began in one of them is over.
+    era: u64,
+    /// Where the call that is being answered moves the clock to.
+    heading: Option<Timestamp>,
     /// What the host last found real names to mean.
-    names: BTreeMap<String, Vec<IpAddr>>,
+    names: BTreeMap<String, Known>,
     chronicle: Chronicle,
     /// Confirmations of each transfer as last noticed; nothing when it is gone.
     noticed: BTreeMap<(String, u32), Option<u32>>,
@@ -151,6 +165,8 @@ impl Sandbox {
             outgoing: Vec::new(),
             abroad: BTreeMap::new(),
             tickets: 0,
+            era: 0,
+            heading: None,
             names: BTreeMap::new(),
             chronicle: Chronicle::default(),
             noticed: BTreeMap::new(),
@@ -204,8 +220,19 @@ impl Sandbox {
         self.now = self.now.max(now);
     }
 
-    /// Answers a request to `/v1` or `/sandbox`. Who may use `/sandbox` is the host's to say.
+    /// Answers a request to `/v1` or `/sandbox`, whatever is abroad. For worlds whose deliveries stay inside.
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
+        match self.call(now, request) {
+            Progress::Done(response) => response,
+            Progress::Waiting(journey) => self.hurry(journey),
+        }
+    }
+
+    /// Answers a request to `/v1` or `/sandbox`. Who may use `/sandbox` is the host's to say.
+    ///
+    /// A call that moves the clock stops wherever something goes abroad: the host waits for a landing and
+    /// then calls [`Sandbox::go_on`].
+    pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         if request.path == "/sandbox" || request.path.starts_with("/sandbox/") {
             return api::respond(self, request);
@@ -213,7 +240,7 @@ impl Sandbox {
         let response = self.desk.request(self.now, request);
         // What the request caused is part of its own moment.
         self.work();
-        response
+        Progress::Done(response)
     }
 
     /// Deliveries that go outside the simulated network: the host posts each once.
@@ -238,7 +265,12 @@ impl Sandbox {
 
     /// The host looked a name up: an endpoint's address is judged by it when it is saved.
     pub fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        self.names.insert(host.to_owned(), addresses);
+        self.names.insert(host.to_owned(), Known::Addresses(addresses));
+    }
+
+    /// The host has a way of its own to this name, so nobody is asked what it resolves to.
+    pub fn vouch_for(&mut self, host: &str) {
+        self.names.insert(host.to_owned(), Known::OwnWay);
     }
 
     /// Whether an endpoint may be saved: nothing its host means may be private.
@@ -254,7 +286,11 @@ impl Sandbox {
                 )));
             }
             Host::Address(ip) => vec![*ip],
-            Host::Name(_) => self.names.get(&host).cloned().unwrap_or_default(),
+            Host::Name(_) => match self.names.get(&host) {
+                Some(Known::OwnWay) => return Ok(()),
+                Some(Known::Addresses(addresses)) => addresses.clone(),
+                None => Vec::new(),
+            },
         };
         address_rule::judge_resolved(&addresses).map_err(|refusal| wrong(format!("{host}: {refusal}")))
     }
@@ -293,7 +329,7 @@ impl Sandbox {
                 } else {
                     self.tickets += 1;
                     let ticket = Ticket(self.tickets);
-                    self.abroad.insert(ticket, (account, mode, post.clone()));
+                    self.abroad.insert(ticket, (account, mode, label_of(&post)));
                     self.outgoing.push(Dispatch { ticket, account, mode, post });
                 }
                 quiet = false;
@@ -466,6 +502,20 @@ impl Sandbox {
             };
             self.note(what);
         }
+    }
+}
+
+/// A post without its body, which is on its way.
+fn label_of(post: &Post) -> Post {
+    Post {
+        delivery: post.delivery,
+        id: post.id,
+        endpoint: post.endpoint,
+        url: post.url.clone(),
+        kind: post.kind,
+        secret: post.secret.clone(),
+        body: Vec::new(),
+        attempt: post.attempt,
     }
 }
 

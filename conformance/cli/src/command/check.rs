@@ -13,7 +13,7 @@ use conformance::{
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
-use reference_server::{Bounds, ClockKind, Config as ServerConfig, Server};
+use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Server};
 use serde_json::json;
 use simulator::play::{Call, Stage};
 use tokio::runtime::Runtime;
@@ -143,6 +143,7 @@ impl BuiltInServer {
             clock: ClockKind::Frozen,
             dialect: config.dialect().map_err(Failure::usage)?,
             bounds: Bounds::default(),
+            courier: CourierConfig::default(),
         };
         let server = runtime
             .block_on(Server::start(server_config))

@@ -8,7 +8,7 @@ use std::{
 };
 
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE};
-use reference_server::{Bounds, ClockKind, Config as ServerConfig, Server};
+use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Reach, Server};
 use serde::Serialize;
 use tokio::{
     runtime::Runtime,
@@ -115,7 +115,22 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         clock,
         dialect: config.dialect().map_err(Failure::usage)?,
         bounds: Bounds::default(),
+        courier: courier(args, config)?,
     })
+}
+
+/// How deliveries reach real receivers.
+fn courier(args: &Serve, config: &Config) -> Result<CourierConfig, Failure> {
+    let mut forwards = args.forward.clone();
+    forwards.extend(config.serve.forwards().map_err(Failure::usage)?);
+    let cacert = args.cacert.as_ref().or(config.serve.cacert.as_ref());
+    let extra_roots = cacert
+        .map(|path| {
+            fs::read(path)
+                .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))
+        })
+        .transpose()?;
+    Ok(CourierConfig { reach: Reach::Abroad, forwards, extra_roots, ..CourierConfig::default() })
 }
 
 fn announce(ready: &Ready, format: Format) {

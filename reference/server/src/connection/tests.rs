@@ -7,7 +7,7 @@ use reference_core::{
     time::Timestamp,
     wire::http::{Request, Response},
 };
-use simulator::sandbox::FirstKeys;
+use simulator::sandbox::{FirstKeys, Progress};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
     task::JoinHandle,
@@ -45,12 +45,12 @@ impl World for Scale {
 
     fn advance_to(&mut self, _now: Timestamp) {}
 
-    fn respond(&mut self, _now: Timestamp, request: &Request<'_>) -> Response {
+    fn respond(&mut self, _now: Timestamp, request: &Request<'_>) -> Progress {
         let body = match request.path {
             "/v1/megabyte" => vec![b'x'; 1_000_000],
             _ => format!("{} bytes\n", request.body.len()).into_bytes(),
         };
-        Response { status: 200, headers: Vec::new(), body }
+        Progress::Done(Response { status: 200, headers: Vec::new(), body })
     }
 
     fn first_keys(&self) -> FirstKeys {
@@ -71,7 +71,7 @@ fn connect() -> Pipe {
     let bounds =
         Bounds { head_time: HEAD_TIME, body_time: BODY_TIME, idle_time: IDLE_TIME, ..Bounds::default() };
     let front = Front {
-        host: Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0)))),
+        host: Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None),
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None),
         token: Token::draw().expect("randomness"),
         bounds,

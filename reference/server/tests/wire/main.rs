@@ -11,7 +11,7 @@ mod time;
 use client::Client;
 use mirror::Mirror;
 use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
-use reference_server::{Bounds, ClockKind, Config, Server};
+use reference_server::{Bounds, ClockKind, Config, CourierConfig, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:41Z
@@ -26,6 +26,7 @@ fn config(clock: ClockKind) -> Config {
         public_url: None,
         clock,
         bounds: Bounds::default(),
+        courier: CourierConfig::default(),
     }
 }
 

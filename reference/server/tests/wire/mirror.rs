@@ -7,7 +7,7 @@ use reference_core::{
     wire::http::{Request, Response},
 };
 use reference_server::World;
-use simulator::sandbox::{FirstKeys, Setup};
+use simulator::sandbox::{FirstKeys, Progress, Setup};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Answers every request with one line about it. Some paths do more:
@@ -45,7 +45,7 @@ impl World for Mirror {
         }
     }
 
-    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
+    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.now = self.now.max(now);
         let body = String::from_utf8_lossy(request.body);
         let span = || Span::parse(&body).expect("tests send spans");
@@ -69,7 +69,8 @@ impl World for Mirror {
             }
             _ => line(request),
         };
-        Response { status: 200, headers: vec![("x-world", self.worlds.to_string())], body: seen.into_bytes() }
+        let headers = vec![("x-world", self.worlds.to_string())];
+        Progress::Done(Response { status: 200, headers, body: seen.into_bytes() })
     }
 
     fn first_keys(&self) -> FirstKeys {

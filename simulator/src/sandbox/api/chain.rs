@@ -159,8 +159,7 @@ pub(super) fn mine(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     if at_once {
         chain.mine_at_once(now, blocks);
     } else {
-        let then = chain.block_after(now, blocks);
-        sandbox.advance_to(then);
+        sandbox.heading = Some(chain.block_after(now, blocks));
     }
     nothing()
 }

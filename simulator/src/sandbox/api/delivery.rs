@@ -50,7 +50,7 @@ pub(super) fn one(sandbox: &Sandbox, id: &str) -> Outcome {
         Some((book, outbox.get(outbox.find(id)?)))
     });
     let (book, delivery) = found.ok_or(ApiError::NotFound)?;
-    answer("delivery", shape::delivery(book, delivery))
+    answer("delivery", shape::delivery_in_full(book, delivery))
 }
 
 pub(super) fn resend(sandbox: &mut Sandbox, id: &str) -> Outcome {

@@ -24,29 +24,46 @@ use reference_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{FIRST_ACCOUNT, Sandbox};
+use super::{FIRST_ACCOUNT, Journey, Progress, Sandbox};
 
 type Outcome = Result<Map<String, Value>, ApiError>;
 
 /// Answers a call to `/sandbox`.
-pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Response {
+pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Progress {
     // A new world's chronicle begins anew.
     let before = if request.path == "/sandbox/world" { 0 } else { sandbox.chronicle.count() };
-    match route(sandbox, request) {
+    let outcome = route(sandbox, request);
+    let heading = sandbox.heading.take();
+    match outcome {
         Ok(mut answer) => {
             // What the call caused is part of its answer.
             sandbox.work();
-            answer.insert("now".to_owned(), json!(sandbox.now.to_string()));
-            if request.method != "GET" && request.method != "HEAD" {
-                let happened: Vec<Value> =
-                    sandbox.chronicle.after(before).map(|happening| json!(happening)).collect();
-                answer.insert("happened".to_owned(), Value::Array(happened));
+            if let Some(until) = heading {
+                let journey = Journey::new(sandbox, until, before);
+                return sandbox.travel(journey);
             }
-            let body = serde_json::to_vec(&answer).expect("a map of values is JSON");
-            Response { status: 200, headers: Vec::new(), body }
+            if request.method != "GET" && request.method != "HEAD" {
+                answer.insert("happened".to_owned(), happened(sandbox, before));
+            }
+            Progress::Done(finish(sandbox, answer))
         }
-        Err(error) => Response::refusal(&error),
+        Err(error) => Progress::Done(Response::refusal(&error)),
     }
+}
+
+/// The answer to a call that moved the clock.
+pub(super) fn arrived(sandbox: &Sandbox, before: u64) -> Response {
+    finish(sandbox, Map::from_iter([("happened".to_owned(), happened(sandbox, before))]))
+}
+
+fn finish(sandbox: &Sandbox, mut answer: Map<String, Value>) -> Response {
+    answer.insert("now".to_owned(), json!(sandbox.now.to_string()));
+    let body = serde_json::to_vec(&answer).expect("a map of values is JSON");
+    Response { status: 200, headers: Vec::new(), body }
+}
+
+fn happened(sandbox: &Sandbox, before: u64) -> Value {
+    sandbox.chronicle.after(before).map(|happening| json!(happening)).collect()
 }
 
 fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {

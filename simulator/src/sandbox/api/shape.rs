@@ -6,10 +6,12 @@ use reference_core::{
     id::AccountNo,
     key::ApiKey,
     mode::Mode,
-    outbox::{Delivery, DeliveryState, Outcome},
+    outbox::{Attempt, Delivery, DeliveryState, Outcome, Trace},
     service::Service,
 };
 use serde_json::{Value, json};
+
+const MICROS_PER_MILLI: u64 = 1_000;
 
 /// A key, without its text.
 pub(super) fn key(service: &Service, key: &ApiKey) -> Value {
@@ -39,24 +41,21 @@ pub(super) fn endpoint(service: &Service, account: AccountNo, mode: Mode, endpoi
 
 /// A delivery with its attempts.
 pub(super) fn delivery(book: &Book, delivery: &Delivery) -> Value {
-    let attempts: Vec<Value> = delivery
-        .attempts
-        .iter()
-        .enumerate()
+    shape_delivery(book, delivery, |_, _| {})
+}
+
+/// The same with all that went over the wire.
+pub(super) fn delivery_in_full(book: &Book, delivery: &Delivery) -> Value {
+    shape_delivery(book, delivery, add_trace)
+}
+
+fn shape_delivery(book: &Book, delivery: &Delivery, add: impl Fn(&Attempt, &mut Value)) -> Value {
+    let attempts: Vec<Value> = (1..)
+        .zip(&delivery.attempts)
         .map(|(n, attempt)| {
-            let (status, error) = match &attempt.outcome {
-                Outcome::Answered(status) => (Some(*status), None),
-                Outcome::Unreachable(why) => (None, Some(format!("unreachable: {why}"))),
-                Outcome::TimedOut => (None, Some("timeout".to_owned())),
-                Outcome::Refused(why) => (None, Some(format!("refused: {why}"))),
-            };
-            json!({
-                "n": n + 1,
-                "at": attempt.at.to_string(),
-                "ended_at": attempt.ended_at.to_string(),
-                "status": status,
-                "error": error,
-            })
+            let mut shape = shape_attempt(n, attempt);
+            add(attempt, &mut shape);
+            shape
         })
         .collect();
     let next_at = match delivery.state {
@@ -75,4 +74,37 @@ pub(super) fn delivery(book: &Book, delivery: &Delivery) -> Value {
         "next_at": next_at,
         "created_at": delivery.parcel.created_at.to_string(),
     })
+}
+
+fn shape_attempt(n: u32, attempt: &Attempt) -> Value {
+    let (status, error) = match &attempt.outcome {
+        Outcome::Answered(status) => (Some(*status), None),
+        Outcome::Unreachable(why) => (None, Some(format!("unreachable: {why}"))),
+        Outcome::TimedOut => (None, Some("timeout".to_owned())),
+        Outcome::Refused(why) => (None, Some(format!("refused: {why}"))),
+    };
+    json!({
+        "n": n,
+        "at": attempt.at.to_string(),
+        "ended_at": attempt.ended_at.to_string(),
+        "status": status,
+        "error": error,
+    })
+}
+
+/// What went over the wire, as far as the host kept it. Posts inside the simulated network leave no trace,
+/// so there the time is the service clock's and the rest is empty.
+fn add_trace(attempt: &Attempt, shape: &mut Value) {
+    let none = Trace::default();
+    let trace = attempt.trace.as_deref().unwrap_or(&none);
+    let headers = |all: &[(String, String)]| -> Vec<Value> {
+        all.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    shape["duration_ms"] =
+        json!(trace.took_ms.unwrap_or(attempt.ended_at.since(attempt.at).0 / MICROS_PER_MILLI));
+    shape["address"] = json!(trace.address);
+    shape["request_headers"] = json!(headers(&trace.request_headers));
+    shape["response_headers"] = json!(headers(&trace.response_headers));
+    shape["response_body"] = json!(trace.response_body);
+    shape["note"] = json!(trace.note);
 }

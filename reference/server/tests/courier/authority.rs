@@ -1,0 +1,50 @@
+//! A certificate authority of the tests' own.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{self, ServerConfig, pki_types::PrivateKeyDer},
+};
+
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Authority(CertifiedIssuer::self_signed(params, key).expect("a root"))
+    }
+
+    pub(crate) fn pem(&self) -> Vec<u8> {
+        self.0.pem().into_bytes()
+    }
+
+    /// A server's side of TLS with a certificate for `name`.
+    pub(crate) fn acceptor(&self, name: &str) -> TlsAcceptor {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new([name.to_owned()]).expect("a good name");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        acceptor(certificate, &key)
+    }
+}
+
+/// The same with a certificate that nobody but itself vouches for.
+pub(crate) fn self_signed(name: &str) -> TlsAcceptor {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new([name.to_owned()]).expect("a good name");
+    acceptor(params.self_signed(&key).expect("a certificate"), &key)
+}
+
+fn acceptor(certificate: rcgen::Certificate, key: &KeyPair) -> TlsAcceptor {
+    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a private key");
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring speaks them")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .expect("certificate and key belong together");
+    TlsAcceptor::from(Arc::new(config))
+}
