@@ -3,6 +3,7 @@
 //!
 //! Knows no file and no catalogue. The same text always gives the same sentences with the same hashes.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use sha2::{Digest, Sha256};
@@ -30,6 +31,12 @@ impl Sentence {
     pub(super) fn hash(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         digest[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} ({}): {}", self.section, self.place, self.hash(), self.text)
     }
 }
 
