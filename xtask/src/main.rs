@@ -8,6 +8,7 @@ mod duplicates;
 mod licence;
 mod packages;
 mod spdx;
+mod spec;
 mod tidy;
 
 use std::env;
@@ -23,6 +24,8 @@ tasks:
   ci                   every check that a change must pass
   ci --only <step>     one step; may be given more than once
   tidy                 the rules of the house that no lint knows
+  spec FILE            whether the conformance suite's catalogue covers the specification's text
+  spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
 
 steps of ci, in their order:
 ";
@@ -30,17 +33,17 @@ steps of ci, in their order:
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let task = match arguments[..] {
+    let verdict = match arguments[..] {
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
             print!("{}", help());
             return ExitCode::SUCCESS;
         }
-        ["ci", ref rest @ ..] => ci::select(rest),
-        ["tidy"] => ci::select(&["--only", "tidy"]),
+        ["ci", ref rest @ ..] => steps(rest),
+        ["tidy"] => steps(&["--only", "tidy"]),
+        ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [other, ..] => Err(format!("`{other}` is not a task; there are `ci` and `tidy`")),
+        [other, ..] => Err(format!("`{other}` is not a task; there are `ci`, `tidy` and `spec`")),
     };
-    let verdict = task.and_then(|steps| Ok(ci::run(&root()?, &steps)));
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -49,6 +52,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn steps(options: &[&str]) -> Result<bool, String> {
+    let steps = ci::select(options)?;
+    Ok(ci::run(&root()?, &steps))
 }
 
 fn help() -> String {

@@ -1,4 +1,4 @@
-//! The catalogue: every statement by name, read from `requirements.toml`.
+//! The catalogue: every statement by name, read from the chapters in `requirements`.
 
 use std::collections::BTreeMap;
 
@@ -37,32 +37,56 @@ pub struct Requirement {
     pub level: Level,
     /// The statement in our words.
     pub text: String,
+    /// What it is cited by: hashes of the sentences that it restates. Empty if HTTP says it, not the specification.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
+    /// Why no check judges it, if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
 }
 
-/// Every statement by its name.
+const CHAPTERS: &[(&str, &str)] = &[
+    ("account", include_str!("../requirements/account.toml")),
+    ("answers", include_str!("../requirements/answers.toml")),
+    ("auth", include_str!("../requirements/auth.toml")),
+    ("charges", include_str!("../requirements/charges.toml")),
+    ("endpoints", include_str!("../requirements/endpoints.toml")),
+    ("errors", include_str!("../requirements/errors.toml")),
+    ("events", include_str!("../requirements/events.toml")),
+    ("filters", include_str!("../requirements/filters.toml")),
+    ("invoices", include_str!("../requirements/invoices.toml")),
+    ("isolation", include_str!("../requirements/isolation.toml")),
+    ("limits", include_str!("../requirements/limits.toml")),
+    ("lists", include_str!("../requirements/lists.toml")),
+    ("paging", include_str!("../requirements/paging.toml")),
+    ("service", include_str!("../requirements/service.toml")),
+    ("types", include_str!("../requirements/types.toml")),
+    ("webhooks", include_str!("../requirements/webhooks.toml")),
+];
+
+/// Every statement by its name, whether a check judges it or not.
 pub fn catalogue() -> BTreeMap<String, Requirement> {
-    let table: toml::Table =
-        include_str!("../requirements.toml").parse().expect("requirements.toml is valid TOML");
     let mut found = BTreeMap::new();
-    gather("", table, &mut found);
+    for (chapter, text) in CHAPTERS {
+        for (name, requirement) in statements(chapter, text) {
+            found.insert(format!("{chapter}.{name}"), requirement);
+        }
+    }
     found
 }
 
-/// A table with a `text` is a statement; any other table is a chapter.
-fn gather(chapter: &str, table: toml::Table, found: &mut BTreeMap<String, Requirement>) {
-    for (name, value) in table {
-        let id = if chapter.is_empty() { name } else { format!("{chapter}.{name}") };
-        let toml::Value::Table(inner) = value else {
-            panic!("requirements.toml: `{id}` is neither a chapter nor a statement");
-        };
-        if inner.contains_key("text") {
-            let requirement =
-                inner.try_into().unwrap_or_else(|err| panic!("requirements.toml: `{id}`: {err}"));
-            found.insert(id, requirement);
-        } else {
-            gather(&id, inner, found);
-        }
-    }
+/// The statements that a full run reports on: those that have a check.
+pub fn judged() -> BTreeMap<String, Requirement> {
+    catalogue().into_iter().filter(|(_, it)| it.unjudged.is_none()).collect()
+}
+
+/// A file holds one chapter, under its own name.
+fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
+    let mut chapters: BTreeMap<String, BTreeMap<String, Requirement>> =
+        toml::from_str(text).unwrap_or_else(|err| panic!("requirements/{chapter}.toml: {err}"));
+    let statements = chapters.remove(chapter).unwrap_or_default();
+    assert!(chapters.is_empty(), "requirements/{chapter}.toml holds statements of another chapter");
+    statements
 }
 
 /// Whether a name fits a pattern in which `*` stands for anything: `paging.*`, `*.json`.
@@ -100,10 +124,52 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_is_a_sentence_with_a_source() {
+    fn every_file_is_a_chapter() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/requirements");
+        let mut files: Vec<_> = std::fs::read_dir(directory)
+            .expect("a directory of chapters")
+            .map(|file| file.expect("a file").file_name().into_string().expect("a plain name"))
+            .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+            .collect();
+        files.sort();
+        let chapters: Vec<_> = CHAPTERS.iter().map(|(chapter, _)| *chapter).collect();
+        assert_eq!(chapters, files);
+    }
+
+    #[test]
+    fn statements_stand_in_the_order_of_their_names() {
+        for (chapter, text) in CHAPTERS {
+            let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix('[')).collect();
+            assert!(names.is_sorted(), "{chapter}: {names:?}");
+            assert_eq!(names.len(), statements(chapter, text).len(), "{chapter}");
+        }
+    }
+
+    #[test]
+    fn every_statement_is_a_sentence() {
         for (id, it) in catalogue() {
             assert!(it.text.ends_with('.'), "{id}: a statement ends with a full stop");
-            assert!(!it.spec.is_empty(), "{id}: a statement names its source");
+        }
+    }
+
+    #[test]
+    fn every_statement_cites_the_specification_or_names_another_document() {
+        let is_hash =
+            |text: &String| text.len() == 16 && text.bytes().all(|it| b"0123456789abcdef".contains(&it));
+        for (id, it) in catalogue() {
+            let is_ours = it.spec.starts_with(|it: char| it.is_ascii_digit());
+            assert_eq!(is_ours, !it.source.is_empty(), "{id}: {} and {:?}", it.spec, it.source);
+            assert!(is_ours || it.level == Level::Should, "{id}: only the specification can demand");
+            assert!(it.source.iter().all(is_hash), "{id}: {:?}", it.source);
+        }
+    }
+
+    #[test]
+    fn who_judges_nothing_says_why_in_a_clause() {
+        for (id, it) in catalogue() {
+            if let Some(why) = it.unjudged {
+                assert!(why.starts_with(char::is_lowercase) && !why.ends_with('.'), "{id}: {why}");
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ mod verdict;
 mod waiter;
 
 pub use budget::{Budget, Cost, Ledger};
-pub use catalogue::{Level, Requirement, catalogue};
+pub use catalogue::{Level, Requirement, catalogue, judged};
 pub use check::{Outcome, Stop, check, judge};
 pub use plan::{Mode, Part, Plan};
 pub use progress::{Progress, Silent};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::catalogue::{catalogue, fits};
+use crate::catalogue::{fits, judged};
 use crate::secret::{KEY_TAIL_MIN, Secret};
 
 /// One of the two modes a key can act in.
@@ -190,9 +190,9 @@ impl Plan {
             return Err("the live key and the test key are the same; each mode has keys of its own".into());
         }
         for pattern in self.only.iter().chain(&self.skip) {
-            if !catalogue().keys().any(|id| fits(pattern, id)) {
+            if !judged().keys().any(|id| fits(pattern, id)) {
                 return Err(format!(
-                    "no statement is called `{pattern}`; `chargeproof check --list` names them"
+                    "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
                 ));
             }
         }
@@ -283,8 +283,11 @@ mod tests {
 
     #[test]
     fn a_pattern_that_fits_nothing_is_refused() {
-        let mut plan = plan("http://a/", LIVE, TEST);
-        plan.only = vec!["pagin.*".into()];
-        assert!(plan.validate().unwrap_err().contains("no statement is called `pagin.*`"));
+        for pattern in ["pagin.*", "service.purpose"] {
+            let mut plan = plan("http://a/", LIVE, TEST);
+            plan.only = vec![pattern.into()];
+            let refusal = format!("no statement that is judged is called `{pattern}`");
+            assert!(plan.validate().unwrap_err().contains(&refusal));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use conformance::{
     Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, List, Mode, PageAsk, Purpose, Recording, Side,
-    Verdict, catalogue, judge,
+    Verdict, judge, judged,
 };
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn check(recording: &Recording, id: &str, expected: &str) {
 #[test]
 fn silence_is_never_success() {
     let rows = judge(&recording(Vec::new()));
-    assert_eq!(rows.len(), catalogue().len());
+    assert_eq!(rows.len(), judged().len());
     for row in rows {
         assert!(matches!(row.verdict, Verdict::NotJudged { .. }), "{}: {:?}", row.id, row.verdict);
     }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use conformance::{
-    Budget, Ledger, Level, Part, Plan, Progress, RealTime, Secret, Wait, Waiter, catalogue, check, report,
+    Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Wait, Waiter, catalogue, check,
+    report,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
@@ -81,13 +82,15 @@ fn list(format: Format) {
         return;
     }
     for (id, requirement) in &catalogue {
-        let level = match requirement.level {
-            Level::Must => "must",
-            Level::Should => "should",
-            Level::Open => "open",
-        };
-        anstream::println!("{id:<34} {level:<6} {DIM}{:<12}{DIM:#} {}", requirement.spec, requirement.text);
+        let Requirement { level, spec, text, unjudged, .. } = requirement;
+        anstream::println!("{id:<32} {:<6} {DIM}{spec}{DIM:#}", level.word());
+        anstream::println!("    {text}");
+        if let Some(why) = unjudged {
+            anstream::println!("    {DIM}not judged: {why}{DIM:#}");
+        }
     }
+    let judged = catalogue.values().filter(|it| it.unjudged.is_none()).count();
+    anstream::println!("{} statements, {judged} of them judged", catalogue.len());
 }
 
 /// A foreign server: its keys come from the environment, never from the command line.

@@ -11,7 +11,7 @@ mod limits;
 mod links;
 mod paging;
 
-use crate::catalogue::catalogue;
+use crate::catalogue::judged;
 use crate::probes::Group;
 use crate::recording::Recording;
 use crate::verdict::{Judged, Row, Verdict, verdict};
@@ -46,10 +46,10 @@ pub(crate) fn rows(
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
-    let mut catalogue = catalogue();
+    let mut catalogue = judged();
     let mut rows = Vec::new();
     for check in checks().filter(|check| selected(check.id)) {
-        let requirement = catalogue.remove(check.id).expect("every check has its statement in the catalogue");
+        let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
         } else if let Some(part) = recording.without.iter().find(|part| part.statement() == check.id) {
@@ -69,11 +69,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_statement_has_exactly_one_check() {
+    fn every_judged_statement_has_exactly_one_check() {
         let named: Vec<_> = checks().map(|check| check.id.to_owned()).collect();
         let distinct: BTreeSet<_> = named.iter().cloned().collect();
         assert_eq!(named.len(), distinct.len(), "a statement is judged twice");
-        assert_eq!(distinct, catalogue().into_keys().collect());
+        assert_eq!(distinct, judged().into_keys().collect());
     }
 
     #[test]

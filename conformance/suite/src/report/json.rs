@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::budget::{Budget, Ledger};
-use crate::catalogue::catalogue;
+use crate::catalogue::judged;
 use crate::check::{Outcome, Stop};
 use crate::report::command::{again, curl};
 use crate::verdict::{Row, Verdict};
@@ -37,7 +37,7 @@ pub fn json(outcome: &Outcome) -> String {
         base: &outcome.recording.base,
         exit_code: outcome.exit_code(),
         stop: &outcome.stop,
-        expected: catalogue().len(),
+        expected: judged().len(),
         reported: outcome.rows.len(),
         budget: &outcome.budget,
         requests: &outcome.ledger,

@@ -96,7 +96,7 @@ fn summary(out: &mut String, outcome: &Outcome) {
         &format!(
             "{counts}; {} of {} statements reported, {} requests; exit {}",
             outcome.rows.len(),
-            crate::catalogue::catalogue().len(),
+            crate::catalogue::judged().len(),
             outcome.ledger.total(),
             outcome.exit_code()
         ),

@@ -1,0 +1,203 @@
+//! Which sentence no statement cites, and which statement cites what is not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::sentences::Sentence;
+
+/// How the specification ends a sentence about what it leaves open.
+const LEFT_OPEN: &str = "not shown.";
+
+/// What this task wants to know of a statement.
+#[derive(Debug, Deserialize)]
+pub(super) struct Entry {
+    /// Where the statement says that it comes from: `5 items 2 and 6; 7`.
+    spec: String,
+    /// `must`, `should` or `open`.
+    level: String,
+    /// Hashes of the sentences that it restates.
+    #[serde(default)]
+    source: Vec<String>,
+}
+
+/// The catalogue beside the text.
+pub(super) struct Coverage {
+    sentences: usize,
+    entries: usize,
+    /// Sentences that no statement cites.
+    uncited: Vec<Sentence>,
+    /// Sentences that leave something open, which no open statement cites.
+    unopened: Vec<Sentence>,
+    /// Statements that cite a sentence the text does not have, with its hash.
+    stale: Vec<(String, String)>,
+    /// Statements whose sections are not those of the sentences they cite: name, said, found.
+    misplaced: Vec<(String, String, String)>,
+}
+
+impl Coverage {
+    pub(super) fn of(sentences: &[Sentence], entries: &BTreeMap<String, Entry>) -> Coverage {
+        let mut sections: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for it in sentences {
+            sections.entry(it.hash()).or_default().insert(&it.section);
+        }
+        let citing = |is_asked: fn(&Entry) -> bool| -> BTreeSet<&String> {
+            entries.values().filter(|it| is_asked(it)).flat_map(|it| &it.source).collect()
+        };
+        let (cited, open) = (citing(|_| true), citing(|it| it.level == "open"));
+        let (mut uncited, mut unopened) = (Vec::new(), Vec::new());
+        for it in sentences {
+            if !cited.contains(&it.hash()) {
+                uncited.push(it.clone());
+            } else if it.text.ends_with(LEFT_OPEN) && !open.contains(&it.hash()) {
+                unopened.push(it.clone());
+            }
+        }
+
+        let (mut stale, mut misplaced) = (Vec::new(), Vec::new());
+        for (id, entry) in entries {
+            let (there, gone): (Vec<_>, Vec<_>) =
+                entry.source.iter().partition(|hash| sections.contains_key(*hash));
+            let (said, found) =
+                (said(&entry.spec), there.iter().flat_map(|hash| &sections[*hash]).copied().collect());
+            // Nobody can say where a sentence stands that is gone.
+            if gone.is_empty() && said != found {
+                misplaced.push((id.clone(), list(&said), list(&found)));
+            }
+            stale.extend(gone.into_iter().map(|hash| (id.clone(), hash.clone())));
+        }
+        Coverage { sentences: sentences.len(), entries: entries.len(), uncited, unopened, stale, misplaced }
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.uncited.is_empty()
+            && self.unopened.is_empty()
+            && self.stale.is_empty()
+            && self.misplaced.is_empty()
+    }
+}
+
+/// The sections that a reference names: `4.1` and `8` in `4.1 items 1 and 2; 8`. Another document has none.
+fn said(spec: &str) -> BTreeSet<&str> {
+    spec.split(';')
+        .filter_map(|part| part.trim().split([' ', ',']).next())
+        .filter(|word| word.starts_with(|it: char| it.is_ascii_digit()))
+        .collect()
+}
+
+fn list(sections: &BTreeSet<&str>) -> String {
+    if sections.is_empty() {
+        return "no section".to_owned();
+    }
+    sections.iter().copied().collect::<Vec<_>>().join(" and ")
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for it in &self.uncited {
+            writeln!(out, "no statement cites {it}")?;
+        }
+        for it in &self.unopened {
+            writeln!(out, "no open statement cites {it}")?;
+        }
+        for (id, hash) in &self.stale {
+            writeln!(out, "`{id}` cites {hash}, which is no sentence of the text")?;
+        }
+        for (id, said, found) in &self.misplaced {
+            writeln!(out, "`{id}` says that it comes from {said}; what it cites stands in {found}")?;
+        }
+        writeln!(
+            out,
+            "{} sentences, {} without a statement, {} without an open one; \
+             {} statements, {} citations of what is not there, {} misplaced",
+            self.sentences,
+            self.uncited.len(),
+            self.unopened.len(),
+            self.entries,
+            self.stale.len(),
+            self.misplaced.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sentences::sentences;
+    use super::*;
+
+    const TEXT: &str = "## 1. A\n\nIt is so. The rest: not shown.\n\n### 1.2 B\n\n- It is not.\n";
+    const REST: Row = ("a.rest", "1", "open", &["The rest: not shown."]);
+    const BOTH: Row = ("a.both", "1; 1.2 item 1", "must", &["It is so.", "It is not."]);
+
+    /// A statement: its name, where it says that it comes from, its level, and the sentences that it cites.
+    type Row<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+
+    fn entry((id, spec, level, cited): Row) -> (String, Entry) {
+        let hash = |text: &&str| sentences(&format!("## 1. X\n\n{text}"))[0].hash();
+        let source = cited.iter().map(hash).collect();
+        (id.to_owned(), Entry { spec: spec.to_owned(), level: level.to_owned(), source })
+    }
+
+    #[track_caller]
+    fn check(statements: &[Row], expected: &str) {
+        let entries = statements.iter().copied().map(entry).collect();
+        let coverage = Coverage::of(&sentences(TEXT), &entries);
+        let report = coverage.to_string();
+        let lines: Vec<_> = report.lines().collect();
+        let (_, findings) = lines.split_last().expect("the totals");
+        assert_eq!(findings.join("\n"), expected);
+        assert_eq!(coverage.is_complete(), expected.is_empty());
+    }
+
+    #[test]
+    fn every_sentence_wants_a_statement() {
+        check(&[BOTH, REST], "");
+        check(
+            &[("a.so", "1", "must", &["It is so."]), ("a.not", "1.2", "should", &["It is not."]), REST],
+            "",
+        );
+        check(
+            &[("a.so", "1", "must", &["It is so."]), REST],
+            "no statement cites 1.2 item 1 (90483ed1a36143f0): It is not.",
+        );
+    }
+
+    #[test]
+    fn what_is_left_open_wants_an_open_statement() {
+        check(
+            &[BOTH, ("a.rest", "1", "must", &["The rest: not shown."])],
+            "no open statement cites 1 paragraph 1 (3052fbee19ff3733): The rest: not shown.",
+        );
+    }
+
+    #[test]
+    fn a_statement_goes_when_its_sentence_goes() {
+        check(
+            &[BOTH, REST, ("a.old", "1", "must", &["It was so."])],
+            "`a.old` cites f8d354e292442065, which is no sentence of the text",
+        );
+    }
+
+    #[test]
+    fn a_statement_names_the_sections_of_its_sentences() {
+        check(
+            &[("a.so", "2", "must", &["It is so."]), ("a.not", "1.2, row 1", "must", &["It is not."]), REST],
+            "`a.so` says that it comes from 2; what it cites stands in 1",
+        );
+    }
+
+    #[test]
+    fn a_statement_of_another_document_cites_nothing_here() {
+        check(&[BOTH, REST, ("a.http", "HTTP (RFC 9110)", "should", &[])], "");
+    }
+
+    #[test]
+    fn the_totals_come_last() {
+        let entries = [entry(BOTH)].into_iter().collect();
+        let report = Coverage::of(&sentences(TEXT), &entries).to_string();
+        let totals = "3 sentences, 1 without a statement, 0 without an open one; \
+                      1 statements, 0 citations of what is not there, 0 misplaced\n";
+        assert!(report.ends_with(totals), "{report}");
+    }
+}

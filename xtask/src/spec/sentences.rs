@@ -1,0 +1,325 @@
+//! Cuts the specification's text into sentences: list items and paragraphs sentence by sentence,
+//! tables row by row.
+//!
+//! Knows no file and no catalogue. The same text always gives the same sentences with the same hashes.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use sha2::{Digest, Sha256};
+
+/// The numbered sections that the catalogue covers. Titles, and what stands before the first, promise nothing.
+const SECTIONS: RangeInclusive<u32> = 1..=9;
+/// How much of a hash the catalogue keeps: enough to tell the sentences of one document apart.
+const HASH_BYTES: usize = 8;
+/// Words whose full stop ends no sentence.
+const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "approx.", "no."];
+
+/// One sentence, or one row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sentence {
+    /// The number of the section: `4.1`.
+    pub(super) section: String,
+    /// The place within the section: `item 6`, `item 2, row 3`, `paragraph 1`.
+    pub(super) place: String,
+    /// Without emphasis, code marks and line ends.
+    pub(super) text: String,
+}
+
+impl Sentence {
+    /// What the catalogue cites it by. The section is left out: who moves a sentence has not changed it.
+    pub(super) fn hash(&self) -> String {
+        let digest = Sha256::digest(self.text.as_bytes());
+        digest[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} ({}): {}", self.section, self.place, self.hash(), self.text)
+    }
+}
+
+/// Every sentence in the order of the text.
+pub(super) fn sentences(text: &str) -> Vec<Sentence> {
+    let mut cutter = Cutter::default();
+    for line in text.lines() {
+        cutter.line(line.trim());
+    }
+    cutter.close();
+    cutter.found
+}
+
+#[derive(Default)]
+struct Cutter {
+    found: Vec<Sentence>,
+    /// The section in force, if it is one that counts.
+    section: Option<String>,
+    items: u32,
+    paragraphs: u32,
+    /// Rows seen of the table that is open.
+    rows: Option<u32>,
+    /// The item that announced the table with a colon.
+    announced_by: Option<String>,
+    /// An item or paragraph whose lines are still coming, and its place.
+    open: Option<(String, String)>,
+}
+
+impl Cutter {
+    fn line(&mut self, line: &str) {
+        if let Some(row) = line.strip_prefix('|') {
+            self.close();
+            return self.row(row);
+        }
+        self.rows = None;
+        if line.is_empty() {
+            self.close();
+        } else if line.starts_with('#') {
+            self.close();
+            self.heading(line.trim_start_matches('#').trim_start());
+        } else if let Some(item) = item(line) {
+            self.close();
+            self.items += 1;
+            self.open = Some((format!("item {}", self.items), item.to_owned()));
+        } else if let Some((_, text)) = &mut self.open {
+            text.push(' ');
+            text.push_str(line);
+        } else {
+            self.paragraphs += 1;
+            self.open = Some((format!("paragraph {}", self.paragraphs), line.to_owned()));
+        }
+    }
+
+    /// A heading without a number stays in its section.
+    fn heading(&mut self, title: &str) {
+        let number = title.split(' ').next().unwrap_or_default().trim_end_matches('.');
+        let parts: Result<Vec<u32>, _> = number.split('.').map(str::parse).collect();
+        if let Ok(parts) = parts {
+            let section = SECTIONS.contains(&parts[0]).then(|| number.to_owned());
+            *self = Cutter { found: std::mem::take(&mut self.found), section, ..Cutter::default() };
+        }
+    }
+
+    /// The first row of a table names its columns, and the second is a rule.
+    fn row(&mut self, row: &str) {
+        let Some(seen) = self.rows else {
+            self.rows = Some(0);
+            return;
+        };
+        let cells = cells(row);
+        if cells.iter().all(|cell| cell.chars().all(|it| matches!(it, '-' | ':'))) {
+            return;
+        }
+        self.rows = Some(seen + 1);
+        let place = match &self.announced_by {
+            Some(item) => format!("{item}, row {}", seen + 1),
+            None => format!("row {}", seen + 1),
+        };
+        self.keep(&place, cells.join(" | "));
+    }
+
+    fn close(&mut self) {
+        let Some((place, text)) = self.open.take() else { return };
+        for sentence in split(&text) {
+            self.keep(&place, plain(sentence));
+        }
+        self.announced_by = (place.starts_with("item") && text.ends_with(':')).then_some(place);
+    }
+
+    fn keep(&mut self, place: &str, text: String) {
+        if let Some(section) = self.section.clone() {
+            self.found.push(Sentence { section, place: place.to_owned(), text });
+        }
+    }
+}
+
+/// The text of a list item: `- text`, `3. text`.
+fn item(line: &str) -> Option<&str> {
+    let (mark, text) = line.split_once(' ')?;
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    let is_mark = matches!(mark, "-" | "*" | "+") || mark.strip_suffix('.').is_some_and(is_number);
+    is_mark.then(|| text.trim_start())
+}
+
+/// The cells of a row whose first bar is gone. A bar within code divides nothing.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.strip_suffix('|').unwrap_or(row);
+    let mut cells = Vec::new();
+    let mut start = 0;
+    for (at, it, is_code) in characters(row) {
+        if it == '|' && !is_code {
+            cells.push(plain(&row[start..at]));
+            start = at + 1;
+        }
+    }
+    cells.push(plain(&row[start..]));
+    cells
+}
+
+/// The sentences of a paragraph. A stop counts outside code and brackets, at the end of a word that is no
+/// abbreviation, and when what follows does not go on in lower case.
+fn split(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut start, mut depth) = (0, 0_u32);
+    for (at, it, is_code) in characters(text) {
+        match it {
+            _ if is_code => {}
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            '.' | '?' | '!' if depth == 0 => {
+                let (before, after) = text.split_at(at + 1);
+                let word = before.rsplit([' ', '(']).next().unwrap_or_default().to_lowercase();
+                let next = after.trim_start().chars().next();
+                let goes_on = after.starts_with(|it: char| !it.is_whitespace())
+                    || next.is_none_or(char::is_lowercase)
+                    || ABBREVIATIONS.contains(&word.as_str());
+                if !goes_on {
+                    found.push(text[start..=at].trim());
+                    start = at + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    found.push(text[start..].trim());
+    found
+}
+
+/// The text without emphasis and code marks, and with single spaces. Underscores stay: a name may end in one.
+fn plain(text: &str) -> String {
+    let kept: String = characters(text)
+        .filter(|(_, it, is_code)| *it != '`' && (*is_code || *it != '*'))
+        .map(|it| it.1)
+        .collect();
+    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Every character with its offset, and whether it stands between code marks. A mark without a partner marks nothing.
+fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
+    let mut is_code = false;
+    text.char_indices().map(move |(at, it)| {
+        if it == '`' {
+            is_code = !is_code && text[at + 1..].contains('`');
+        }
+        (at, it, is_code)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(split(text), expected);
+    }
+
+    #[test]
+    fn a_sentence_ends_where_another_begins() {
+        check("It works. It ends.", &["It works.", "It ends."]);
+        check("Does it? Yes! `page` follows.", &["Does it?", "Yes!", "`page` follows."]);
+        check("One. {id} is two. 120 is three.", &["One.", "{id} is two.", "120 is three."]);
+        check(
+            "See the dashboard (Developers, keys). A key is shown.",
+            &["See the dashboard (Developers, keys).", "A key is shown."],
+        );
+    }
+
+    #[test]
+    fn a_stop_within_a_word_or_a_number_ends_nothing() {
+        check(
+            "The event charge.paid costs 0.5 or Service-Webhooks/1.0 more.",
+            &["The event charge.paid costs 0.5 or Service-Webhooks/1.0 more."],
+        );
+        check("GET /v1/events/{id}.json answers.", &["GET /v1/events/{id}.json answers."]);
+    }
+
+    #[test]
+    fn an_abbreviation_ends_nothing() {
+        check("A type, e.g. Charge or i.e. Invoice.", &["A type, e.g. Charge or i.e. Invoice."]);
+        check("A list (cf. Section 4) of it.", &["A list (cf. Section 4) of it."]);
+        check("Keys, secrets, etc. are hidden.", &["Keys, secrets, etc. are hidden."]);
+    }
+
+    #[test]
+    fn code_and_brackets_hold_together() {
+        check(
+            "The filter `?status=a. B` selects. Another.",
+            &["The filter `?status=a. B` selects.", "Another."],
+        );
+        check(
+            "A list (URLs. Null at the end.) of pages. Next.",
+            &["A list (URLs. Null at the end.) of pages.", "Next."],
+        );
+        check("A lone ` marks nothing. So this is two.", &["A lone ` marks nothing.", "So this is two."]);
+    }
+
+    #[test]
+    fn marks_and_white_space_are_not_part_of_a_sentence() {
+        for (marked, expected) in [
+            ("**Amounts** are  `string`s", "Amounts are strings"),
+            ("`a * b` of *c*", "a * b of c"),
+            ("svc_live_ and `svc_test_`", "svc_live_ and svc_test_"),
+            ("one\ttwo\n three", "one two three"),
+        ] {
+            assert_eq!(plain(marked), expected);
+        }
+    }
+
+    const TEXT: &str = "\
+# Title
+
+Before the sections. Not counted.
+
+## 1. First
+
+- One. Two
+  goes on.
+- Three:
+
+| Name | Value |
+|---|:--|
+| a | `x|y` |
+| b | **two** |
+
+A paragraph. Its end.
+
+### 1.2 Second
+
+| Name |
+|---|
+| c |
+
+## 10. Beyond
+
+Not counted.
+";
+
+    #[test]
+    fn headings_items_rows_and_paragraphs_say_where_a_sentence_stands() {
+        let found: Vec<_> =
+            sentences(TEXT).iter().map(|it| format!("{} {}: {}", it.section, it.place, it.text)).collect();
+        assert_eq!(
+            found,
+            [
+                "1 item 1: One.",
+                "1 item 1: Two goes on.",
+                "1 item 2: Three:",
+                "1 item 2, row 1: a | x|y",
+                "1 item 2, row 2: b | two",
+                "1 paragraph 1: A paragraph.",
+                "1 paragraph 1: Its end.",
+                "1.2 row 1: c",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hash_depends_on_the_words_and_on_nothing_else() {
+        let hash = |text: &str| sentences(text)[0].hash();
+        let one = hash("## 1. A\n\nPages have `data`.");
+        assert_eq!(one, hash("## 2. B\n\n- Pages\n  have **data**.\n"));
+        assert_ne!(one, hash("## 1. A\n\nPages have data!"));
+        assert_eq!(one.len(), 2 * HASH_BYTES);
+    }
+}
