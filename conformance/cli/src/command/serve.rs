@@ -24,6 +24,7 @@ use crate::{
 
 const DEFAULT_PORT: u16 = 8402;
 const DEFAULT_SPEED: u32 = 60;
+const PEM_MARK: &[u8] = b"BEGIN CERTIFICATE";
 
 /// What a script needs to know of a server that is ready.
 #[derive(Serialize)]
@@ -124,13 +125,18 @@ fn courier(args: &Serve, config: &Config) -> Result<CourierConfig, Failure> {
     let mut forwards = args.forward.clone();
     forwards.extend(config.serve.forwards().map_err(Failure::usage)?);
     let cacert = args.cacert.as_ref().or(config.serve.cacert.as_ref());
-    let extra_roots = cacert
-        .map(|path| {
-            fs::read(path)
-                .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))
-        })
-        .transpose()?;
+    let extra_roots = cacert.map(|path| read_certificates(path)).transpose()?;
     Ok(CourierConfig { reach: Reach::Abroad, forwards, extra_roots, ..CourierConfig::default() })
+}
+
+/// What is inside is read when the server starts; this much can be said with the file's name.
+fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
+    let name = path.display();
+    let pem = fs::read(path).map_err(|error| Failure::usage(format!("`{name}` can't be read: {error}")))?;
+    if pem.windows(PEM_MARK.len()).any(|part| part == PEM_MARK) {
+        return Ok(pem);
+    }
+    Err(Failure::usage(format!("`{name}` holds no certificate; it takes PEM")))
 }
 
 fn announce(ready: &Ready, format: Format) {
