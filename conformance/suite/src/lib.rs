@@ -8,6 +8,8 @@ mod budget;
 mod catalogue;
 mod check;
 mod judge;
+mod kept;
+mod observe;
 mod plan;
 mod probes;
 mod progress;
@@ -16,17 +18,20 @@ mod recording;
 pub mod report;
 mod secret;
 mod target;
+mod veil;
 mod verdict;
 mod waiter;
 
 pub use budget::{Budget, Cost, Ledger};
 pub use catalogue::{Level, Requirement, catalogue};
-pub use check::{Outcome, Stop, check, judge};
+pub use check::{Outcome, Selection, Stop, check, judge};
+pub use observe::Observation;
 pub use plan::{Mode, Part, Plan};
 pub use progress::{Progress, Silent};
 pub use recording::{
     Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Link, List, PageAsk, Purpose, Recording, Side,
 };
 pub use secret::Secret;
+pub use veil::Veil;
 pub use verdict::{Finding, Row, Verdict};
 pub use waiter::{RealTime, Wait, Waiter};

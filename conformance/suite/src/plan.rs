@@ -8,6 +8,8 @@ use url::Url;
 
 use crate::catalogue::{catalogue, fits};
 use crate::secret::{KEY_TAIL_MIN, Secret};
+use crate::target::trust;
+use crate::veil::Veil;
 
 /// One of the two modes a key can act in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,6 +95,10 @@ pub struct Plan {
     pub key_prefix: String,
     /// How long one request may take, in real time.
     pub time_limit: Duration,
+    /// Certificates in PEM that are trusted besides the usual ones, for a target over https.
+    pub ca_pem: Option<String>,
+    /// Hides personal values and amounts from the recording, and so from every report.
+    pub privacy: Option<Veil>,
     /// Makes the identifiers and keys that must not exist. Equal seeds ask the same.
     pub seed: u64,
 }
@@ -112,6 +118,8 @@ impl Plan {
             quick: false,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
+            ca_pem: None,
+            privacy: None,
             seed: 0,
         }
     }
@@ -164,9 +172,10 @@ impl Plan {
     pub(crate) fn validate(&self) -> Result<(), String> {
         let (base, shown) = (&self.base, self.shown_base());
         match base.scheme() {
-            "http" => {}
-            "https" => return Err(format!("`{shown}` is https; only http:// is spoken so far")),
-            other => return Err(format!("`{other}` is no scheme to ask by; the base address takes http://")),
+            "http" | "https" => {}
+            other => {
+                return Err(format!("`{other}` is no scheme to ask by; it takes http:// or https://"));
+            }
         }
         if !base.username().is_empty() || base.password().is_some() {
             return Err(
@@ -177,6 +186,9 @@ impl Plan {
             return Err(format!(
                 "`{shown}` came with more than a base address has; it takes scheme, host, port and a path prefix"
             ));
+        }
+        if let Some(pem) = &self.ca_pem {
+            trust::certificates(pem)?;
         }
         for mode in Mode::BOTH {
             self.validate_slot(mode)?;
@@ -259,7 +271,7 @@ mod tests {
     fn a_base_address_holds_no_query_and_no_password() {
         check("http://127.0.0.1/?key=1", LIVE, TEST, "came with more than a base address has");
         check("http://me:pass@127.0.0.1/", LIVE, TEST, "holds a user name or a password");
-        check("ftp://127.0.0.1/", LIVE, TEST, "it takes http://".trim_start_matches("it "));
+        check("ftp://127.0.0.1/", LIVE, TEST, "`ftp` is no scheme to ask by; it takes http:// or https://");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One module for each command.
 
 pub(crate) mod check;
+pub(crate) mod judge;
 pub(crate) mod play;
 pub(crate) mod serve;
