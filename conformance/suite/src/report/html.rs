@@ -5,7 +5,7 @@ use askama::Template;
 use crate::check::Outcome;
 use crate::observe::Observation;
 use crate::recording::{Ending, Exchange, shorten};
-use crate::report::sheet::{Sheet, WORDS};
+use crate::report::sheet::{Sheet, WORDS, printable};
 use crate::verdict::Row;
 
 #[derive(Template)]
@@ -137,7 +137,9 @@ fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
 
 fn shown(exchange: &Exchange) -> Shown<'_> {
     let (status, headers, body) = match &exchange.ending {
-        Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], long(&answer.body)),
+        Ending::Answered(answer) => {
+            (answer.status.to_string(), &answer.headers[..], long(&printable(&answer.body)))
+        }
         Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
     };
     Shown { number: exchange.number, target: &exchange.target, status, headers, body }

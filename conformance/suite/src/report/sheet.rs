@@ -99,7 +99,7 @@ impl<'a> Sheet<'a> {
     pub(super) fn limits(&self) -> Vec<String> {
         let outcome = self.outcome;
         let list = |name: &str, patterns: &[String]| {
-            (!patterns.is_empty()).then(|| format!("{name} {}", patterns.join(",")))
+            (!patterns.is_empty()).then(|| format!("{name} {}", patterns.join(", ")))
         };
         let selection = &outcome.selection;
         let without: Vec<_> = outcome.recording.without.iter().map(|part| part.word().to_owned()).collect();
@@ -117,14 +117,15 @@ impl<'a> Sheet<'a> {
 
     /// What stands below a statement: names and texts, ending with what to type next.
     pub(super) fn details(&self, row: &Row) -> Vec<(&'static str, String)> {
-        match &row.verdict {
+        let lines = match &row.verdict {
             Verdict::Pass { note } => note.iter().map(|note| ("reading", note.clone())).collect(),
             Verdict::Fail(finding) | Verdict::Warn(finding) => self.evidence(row, finding),
             Verdict::NotJudged { why, remedy } => vec![("because", why.clone()), ("remedy", remedy.clone())],
             Verdict::NotApplicable { why } => vec![("because", why.clone())],
             Verdict::Observed { seen } => vec![("seen", seen.clone())],
             Verdict::LeftOut { by } => vec![("by", by.clone())],
-        }
+        };
+        lines.into_iter().map(|(name, text)| (name, printable(&text))).collect()
     }
 
     /// The exchange that shows what is wrong, if a single one does.
@@ -142,6 +143,11 @@ impl<'a> Sheet<'a> {
         lines.push(("again", again(recording, &row.id)));
         lines
     }
+}
+
+/// What a server sent must not move the cursor of whoever reads it.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|it| if it.is_control() && it != '\n' { '\u{fffd}' } else { it }).collect()
 }
 
 fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::check::Outcome;
-use crate::report::sheet::Sheet;
+use crate::report::sheet::{Sheet, printable};
 use crate::verdict::Verdict;
 
 /// Whether words of judgement have a colour.
@@ -71,9 +71,9 @@ pub fn text(outcome: &Outcome, style: Style) -> String {
     out
 }
 
-/// What a server sent must not move the cursor of whoever reads it.
+/// One line, and nothing in it that moves the cursor.
 fn clean(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it }).collect()
+    printable(text).replace('\n', " ")
 }
 
 fn line(out: &mut String, text: &str) {

@@ -42,10 +42,13 @@ pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
 /// Why a server is not believed, and what can be done.
 pub(super) fn explain(host: &str, err: &Error) -> String {
     match err {
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => format!(
-            "the certificate of `{host}` is signed by nobody we trust; if its CA is your own, name the CA's \
-             file with --cacert"
-        ),
+        // A CA that only bears the name of a known one signs badly.
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            format!(
+                "the certificate of `{host}` is signed by nobody we trust; if its CA is your own, name the \
+                 CA's file with --cacert"
+            )
+        }
         Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => format!("the certificate is not one of `{host}`: {err}"),
