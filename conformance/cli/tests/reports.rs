@@ -76,12 +76,26 @@ fn a_private_run_says_so_and_brings_the_same_words() {
     assert_eq!(judged, hidden);
 }
 
+#[test]
+fn a_baseline_entry_for_what_holds_fails_the_run_and_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let entry = "{ reason = \"ticket 7\", fingerprint = \"00\", expires = 2999-01-01 }";
+    let settings = format!("[check.baseline]\n\"account.served\" = {entry}\n");
+    fs::write(directory.path().join("chargeproof.toml"), settings).unwrap();
+    let output = run(directory.path(), &["check", "--only", "account.*"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("account.served holds now; take its entry out"));
+}
+
 #[track_caller]
 fn check_refused(arguments: &[&str], part: &str) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("notes.txt"), "Milk, bread.").unwrap();
     fs::write(directory.path().join("other.json"), "{}").unwrap();
     fs::create_dir(directory.path().join("there")).unwrap();
+    let entry = "{ reason = \"x\", fingerprint = \"0\", expires = 2999-01-01 }";
+    fs::write(directory.path().join("stray.toml"), format!("[check.baseline]\n\"no.such\" = {entry}\n"))
+        .unwrap();
     let output = run(directory.path(), arguments);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::Baseline;
 use crate::budget::{Budget, Ledger};
 use crate::catalogue::fits;
 use crate::judge::{checks, rows};
@@ -55,6 +56,10 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// Which statements were asked for.
     pub selection: Selection,
+    /// The failures that were known beforehand.
+    pub baseline: Baseline,
+    /// What is wrong with the baseline. Any fault fails the run.
+    pub faults: Vec<String>,
     /// Whether personal values and amounts are hidden.
     pub private: bool,
     /// Why the run was stopped, if it was.
@@ -70,16 +75,18 @@ impl Outcome {
     pub(crate) fn of(
         recording: Recording,
         selection: Selection,
+        baseline: Baseline,
         private: bool,
         stop: Option<Stop>,
         budget: Budget,
         ledger: Ledger,
     ) -> Outcome {
-        let rows = match stop {
+        let mut rows = match stop {
             Some(_) => Vec::new(),
             None => rows(&recording, |id| selection.selects(id), |id| selection.skips(id)),
         };
-        Outcome { recording, rows, selection, private, stop, budget, ledger }
+        let faults = baseline.apply(&mut rows);
+        Outcome { recording, rows, selection, baseline, faults, private, stop, budget, ledger }
     }
 
     /// Whether every check that was asked for said something, and every required one was judged.
@@ -101,6 +108,7 @@ impl Outcome {
             Some(Stop::Configuration(_)) => 2,
             Some(Stop::Unreachable(_)) => 4,
             None if self.rows.iter().any(|row| matches!(row.verdict, Verdict::Fail(_))) => 1,
+            None if !self.faults.is_empty() => 1,
             None if !self.is_complete() => 3,
             None => 0,
         }
@@ -129,7 +137,8 @@ pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
         veil.cover(&mut recording);
     }
     let selection = Selection { only: plan.only.clone(), skip: plan.skip.clone() };
-    Outcome::of(recording, selection, plan.privacy.is_some(), stop, budget, ledger)
+    let private = plan.privacy.is_some();
+    Outcome::of(recording, selection, plan.baseline.clone(), private, stop, budget, ledger)
 }
 
 /// Judges a recording again, all statements of it.

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::Baseline;
 use crate::budget::{Budget, Ledger};
 use crate::check::{Outcome, Selection, Stop};
 use crate::recording::{FORMAT, Recording};
@@ -13,6 +14,7 @@ use crate::recording::{FORMAT, Recording};
 struct Kept {
     recording: Recording,
     selection: Selection,
+    baseline: Baseline,
     private: bool,
     stop: Option<Stop>,
     budget: Budget,
@@ -25,6 +27,7 @@ impl Outcome {
         let kept = Kept {
             recording: self.recording.clone(),
             selection: self.selection.clone(),
+            baseline: self.baseline.clone(),
             private: self.private,
             stop: self.stop.clone(),
             budget: self.budget.clone(),
@@ -47,7 +50,7 @@ impl Outcome {
             None => return Err(none("it names no `recording.format`".into())),
         }
         let kept: Kept = serde_json::from_value(value).map_err(|err| none(err.to_string()))?;
-        let Kept { recording, selection, private, stop, budget, requests } = kept;
-        Ok(Outcome::of(recording, selection, private, stop, budget, requests))
+        let Kept { recording, selection, baseline, private, stop, budget, requests } = kept;
+        Ok(Outcome::of(recording, selection, baseline, private, stop, budget, requests))
     }
 }

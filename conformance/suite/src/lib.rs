@@ -4,6 +4,7 @@
 //! `judge` reads, `report` tells. Nothing here knows another package of this workspace: all it has is a
 //! base address, some keys and the specification.
 
+mod baseline;
 mod budget;
 mod catalogue;
 mod check;
@@ -22,6 +23,7 @@ mod veil;
 mod verdict;
 mod waiter;
 
+pub use baseline::{Baseline, Known};
 pub use budget::{Budget, Cost, Ledger};
 pub use catalogue::{Level, Requirement, catalogue};
 pub use check::{Outcome, Selection, Stop, check, judge};

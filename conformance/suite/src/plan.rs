@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::baseline::Baseline;
 use crate::catalogue::{catalogue, fits};
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
@@ -95,6 +96,8 @@ pub struct Plan {
     pub key_prefix: String,
     /// How long one request may take, in real time.
     pub time_limit: Duration,
+    /// Failures that are known, and the day.
+    pub baseline: Baseline,
     /// Certificates in PEM that are trusted besides the usual ones, for a target over https.
     pub ca_pem: Option<String>,
     /// Hides personal values and amounts from the recording, and so from every report.
@@ -118,6 +121,7 @@ impl Plan {
             quick: false,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
+            baseline: Baseline::default(),
             ca_pem: None,
             privacy: None,
             seed: 0,
@@ -200,6 +204,14 @@ impl Plan {
         }
         if self.live_key == self.test_key {
             return Err("the live key and the test key are the same; each mode has keys of its own".into());
+        }
+        for id in self.baseline.known.keys() {
+            if !catalogue().contains_key(id) {
+                return Err(format!(
+                    "the baseline names `{id}`, and no statement is called so; \
+                     `chargeproof check --list` names them"
+                ));
+            }
         }
         for pattern in self.only.iter().chain(&self.skip) {
             if !catalogue().keys().any(|id| fits(pattern, id)) {

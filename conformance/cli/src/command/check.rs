@@ -5,7 +5,7 @@ use std::{
     env, fs,
     io::IsTerminal,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use conformance::{
@@ -119,6 +119,7 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
         .iter()
         .map(|word| if word == Part::Second.word() { Part::Second } else { Part::Revoked })
         .collect::<BTreeSet<_>>();
+    plan.baseline = config.check.baseline(today()).map_err(Failure::usage)?;
     if let Some(path) = &args.cacert {
         let pem = fs::read_to_string(path)
             .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
@@ -132,6 +133,13 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
     }
     plan.key_prefix = config.dialect().map_err(Failure::usage)?.key_prefix;
     Ok(())
+}
+
+/// The day in UTC, for entries of the baseline that expire.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = Timestamp(i64::try_from(since.as_micros()).expect("a clock of this age")).to_string();
+    now.split('T').next().unwrap_or_default().to_owned()
 }
 
 /// The built-in server, with a world in which every statement can be put to the test.

@@ -16,7 +16,7 @@ pub fn github(outcome: &Outcome) -> String {
     for row in &outcome.rows {
         let kind = match &row.verdict {
             Verdict::Fail(_) => "error",
-            Verdict::Warn(_) => "warning",
+            Verdict::Warn(_) | Verdict::Known { .. } => "warning",
             Verdict::NotJudged { .. } if row.leaves_a_gap() => "warning",
             _ => continue,
         };
@@ -28,7 +28,7 @@ pub fn github(outcome: &Outcome) -> String {
         annotate(&mut out, "notice", "observed, where the specification leaves it open", &lines.join("\n"));
     }
     let kind = if outcome.exit_code() == 0 { "notice" } else { "error" };
-    let mut summary = sheet.limits();
+    let mut summary = sheet.notes();
     summary.push(sheet.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
     summary.push(format!("{}; {}, {requests} requests; exit {exit}", sheet.counts(), sheet.reported()));

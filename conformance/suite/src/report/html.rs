@@ -19,7 +19,7 @@ struct Page<'a> {
     completeness: String,
     reported: String,
     requests: String,
-    limits: Vec<String>,
+    notes: Vec<String>,
     tiles: Vec<Tile>,
     sections: Vec<Part<'a>>,
     grave: Vec<Group<'a>>,
@@ -73,14 +73,19 @@ pub fn html(outcome: &Outcome) -> String {
     let sheet = Sheet::of(outcome);
     let (headline, mood) = match outcome.exit_code() {
         0 => ("Everything required was judged and held", "pass"),
+        1 if sheet.rows("fail").is_empty() => ("The baseline is wrong", "fail"),
         1 => ("The specification is broken", "fail"),
         2 => ("Nothing was checked", "not-judged"),
         3 => ("Not all could be judged", "not-judged"),
         _ => ("The target did not answer", "fail"),
     };
     let count = |word: &'static str| Tile { word, class: class(word), count: sheet.rows(word).len() };
-    let grave =
-        [("fail", "What is broken"), ("not judged", "What could not be judged"), ("warn", "Warnings")];
+    let grave = [
+        ("fail", "What is broken"),
+        ("known", "Known failures"),
+        ("not judged", "What could not be judged"),
+        ("warn", "Warnings"),
+    ];
     let group = |(word, title): (&str, &'static str)| Group {
         title,
         entries: sheet.rows(word).into_iter().map(|row| entry(&sheet, row)).collect(),
@@ -94,7 +99,7 @@ pub fn html(outcome: &Outcome) -> String {
         completeness: sheet.completeness(),
         reported: sheet.reported(),
         requests: format!("{} requests", outcome.ledger.total()),
-        limits: sheet.limits(),
+        notes: sheet.notes(),
         tiles: WORDS.into_iter().map(count).collect(),
         sections: sheet
             .sections
@@ -117,6 +122,7 @@ fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
         "pass" => "✓",
         "fail" => "✕",
         "warn" => "!",
+        "known" => "≈",
         "not judged" => "?",
         "observed" => "○",
         _ => "–",

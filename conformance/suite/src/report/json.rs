@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::baseline::fingerprint;
 use crate::catalogue::Level;
 use crate::check::{Outcome, Selection, Stop};
 use crate::observe::Observation;
@@ -40,6 +41,8 @@ struct Report {
     selection: Selection,
     /// What the operator declared to be left out.
     without: Vec<String>,
+    /// What is wrong with the baseline of known failures. Any fault fails the run.
+    baseline_faults: Vec<String>,
     /// Whether personal values and amounts are hidden.
     private: bool,
     /// The requests that were sent.
@@ -102,7 +105,13 @@ struct Statement {
     /// Of a failure or warning: the command that judges this statement again.
     #[serde(skip_serializing_if = "Option::is_none")]
     again: Option<String>,
-    /// Why it was not judged, does not apply or was left out.
+    /// Of a failure or warning: what a baseline recognises it by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    /// Of a known failure: the last day on which it may stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+    /// Why it was not judged, does not apply, was left out or is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<String>,
     /// What to do so that it can be judged.
@@ -145,6 +154,8 @@ enum Word {
     NotApplicable,
     /// Left open; noted.
     Observed,
+    /// Broken in a way that the operator knows of.
+    Known,
     /// The operator left it out.
     LeftOut,
 }
@@ -165,6 +176,7 @@ pub fn json(outcome: &Outcome) -> String {
         complete: sheet.is_complete,
         selection: outcome.selection.clone(),
         without: outcome.recording.without.iter().map(|part| part.word().to_owned()).collect(),
+        baseline_faults: outcome.faults.clone(),
         private: outcome.private,
         requests: Requests {
             live: ledger.live,
@@ -204,6 +216,10 @@ fn statement(outcome: &Outcome, row: &Row) -> Statement {
             Statement { verdict: Word::NotApplicable, because: Some(why), ..bare }
         }
         Verdict::Observed { seen } => Statement { verdict: Word::Observed, seen: Some(seen), ..bare },
+        Verdict::Known { finding, known } => {
+            let told = with_evidence(outcome, Word::Known, finding, bare);
+            Statement { because: Some(known.reason), expires: Some(known.expires), ..told }
+        }
         Verdict::LeftOut { by } => Statement { verdict: Word::LeftOut, because: Some(by), ..bare },
     }
 }
@@ -213,6 +229,7 @@ fn with_evidence(outcome: &Outcome, verdict: Word, finding: Finding, bare: State
     let exchange = finding.exchange.and_then(|number| recording.exchange(number));
     Statement {
         verdict,
+        fingerprint: Some(fingerprint(&bare.id, &finding)),
         expected: Some(finding.expected),
         actual: Some(finding.actual),
         exchange: finding.exchange,

@@ -19,6 +19,9 @@ pub fn junit(outcome: &Outcome) -> String {
         report.add_test_suite(suite);
     }
     report.add_test_suite(completeness(&sheet));
+    if !outcome.baseline.known.is_empty() {
+        report.add_test_suite(baseline(outcome));
+    }
     report.to_string().expect("XML is written to memory")
 }
 
@@ -34,7 +37,10 @@ fn case(sheet: &Sheet<'_>, row: &Row) -> TestCase {
             status.set_description(told.join("\n"));
             status
         }
-        Verdict::NotJudged { .. } | Verdict::NotApplicable { .. } | Verdict::LeftOut { .. } => {
+        Verdict::NotJudged { .. }
+        | Verdict::NotApplicable { .. }
+        | Verdict::Known { .. }
+        | Verdict::LeftOut { .. } => {
             let mut status = TestCaseStatus::skipped();
             let because: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();
             status.set_type(row.verdict.word()).set_message(because.join("; "));
@@ -88,6 +94,22 @@ fn completeness(sheet: &Sheet<'_>) -> TestSuite {
     };
     let mut case = TestCase::new("every required statement is judged", status);
     case.set_classname("chargeproof.completeness").set_system_out(summary);
+    suite.add_test_case(case);
+    suite
+}
+
+/// The case that fails when the baseline hides nothing any more, or too long, or something else.
+fn baseline(outcome: &Outcome) -> TestSuite {
+    let status = if outcome.faults.is_empty() {
+        TestCaseStatus::success()
+    } else {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_type("baseline").set_message(outcome.faults.join("; "));
+        status
+    };
+    let mut case = TestCase::new("every known failure is still one", status);
+    case.set_classname("chargeproof.baseline");
+    let mut suite = TestSuite::new("baseline");
     suite.add_test_case(case);
     suite
 }

@@ -12,6 +12,7 @@ pub fn markdown(outcome: &Outcome) -> String {
     let mut out = String::new();
     let heading = match outcome.exit_code() {
         0 => "✅ Everything required was judged and held",
+        1 if sheet.rows("fail").is_empty() => "❌ The baseline is wrong",
         1 => "❌ The specification is broken",
         2 => "⚠️ Nothing was checked",
         3 => "⚠️ Not all could be judged",
@@ -29,14 +30,16 @@ pub fn markdown(outcome: &Outcome) -> String {
             outcome.exit_code()
         ),
     );
-    for limit in sheet.limits() {
-        put(&mut out, &format!("{}\n", escaped(&limit)));
+    for note in sheet.notes() {
+        put(&mut out, &format!("{}\n", escaped(&note)));
     }
     if let Some(why) = sheet.stop() {
         put(&mut out, &format!("> {}\n", escaped(&why)));
     }
     matrix(&mut out, &sheet);
-    for (word, title) in [("fail", "Broken"), ("warn", "Warnings"), ("not judged", "Not judged")] {
+    for (word, title) in
+        [("fail", "Broken"), ("known", "Known failures"), ("warn", "Warnings"), ("not judged", "Not judged")]
+    {
         let rows = sheet.rows(word);
         if !rows.is_empty() {
             put(&mut out, &format!("### {title}\n"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::baseline::{Baseline, Known, fingerprint};
 use crate::budget::{Budget, Ledger};
 use crate::catalogue::{Level, Requirement};
 use crate::check::{Outcome, Selection, Stop};
@@ -15,8 +16,14 @@ use crate::recording::{
 use crate::verdict::{Finding, Row, Verdict};
 
 /// Every sample by its name.
-pub(crate) fn all() -> [(&'static str, Outcome); 4] {
-    [("mixed", mixed()), ("clean", clean()), ("unreachable", unreachable()), ("refused", refused())]
+pub(crate) fn all() -> [(&'static str, Outcome); 5] {
+    [
+        ("mixed", mixed()),
+        ("known", known()),
+        ("clean", clean()),
+        ("unreachable", unreachable()),
+        ("refused", refused()),
+    ]
 }
 
 /// One row of each word, with texts that try to break out of every format.
@@ -80,6 +87,25 @@ pub(crate) fn mixed() -> Outcome {
     outcome(rows, None)
 }
 
+/// The same with one failure that is known, and an entry that is stale.
+pub(crate) fn known() -> Outcome {
+    let mut outcome = mixed();
+    for row in &outcome.rows {
+        if let Verdict::Fail(finding) = &row.verdict {
+            let known = Known {
+                reason: "ticket 7".into(),
+                fingerprint: fingerprint(&row.id, finding),
+                expires: "2026-11-30".into(),
+            };
+            outcome.baseline.known.insert("account.served".into(), known.clone());
+            outcome.baseline.known.insert(row.id.clone(), known);
+        }
+    }
+    outcome.baseline.today = "2026-11-21".into();
+    outcome.faults = outcome.baseline.apply(&mut outcome.rows);
+    outcome
+}
+
 /// Everything held.
 pub(crate) fn clean() -> Outcome {
     let rows = vec![
@@ -114,6 +140,8 @@ fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
         recording: recording(),
         rows,
         selection: Selection { only, skip: Vec::new() },
+        baseline: Baseline::default(),
+        faults: Vec::new(),
         private: false,
         stop,
         budget: Budget::of(&BTreeSet::new()),

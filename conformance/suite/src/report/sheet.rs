@@ -8,8 +8,8 @@ use crate::report::command::{again, curl};
 use crate::verdict::{Finding, Row, Verdict};
 
 /// Every word of judgement, the gravest first.
-pub(super) const WORDS: [&str; 7] =
-    ["fail", "warn", "not judged", "pass", "observed", "not applicable", "left out"];
+pub(super) const WORDS: [&str; 8] =
+    ["fail", "known", "warn", "not judged", "pass", "observed", "not applicable", "left out"];
 
 /// An outcome, arranged to be told.
 pub(super) struct Sheet<'a> {
@@ -52,8 +52,9 @@ impl<'a> Sheet<'a> {
         sections.sort_by_key(|section| place(&section.number));
         let required: Vec<_> =
             outcome.rows.iter().filter(|row| row.requirement.level == Level::Must).collect();
-        let judged =
-            required.iter().filter(|row| matches!(row.verdict, Verdict::Pass { .. } | Verdict::Fail(_)));
+        let judged = required.iter().filter(|row| {
+            matches!(row.verdict, Verdict::Pass { .. } | Verdict::Fail(_) | Verdict::Known { .. })
+        });
         Sheet {
             outcome,
             sections,
@@ -95,8 +96,8 @@ impl<'a> Sheet<'a> {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
     }
 
-    /// What limits the run: patterns, and that values are hidden.
-    pub(super) fn limits(&self) -> Vec<String> {
+    /// What to know about the run: patterns, hidden values, and what is wrong with the baseline.
+    pub(super) fn notes(&self) -> Vec<String> {
         let outcome = self.outcome;
         let list = |name: &str, patterns: &[String]| {
             (!patterns.is_empty()).then(|| format!("{name} {}", patterns.join(", ")))
@@ -112,6 +113,7 @@ impl<'a> Sheet<'a> {
         ]
         .into_iter()
         .flatten()
+        .chain(outcome.faults.iter().map(|fault| format!("the baseline is wrong: {fault}")))
         .collect()
     }
 
@@ -123,6 +125,11 @@ impl<'a> Sheet<'a> {
             Verdict::NotJudged { why, remedy } => vec![("because", why.clone()), ("remedy", remedy.clone())],
             Verdict::NotApplicable { why } => vec![("because", why.clone())],
             Verdict::Observed { seen } => vec![("seen", seen.clone())],
+            Verdict::Known { finding, known } => {
+                let mut lines = vec![("known", format!("{}, until {}", known.reason, known.expires))];
+                lines.extend(self.evidence(row, finding));
+                lines
+            }
             Verdict::LeftOut { by } => vec![("by", by.clone())],
         };
         lines.into_iter().map(|(name, text)| (name, printable(&text))).collect()
@@ -130,7 +137,10 @@ impl<'a> Sheet<'a> {
 
     /// The exchange that shows what is wrong, if a single one does.
     pub(super) fn shown(&self, row: &Row) -> Option<&'a Exchange> {
-        let (Verdict::Fail(finding) | Verdict::Warn(finding)) = &row.verdict else { return None };
+        let (Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. }) = &row.verdict
+        else {
+            return None;
+        };
         self.outcome.recording.exchange(finding.exchange?)
     }
 

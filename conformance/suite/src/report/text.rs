@@ -21,7 +21,7 @@ impl Style {
         let colour = match verdict {
             Verdict::Pass { .. } => "32",
             Verdict::Fail(_) => "31",
-            Verdict::Warn(_) | Verdict::NotJudged { .. } => "33",
+            Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => "33",
             _ => "2",
         };
         self.coloured(&word, colour)
@@ -62,8 +62,8 @@ pub fn text(outcome: &Outcome, style: Style) -> String {
         }
         line(&mut out, "");
     }
-    for limit in sheet.limits() {
-        line(&mut out, &limit);
+    for note in sheet.notes() {
+        line(&mut out, &note);
     }
     line(&mut out, &sheet.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
