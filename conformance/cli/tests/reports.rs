@@ -93,9 +93,6 @@ fn check_refused(arguments: &[&str], part: &str) {
     fs::write(directory.path().join("notes.txt"), "Milk, bread.").unwrap();
     fs::write(directory.path().join("other.json"), "{}").unwrap();
     fs::create_dir(directory.path().join("there")).unwrap();
-    let entry = "{ reason = \"x\", fingerprint = \"0\", expires = 2999-01-01 }";
-    fs::write(directory.path().join("stray.toml"), format!("[check.baseline]\n\"no.such\" = {entry}\n"))
-        .unwrap();
     let output = run(directory.path(), arguments);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

@@ -2,8 +2,8 @@
 
 mod mini;
 
-use conformance::{Outcome, Part, Plan, Veil, report};
-use mini::{LIVE_KEY, Mini, TEST_KEY, run_with};
+use conformance::{Baseline, Known, Outcome, Part, Plan, Veil, report};
+use mini::{LIVE_KEY, Mini, TEST_KEY, named, run_with};
 use report::{Format, Style, render};
 use serde_json::json;
 
@@ -25,6 +25,46 @@ fn check(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
     }
     assert_eq!(again.to_file(), file, "keeping it again changes nothing");
     outcome
+}
+
+/// An account whose coins are no list.
+fn wrong_assets() -> Mini {
+    let mut mini = Mini::default();
+    mini.warp(|asked, reply| {
+        if asked.path == "/v1/account" && reply.status == 200 {
+            reply.body["meta"]["accepted_assets"] = json!("BTC");
+        }
+    });
+    mini
+}
+
+#[test]
+fn a_known_failure_is_reported_as_known_and_the_run_passes() {
+    let broken = run_with(wrong_assets(), |_| {});
+    let report: serde_json::Value = serde_json::from_str(&report::json(&broken)).expect("JSON");
+    let mut known = Baseline { today: "2026-11-21".into(), ..Baseline::default() };
+    for it in report["statements"].as_array().expect("a list") {
+        if it["verdict"] == "fail" || it["verdict"] == "warn" {
+            let fingerprint = it["fingerprint"].as_str().expect("a text").to_owned();
+            let entry = Known { reason: "ticket 7".into(), fingerprint, expires: "2026-11-30".into() };
+            known.known.insert(it["id"].as_str().expect("a text").to_owned(), entry);
+        }
+    }
+    assert!(known.known.contains_key("account.accepted_assets"), "{known:?}");
+    let again = check(wrong_assets(), |plan| plan.baseline = known.clone());
+    assert_eq!(named(&again, &["known"]).len(), known.known.len());
+    assert_eq!(again.exit_code(), 0, "{:?}", again.faults);
+    known.today = "2026-12-01".into();
+    let late = check(wrong_assets(), |plan| plan.baseline = known);
+    assert_eq!((late.exit_code(), named(&late, &["known"]).len()), (1, 0));
+}
+
+#[test]
+fn a_baseline_for_a_statement_that_is_none_is_a_matter_of_configuration() {
+    let entry = Known { reason: "x".into(), fingerprint: "0".into(), expires: "2999-01-01".into() };
+    let stray = Baseline { today: "2026-11-21".into(), known: [("no.such".to_owned(), entry)].into() };
+    let outcome = check(Mini::default(), |plan| plan.baseline = stray);
+    assert_eq!(outcome.exit_code(), 2);
 }
 
 /// An event of the other mode is answered 403, with the key in the answer.
