@@ -136,9 +136,8 @@ pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     if let Some(veil) = &plan.privacy {
         veil.cover(&mut recording);
     }
-    let selection = Selection { only: plan.only.clone(), skip: plan.skip.clone() };
     let private = plan.privacy.is_some();
-    Outcome::of(recording, selection, plan.baseline.clone(), private, stop, budget, ledger)
+    Outcome::of(recording, plan.selection(), plan.baseline.clone(), private, stop, budget, ledger)
 }
 
 /// Judges a recording again, all statements of it.
@@ -148,7 +147,8 @@ pub fn judge(recording: &Recording) -> Vec<Row> {
 
 /// The probes that the selected statements need.
 fn groups(plan: &Plan) -> BTreeSet<Group> {
-    let wanted = checks().filter(|check| plan.selects(check.id) && !plan.skips(check.id));
+    let selection = plan.selection();
+    let wanted = checks().filter(|check| selection.selects(check.id) && !selection.skips(check.id));
     let mut groups: BTreeSet<Group> = wanted.flat_map(|check| check.needs.iter().copied()).collect();
     groups.insert(Group::Account);
     if plan.quick {

@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::baseline::Baseline;
 use crate::catalogue::{catalogue, fits};
+use crate::check::Selection;
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
 use crate::veil::Veil;
@@ -163,13 +164,9 @@ impl Plan {
         Mode::BOTH.iter().find_map(|mode| text.strip_prefix(&self.prefix(*mode))).unwrap_or(text)
     }
 
-    /// Whether a statement was asked for.
-    pub(crate) fn selects(&self, id: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
-    }
-
-    pub(crate) fn skips(&self, id: &str) -> bool {
-        self.skip.iter().any(|pattern| fits(pattern, id))
+    /// Which statements are asked for.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection { only: self.only.clone(), skip: self.skip.clone() }
     }
 
     /// What is wrong with the plan, found without a single byte on the wire.
