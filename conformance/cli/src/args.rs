@@ -5,7 +5,8 @@ mod receiver;
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use receiver::{Judge, Listen, Receiver, Secrets};
+use conformance::report;
+pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 use reference_core::time::Timestamp;
 use reference_server::Forward;
 
@@ -25,9 +26,6 @@ pub(crate) struct Common {
     /// Settings for every command; `chargeproof.toml` in this directory is read if it is there
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// How results are printed
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,6 +34,68 @@ pub(crate) enum Format {
     Text,
     /// For scripts: one JSON document
     Json,
+}
+
+/// How the result of a check is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people
+    Text,
+    /// For programs, as report.schema.json describes it
+    Json,
+    /// For CI systems that count tests
+    Junit,
+    /// For the summary of a job
+    Markdown,
+    /// For a browser: one file
+    Html,
+    /// Annotations for a GitHub workflow
+    Github,
+}
+
+impl From<ReportFormat> for report::Format {
+    fn from(format: ReportFormat) -> report::Format {
+        match format {
+            ReportFormat::Text => report::Format::Text,
+            ReportFormat::Json => report::Format::Json,
+            ReportFormat::Junit => report::Format::Junit,
+            ReportFormat::Markdown => report::Format::Markdown,
+            ReportFormat::Html => report::Format::Html,
+            ReportFormat::Github => report::Format::Github,
+        }
+    }
+}
+
+/// `html=report.html`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReportFile {
+    pub(crate) format: ReportFormat,
+    pub(crate) path: PathBuf,
+}
+
+/// What a check and a judgement tell, and where.
+#[derive(Debug, Args)]
+pub(crate) struct Reports {
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+    /// Write the report into a file as well; may be given several times
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report_file)]
+    pub(crate) report: Vec<ReportFile>,
+}
+
+fn parse_report_file(text: &str) -> Result<ReportFile, String> {
+    const TAKES: &str = "takes FORMAT=FILE such as html=report.html";
+    let (format, path) = text.split_once('=').ok_or(TAKES)?;
+    let format = ReportFormat::from_str(format, false).map_err(|_| {
+        let formats = ReportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names: Vec<_> = formats.map(|it| it.get_name().to_owned()).collect();
+        format!("{TAKES}; a FORMAT is one of {}", names.join(", "))
+    })?;
+    if path.is_empty() {
+        return Err(TAKES.to_owned());
+    }
+    Ok(ReportFile { format, path: path.into() })
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,6 +109,8 @@ pub(crate) enum Command {
     /// Catch webhook deliveries and say what is wrong with their signatures
     #[command(subcommand)]
     Receiver(Receiver),
+    /// Judge a recording that `check --record` kept, without the server
+    Judge(Judge),
 }
 
 /// What moves the service clock.
@@ -63,8 +125,11 @@ pub(crate) enum Clock {
     Frozen,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Serve {
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
     /// Where to listen [default: 127.0.0.1:8402]; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<SocketAddr>,
@@ -99,6 +164,9 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Play {
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
     /// Scenario files, or directories with some; the built-in scenarios if none are named
     #[arg(value_name = "FILE|DIR")]
     pub(crate) paths: Vec<PathBuf>,
@@ -118,6 +186,8 @@ pub(crate) struct Play {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) reports: Reports,
     /// The service's base address; the built-in server if there is none
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
@@ -133,9 +203,27 @@ pub(crate) struct Check {
     /// Leave out the burst that tests the rate limit, and the wait after it
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Trust the certificates in this PEM file too, for a target over https
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// Keep everything that was asked and answered, without the keys; `chargeproof judge` reads it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Hide personal values and amounts from the recording and from every report
+    #[arg(long)]
+    pub(crate) privacy: bool,
     /// Print the catalogue of statements and judge nothing
     #[arg(long)]
     pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Judge {
+    #[command(flatten)]
+    pub(crate) reports: Reports,
+    /// The recording
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
 }
 
 fn parse_start(text: &str) -> Result<Timestamp, String> {

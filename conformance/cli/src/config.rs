@@ -1,12 +1,14 @@
 //! `chargeproof.toml`: settings for every command. What the command line says goes before.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
 };
 
+use conformance::{Baseline, Known};
 use reference_core::{dialect::Dialect, time::Timestamp};
 use reference_server::Forward;
 use serde::Deserialize;
@@ -23,6 +25,46 @@ pub(crate) struct Config {
     pub(crate) dialect: DialectSection,
     #[serde(default)]
     pub(crate) serve: ServeSection,
+    #[serde(default)]
+    pub(crate) check: CheckSection,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckSection {
+    /// Known failures by the statement they break.
+    #[serde(default)]
+    baseline: BTreeMap<String, KnownFailure>,
+}
+
+/// `"auth.www_authenticate" = { reason = "ticket 7", fingerprint = "…", expires = 2027-01-31 }`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KnownFailure {
+    reason: String,
+    fingerprint: String,
+    expires: toml::value::Datetime,
+}
+
+impl CheckSection {
+    /// The known failures as they stand on that day.
+    pub(crate) fn baseline(&self, today: String) -> Result<Baseline, String> {
+        let mut known = BTreeMap::new();
+        for (id, it) in &self.baseline {
+            let expires = it.expires.to_string();
+            if it.expires.date.is_none() || it.expires.time.is_some() {
+                return Err(format!(
+                    "`check.baseline.{id}` expires on `{expires}`; it takes a day such as 2027-01-31"
+                ));
+            }
+            if it.reason.trim().is_empty() {
+                return Err(format!("`check.baseline.{id}` has no reason; it takes one"));
+            }
+            let (reason, fingerprint) = (it.reason.clone(), it.fingerprint.clone());
+            known.insert(id.clone(), Known { reason, fingerprint, expires });
+        }
+        Ok(Baseline { today, known })
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -172,6 +214,7 @@ mod tests {
                 config.serve.start().map(drop),
                 config.serve.rate_limit().map(drop),
                 config.serve.forwards().map(drop),
+                config.check.baseline("2026-11-21".into()).map(drop),
             ]
             .into_iter()
             .find_map(Result::err)
@@ -181,7 +224,25 @@ mod tests {
     }
 
     #[test]
+    fn a_baseline_names_reason_fingerprint_and_day() {
+        let config = parse(
+            r#"
+            [check.baseline]
+            "auth.www_authenticate" = { reason = "ticket 7", fingerprint = "0011", expires = 2027-01-31 }
+            "#,
+        )
+        .unwrap();
+        let baseline = config.check.baseline("2026-11-21".into()).unwrap();
+        let known = &baseline.known["auth.www_authenticate"];
+        assert_eq!((known.reason.as_str(), known.expires.as_str()), ("ticket 7", "2027-01-31"));
+    }
+
+    #[test]
     fn wrong_settings_are_named() {
+        let entry = |rest: &str| format!("[check.baseline]\n\"a.b\" = {{ fingerprint = \"0\", {rest} }}");
+        check(&entry("reason = \"x\""), "expires");
+        check(&entry("reason = \" \", expires = 2027-01-31"), "`check.baseline.a.b` has no reason");
+        check(&entry("reason = \"x\", expires = 10:00:00"), "it takes a day such as 2027-01-31");
         check("[serve]\nport = 1", "unknown field `port`");
         check("[serve]\nclock = \"slow\"", "slow");
         check("[serve]\nstart = \"today\"", "`serve.start` is `today`");

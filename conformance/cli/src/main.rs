@@ -7,6 +7,7 @@ mod args;
 mod command;
 mod config;
 mod remote;
+mod reports;
 mod screen;
 
 use std::process::ExitCode;
@@ -47,11 +48,11 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<u8, Failure> {
     let config = Config::read(cli.common.config.as_deref()).map_err(Failure::usage)?;
-    let format = cli.common.format;
     match cli.command {
-        Command::Serve(args) => command::serve::run(&args, &config, format),
-        Command::Play(args) => command::play::run(&args, format),
-        Command::Check(args) => command::check::run(&args, &config, format),
-        Command::Receiver(action) => command::receiver::run(&action, &config, format),
+        Command::Serve(args) => command::serve::run(&args, &config, args.format),
+        Command::Play(args) => command::play::run(&args, args.format),
+        Command::Check(args) => command::check::run(&args, &config),
+        Command::Judge(args) => command::judge::run(&args),
+        Command::Receiver(action) => command::receiver::run(&action, &config),
     }
 }

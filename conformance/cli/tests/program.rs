@@ -184,7 +184,7 @@ fn the_built_in_server_is_judged_and_everything_holds() {
     let output = run(directory.path(), &["check", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     let report = text(&output.stdout);
-    assert!(!report.contains("\"not judged\"") && !report.contains("\"fail\""), "{report}");
+    assert!(!report.contains("\"not_judged\"") && !report.contains("\"fail\""), "{report}");
 }
 
 const SCENARIO: &str = "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n";

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::probes::{Group, REPEATS_MAX, burst};
 use crate::recording::Caller;
 
 /// Requests at worst, by the key that they carry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// With the live key.
     pub live: u32,
@@ -24,7 +24,7 @@ pub struct Cost {
 
 /// The worst case of a run, worked out before the first byte. Repeats after a refusal come on top; there
 /// are at most `repeats` of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Requests in all but the bursts.
     pub functional: Cost,
@@ -81,7 +81,7 @@ impl fmt::Display for Budget {
 }
 
 /// The requests sent so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// With the live key.
     pub live: u32,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::baseline::Baseline;
 use crate::budget::{Budget, Ledger};
+use crate::catalogue::fits;
 use crate::judge::{checks, rows};
 use crate::plan::Plan;
 use crate::probes::{Group, Session, account, auth, burst, isolation, lists};
@@ -14,13 +16,35 @@ use crate::verdict::{Row, Verdict};
 use crate::waiter::Waiter;
 
 /// Why a run ended before anything could be judged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "stopped_by", content = "why", rename_all = "snake_case")]
 pub enum Stop {
     /// Something in the plan is wrong: an address, a key, a name.
     Configuration(String),
     /// The target did not answer.
     Unreachable(String),
+}
+
+/// Which statements a run is about. Patterns may hold `*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Selection {
+    /// Only the statements that fit one of these; all if there are none.
+    pub only: Vec<String>,
+    /// Not the statements that fit one of these.
+    pub skip: Vec<String>,
+}
+
+impl Selection {
+    fn selects(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
+    }
+
+    fn skips(&self, id: &str) -> bool {
+        self.skip.iter().any(|pattern| fits(pattern, id))
+    }
 }
 
 /// What a run has brought.
@@ -30,6 +54,14 @@ pub struct Outcome {
     pub recording: Recording,
     /// The word on every selected statement. Empty if the run was stopped.
     pub rows: Vec<Row>,
+    /// Which statements were asked for.
+    pub selection: Selection,
+    /// The failures that were known beforehand.
+    pub baseline: Baseline,
+    /// What is wrong with the baseline. Any fault fails the run.
+    pub faults: Vec<String>,
+    /// Whether personal values and amounts are hidden.
+    pub private: bool,
     /// Why the run was stopped, if it was.
     pub stop: Option<Stop>,
     /// The worst case that was announced.
@@ -39,6 +71,36 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Judges what was recorded.
+    pub(crate) fn of(
+        recording: Recording,
+        selection: Selection,
+        baseline: Baseline,
+        private: bool,
+        stop: Option<Stop>,
+        budget: Budget,
+        ledger: Ledger,
+    ) -> Outcome {
+        let mut rows = match stop {
+            Some(_) => Vec::new(),
+            None => rows(&recording, |id| selection.selects(id), |id| selection.skips(id)),
+        };
+        let faults = baseline.apply(&mut rows);
+        Outcome { recording, rows, selection, baseline, faults, private, stop, budget, ledger }
+    }
+
+    /// Whether every check that was asked for said something, and every required one was judged.
+    pub fn is_complete(&self) -> bool {
+        !self.rows.is_empty()
+            && self.rows.len() >= self.expected()
+            && !self.rows.iter().any(Row::leaves_a_gap)
+    }
+
+    /// How many checks were asked for. A report that has fewer rows has lost some.
+    pub fn expected(&self) -> usize {
+        checks().filter(|check| self.selection.selects(check.id)).count()
+    }
+
     /// 0 all required statements judged and held, 1 a violation, 2 configuration, 3 incomplete,
     /// 4 target unreachable.
     pub fn exit_code(&self) -> u8 {
@@ -46,7 +108,8 @@ impl Outcome {
             Some(Stop::Configuration(_)) => 2,
             Some(Stop::Unreachable(_)) => 4,
             None if self.rows.iter().any(|row| matches!(row.verdict, Verdict::Fail(_))) => 1,
-            None if self.rows.is_empty() || self.rows.iter().any(Row::leaves_a_gap) => 3,
+            None if !self.faults.is_empty() => 1,
+            None if !self.is_complete() => 3,
             None => 0,
         }
     }
@@ -69,12 +132,12 @@ pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
             })
         }
     };
-    let Session { recording, ledger, .. } = session;
-    let rows = match stop {
-        Some(_) => Vec::new(),
-        None => rows(&recording, |id| plan.selects(id), |id| plan.skips(id)),
-    };
-    Outcome { recording, rows, stop, budget, ledger }
+    let Session { mut recording, ledger, .. } = session;
+    if let Some(veil) = &plan.privacy {
+        veil.cover(&mut recording);
+    }
+    let private = plan.privacy.is_some();
+    Outcome::of(recording, plan.selection(), plan.baseline.clone(), private, stop, budget, ledger)
 }
 
 /// Judges a recording again, all statements of it.
@@ -84,7 +147,8 @@ pub fn judge(recording: &Recording) -> Vec<Row> {
 
 /// The probes that the selected statements need.
 fn groups(plan: &Plan) -> BTreeSet<Group> {
-    let wanted = checks().filter(|check| plan.selects(check.id) && !plan.skips(check.id));
+    let selection = plan.selection();
+    let wanted = checks().filter(|check| selection.selects(check.id) && !selection.skips(check.id));
     let mut groups: BTreeSet<Group> = wanted.flat_map(|check| check.needs.iter().copied()).collect();
     groups.insert(Group::Account);
     if plan.quick {

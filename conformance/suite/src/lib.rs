@@ -4,10 +4,13 @@
 //! `judge` reads, `report` tells. Nothing here knows another package of this workspace: all it has is a
 //! base address, some keys and the specification.
 
+mod baseline;
 mod budget;
 mod catalogue;
 mod check;
 mod judge;
+mod kept;
+mod observe;
 mod plan;
 mod probes;
 mod progress;
@@ -17,17 +20,21 @@ mod recording;
 pub mod report;
 mod secret;
 mod target;
+mod veil;
 mod verdict;
 mod waiter;
 
+pub use baseline::{Baseline, Known};
 pub use budget::{Budget, Cost, Ledger};
 pub use catalogue::{Level, Requirement, catalogue, judged};
-pub use check::{Outcome, Stop, check, judge};
+pub use check::{Outcome, Selection, Stop, check, judge};
+pub use observe::Observation;
 pub use plan::{Mode, Part, Plan};
 pub use progress::{Progress, Silent};
 pub use recording::{
     Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Link, List, PageAsk, Purpose, Recording, Side,
 };
 pub use secret::Secret;
+pub use veil::Veil;
 pub use verdict::{Finding, Row, Verdict};
 pub use waiter::{RealTime, Wait, Waiter};

@@ -6,8 +6,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::baseline::Baseline;
 use crate::catalogue::{fits, judged};
+use crate::check::Selection;
 use crate::secret::{KEY_TAIL_MIN, Secret};
+use crate::target::trust;
+use crate::veil::Veil;
 
 /// One of the two modes a key can act in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,6 +97,12 @@ pub struct Plan {
     pub key_prefix: String,
     /// How long one request may take, in real time.
     pub time_limit: Duration,
+    /// Failures that are known, and the day.
+    pub baseline: Baseline,
+    /// Certificates in PEM that are trusted besides the usual ones, for a target over https.
+    pub ca_pem: Option<String>,
+    /// Hides personal values and amounts from the recording, and so from every report.
+    pub privacy: Option<Veil>,
     /// Makes the identifiers and keys that must not exist. Equal seeds ask the same.
     pub seed: u64,
 }
@@ -112,6 +122,9 @@ impl Plan {
             quick: false,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
+            baseline: Baseline::default(),
+            ca_pem: None,
+            privacy: None,
             seed: 0,
         }
     }
@@ -151,22 +164,19 @@ impl Plan {
         Mode::BOTH.iter().find_map(|mode| text.strip_prefix(&self.prefix(*mode))).unwrap_or(text)
     }
 
-    /// Whether a statement was asked for.
-    pub(crate) fn selects(&self, id: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
-    }
-
-    pub(crate) fn skips(&self, id: &str) -> bool {
-        self.skip.iter().any(|pattern| fits(pattern, id))
+    /// Which statements are asked for.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection { only: self.only.clone(), skip: self.skip.clone() }
     }
 
     /// What is wrong with the plan, found without a single byte on the wire.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let (base, shown) = (&self.base, self.shown_base());
         match base.scheme() {
-            "http" => {}
-            "https" => return Err(format!("`{shown}` is https; only http:// is spoken so far")),
-            other => return Err(format!("`{other}` is no scheme to ask by; the base address takes http://")),
+            "http" | "https" => {}
+            other => {
+                return Err(format!("`{other}` is no scheme to ask by; it takes http:// or https://"));
+            }
         }
         if !base.username().is_empty() || base.password().is_some() {
             return Err(
@@ -178,6 +188,9 @@ impl Plan {
                 "`{shown}` came with more than a base address has; it takes scheme, host, port and a path prefix"
             ));
         }
+        if let Some(pem) = &self.ca_pem {
+            trust::certificates(pem)?;
+        }
         for mode in Mode::BOTH {
             self.validate_slot(mode)?;
         }
@@ -188,6 +201,14 @@ impl Plan {
         }
         if self.live_key == self.test_key {
             return Err("the live key and the test key are the same; each mode has keys of its own".into());
+        }
+        for id in self.baseline.known.keys() {
+            if !judged().contains_key(id) {
+                return Err(format!(
+                    "the baseline names `{id}`, and no statement is called so; \
+                     `chargeproof check --list` names them"
+                ));
+            }
         }
         for pattern in self.only.iter().chain(&self.skip) {
             if !judged().keys().any(|id| fits(pattern, id)) {
@@ -259,7 +280,7 @@ mod tests {
     fn a_base_address_holds_no_query_and_no_password() {
         check("http://127.0.0.1/?key=1", LIVE, TEST, "came with more than a base address has");
         check("http://me:pass@127.0.0.1/", LIVE, TEST, "holds a user name or a password");
-        check("ftp://127.0.0.1/", LIVE, TEST, "it takes http://".trim_start_matches("it "));
+        check("ftp://127.0.0.1/", LIVE, TEST, "`ftp` is no scheme to ask by; it takes http:// or https://");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The only HTTP client. It asks once, follows nothing, and writes down what came.
 
+pub(crate) mod connector;
+pub(crate) mod trust;
+
 use std::error::Error;
 use std::time::Duration;
 
@@ -7,17 +10,14 @@ use bytes::Bytes;
 use http::{Request, header};
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use url::Url;
 
+use self::connector::Connector;
 use crate::recording::{Answer, Ending};
 
 /// A page of 100 events is far below this.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// How a connection is opened. TLS will be another connector here, and nothing else changes.
-type Connector = HttpConnector;
 
 /// One server, asked over pooled connections.
 #[derive(Clone)]
@@ -28,10 +28,10 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn new(base: &Url, time_limit: Duration) -> Target {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(time_limit));
+    /// `ca_pem` holds certificates that are trusted besides the usual ones.
+    pub(crate) fn new(base: &Url, time_limit: Duration, ca_pem: Option<&str>) -> Target {
+        let tls = (base.scheme() == "https").then(|| trust::tls(ca_pem));
+        let connector = Connector::new(time_limit, tls);
         let client = Client::builder(TokioExecutor::new()).build(connector);
         Target { client, base: base.clone(), time_limit }
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::Known;
 use crate::catalogue::{Level, Requirement};
 
 /// What was expected, what came instead, and which exchange shows it.
@@ -47,6 +48,13 @@ pub enum Verdict {
         /// What was seen.
         seen: String,
     },
+    /// It was broken in a way that the operator knows of.
+    Known {
+        /// What was seen.
+        finding: Finding,
+        /// What is known of it.
+        known: Known,
+    },
     /// The operator left it out.
     LeftOut {
         /// The option that did.
@@ -64,6 +72,7 @@ impl Verdict {
             Verdict::NotJudged { .. } => "not judged",
             Verdict::NotApplicable { .. } => "not applicable",
             Verdict::Observed { .. } => "observed",
+            Verdict::Known { .. } => "known",
             Verdict::LeftOut { .. } => "left out",
         }
     }

@@ -1,5 +1,6 @@
 //! What `chargeproof receiver` takes.
 
+use super::Format;
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Subcommand};
@@ -46,9 +47,12 @@ pub(crate) struct Judge {
     pub(crate) secrets: Secrets,
 }
 
-/// What deliveries are verified with.
+/// What deliveries are verified with, and how that is told.
 #[derive(Debug, Args)]
 pub(crate) struct Secrets {
+    /// How deliveries are printed: for people, or one line of JSON each
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
     /// An environment variable that holds an endpoint's secret; may be given several times
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) secret_env: Vec<String>,

@@ -2,15 +2,14 @@
 
 use std::{
     collections::BTreeSet,
-    env,
+    env, fs,
     io::IsTerminal,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use conformance::{
-    Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Wait, Waiter, catalogue, check,
-    report,
+    Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Veil, Wait, Waiter, catalogue, check,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
@@ -23,9 +22,10 @@ use url::Url;
 use super::play;
 use crate::{
     Failure,
-    args::{Check, Format},
+    args::{Check, ReportFormat},
     config::Config,
     remote::RemoteStage,
+    reports,
     screen::{DIM, GOOD},
 };
 
@@ -42,11 +42,14 @@ const START: &str = "2026-01-05T09:00:00Z";
 /// Nobody remembers a request that is so old.
 const REST: Duration = Duration::from_secs(600);
 
-pub(crate) fn run(args: &Check, config: &Config, format: Format) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
+    let format = args.reports.format;
     if args.list {
         list(format);
         return Ok(0);
     }
+    reports::prepare(&args.reports.report)?;
+    args.record.as_deref().map_or(Ok(()), reports::writable)?;
     let runtime =
         Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
     let bar = progress_bar();
@@ -67,17 +70,16 @@ pub(crate) fn run(args: &Check, config: &Config, format: Format) -> Result<u8, F
         }
     };
     bar.finish_and_clear();
-    match format {
-        // Colours that nobody sees are taken out on the way.
-        Format::Text => anstream::print!("{}", report::text(&outcome, report::Style::Colour)),
-        Format::Json => anstream::println!("{}", report::json(&outcome)),
+    if let Some(path) = &args.record {
+        reports::write_whole(path, &outcome.to_file())?;
     }
+    reports::tell(&outcome, &args.reports)?;
     Ok(outcome.exit_code())
 }
 
-fn list(format: Format) {
+fn list(format: ReportFormat) {
     let catalogue = catalogue();
-    if format == Format::Json {
+    if format == ReportFormat::Json {
         anstream::println!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
         return;
     }
@@ -123,8 +125,28 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
         .iter()
         .map(|word| if word == Part::Second.word() { Part::Second } else { Part::Revoked })
         .collect::<BTreeSet<_>>();
+    plan.baseline = config.check.baseline(today()).map_err(Failure::usage)?;
+    if let Some(path) = &args.cacert {
+        let pem = fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
+        plan.ca_pem = Some(pem);
+    }
+    if args.privacy {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)
+            .map_err(|error| Failure::usage(format!("the system gives no random key: {error}")))?;
+        plan.privacy = Some(Veil::new(key));
+    }
     plan.key_prefix = config.dialect().map_err(Failure::usage)?.key_prefix;
     Ok(())
+}
+
+/// The day in UTC, for entries of the baseline that expire.
+#[allow(clippy::disallowed_methods, reason = "days pass outside of every simulated world")]
+fn today() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = Timestamp(u64::try_from(since.as_micros()).expect("a clock of this age")).to_string();
+    now.split('T').next().unwrap_or_default().to_owned()
 }
 
 /// The built-in server, with a world in which every statement can be put to the test.
@@ -235,13 +257,13 @@ impl Waiter for MovedClock {
 /// What people see while they wait.
 struct Screen {
     bar: ProgressBar,
-    format: Format,
+    format: ReportFormat,
 }
 
 impl Screen {
     /// A line that stays.
     fn say(&self, line: &str) {
-        if self.format == Format::Text {
+        if self.format == ReportFormat::Text {
             self.bar.suspend(|| anstream::eprintln!("{line}"));
         }
     }

@@ -154,7 +154,14 @@ pub(crate) fn rehearse(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) -> Res
 pub(crate) fn perform_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
     let built_in =
         BUILT_IN.iter().find(|built_in| built_in.name == name).expect("the scenario is part of the program");
-    let args = Play { paths: Vec::new(), seed: None, bless: false, against: None, transcript: false };
+    let args = Play {
+        format: crate::args::Format::Text,
+        paths: Vec::new(),
+        seed: None,
+        bless: false,
+        against: None,
+        transcript: false,
+    };
     match perform(&piece(built_in), &args, stage) {
         Ending::AsWritten(_) => Ok(()),
         Ending::Differs(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),

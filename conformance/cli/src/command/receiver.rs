@@ -27,7 +27,7 @@ use self::line::Shown;
 use super::serve::write_ready_file;
 use crate::{
     Failure,
-    args::{Format, Judge, Listen, Receiver, Secrets},
+    args::{Format, JudgeDeliveries, Listen, Receiver, Secrets},
     config::Config,
     screen::{DIM, GOOD},
 };
@@ -38,15 +38,16 @@ const SECRET_LETTERS_MIN: usize = 8;
 /// A recorded request is at most a head and a body, each byte written as several letters.
 const RECORD_LINE_MAX: usize = 16 * 1024 * 1024;
 
-pub(crate) fn run(action: &Receiver, config: &Config, format: Format) -> Result<u8, Failure> {
+pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
     match action {
-        Receiver::Listen(args) => listen(args, config, format),
-        Receiver::Judge(args) => judge(args, config, format),
+        Receiver::Listen(args) => listen(args, config),
+        Receiver::Judge(args) => judge(args, config),
     }
 }
 
-fn listen(args: &Listen, config: &Config, format: Format) -> Result<u8, Failure> {
-    let mut reader = Reader::new(&args.secrets, config, format)?;
+fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
+    let format = args.secrets.format;
+    let mut reader = Reader::new(&args.secrets, config)?;
     let mut record = args.record.as_deref().map(Record::open).transpose()?;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let address = args.listen.unwrap_or_else(|| local(args.port.unwrap_or(DEFAULT_PORT)));
@@ -110,8 +111,9 @@ fn listen(args: &Listen, config: &Config, format: Format) -> Result<u8, Failure>
     })
 }
 
-fn judge(args: &Judge, config: &Config, format: Format) -> Result<u8, Failure> {
-    let mut reader = Reader::new(&args.secrets, config, format)?;
+fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
+    let format = args.secrets.format;
+    let mut reader = Reader::new(&args.secrets, config)?;
     let path = args.file.display();
     let cant = |error| Failure::usage(format!("`{path}` can't be read: {error}"));
     let mut file = BufReader::new(fs::File::open(&args.file).map_err(cant)?);
@@ -154,7 +156,8 @@ struct Summary {
 }
 
 impl Reader {
-    fn new(secrets: &Secrets, config: &Config, format: Format) -> Result<Reader, Failure> {
+    fn new(secrets: &Secrets, config: &Config) -> Result<Reader, Failure> {
+        let format = secrets.format;
         let dialect = config.dialect().map_err(Failure::usage)?;
         let header_prefix = secrets.header_prefix.clone().unwrap_or(dialect.header_prefix);
         let keyring = Keyring {

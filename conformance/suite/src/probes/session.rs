@@ -52,7 +52,7 @@ impl<'a> Session<'a> {
             no_burst: None,
             exchanges: Vec::new(),
         };
-        let target = Target::new(&plan.base, plan.time_limit);
+        let target = Target::new(&plan.base, plan.time_limit, plan.ca_pem.as_deref());
         let redactor = Redactor::new(plan.key_tails());
         Session {
             plan,

@@ -1,56 +1,275 @@
-//! The report for programs.
+//! The report for programs. `report.schema.json` describes it, and a test keeps the two equal.
 
 use serde::Serialize;
 
-use crate::budget::{Budget, Ledger};
-use crate::catalogue::judged;
-use crate::check::{Outcome, Stop};
+use crate::baseline::fingerprint;
+use crate::catalogue::Level;
+use crate::check::{Outcome, Selection, Stop};
+use crate::observe::Observation;
 use crate::report::command::{again, curl};
-use crate::verdict::{Row, Verdict};
+use crate::report::sheet::Sheet;
+use crate::verdict::{Finding, Row, Verdict};
 
+/// Rises when an older reader would misread a report.
+const FORMAT: u32 = 1;
+
+/// What a run of `chargeproof check` found out about one service.
 #[derive(Serialize)]
-struct Report<'a> {
-    base: &'a str,
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+struct Report {
+    /// The version of this format.
+    format: u32,
+    /// The base address that was asked.
+    base: String,
+    /// 0 all held, 1 a violation, 2 configuration, 3 incomplete, 4 unreachable.
     exit_code: u8,
+    /// Why nothing could be judged, if that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stop: &'a Option<Stop>,
+    stop: Option<Stop>,
+    /// How many checks were asked for.
     expected: usize,
+    /// How many checks said something. Fewer than expected means that the run is worth nothing.
     reported: usize,
-    budget: &'a Budget,
-    requests: &'a Ledger,
-    statements: Vec<Line<'a>>,
+    /// How many of the statements reported are required.
+    required: usize,
+    /// How many of the required statements were judged.
+    judged: usize,
+    /// Whether every required statement was judged or left out on purpose.
+    complete: bool,
+    /// Which statements were asked for.
+    selection: Selection,
+    /// What the operator declared to be left out.
+    without: Vec<String>,
+    /// What is wrong with the baseline of known failures. Any fault fails the run.
+    baseline_faults: Vec<String>,
+    /// Whether personal values and amounts are hidden.
+    private: bool,
+    /// The requests that were sent.
+    requests: Requests,
+    /// One for each statement.
+    statements: Vec<Statement>,
+    /// What the specification leaves open, and how this service does it.
+    observations: Vec<Observation>,
 }
 
+/// Requests by the key that they carried.
 #[derive(Serialize)]
-struct Line<'a> {
-    #[serde(flatten)]
-    row: &'a Row,
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+struct Requests {
+    /// With the live key.
+    live: u32,
+    /// With the test key.
+    test: u32,
+    /// With any other key, or none.
+    other: u32,
+    /// Of all these, the ones in bursts.
+    in_bursts: u32,
+    /// Of all these, the ones that were asked a second time.
+    repeats: u32,
+    /// All of them.
+    total: u32,
+}
+
+/// A statement and the word on it.
+#[derive(Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+struct Statement {
+    /// The statement's name.
+    id: String,
+    /// Where the specification says it.
+    spec: String,
+    /// How firmly.
+    level: Firmness,
+    /// The statement itself.
+    text: String,
+    /// The word on it.
+    verdict: Word,
+    /// Of a pass: which honest reading it satisfies, or on what ground it was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reading: Option<String>,
+    /// Of a failure or warning: what the statement asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<String>,
+    /// Of a failure or warning: what came instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actual: Option<String>,
+    /// Of a failure or warning: the number of the exchange in the recording that shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exchange: Option<u32>,
+    /// Of a failure or warning: a command line that asks the same. Keys stand under their variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
+    /// Of a failure or warning: the command that judges this statement again.
     #[serde(skip_serializing_if = "Option::is_none")]
     again: Option<String>,
+    /// Of a failure or warning: what a baseline recognises it by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    /// Of a known failure: the last day on which it may stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+    /// Why it was not judged, does not apply, was left out or is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<String>,
+    /// What to do so that it can be judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+    /// What was seen, where the specification leaves it open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<String>,
+}
+
+/// How firmly a statement stands.
+#[derive(Clone, Copy, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "lowercase")]
+enum Firmness {
+    /// The specification says so.
+    #[default]
+    Must,
+    /// It follows from what the specification says, or from HTTP.
+    Should,
+    /// It is left open.
+    Open,
+}
+
+/// The word on a statement.
+#[derive(Clone, Copy, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    /// Exercised, and it held.
+    Pass,
+    /// A required statement was broken.
+    Fail,
+    /// A derived statement did not hold.
+    Warn,
+    /// It could not be exercised.
+    #[default]
+    NotJudged,
+    /// Shown not to exist here.
+    NotApplicable,
+    /// Left open; noted.
+    Observed,
+    /// Broken in a way that the operator knows of.
+    Known,
+    /// The operator left it out.
+    LeftOut,
 }
 
 /// The whole report as one JSON object.
 pub fn json(outcome: &Outcome) -> String {
+    let sheet = Sheet::of(outcome);
+    let ledger = &outcome.ledger;
     let report = Report {
-        base: &outcome.recording.base,
+        format: FORMAT,
+        base: outcome.recording.base.clone(),
         exit_code: outcome.exit_code(),
-        stop: &outcome.stop,
-        expected: judged().len(),
+        stop: outcome.stop.clone(),
+        expected: outcome.expected(),
         reported: outcome.rows.len(),
-        budget: &outcome.budget,
-        requests: &outcome.ledger,
-        statements: outcome.rows.iter().map(|row| of_row(outcome, row)).collect(),
+        required: sheet.required,
+        judged: sheet.judged,
+        complete: sheet.is_complete,
+        selection: outcome.selection.clone(),
+        without: outcome.recording.without.iter().map(|part| part.word().to_owned()).collect(),
+        baseline_faults: outcome.faults.clone(),
+        private: outcome.private,
+        requests: Requests {
+            live: ledger.live,
+            test: ledger.test,
+            other: ledger.other,
+            in_bursts: ledger.in_bursts,
+            repeats: ledger.repeats,
+            total: ledger.total(),
+        },
+        statements: outcome.rows.iter().map(|row| statement(outcome, row)).collect(),
+        observations: sheet.observations,
     };
     serde_json::to_string_pretty(&report).expect("a report is plain data")
 }
 
-fn of_row<'a>(outcome: &Outcome, row: &'a Row) -> Line<'a> {
-    let (Verdict::Fail(finding) | Verdict::Warn(finding)) = &row.verdict else {
-        return Line { row, asked: None, again: None };
+fn statement(outcome: &Outcome, row: &Row) -> Statement {
+    let requirement = &row.requirement;
+    let bare = Statement {
+        id: row.id.clone(),
+        spec: requirement.spec.clone(),
+        level: match requirement.level {
+            Level::Must => Firmness::Must,
+            Level::Should => Firmness::Should,
+            Level::Open => Firmness::Open,
+        },
+        text: requirement.text.clone(),
+        ..Statement::default()
     };
-    let exchange = finding.exchange.and_then(|number| outcome.recording.exchange(number));
-    let asked = exchange.map(|exchange| curl(&outcome.recording, exchange));
-    Line { row, asked, again: Some(again(&outcome.recording, &row.id)) }
+    match row.verdict.clone() {
+        Verdict::Pass { note } => Statement { verdict: Word::Pass, reading: note, ..bare },
+        Verdict::Fail(finding) => with_evidence(outcome, Word::Fail, finding, bare),
+        Verdict::Warn(finding) => with_evidence(outcome, Word::Warn, finding, bare),
+        Verdict::NotJudged { why, remedy } => {
+            Statement { verdict: Word::NotJudged, because: Some(why), remedy: Some(remedy), ..bare }
+        }
+        Verdict::NotApplicable { why } => {
+            Statement { verdict: Word::NotApplicable, because: Some(why), ..bare }
+        }
+        Verdict::Observed { seen } => Statement { verdict: Word::Observed, seen: Some(seen), ..bare },
+        Verdict::Known { finding, known } => {
+            let told = with_evidence(outcome, Word::Known, finding, bare);
+            Statement { because: Some(known.reason), expires: Some(known.expires), ..told }
+        }
+        Verdict::LeftOut { by } => Statement { verdict: Word::LeftOut, because: Some(by), ..bare },
+    }
+}
+
+fn with_evidence(outcome: &Outcome, verdict: Word, finding: Finding, bare: Statement) -> Statement {
+    let recording = &outcome.recording;
+    let exchange = finding.exchange.and_then(|number| recording.exchange(number));
+    Statement {
+        verdict,
+        fingerprint: Some(fingerprint(&bare.id, &finding)),
+        expected: Some(finding.expected),
+        actual: Some(finding.actual),
+        exchange: finding.exchange,
+        asked: exchange.map(|exchange| curl(recording, exchange)),
+        again: Some(again(recording, &bare.id)),
+        ..bare
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs};
+
+    use super::*;
+    use crate::report::samples;
+
+    const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/report.schema.json");
+
+    fn schema() -> serde_json::Value {
+        serde_json::to_value(schemars::schema_for!(Report)).expect("a schema is JSON")
+    }
+
+    #[test]
+    fn the_published_schema_is_the_one_of_the_code() {
+        let text = serde_json::to_string_pretty(&schema()).expect("a schema is JSON") + "\n";
+        if env::var_os("BLESS").is_some() {
+            fs::write(SCHEMA, &text).expect("the package can be written to");
+        }
+        let published = fs::read_to_string(SCHEMA).unwrap_or_default();
+        assert!(published == text, "report.schema.json is old: BLESS=1 cargo test -p conformance --lib");
+    }
+
+    #[test]
+    fn every_report_fits_the_schema() {
+        let validator = jsonschema::validator_for(&schema()).expect("a sound schema");
+        for (name, outcome) in samples::all() {
+            let report: serde_json::Value = serde_json::from_str(&json(&outcome)).expect("a JSON report");
+            let wrong: Vec<_> = validator.iter_errors(&report).map(|err| err.to_string()).collect();
+            assert!(wrong.is_empty(), "{name}: {wrong:?}");
+        }
+        assert!(!validator.is_valid(&serde_json::json!({})), "an empty object is no report");
+    }
 }

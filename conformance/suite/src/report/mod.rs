@@ -1,8 +1,125 @@
-//! Reports: pure functions of an outcome.
+//! Reports: pure functions of an outcome. One module per format; `sheet` holds what they share.
 
 mod command;
+mod github;
+mod html;
 mod json;
+mod junit;
+mod markdown;
+#[cfg(test)]
+pub(crate) mod samples;
+mod sheet;
 mod text;
 
+pub use github::github;
+pub use html::html;
 pub use json::json;
+pub use junit::junit;
+pub use markdown::markdown;
 pub use text::{Style, text};
+
+use crate::check::Outcome;
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// For people at a terminal.
+    Text,
+    /// For programs, as `report.schema.json` describes it.
+    Json,
+    /// For CI systems that count tests.
+    Junit,
+    /// For the summary of a job.
+    Markdown,
+    /// For people with a browser: one file with nothing outside.
+    Html,
+    /// Annotations for a workflow on GitHub.
+    Github,
+}
+
+/// A report in any format, ending with a line break. Colours are for text only.
+pub fn render(outcome: &Outcome, format: Format, style: Style) -> String {
+    match format {
+        Format::Text => text(outcome, style),
+        Format::Json => json(outcome) + "\n",
+        Format::Junit => junit(outcome),
+        Format::Markdown => markdown(outcome),
+        Format::Html => html(outcome),
+        Format::Github => github(outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(format: Format, ending: &str) {
+        for (name, outcome) in samples::all() {
+            insta::assert_snapshot!(format!("{name}.{ending}"), render(&outcome, format, Style::Plain));
+        }
+    }
+
+    #[test]
+    fn the_text_reads_like_this() {
+        check(Format::Text, "txt");
+    }
+
+    #[test]
+    fn the_json_reads_like_this() {
+        check(Format::Json, "json");
+    }
+
+    #[test]
+    fn the_junit_xml_reads_like_this() {
+        check(Format::Junit, "xml");
+    }
+
+    #[test]
+    fn the_markdown_reads_like_this() {
+        check(Format::Markdown, "md");
+    }
+
+    #[test]
+    fn the_annotations_read_like_this() {
+        check(Format::Github, "github");
+    }
+
+    #[test]
+    fn the_page_reads_like_this() {
+        check(Format::Html, "html");
+    }
+
+    #[test]
+    fn every_format_says_how_many_checks_were_expected_and_reported() {
+        let outcome = samples::mixed();
+        let (expected, reported) = (outcome.expected(), outcome.rows.len());
+        let sentence = format!("{reported} of {expected} checks reported");
+        let whole = |format| render(&outcome, format, Style::Plain);
+        for format in [Format::Text, Format::Junit, Format::Markdown, Format::Html, Format::Github] {
+            assert!(whole(format).contains(&sentence), "{format:?}");
+        }
+        let json = whole(Format::Json);
+        assert!(json.contains(&format!("\"expected\": {expected}")) && json.contains("\"reported\": 9"));
+    }
+
+    #[test]
+    fn a_page_needs_nothing_from_outside_and_runs_nothing() {
+        for (name, outcome) in samples::all() {
+            let page = html(&outcome);
+            for part in ["<script", "src=", "<link", "@import", "url(", "<iframe", "onload", "onclick"] {
+                assert!(!page.contains(part), "{part} in {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn annotations_are_whole_lines_of_ours() {
+        for (name, outcome) in samples::all() {
+            for line in github(&outcome).lines() {
+                let begins = ["::error title=", "::warning title=", "::notice title="];
+                assert!(begins.iter().any(|it| line.starts_with(it)), "{name}: {line}");
+            }
+        }
+    }
+}

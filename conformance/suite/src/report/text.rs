@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::catalogue::Level;
-use crate::check::{Outcome, Stop};
-use crate::report::command::{again, curl};
-use crate::verdict::{Finding, Row, Verdict};
+use crate::check::Outcome;
+use crate::report::sheet::{Sheet, printable};
+use crate::verdict::Verdict;
 
 /// Whether words of judgement have a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +19,18 @@ impl Style {
     fn paint(self, verdict: &Verdict) -> String {
         let word = format!("{:>14}", verdict.word());
         let colour = match verdict {
-            Verdict::Pass { .. } => 32,
-            Verdict::Fail(_) => 31,
-            Verdict::Warn(_) | Verdict::NotJudged { .. } => 33,
-            _ => 2,
+            Verdict::Pass { .. } => "32",
+            Verdict::Fail(_) => "31",
+            Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => "33",
+            _ => "2",
         };
+        self.coloured(&word, colour)
+    }
+
+    fn coloured(self, text: &str, colour: &str) -> String {
         match self {
-            Style::Plain => word,
-            Style::Colour => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
+            Style::Plain => text.to_owned(),
+            Style::Colour => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
         }
     }
 }
@@ -36,75 +39,41 @@ const MARGIN: &str = "                  ";
 
 /// The whole report, ending with the counts and the exit code.
 pub fn text(outcome: &Outcome, style: Style) -> String {
+    let sheet = Sheet::of(outcome);
     let mut out = String::new();
-    match &outcome.stop {
-        Some(Stop::Configuration(why)) => line(&mut out, &format!("cannot check: {why}")),
-        Some(Stop::Unreachable(why)) => {
-            line(&mut out, &format!("{} did not answer: {why}", outcome.recording.base))
+    if let Some(why) = sheet.stop() {
+        line(&mut out, &clean(&why));
+    }
+    for section in &sheet.sections {
+        line(&mut out, &format!("{}   {}", style.coloured(&section.name(), "1"), section.counts()));
+        for row in &section.rows {
+            line(&mut out, &format!("{}  {}   {}", style.paint(&row.verdict), row.id, row.requirement.text));
+            for (name, text) in sheet.details(row) {
+                line(&mut out, &format!("{MARGIN}{name:<9} {}", clean(&text)));
+            }
         }
-        None => {}
+        line(&mut out, "");
     }
-    for row in &outcome.rows {
-        line(&mut out, &format!("{}  {}   {}", style.paint(&row.verdict), row.id, row.requirement.text));
-        explain(&mut out, outcome, row);
+    if !sheet.observations.is_empty() {
+        line(&mut out, &style.coloured("Observed, where the specification leaves it open", "1"));
+        let width = sheet.observations.iter().map(|it| it.topic.chars().count()).max().unwrap_or(0);
+        for it in &sheet.observations {
+            line(&mut out, &format!("  {:<width$}  {}", it.topic, clean(&it.seen)));
+        }
+        line(&mut out, "");
     }
-    summary(&mut out, outcome);
+    for note in sheet.notes() {
+        line(&mut out, &note);
+    }
+    line(&mut out, &sheet.completeness());
+    let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
+    line(&mut out, &format!("{}; {}, {requests} requests; exit {exit}", sheet.counts(), sheet.reported()));
     out
 }
 
-fn explain(out: &mut String, outcome: &Outcome, row: &Row) {
-    match &row.verdict {
-        Verdict::Pass { note: None } => {}
-        Verdict::Pass { note: Some(note) } => detail(out, "reading", note),
-        Verdict::Fail(finding) | Verdict::Warn(finding) => evidence(out, outcome, row, finding),
-        Verdict::NotJudged { why, remedy } => {
-            detail(out, "because", why);
-            detail(out, "remedy", remedy);
-        }
-        Verdict::NotApplicable { why } => detail(out, "because", why),
-        Verdict::Observed { seen } => detail(out, "seen", seen),
-        Verdict::LeftOut { by } => detail(out, "by", by),
-    }
-}
-
-fn evidence(out: &mut String, outcome: &Outcome, row: &Row, finding: &Finding) {
-    detail(out, "expected", &finding.expected);
-    detail(out, "actual", &finding.actual);
-    if let Some(exchange) = finding.exchange.and_then(|number| outcome.recording.exchange(number)) {
-        detail(out, "asked", &curl(&outcome.recording, exchange));
-    }
-    detail(out, "again", &again(&outcome.recording, &row.id));
-}
-
-fn summary(out: &mut String, outcome: &Outcome) {
-    let count = |fits: &dyn Fn(&Row) -> bool| outcome.rows.iter().filter(|row| fits(row)).count();
-    let required: Vec<_> = outcome.rows.iter().filter(|row| row.requirement.level == Level::Must).collect();
-    let judged =
-        required.iter().filter(|row| matches!(row.verdict, Verdict::Pass { .. } | Verdict::Fail(_))).count();
-    let gaps = count(&Row::leaves_a_gap);
-    let verdict = if gaps > 0 || outcome.rows.is_empty() { "incomplete" } else { "complete" };
-    line(out, &format!("{judged} of {} required statements judged: {verdict}", required.len()));
-    let counts: Vec<_> = ["pass", "fail", "warn", "not judged", "not applicable", "observed", "left out"]
-        .into_iter()
-        .map(|word| (word, count(&|row| row.verdict.word() == word)))
-        .filter(|(_, number)| *number > 0)
-        .map(|(word, number)| format!("{number} {word}"))
-        .collect();
-    let counts = if counts.is_empty() { "nothing reported".to_owned() } else { counts.join(", ") };
-    line(
-        out,
-        &format!(
-            "{counts}; {} of {} statements reported, {} requests; exit {}",
-            outcome.rows.len(),
-            crate::catalogue::judged().len(),
-            outcome.ledger.total(),
-            outcome.exit_code()
-        ),
-    );
-}
-
-fn detail(out: &mut String, name: &str, text: &str) {
-    line(out, &format!("{MARGIN}{name:<9} {text}"));
+/// One line, and nothing in it that moves the cursor.
+fn clean(text: &str) -> String {
+    printable(text).replace('\n', " ")
 }
 
 fn line(out: &mut String, text: &str) {

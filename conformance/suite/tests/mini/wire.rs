@@ -11,7 +11,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use time::macros::{datetime, format_description};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use url::form_urlencoded;
 
 use super::{Asked, Mini, Reply};
@@ -24,16 +26,39 @@ pub(crate) async fn serve(mut mini: Mini) -> String {
     let mini = Arc::new(Mutex::new(mini));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let mini = Arc::clone(&mini);
-            let service = service_fn(move |request| {
-                let reply = answer(&mut mini.lock().expect("no answer panics"), &request);
-                std::future::ready(Ok::<_, Infallible>(reply))
-            });
-            let connection = hyper::server::conn::http1::Builder::new();
-            tokio::spawn(connection.serve_connection(TokioIo::new(stream), service));
+            tokio::spawn(converse(Arc::clone(&mini), stream));
         }
     });
     base
+}
+
+/// The same over TLS, under the name `localhost`. Tells the port.
+pub(crate) async fn serve_tls(mut mini: Mini, tls: TlsAcceptor) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    mini.address = format!("https://localhost:{port}");
+    let mini = Arc::new(Mutex::new(mini));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (tls, mini) = (tls.clone(), Arc::clone(&mini));
+            tokio::spawn(async move {
+                // A client that does not believe the certificate hangs up here.
+                if let Ok(stream) = tls.accept(stream).await {
+                    converse(mini, stream).await;
+                }
+            });
+        }
+    });
+    port
+}
+
+async fn converse(mini: Arc<Mutex<Mini>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let service = service_fn(move |request| {
+        let reply = answer(&mut mini.lock().expect("no answer panics"), &request);
+        std::future::ready(Ok::<_, Infallible>(reply))
+    });
+    // A client may leave whenever it likes.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 fn answer(mini: &mut Mini, request: &Request<Incoming>) -> Response<Full<Bytes>> {

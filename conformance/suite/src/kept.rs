@@ -1,0 +1,56 @@
+//! A run kept in a file: what was asked and answered, and what was asked for.
+//!
+//! Everything that a report shows follows from it, so a kept run is reported in the same words.
+
+use serde::{Deserialize, Serialize};
+
+use crate::baseline::Baseline;
+use crate::budget::{Budget, Ledger};
+use crate::check::{Outcome, Selection, Stop};
+use crate::recording::{FORMAT, Recording};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    recording: Recording,
+    selection: Selection,
+    baseline: Baseline,
+    private: bool,
+    stop: Option<Stop>,
+    budget: Budget,
+    requests: Ledger,
+}
+
+impl Outcome {
+    /// The run as the text of a file. Keys were never in it.
+    pub fn to_file(&self) -> String {
+        let kept = Kept {
+            recording: self.recording.clone(),
+            selection: self.selection.clone(),
+            baseline: self.baseline.clone(),
+            private: self.private,
+            stop: self.stop.clone(),
+            budget: self.budget.clone(),
+            requests: self.ledger.clone(),
+        };
+        serde_json::to_string(&kept).expect("a run is plain data") + "\n"
+    }
+
+    /// A kept run, judged again. The error says why the text is none.
+    pub fn from_file(text: &str) -> Result<Outcome, String> {
+        let none = |why: String| format!("no recording of `chargeproof check --record`: {why}");
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|err| none(err.to_string()))?;
+        match value["recording"]["format"].as_u64() {
+            Some(format) if format != u64::from(FORMAT) => {
+                return Err(format!(
+                    "a recording of format {format}; this program reads {FORMAT}, so record again"
+                ));
+            }
+            Some(_) => {}
+            None => return Err(none("it names no `recording.format`".into())),
+        }
+        let kept: Kept = serde_json::from_value(value).map_err(|err| none(err.to_string()))?;
+        let Kept { recording, selection, baseline, private, stop, budget, requests } = kept;
+        Ok(Outcome::of(recording, selection, baseline, private, stop, budget, requests))
+    }
+}

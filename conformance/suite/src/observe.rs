@@ -1,0 +1,214 @@
+//! What the specification leaves open, and how this service does it. Noted, never judged.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::reading::{Page, http_date, is_json, parse, text_at};
+use crate::recording::{Answer, Exchange, Purpose, Recording, Side};
+use crate::verdict::{Row, Verdict};
+
+/// An open choice, and what was seen of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+pub struct Observation {
+    /// What the specification leaves open.
+    pub topic: String,
+    /// What was seen here.
+    pub seen: String,
+}
+
+type Look = fn(&Recording) -> BTreeSet<String>;
+
+/// Every look at a recording. What nothing was seen of is not listed.
+const LOOKS: &[(&str, Look)] = &[
+    ("Retry-After", retry_after),
+    ("Media type of a refusal", refusal_types),
+    ("WWW-Authenticate of a 401", challenge),
+    ("Status for an event that does not exist", absent_events),
+    ("A filter that names nothing", absent_filters),
+    ("Ids of events", event_ids),
+    ("Times", times),
+    ("Links of a page", links),
+    ("last_page of an empty list", empty_last_page),
+    ("States in lists", states),
+    ("Headers about the limit", limit_headers),
+    ("Server", server),
+];
+
+/// Every observation: what the judge noted, then what the recording shows beside it.
+pub(crate) fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
+    let mut found = Vec::new();
+    for row in rows {
+        let topic = match (&row.verdict, row.id.as_str()) {
+            (Verdict::Pass { note: Some(_) }, "limits.refused") => "Reading of the rate limit".to_owned(),
+            (Verdict::Observed { .. }, _) => row.requirement.text.trim_end_matches('.').to_owned(),
+            _ => continue,
+        };
+        if let Verdict::Observed { seen } | Verdict::Pass { note: Some(seen) } = &row.verdict {
+            found.push(Observation { topic, seen: seen.clone() });
+        }
+    }
+    for (topic, look) in LOOKS {
+        let seen = look(recording);
+        if !seen.is_empty() {
+            let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
+            found.push(Observation { topic: (*topic).to_owned(), seen });
+        }
+    }
+    found
+}
+
+fn answers(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
+    recording.exchanges.iter().filter_map(|it| Some((it, it.answer()?)))
+}
+
+fn pages(recording: &Recording) -> impl Iterator<Item = Page> {
+    recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(Page::of)
+}
+
+fn rows(recording: &Recording) -> Vec<Value> {
+    pages(recording).flat_map(|page| page.rows().cloned().unwrap_or_default()).collect()
+}
+
+fn retry_after(recording: &Recording) -> BTreeSet<String> {
+    let refused = answers(recording).filter(|(_, answer)| answer.status == 429);
+    let form = |(_, answer): (&Exchange, &Answer)| match answer.header("retry-after") {
+        None => "absent",
+        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => "whole seconds",
+        Some(text) if http_date(text).is_some() => "an HTTP date",
+        Some(_) => "something else",
+    };
+    refused.map(form).map(str::to_owned).collect()
+}
+
+fn refusal_types(recording: &Recording) -> BTreeSet<String> {
+    let refused = answers(recording).filter(|(_, answer)| matches!(answer.status, 401 | 404 | 429));
+    let told = refused.map(|(_, answer)| {
+        let kind = answer.header("content-type").unwrap_or("none");
+        let members = parse(answer)
+            .filter(|_| is_json(answer))
+            .and_then(|body| Some(body.as_object()?.keys().cloned().collect::<Vec<_>>().join(" ")));
+        match members {
+            Some(members) => format!("{} {kind} ({members})", answer.status),
+            None => format!("{} {kind}", answer.status),
+        }
+    });
+    told.collect()
+}
+
+fn challenge(recording: &Recording) -> BTreeSet<String> {
+    let refused = answers(recording).filter(|(_, answer)| answer.status == 401);
+    refused.map(|(_, answer)| answer.header("www-authenticate").unwrap_or("absent").to_owned()).collect()
+}
+
+fn absent_events(recording: &Recording) -> BTreeSet<String> {
+    let absent = answers(recording)
+        .filter(|(it, _)| matches!(it.purpose, Purpose::Event { side: Side::AbsentBefore, .. }));
+    absent.map(|(_, answer)| answer.status.to_string()).collect()
+}
+
+fn absent_filters(recording: &Recording) -> BTreeSet<String> {
+    let asked = recording.exchanges.iter().filter_map(|it| match &it.purpose {
+        Purpose::Twin { filter, side: Side::AbsentBefore, .. } => Some((it, filter)),
+        _ => None,
+    });
+    let told = asked.filter_map(|(it, filter)| match it.status()? {
+        200 => Some(format!("?{filter}= an empty list")),
+        status => Some(format!("?{filter}= {status}")),
+    });
+    told.collect()
+}
+
+fn event_ids(recording: &Recording) -> BTreeSet<String> {
+    /// Where the version stands in a UUID.
+    const VERSION_AT: usize = 14;
+    let ids = answers(recording).filter_map(|(it, _)| match &it.purpose {
+        Purpose::Event { id, side: Side::Own | Side::Foreign, .. } => Some(id),
+        _ => None,
+    });
+    let form = |id: &String| match id.chars().nth(VERSION_AT) {
+        Some(version) if id.len() == 36 && id.matches('-').count() == 4 => format!("UUID version {version}"),
+        _ => "no UUID".to_owned(),
+    };
+    ids.map(form).collect()
+}
+
+fn times(recording: &Recording) -> BTreeSet<String> {
+    let rows = rows(recording);
+    let stamps = rows.iter().filter_map(|row| text_at(row, &["created_at"]));
+    let form = |text: &str| {
+        let (clock, zone) = match text.strip_suffix('Z') {
+            Some(clock) => (clock, "Z"),
+            None => text.split_at(text.len().saturating_sub("+00:00".len())),
+        };
+        let digits = clock.rsplit_once('.').map_or(0, |(_, digits)| digits.len());
+        format!("{zone} with {digits} decimals of a second")
+    };
+    stamps.filter(|text| text.is_ascii()).map(form).collect()
+}
+
+fn links(recording: &Recording) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for page in pages(recording) {
+        for rel in ["first", "last", "prev", "next"] {
+            if let Some(link) = page.link(rel) {
+                let form = if link.contains("://") { "absolute" } else { "relative" };
+                found.insert(form.to_owned());
+            }
+        }
+    }
+    found
+}
+
+fn empty_last_page(recording: &Recording) -> BTreeSet<String> {
+    let empty = pages(recording).filter(|page| page.meta("total") == Some(0));
+    empty.filter_map(|page| page.meta("last_page")).map(|number| number.to_string()).collect()
+}
+
+fn states(recording: &Recording) -> BTreeSet<String> {
+    rows(recording).iter().filter_map(|row| text_at(row, &["status"])).map(str::to_owned).collect()
+}
+
+fn limit_headers(recording: &Recording) -> BTreeSet<String> {
+    let names = answers(recording).flat_map(|(_, answer)| answer.headers.iter().map(|(name, _)| name));
+    names.filter(|name| name.contains("ratelimit") || name.contains("rate-limit")).cloned().collect()
+}
+
+fn server(recording: &Recording) -> BTreeSet<String> {
+    answers(recording).filter_map(|(_, answer)| answer.header("server")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples;
+
+    #[track_caller]
+    fn check(topic: &str, expected: &str) {
+        let outcome = samples::mixed();
+        let found = observations(&outcome.recording, &outcome.rows);
+        let seen = found.iter().find(|it| it.topic == topic).map(|it| it.seen.as_str());
+        assert_eq!(seen, Some(expected), "{found:?}");
+    }
+
+    #[test]
+    fn open_choices_are_noted() {
+        check("Retry-After", "whole seconds");
+        check("Links of a page", "absolute, relative");
+        check("last_page of an empty list", "0");
+        check("Times", "+00:00 with 0 decimals of a second, Z with 6 decimals of a second");
+        check("Ids of events", "UUID version 7");
+        check("Reading of the rate limit", "exact: the 121st request");
+        check("States in lists", "paid");
+        check("A filter that names nothing", "?type= 404");
+        check("Headers about the limit", "x-ratelimit-remaining");
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_listed() {
+        let outcome = samples::unreachable();
+        assert_eq!(observations(&outcome.recording, &outcome.rows), []);
+    }
+}

@@ -1,0 +1,72 @@
+//! Annotations for a workflow on GitHub: commands on lines of their own.
+
+use std::fmt::Write;
+
+use crate::check::Outcome;
+use crate::report::sheet::Sheet;
+use crate::verdict::{Row, Verdict};
+
+/// An error for each failure, a warning for each gap and each doubt, a notice for the rest.
+pub fn github(outcome: &Outcome) -> String {
+    let sheet = Sheet::of(outcome);
+    let mut out = String::new();
+    if let Some(why) = sheet.stop() {
+        annotate(&mut out, "error", "chargeproof", &why);
+    }
+    for row in &outcome.rows {
+        let kind = match &row.verdict {
+            Verdict::Fail(_) => "error",
+            Verdict::Warn(_) | Verdict::Known { .. } => "warning",
+            Verdict::NotJudged { .. } if row.leaves_a_gap() => "warning",
+            _ => continue,
+        };
+        annotate(&mut out, kind, &format!("{}: {}", row.verdict.word(), row.id), &told(&sheet, row));
+    }
+    if !sheet.observations.is_empty() {
+        let lines: Vec<_> =
+            sheet.observations.iter().map(|it| format!("{}: {}", it.topic, it.seen)).collect();
+        annotate(&mut out, "notice", "observed, where the specification leaves it open", &lines.join("\n"));
+    }
+    let kind = if outcome.exit_code() == 0 { "notice" } else { "error" };
+    let mut summary = sheet.notes();
+    summary.push(sheet.completeness());
+    let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
+    summary.push(format!("{}; {}, {requests} requests; exit {exit}", sheet.counts(), sheet.reported()));
+    annotate(&mut out, kind, &format!("chargeproof check {}", outcome.recording.base), &summary.join("\n"));
+    out
+}
+
+fn told(sheet: &Sheet<'_>, row: &Row) -> String {
+    let lines = sheet.details(row).into_iter().map(|(name, text)| format!("{name:<9} {text}"));
+    [row.requirement.text.clone()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+fn annotate(out: &mut String, kind: &str, title: &str, text: &str) {
+    writeln!(out, "::{kind} title={}::{}", property(title), data(text)).expect("a string takes any text");
+}
+
+/// A line break would begin a new command, and a server could write one.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(title: &str, text: &str, expected: &str) {
+        let mut out = String::new();
+        annotate(&mut out, "error", title, text);
+        assert_eq!(out, format!("{expected}\n"));
+    }
+
+    #[test]
+    fn no_text_can_be_a_command() {
+        check("a: b, c", "50%\r\n::error::x", "::error title=a%3A b%2C c::50%25%0D%0A::error::x");
+    }
+}

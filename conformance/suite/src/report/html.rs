@@ -1,0 +1,165 @@
+//! The report for people with a browser: one file, no script, nothing from outside.
+
+use askama::Template;
+
+use crate::check::Outcome;
+use crate::observe::Observation;
+use crate::recording::{Ending, Exchange, shorten};
+use crate::report::sheet::{Sheet, WORDS, printable};
+use crate::verdict::Row;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    base: &'a str,
+    exit: u8,
+    headline: &'static str,
+    mood: &'static str,
+    stop: Option<String>,
+    completeness: String,
+    reported: String,
+    requests: String,
+    notes: Vec<String>,
+    tiles: Vec<Tile>,
+    sections: Vec<Part<'a>>,
+    grave: Vec<Group<'a>>,
+    observations: &'a [Observation],
+}
+
+/// A word and how often it was said.
+struct Tile {
+    word: &'static str,
+    class: String,
+    count: usize,
+}
+
+/// A section of the specification.
+struct Part<'a> {
+    name: String,
+    counts: String,
+    entries: Vec<Entry<'a>>,
+}
+
+/// What deserves to be read first.
+struct Group<'a> {
+    title: &'static str,
+    entries: Vec<Entry<'a>>,
+}
+
+/// A statement with all that is known of it.
+struct Entry<'a> {
+    id: &'a str,
+    spec: &'a str,
+    level: &'static str,
+    text: &'a str,
+    word: &'static str,
+    class: String,
+    sign: &'static str,
+    details: Vec<(&'static str, String)>,
+    exchange: Option<Shown<'a>>,
+}
+
+/// An exchange as it was on the wire, without the key.
+struct Shown<'a> {
+    number: u32,
+    target: &'a str,
+    status: String,
+    headers: &'a [(String, String)],
+    body: String,
+}
+
+/// The whole report as one HTML file.
+pub fn html(outcome: &Outcome) -> String {
+    let sheet = Sheet::of(outcome);
+    let (headline, mood) = match outcome.exit_code() {
+        0 => ("Everything required was judged and held", "pass"),
+        1 if sheet.rows("fail").is_empty() => ("The baseline is wrong", "fail"),
+        1 => ("The specification is broken", "fail"),
+        2 => ("Nothing was checked", "not-judged"),
+        3 => ("Not all could be judged", "not-judged"),
+        _ => ("The target did not answer", "fail"),
+    };
+    let count = |word: &'static str| Tile { word, class: class(word), count: sheet.rows(word).len() };
+    let grave = [
+        ("fail", "What is broken"),
+        ("known", "Known failures"),
+        ("not judged", "What could not be judged"),
+        ("warn", "Warnings"),
+    ];
+    let group = |(word, title): (&str, &'static str)| Group {
+        title,
+        entries: sheet.rows(word).into_iter().map(|row| entry(&sheet, row)).collect(),
+    };
+    let page = Page {
+        base: &outcome.recording.base,
+        exit: outcome.exit_code(),
+        headline,
+        mood,
+        stop: sheet.stop(),
+        completeness: sheet.completeness(),
+        reported: sheet.reported(),
+        requests: format!("{} requests", outcome.ledger.total()),
+        notes: sheet.notes(),
+        tiles: WORDS.into_iter().map(count).collect(),
+        sections: sheet
+            .sections
+            .iter()
+            .map(|section| Part {
+                name: section.name(),
+                counts: section.counts(),
+                entries: section.rows.iter().map(|row| entry(&sheet, row)).collect(),
+            })
+            .collect(),
+        grave: grave.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
+        observations: &sheet.observations,
+    };
+    page.render().expect("HTML is written to memory") + "\n"
+}
+
+fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
+    let word = row.verdict.word();
+    let sign = match word {
+        "pass" => "✓",
+        "fail" => "✕",
+        "warn" => "!",
+        "known" => "≈",
+        "not judged" => "?",
+        "observed" => "○",
+        _ => "–",
+    };
+    let exchange = sheet.shown(row).map(shown);
+    Entry {
+        id: &row.id,
+        spec: &row.requirement.spec,
+        level: row.requirement.level.word(),
+        text: &row.requirement.text,
+        word,
+        class: class(word),
+        sign,
+        details: sheet.details(row),
+        exchange,
+    }
+}
+
+fn shown(exchange: &Exchange) -> Shown<'_> {
+    let (status, headers, body) = match &exchange.ending {
+        Ending::Answered(answer) => {
+            (answer.status.to_string(), &answer.headers[..], long(&printable(&answer.body)))
+        }
+        Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
+    };
+    Shown { number: exchange.number, target: &exchange.target, status, headers, body }
+}
+
+/// A body as far as anybody reads it.
+fn long(body: &str) -> String {
+    const LETTERS_MAX: usize = 4000;
+    match body.char_indices().nth(LETTERS_MAX) {
+        None => body.to_owned(),
+        Some((at, _)) => format!("{}…\n({} bytes in all)", &body[..at], body.len()),
+    }
+}
+
+fn class(word: &str) -> String {
+    word.replace(' ', "-")
+}

@@ -1,0 +1,120 @@
+//! The report for CI systems: a suite for each section, a case for each statement.
+//!
+//! Such systems like to paint what was skipped green. So one case more fails when something required was
+//! not judged.
+
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+
+use crate::check::Outcome;
+use crate::report::sheet::Sheet;
+use crate::verdict::{Row, Verdict};
+
+/// The whole report as JUnit XML.
+pub fn junit(outcome: &Outcome) -> String {
+    let sheet = Sheet::of(outcome);
+    let mut report = Report::new("chargeproof check");
+    for section in &sheet.sections {
+        let mut suite = TestSuite::new(section.name());
+        suite.add_test_cases(section.rows.iter().map(|row| case(&sheet, row)));
+        report.add_test_suite(suite);
+    }
+    report.add_test_suite(completeness(&sheet));
+    if !outcome.baseline.known.is_empty() {
+        report.add_test_suite(baseline(outcome));
+    }
+    report.to_string().expect("XML is written to memory")
+}
+
+fn case(sheet: &Sheet<'_>, row: &Row) -> TestCase {
+    let lines = sheet.details(row);
+    let told: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<9} {text}")).collect();
+    let status = match &row.verdict {
+        Verdict::Fail(finding) => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status
+                .set_type("fail")
+                .set_message(format!("{} Actual: {}", row.requirement.text, finding.actual));
+            status.set_description(told.join("\n"));
+            status
+        }
+        Verdict::NotJudged { .. }
+        | Verdict::NotApplicable { .. }
+        | Verdict::Known { .. }
+        | Verdict::LeftOut { .. } => {
+            let mut status = TestCaseStatus::skipped();
+            let because: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();
+            status.set_type(row.verdict.word()).set_message(because.join("; "));
+            status
+        }
+        Verdict::Pass { .. } | Verdict::Warn(_) | Verdict::Observed { .. } => TestCaseStatus::success(),
+    };
+    let is_success = matches!(status, TestCaseStatus::Success { .. });
+    let mut case = TestCase::new(row.id.clone(), status);
+    case.set_classname(format!("chargeproof.{}", row.id.split('.').next().unwrap_or_default()));
+    if is_success && !told.is_empty() {
+        case.set_system_out(format!("{}\n{}", row.verdict.word(), told.join("\n")));
+    }
+    case
+}
+
+/// The case that fails when the run proves less than it seems to.
+fn completeness(sheet: &Sheet<'_>) -> TestSuite {
+    let outcome = sheet.outcome;
+    let mut suite = TestSuite::new("completeness");
+    for (name, value) in [
+        ("base", outcome.recording.base.clone()),
+        ("expected", outcome.expected().to_string()),
+        ("reported", outcome.rows.len().to_string()),
+        ("required", sheet.required.to_string()),
+        ("judged", sheet.judged.to_string()),
+        ("requests", outcome.ledger.total().to_string()),
+        ("exit", outcome.exit_code().to_string()),
+    ] {
+        suite.add_property(Property::new(name, value));
+    }
+    for it in &sheet.observations {
+        suite.add_property(Property::new(format!("observed: {}", it.topic), it.seen.clone()));
+    }
+    let summary = format!("{}; {}; {}", sheet.completeness(), sheet.counts(), sheet.reported());
+    let status = match sheet.stop() {
+        Some(why) => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+            status.set_type("stopped").set_message(why);
+            status
+        }
+        None if sheet.is_complete => TestCaseStatus::success(),
+        None => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_type("incomplete").set_message(summary.clone());
+            let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap());
+            let gaps: Vec<_> = gaps.map(|row| gap(sheet, row)).collect();
+            status.set_description(gaps.join("\n"));
+            status
+        }
+    };
+    let mut case = TestCase::new("every required statement is judged", status);
+    case.set_classname("chargeproof.completeness").set_system_out(summary);
+    suite.add_test_case(case);
+    suite
+}
+
+/// The case that fails when the baseline hides nothing any more, or too long, or something else.
+fn baseline(outcome: &Outcome) -> TestSuite {
+    let status = if outcome.faults.is_empty() {
+        TestCaseStatus::success()
+    } else {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_type("baseline").set_message(outcome.faults.join("; "));
+        status
+    };
+    let mut case = TestCase::new("every known failure is still one", status);
+    case.set_classname("chargeproof.baseline");
+    let mut suite = TestSuite::new("baseline");
+    suite.add_test_case(case);
+    suite
+}
+
+fn gap(sheet: &Sheet<'_>, row: &Row) -> String {
+    let lines = sheet.details(row).into_iter().map(|(_, text)| text);
+    format!("{}: {}", row.id, lines.collect::<Vec<_>>().join("; "))
+}

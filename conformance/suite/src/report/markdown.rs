@@ -1,0 +1,156 @@
+//! The report for the summary of a job.
+
+use std::fmt::Write;
+
+use crate::check::Outcome;
+use crate::report::sheet::{Sheet, WORDS};
+use crate::verdict::Row;
+
+/// The whole report in Markdown as GitHub and GitLab show it.
+pub fn markdown(outcome: &Outcome) -> String {
+    let sheet = Sheet::of(outcome);
+    let mut out = String::new();
+    let heading = match outcome.exit_code() {
+        0 => "✅ Everything required was judged and held",
+        1 if sheet.rows("fail").is_empty() => "❌ The baseline is wrong",
+        1 => "❌ The specification is broken",
+        2 => "⚠️ Nothing was checked",
+        3 => "⚠️ Not all could be judged",
+        _ => "⚠️ The target did not answer",
+    };
+    put(&mut out, &format!("## {heading}\n"));
+    put(&mut out, &format!("{} — {}  ", code(&outcome.recording.base), escaped(&sheet.completeness())));
+    put(
+        &mut out,
+        &format!(
+            "{}; {}, {} requests; exit {}\n",
+            sheet.counts(),
+            sheet.reported(),
+            outcome.ledger.total(),
+            outcome.exit_code()
+        ),
+    );
+    for note in sheet.notes() {
+        put(&mut out, &format!("{}\n", escaped(&note)));
+    }
+    if let Some(why) = sheet.stop() {
+        put(&mut out, &format!("> {}\n", escaped(&why)));
+    }
+    matrix(&mut out, &sheet);
+    for (word, title) in
+        [("fail", "Broken"), ("known", "Known failures"), ("warn", "Warnings"), ("not judged", "Not judged")]
+    {
+        let rows = sheet.rows(word);
+        if !rows.is_empty() {
+            put(&mut out, &format!("### {title}\n"));
+            rows.into_iter().for_each(|row| entry(&mut out, &sheet, row));
+        }
+    }
+    observations(&mut out, &sheet);
+    every_statement(&mut out, &sheet);
+    out
+}
+
+fn matrix(out: &mut String, sheet: &Sheet<'_>) {
+    if sheet.sections.is_empty() {
+        return;
+    }
+    put(out, &format!("| section | {} |", WORDS.join(" | ")));
+    put(out, &format!("|---|{}", "--:|".repeat(WORDS.len())));
+    for section in &sheet.sections {
+        let of = |word: &&str| section.rows.iter().filter(|row| row.verdict.word() == *word).count();
+        let cells =
+            WORDS.iter().map(of).map(|count| if count == 0 { String::new() } else { count.to_string() });
+        put(out, &format!("| {} | {} |", escaped(&section.name()), cells.collect::<Vec<_>>().join(" | ")));
+    }
+    put(out, "");
+}
+
+fn entry(out: &mut String, sheet: &Sheet<'_>, row: &Row) {
+    put(out, &format!("**{}** {}\n", escaped(&row.id), escaped(&row.requirement.text)));
+    let lines = sheet.details(row);
+    let lines: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<9} {}", on_one_line(text))).collect();
+    let body = lines.join("\n");
+    let fence = "`".repeat(longest_run(&body).max(2) + 1);
+    put(out, &format!("{fence}text\n{body}\n{fence}\n"));
+}
+
+fn observations(out: &mut String, sheet: &Sheet<'_>) {
+    if sheet.observations.is_empty() {
+        return;
+    }
+    put(out, "### Observed, where the specification leaves it open\n");
+    put(out, "| what | seen |\n|---|---|");
+    for it in &sheet.observations {
+        put(out, &format!("| {} | {} |", escaped(&it.topic), escaped(&it.seen)));
+    }
+    put(out, "");
+}
+
+fn every_statement(out: &mut String, sheet: &Sheet<'_>) {
+    if sheet.sections.is_empty() {
+        return;
+    }
+    put(out, "<details><summary>Every statement</summary>\n");
+    put(out, "| | statement | section | what it says |\n|---|---|---|---|");
+    for row in sheet.sections.iter().flat_map(|section| &section.rows) {
+        let (word, spec, text) = (row.verdict.word(), &row.requirement.spec, &row.requirement.text);
+        put(out, &format!("| {word} | {} | {} | {} |", escaped(&row.id), escaped(spec), escaped(text)));
+    }
+    put(out, "\n</details>");
+}
+
+/// Text that stays text, whatever a server put into it: no markup, no table cell, no mention of anybody.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in on_one_line(text).chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '@' => out.push_str("&#64;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => out.extend(['\\', letter]),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// A span of code whose fence is longer than any within.
+fn code(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text) + 1);
+    format!("{fence}{}{fence}", on_one_line(text))
+}
+
+fn on_one_line(text: &str) -> String {
+    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|it| it != '`').map(str::len).max().unwrap_or(0)
+}
+
+fn put(out: &mut String, text: &str) {
+    writeln!(out, "{text}").expect("a string takes any text");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(escaped(text), expected);
+    }
+
+    #[test]
+    fn what_a_server_says_stays_text() {
+        check("<img src=x>\n| a | @you", "&lt;img src=x&gt; \\| a \\| &#64;you");
+        check("[x](y) `z` *b*", "\\[x\\](y) \\`z\\` \\*b\\*");
+    }
+
+    #[test]
+    fn code_may_hold_the_marks_of_code() {
+        assert_eq!(code("a``b"), "```a``b```");
+    }
+}

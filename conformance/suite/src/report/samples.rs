@@ -1,0 +1,220 @@
+//! Outcomes made by hand, for the tests of every format.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::baseline::{Baseline, Known, fingerprint};
+use crate::budget::{Budget, Ledger};
+use crate::catalogue::{Level, Requirement};
+use crate::check::{Outcome, Selection, Stop};
+use crate::plan::{Mode, Part};
+use crate::recording::{
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, List, PageAsk, Purpose, Recording, Side,
+};
+use crate::verdict::{Finding, Row, Verdict};
+
+/// Every sample by its name.
+pub(crate) fn all() -> [(&'static str, Outcome); 5] {
+    [
+        ("mixed", mixed()),
+        ("known", known()),
+        ("clean", clean()),
+        ("unreachable", unreachable()),
+        ("refused", refused()),
+    ]
+}
+
+/// One row of each word, with texts that try to break out of every format.
+pub(crate) fn mixed() -> Outcome {
+    let hostile =
+        "403 {\"message\":\"<script>alert('x')</script> | ```\\n::error::no, 50%\"} ]]>\u{1b}[2J\n::error::x";
+    let finding = |expected: &str, actual: &str, exchange| Finding {
+        expected: expected.into(),
+        actual: actual.into(),
+        exchange,
+    };
+    let rows = vec![
+        row("account.served", "4, row 1", Level::Must, Verdict::Pass { note: None }),
+        row("auth.no_header", "5 item 6", Level::Must, Verdict::Pass { note: None }),
+        row(
+            "auth.revoked_key",
+            "5 items 2 and 6",
+            Level::Must,
+            Verdict::LeftOut { by: "--without revoked".into() },
+        ),
+        row(
+            "isolation.not_found",
+            "5 item 5; 7",
+            Level::Must,
+            Verdict::Fail(finding("404, the same body as for an unknown id", hostile, Some(3))),
+        ),
+        row(
+            "auth.www_authenticate",
+            "HTTP (RFC 9110, 15.5.2)",
+            Level::Should,
+            Verdict::Warn(finding("WWW-Authenticate: Bearer", "no such header", None)),
+        ),
+        row(
+            "limits.refused",
+            "7; 8",
+            Level::Must,
+            Verdict::Pass { note: Some("exact: the 121st request".into()) },
+        ),
+        row(
+            "paging.joined",
+            "4.1 item 6",
+            Level::Must,
+            Verdict::NotJudged {
+                why: "no list has 3 or more records in either mode".into(),
+                remedy: "open and cancel a few charges with the test key's account".into(),
+            },
+        ),
+        row(
+            "events.envelope",
+            "4, last paragraph",
+            Level::Open,
+            Verdict::Observed { seen: "under <data>".into() },
+        ),
+        row(
+            "filters.payment_link",
+            "4, row 2",
+            Level::Must,
+            Verdict::NotApplicable { why: "no charge has a payment link".into() },
+        ),
+    ];
+    outcome(rows, None)
+}
+
+/// The same with one failure that is known, and an entry that is stale.
+pub(crate) fn known() -> Outcome {
+    let mut outcome = mixed();
+    for row in &outcome.rows {
+        if let Verdict::Fail(finding) = &row.verdict {
+            let known = Known {
+                reason: "ticket 7".into(),
+                fingerprint: fingerprint(&row.id, finding),
+                expires: "2026-11-30".into(),
+            };
+            outcome.baseline.known.insert("account.served".into(), known.clone());
+            outcome.baseline.known.insert(row.id.clone(), known);
+        }
+    }
+    outcome.baseline.today = "2026-11-21".into();
+    outcome.faults = outcome.baseline.apply(&mut outcome.rows);
+    outcome
+}
+
+/// Everything held.
+pub(crate) fn clean() -> Outcome {
+    let rows = vec![
+        row("account.served", "4, row 1", Level::Must, Verdict::Pass { note: None }),
+        row("account.mode", "5 item 7", Level::Must, Verdict::Pass { note: None }),
+    ];
+    let mut outcome = outcome(rows, None);
+    outcome.recording.without = BTreeSet::new();
+    outcome
+}
+
+/// Nobody answered.
+pub(crate) fn unreachable() -> Outcome {
+    let mut outcome =
+        outcome(Vec::new(), Some(Stop::Unreachable("Connection refused (os error 111)".into())));
+    outcome.recording.exchanges.clear();
+    outcome
+}
+
+/// The keys do not fit.
+pub(crate) fn refused() -> Outcome {
+    outcome(Vec::new(), Some(Stop::Configuration("the live key is refused with 401".into())))
+}
+
+fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
+    // Samples must not change with the catalogue.
+    let only = match rows.len() {
+        0 => vec!["account.served".to_owned()],
+        _ => rows.iter().map(|row| row.id.clone()).collect(),
+    };
+    Outcome {
+        recording: recording(),
+        rows,
+        selection: Selection { only, skip: Vec::new() },
+        baseline: Baseline::default(),
+        faults: Vec::new(),
+        private: false,
+        stop,
+        budget: Budget::of(&BTreeSet::new()),
+        ledger: Ledger { live: 3, test: 5, other: 1, in_bursts: 2, repeats: 0 },
+    }
+}
+
+fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
+    let requirement = Requirement {
+        spec: spec.into(),
+        level,
+        text: format!("What {id} says."),
+        source: Vec::new(),
+        unjudged: None,
+    };
+    Row { id: id.into(), requirement, verdict }
+}
+
+fn recording() -> Recording {
+    let id = "0190a5c4-7f3e-7abc-8def-0123456789ab";
+    let page = |filter| {
+        Purpose::Page(PageAsk { list: List::Charges, filter, page: None, per_page: Some(2), link: None })
+    };
+    let event = |side| Purpose::Event { id: id.into(), side, round: 1 };
+    let twin = Purpose::Twin { list: List::Events, filter: "type".into(), side: Side::AbsentBefore };
+    let links =
+        |next: &str| json!({ "first": "/v1/charges?page=1", "last": null, "prev": null, "next": next });
+    let charges = json!({
+        "data": [
+            { "code": "a", "status": "paid", "created_at": "2026-01-05T09:00:00.000000Z" },
+            { "code": "b", "status": "paid", "created_at": "2026-01-05T09:00:00+00:00" },
+        ],
+        "links": links("https://pay.example/v1/charges?page=2"),
+        "meta": { "current_page": 1, "last_page": 2, "per_page": 2, "total": 3 },
+    });
+    let none = json!({
+        "data": [], "links": links("/x"),
+        "meta": { "current_page": 1, "last_page": 0, "per_page": 2, "total": 0 },
+    });
+    let no = json!({ "message": "No." });
+    let mut exchanges = vec![
+        exchange(page(None), "/v1/charges?per_page=2", 200, &charges),
+        exchange(page(Some(("status".into(), "x".into()))), "/v1/charges?status=x", 200, &none),
+        exchange(event(Side::Foreign), &format!("/v1/events/{id}"), 403, &no),
+        exchange(twin, "/v1/events?type=x", 404, &no),
+        exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &no),
+    ];
+    for (number, it) in (1..).zip(&mut exchanges) {
+        it.number = number;
+    }
+    Recording {
+        format: FORMAT,
+        base: "https://pay.example/api/".into(),
+        key_prefix: "svc".into(),
+        without: [Part::Revoked].into(),
+        no_burst: None,
+        exchanges,
+    }
+}
+
+fn exchange(purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchange {
+    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    if status == 429 {
+        headers.push(("retry-after".to_owned(), "60".to_owned()));
+        headers.push(("x-ratelimit-remaining".to_owned(), "0".to_owned()));
+    }
+    Exchange {
+        number: 0,
+        caller: Caller::Own(Mode::Live),
+        purpose,
+        target: target.into(),
+        sent: Duration::ZERO,
+        ended: Duration::ZERO,
+        ending: Ending::Answered(Answer { status, headers, body: body.to_string() }),
+    }
+}

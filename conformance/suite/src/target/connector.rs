@@ -1,0 +1,119 @@
+//! How a connection is opened: TCP, and TLS over it if the address says https.
+
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tower_service::Service;
+
+use super::trust::explain;
+
+type Refusal = Box<dyn Error + Send + Sync>;
+
+/// Opens connections to one target.
+#[derive(Clone)]
+pub(super) struct Connector {
+    tcp: HttpConnector,
+    tls: Option<TlsConnector>,
+}
+
+impl Connector {
+    pub(super) fn new(time_limit: Duration, tls: Option<TlsConnector>) -> Connector {
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(time_limit));
+        tcp.enforce_http(false);
+        Connector { tcp, tls }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = Refusal;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, Refusal>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        self.tcp.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, address: Uri) -> Self::Future {
+        let tls = self.tls.clone();
+        let host = address.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let tcp = self.tcp.call(address);
+        Box::pin(async move {
+            let tcp = tcp.await?;
+            let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
+            let name = ServerName::try_from(host.clone())
+                .map_err(|_| format!("`{host}` is no name that a certificate can be for"))?;
+            match tls.connect(name, tcp.into_inner()).await {
+                Ok(stream) => Ok(Stream::Tls(Box::new(TokioIo::new(stream)))),
+                Err(err) => Err(refusal(&host, err)),
+            }
+        })
+    }
+}
+
+fn refusal(host: &str, err: io::Error) -> Refusal {
+    match err.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(inner) => explain(host, inner).into(),
+        None => format!("no TLS with `{host}`: {err}").into(),
+    }
+}
+
+/// An open connection.
+pub(super) enum Stream {
+    Plain(TokioIo<TcpStream>),
+    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, into),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+        }
+    }
+}

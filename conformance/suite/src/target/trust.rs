@@ -1,0 +1,78 @@
+//! Whom a target over https is believed: the public roots, the machine's own, and what the operator adds.
+
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
+use tokio_rustls::TlsConnector;
+
+/// The certificates of a PEM text.
+pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let found = found.map_err(|err| format!("the CA file is not PEM: {err}"))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in &found {
+        roots
+            .add(certificate.clone())
+            .map_err(|err| format!("the CA file holds a certificate that is none: {err}"))?;
+    }
+    if found.is_empty() {
+        return Err("the CA file holds no certificate; it takes PEM, `-----BEGIN CERTIFICATE-----`".into());
+    }
+    Ok(found)
+}
+
+/// TLS with everybody who is trusted. A plan with a wrong CA file is refused before it comes here.
+pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    // A machine without certificates of its own still has the public ones.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots.add_parsable_certificates(ca_pem.and_then(|pem| certificates(pem).ok()).unwrap_or_default());
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring speaks TLS 1.2 and 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+/// Why a server is not believed, and what can be done.
+pub(super) fn explain(host: &str, err: &Error) -> String {
+    match err {
+        // A CA that only bears the name of a known one signs badly.
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            format!(
+                "the certificate of `{host}` is signed by nobody we trust; if its CA is your own, name the \
+                 CA's file with --cacert"
+            )
+        }
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => format!("the certificate is not one of `{host}`: {err}"),
+        Error::InvalidCertificate(_) => format!("the certificate of `{host}` is refused: {err}"),
+        Error::InvalidMessage(_) => format!("`{host}` does not speak TLS there ({err}); is it http://?"),
+        _ => format!("no TLS with `{host}`: {err}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pem: &str, expected: &str) {
+        let found = certificates(pem).expect_err("it is refused");
+        assert!(found.contains(expected), "{found}");
+    }
+
+    #[test]
+    fn a_ca_file_without_a_certificate_is_refused() {
+        check("", "holds no certificate");
+        check("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "holds no certificate");
+        check("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "a certificate that is none");
+        check("-----BEGIN CERTIFICATE-----\nAAAA\n", "is not PEM");
+    }
+}

@@ -1,0 +1,132 @@
+//! Values changed within the raw text of a JSON document; all else stays as it was sent.
+
+use serde::de::IgnoredAny;
+
+/// A text or a number, and the name of the member it belongs to.
+pub(super) enum Scalar<'a> {
+    Text { name: &'a str, private: bool, text: &'a str },
+    Number { name: &'a str, private: bool, text: &'a str },
+}
+
+/// Where the reader is.
+struct Frame {
+    name: String,
+    /// Below `metadata`, where every name is the merchant's own.
+    private: bool,
+    /// Below `errors`, where the service explains itself.
+    explains: bool,
+    is_object: bool,
+    at_name: bool,
+}
+
+/// The text with every scalar changed for what `change` says; `None` if it is no JSON.
+pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
+    serde_json::from_str::<IgnoredAny>(text).ok()?;
+    let mut out = String::with_capacity(text.len());
+    let outside =
+        Frame { name: String::new(), private: false, explains: false, is_object: false, at_name: false };
+    let mut stack = vec![outside];
+    let mut rest = text;
+    while let Some(mark) = rest.chars().next() {
+        let top = stack.last_mut().expect("a document has an outside");
+        let len = match mark {
+            '"' => text_len(rest),
+            '-' | '0'..='9' => number_len(rest),
+            _ => mark.len_utf8(),
+        };
+        let (token, after) = rest.split_at(len);
+        rest = after;
+        let mut changed = None;
+        match mark {
+            '"' => {
+                let plain: String = serde_json::from_str(token).expect("a token of a readable document");
+                if top.at_name {
+                    top.name = plain;
+                } else {
+                    let name = if top.explains { "message" } else { &top.name };
+                    let scalar = Scalar::Text { name, private: top.private, text: &plain };
+                    let quote = |it: String| serde_json::to_string(&it).expect("a text is JSON");
+                    changed = change(scalar).map(quote);
+                }
+            }
+            '-' | '0'..='9' => {
+                changed = change(Scalar::Number { name: &top.name, private: top.private, text: token });
+            }
+            '{' | '[' => {
+                let (name, private) = (top.name.clone(), top.private || top.name == "metadata");
+                let explains = top.explains || top.name == "errors";
+                let is_object = mark == '{';
+                stack.push(Frame { name, private, explains, is_object, at_name: is_object });
+            }
+            '}' | ']' => {
+                stack.pop();
+            }
+            ':' => top.at_name = false,
+            ',' => top.at_name = top.is_object,
+            _ => {}
+        }
+        out.push_str(changed.as_deref().unwrap_or(token));
+    }
+    Some(out)
+}
+
+fn text_len(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+fn number_len(rest: &str) -> usize {
+    rest.find(|it: char| !matches!(it, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')).unwrap_or(rest.len())
+}
+
+/// Numbers that count records and pages, not coins.
+pub(super) fn names_a_count(name: &str) -> bool {
+    const COUNTS: &[&str] = &["current_page", "last_page", "per_page", "total", "from", "to", "status"];
+    COUNTS.contains(&name)
+}
+
+/// Whether a member of that name holds one of the specification's own words, or a message of the service.
+pub(super) fn names_something_plain(name: &str, text: &str) -> bool {
+    const MESSAGES: &[&str] = &["message", "error", "title", "detail", "instance"];
+    const LINKS: &[&str] = &["first", "last", "prev", "next"];
+    const WORDS: &[&str] = &[
+        "asset",
+        "assets",
+        "at",
+        "charge",
+        "code",
+        "currency",
+        "currencies",
+        "event",
+        "id",
+        "ids",
+        "invoice",
+        "kind",
+        "link",
+        "mode",
+        "network",
+        "networks",
+        "number",
+        "object",
+        "status",
+        "type",
+        "types",
+    ];
+    const OF_PERSONS: &[&str] = &["tax", "vat", "postal", "zip", "phone"];
+    let words = || name.split('_');
+    if OF_PERSONS.iter().any(|it| words().any(|word| word == *it)) {
+        return false;
+    }
+    let is_word = words().next_back().is_some_and(|last| WORDS.contains(&last));
+    MESSAGES.contains(&name)
+        || LINKS.contains(&name)
+        || (is_word && !text.contains(|it: char| it.is_whitespace() || it == '@'))
+}
