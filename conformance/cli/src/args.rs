@@ -23,10 +23,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Settings for every command; `chargeproof.toml` in this directory is read if it is there
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", display_order = 100)]
     pub(crate) config: Option<PathBuf>,
     /// How results are printed
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text, display_order = 101)]
     pub(crate) format: Format,
 }
 
@@ -66,16 +66,16 @@ pub(crate) enum Clock {
 #[derive(Debug, Default, Args)]
 pub(crate) struct Serve {
     /// Where to listen [default: 127.0.0.1:8402]; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// What every key, code and id is drawn from; the same seed gives the same bytes [default: random]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
     /// What moves the service clock [default: wall]
     #[arg(long, value_enum)]
     pub(crate) clock: Option<Clock>,
     /// Seconds of service time in a second, for `--clock fast` [default: 60]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_speed)]
     pub(crate) speed: Option<NonZeroU32>,
     /// What the service clock shows at first, such as 2026-01-05T09:00:00Z [default: now]
     #[arg(long, value_name = "T", value_parser = parse_start)]
@@ -103,7 +103,7 @@ pub(crate) struct Play {
     #[arg(value_name = "FILE|DIR")]
     pub(crate) paths: Vec<PathBuf>,
     /// Another seed than the scenarios': expectations must hold, transcripts are not compared
-    #[arg(long, value_name = "N", conflicts_with = "bless")]
+    #[arg(long, value_name = "N", value_parser = parse_seed, conflicts_with = "bless")]
     pub(crate) seed: Option<u64>,
     /// Write the transcripts anew
     #[arg(long, requires = "paths")]
@@ -136,6 +136,18 @@ pub(crate) struct Check {
     /// Print the catalogue of statements and judge nothing
     #[arg(long)]
     pub(crate) list: bool,
+}
+
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "takes an IP address and a port such as 127.0.0.1:8402 or [::1]:8402".to_owned())
+}
+
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("takes a whole number from 0 to {}", u64::MAX))
+}
+
+fn parse_speed(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("takes a whole number from 1 to {}", u32::MAX))
 }
 
 fn parse_start(text: &str) -> Result<Timestamp, String> {
