@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Settings for every command; `chargeproof.toml` in this directory is read if it is there
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", display_order = 100)]
     pub(crate) config: Option<PathBuf>,
 }
 
@@ -131,16 +131,16 @@ pub(crate) struct Serve {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Where to listen [default: 127.0.0.1:8402]; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// What every key, code and id is drawn from; the same seed gives the same bytes [default: random]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
     /// What moves the service clock [default: wall]
     #[arg(long, value_enum)]
     pub(crate) clock: Option<Clock>,
     /// Seconds of service time in a second, for `--clock fast` [default: 60]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_speed)]
     pub(crate) speed: Option<NonZeroU32>,
     /// What the service clock shows at first, such as 2026-01-05T09:00:00Z [default: now]
     #[arg(long, value_name = "T", value_parser = parse_start)]
@@ -171,7 +171,7 @@ pub(crate) struct Play {
     #[arg(value_name = "FILE|DIR")]
     pub(crate) paths: Vec<PathBuf>,
     /// Another seed than the scenarios': expectations must hold, transcripts are not compared
-    #[arg(long, value_name = "N", conflicts_with = "bless")]
+    #[arg(long, value_name = "N", value_parser = parse_seed, conflicts_with = "bless")]
     pub(crate) seed: Option<u64>,
     /// Write the transcripts anew
     #[arg(long, requires = "paths")]
@@ -224,6 +224,18 @@ pub(crate) struct Judge {
     /// The recording
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+}
+
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "takes an IP address and a port such as 127.0.0.1:8402 or [::1]:8402".to_owned())
+}
+
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("takes a whole number from 0 to {}", u64::MAX))
+}
+
+fn parse_speed(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("takes a whole number from 1 to {}", u32::MAX))
 }
 
 fn parse_start(text: &str) -> Result<Timestamp, String> {

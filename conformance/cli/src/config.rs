@@ -92,9 +92,9 @@ pub(crate) struct ServeSection {
 
 /// `rate_limit = 120` or `rate_limit = "off"`.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "it takes \"off\" or a whole number from 1 to 1000000")]
 enum Limit {
-    Number(u32),
+    Number(i64),
     Word(String),
 }
 
@@ -246,6 +246,8 @@ mod tests {
         check("[serve]\nport = 1", "unknown field `port`");
         check("[serve]\nclock = \"slow\"", "slow");
         check("[serve]\nstart = \"today\"", "`serve.start` is `today`");
+        check("[serve]\nrate_limit = true", "it takes \"off\" or a whole number");
+        check("[serve]\nrate_limit = -1", "`serve.rate_limit` is `-1`");
         check("[serve]\nrate_limit = 0", "`serve.rate_limit` is `0`");
         check("[serve]\nforward = [\"shop\"]", "`serve.forward`");
         check("[dialect]\nkey_prefix = \"a_b\"", "`dialect.key_prefix` is `a_b`");

@@ -158,6 +158,61 @@ fn a_served_reference_is_stopped_by_sigterm() {
 }
 
 #[test]
+fn a_second_signal_does_not_wait_for_a_request_that_was_begun() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut program = program();
+    program.stderr(Stdio::piped());
+    let mut served = Served::start_as(program, directory.path(), &[]);
+    let mut said = BufReader::new(served.child.stderr.take().expect("it is piped"));
+    let pid = served.child.id().to_string();
+    let address = served.word("address").to_owned();
+    let mut stream = TcpStream::connect(&address).expect("it listens");
+    // `100 Continue` says that it waits for the body, which never comes.
+    write!(
+        stream,
+        "POST /sandbox/mine HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    )
+    .expect("it reads");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("it answers");
+    assert_eq!(&answer, b"HTTP/1.1 100");
+
+    let mut line = String::new();
+    for expected in ["stopping;", "stopped at once"] {
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        line.clear();
+        said.read_line(&mut line).unwrap();
+        assert!(line.starts_with(expected), "{line}");
+    }
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn keys_are_written_where_only_their_owner_can_read_them() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let elsewhere = directory.path().join("elsewhere");
+    fs::write(&elsewhere, "mine").unwrap();
+    symlink(&elsewhere, directory.path().join("ready.json.part")).unwrap();
+    fs::write(directory.path().join("old.json.part"), "left over").unwrap();
+    for name in ["ready.json", "old.json"] {
+        let _served = Served::start(directory.path(), &["--ready-file", name]);
+        let metadata = fs::symlink_metadata(directory.path().join(name)).unwrap();
+        assert!(metadata.is_file(), "{name}");
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    assert_eq!(fs::read_to_string(elsewhere).unwrap(), "mine");
+}
+
+#[test]
+fn a_port_in_use_is_told_with_a_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Served::start(directory.path(), &[]);
+    check_refused(&["serve", "--listen", served.word("address")], 2, "another port with `--listen`");
+}
+
+#[test]
 fn every_scenario_leaves_the_same_transcript_over_http() {
     let directory = tempfile::tempdir().unwrap();
     let here = json(&run(directory.path(), &["play", "--format", "json"]));
@@ -233,7 +288,14 @@ fn wrong_usage_is_told_apart_and_says_what_to_do() {
     check_refused(&["serve", "--config", "none.toml"], 2, "`none.toml` can't be read");
     check_refused(&["serve", "--start", "today"], 2, "2026-01-05T09:00:00Z");
     check_refused(&["serve", "--rate-limit", "0"], 2, "`off`");
-    check_refused(&["serve", "--public-url", "shop"], 2, "shop");
+    check_refused(&["serve", "--listen", "localhost:1"], 2, "such as 127.0.0.1:8402");
+    check_refused(&["serve", "--seed", "x"], 2, "a whole number from 0");
+    check_refused(&["play", "--seed", "1.5"], 2, "a whole number from 0");
+    check_refused(&["serve", "--clock", "fast", "--speed", "0"], 2, "a whole number from 1");
+    check_refused(&["serve", "--speed", "5"], 2, "`--speed` is for `--clock fast`");
+    check_refused(&["play", "bad.yaml", "--seed", "2"], 2, "again: chargeproof play bad.yaml --seed 2");
+    check_refused(&["play", "bad.yaml"], 2, "1 scenario: 0 well, 1 not");
+    check_refused(&["serve", "--public-url", "shop"], 2, "error: the public address is `shop`");
     check_refused(&["serve", "--forward", "shop"], 2, "--forward");
     check_refused(&["serve", "--cacert", "none.pem"], 2, "`none.pem` can't be read");
     check_refused(&["serve", "--cacert", "bad.yaml"], 2, "bad.yaml");

@@ -17,7 +17,7 @@ pub(crate) enum Receiver {
 #[derive(Debug, Args)]
 pub(crate) struct Listen {
     /// Where to listen [default: 127.0.0.1:8403]; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// The port on 127.0.0.1 to listen on
     #[arg(long, value_name = "P", conflicts_with = "listen")]

@@ -245,7 +245,9 @@ fn show(piece: &Piece, ending: &Ending, args: &Play) {
         anstream::print!("{}", played.transcript);
     }
     if ending.exit_code() != 0 {
-        anstream::println!("         {DIM}again: chargeproof play {name}{DIM:#}");
+        let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
+        let stage = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
+        anstream::println!("         {DIM}again: chargeproof play {name}{seed}{stage}{DIM:#}");
     }
 }
 
@@ -266,8 +268,9 @@ fn sum_up(endings: &[Ending], whole: &str) {
     let well = count(|ending| ending.exit_code() == 0);
     let bad = endings.len() - well;
     let style = if bad == 0 { GOOD } else { BAD };
+    let noun = if endings.len() == 1 { "scenario" } else { "scenarios" };
     anstream::println!(
-        "{style}{} scenarios: {well} well, {bad} not{style:#}   {DIM}digest {whole}{DIM:#}",
+        "{style}{} {noun}: {well} well, {bad} not{style:#}   {DIM}digest {whole}{DIM:#}",
         endings.len()
     );
 }

@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use self::line::Shown;
-use super::serve::write_ready_file;
+use super::serve::{cannot_listen, write_ready_file};
 use crate::{
     Failure,
     args::{Format, JudgeDeliveries, Listen, Receiver, Secrets},
@@ -66,7 +66,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(cant)?;
         let mut receiver = conformance::receiver::Receiver::start(settings)
             .await
-            .map_err(|error| Failure::usage(format!("can't listen on `{address}`: {error}")))?;
+            .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
         if args.forward_to.as_ref().is_some_and(|handler| handler.leads_to(receiver.address())) {
             return Err(Failure::usage(
                 "--forward-to leads back to this receiver; it takes a handler's address",

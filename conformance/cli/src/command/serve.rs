@@ -12,7 +12,7 @@ use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig,
 use serde::Serialize;
 use tokio::{
     runtime::Runtime,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 
 use crate::{
@@ -49,12 +49,12 @@ pub(crate) fn run(args: &Serve, config: &Config, format: Format) -> Result<u8, F
         Runtime::new().map_err(|error| Failure::usage(format!("no threads to serve with: {error}")))?;
     runtime.block_on(async {
         // Before anything is printed, so that whoever reads it may already send a signal.
-        let mut terminate = signal(SignalKind::terminate())
+        let mut stop = StopSignals::catch()
             .map_err(|error| Failure::usage(format!("signals can't be caught: {error}")))?;
         let address = server_config.address;
         let server = Server::start(server_config)
             .await
-            .map_err(|error| Failure::usage(format!("can't serve on `{address}`: {error}")))?;
+            .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
         let keys = server.first_keys().expect("a server that just started is well");
         let ready = Ready {
             url: server.url().to_owned(),
@@ -70,21 +70,51 @@ pub(crate) fn run(args: &Serve, config: &Config, format: Format) -> Result<u8, F
                 .map_err(|error| Failure::usage(format!("`{}` can't be written: {error}", path.display())))?;
         }
         announce(&ready, format);
-        let shutdown = async {
-            tokio::select! {
-                biased;
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-        };
-        let cut_off = server.run_until(shutdown).await;
-        if cut_off > 0 {
-            anstream::eprintln!("stopped; {cut_off} connections were cut off");
-        } else if format == Format::Text {
-            anstream::eprintln!("stopped");
+        stop.told().await;
+        anstream::eprintln!("stopping; a second Ctrl-C does not wait for what was begun");
+        tokio::select! {
+            cut_off = server.run_until(std::future::ready(())) => match cut_off {
+                0 => anstream::eprintln!("stopped"),
+                n => anstream::eprintln!("stopped; connections cut off: {n}"),
+            },
+            () = stop.told() => anstream::eprintln!("stopped at once"),
         }
         Ok(0)
     })
+}
+
+/// Ctrl-C and SIGTERM.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    fn catch() -> io::Result<StopSignals> {
+        Ok(StopSignals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Why it can't begin, and what can be done about it.
+pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+    match error.kind() {
+        // A setting is wrong, and the error names it: the address has nothing to do with it.
+        io::ErrorKind::InvalidInput => error.to_string(),
+        io::ErrorKind::AddrInUse => format!(
+            "can't listen on `{address}`: {error}; stop what listens there, or take another port with `--listen`"
+        ),
+        _ => format!("can't listen on `{address}`: {error}"),
+    }
 }
 
 /// The command line first, then the file, then what is usual.
@@ -99,6 +129,9 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
             getrandom::u64().map_err(|error| Failure::usage(format!("no randomness for a seed: {error}")))?
         }
     };
+    if args.speed.is_some() && args.clock.or(file.clock) != Some(Clock::Fast) {
+        return Err(Failure::usage("`--speed` is for `--clock fast`; give both, or neither"));
+    }
     let usual_speed = NonZeroU32::new(DEFAULT_SPEED).expect("a constant above zero");
     let clock = match args.clock.or(file.clock).unwrap_or(Clock::Wall) {
         Clock::Wall => ClockKind::Wall,
@@ -168,8 +201,13 @@ pub(super) fn write_ready_file(path: &Path, ready: &impl Serialize) -> io::Resul
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
+    // A file that lies there already would keep its own mode, and a link would lead the keys elsewhere.
+    match fs::remove_file(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&part)?;
     serde_json::to_writer_pretty(&mut file, ready)?;
     file.write_all(b"\n")?;
     fs::rename(&part, path)
