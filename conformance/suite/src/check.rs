@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::Baseline;
 use crate::budget::{Budget, Ledger};
-use crate::catalogue::fits;
+use crate::catalogue::{fits, judged};
 use crate::judge::{checks, rows};
 use crate::plan::Plan;
 use crate::probes::{Group, Session, account, auth, burst, isolation, lists};
@@ -38,6 +38,17 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether every pattern names something that is judged; otherwise says which one does not.
+    pub fn validate(&self) -> Result<(), String> {
+        let judged = judged();
+        match self.only.iter().chain(&self.skip).find(|pattern| !judged.keys().any(|id| fits(pattern, id))) {
+            None => Ok(()),
+            Some(pattern) => Err(format!(
+                "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
+            )),
+        }
+    }
+
     fn selects(&self, id: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
     }

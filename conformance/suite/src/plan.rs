@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::baseline::Baseline;
-use crate::catalogue::{fits, judged};
+use crate::catalogue::judged;
 use crate::check::Selection;
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
@@ -210,13 +210,7 @@ impl Plan {
                 ));
             }
         }
-        for pattern in self.only.iter().chain(&self.skip) {
-            if !judged().keys().any(|id| fits(pattern, id)) {
-                return Err(format!(
-                    "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
-                ));
-            }
-        }
+        Selection { only: self.only.clone(), skip: self.skip.clone() }.validate()?;
         Ok(())
     }
 

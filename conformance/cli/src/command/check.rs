@@ -9,7 +9,8 @@ use std::{
 };
 
 use conformance::{
-    Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Veil, Wait, Waiter, catalogue, check,
+    Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Selection, Veil, Wait, Waiter,
+    catalogue, check,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
@@ -48,6 +49,9 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
         list(format);
         return Ok(0);
     }
+    // Before anything is played or asked.
+    let selection = Selection { only: args.only.clone(), skip: args.skip.clone() };
+    selection.validate().map_err(Failure::usage)?;
     reports::prepare(&args.reports.report)?;
     args.record.as_deref().map_or(Ok(()), reports::writable)?;
     let runtime =

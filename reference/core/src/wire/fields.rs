@@ -228,6 +228,21 @@ impl<'a> Fields<'a> {
         word
     }
 
+    /// A word of a form that is best said by an example.
+    pub fn word_like<T>(
+        &mut self,
+        name: &str,
+        example: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.text(name, TEXT_MAX)?;
+        let word = parse(&text);
+        if word.is_none() {
+            self.wrong(name, &format!("The {{}} field must be of the form {example}."));
+        }
+        word
+    }
+
     /// An exact decimal, as a string or a number, as it was written.
     pub fn decimal(&mut self, name: &str) -> Option<String> {
         let value = self.get(name)?;

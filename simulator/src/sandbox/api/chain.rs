@@ -260,7 +260,7 @@ pub(super) fn stall(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     f.only(&["asset", "mode", "for"]);
     let asset = read_asset(&mut f);
     let mode = read_mode(&mut f);
-    let span = f.word("for", Span::parse);
+    let span = f.word_like("for", "30s or 2h", Span::parse);
     if !f.has("for") {
         f.wrong("for", "The {} field is required: a length of time such as 2h.");
     }

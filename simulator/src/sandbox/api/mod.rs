@@ -202,3 +202,62 @@ fn find_book(
     let mut books = sandbox.service().books();
     books.find(|(_, _, book)| find(book)).map(|(account, mode, _)| (account, mode)).ok_or(ApiError::NotFound)
 }
+
+#[cfg(test)]
+mod tests {
+    use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
+
+    use super::*;
+    use crate::sandbox::{Reach, Setup};
+
+    fn world() -> Sandbox {
+        Sandbox::new(&Setup {
+            seed: Seed(1),
+            start: Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
+            public_url: "https://pay.example".to_owned(),
+            rate_limit: None,
+            dialect: Dialect::default(),
+            journal: false,
+            reach: Reach::Simulated,
+        })
+    }
+
+    #[track_caller]
+    fn check(method: &str, path: &str, body: &str, status: u16, part: &str) {
+        let mut world = world();
+        let now = world.now();
+        let request = Request {
+            method,
+            path,
+            query: None,
+            authorization: None,
+            content_type: Some(b"application/json"),
+            idempotency_key: None,
+            base: "https://pay.example",
+            body: body.as_bytes(),
+        };
+        let response = world.respond(now, &request);
+        let text = String::from_utf8(response.body).unwrap();
+        assert_eq!(response.status, status, "{method} {path} {body}: {text}");
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+
+    #[test]
+    fn a_wrong_call_says_what_is_taken() {
+        check("POST", "/sandbox/advance", r#"{"by":"1y"}"#, 422, "30s, 250us or 1h30m");
+        check("POST", "/sandbox/advance", r#"{"to":"today"}"#, 422, "2026-01-05T09:00:00Z");
+        check("POST", "/sandbox/advance", r#"{"to":"2025-01-01T00:00:00Z"}"#, 422, "never goes back");
+        check("POST", "/sandbox/advance", "{}", 422, "Give either by");
+        check("POST", "/sandbox/advance", r#"{"by":"1s","fast":true}"#, 422, "fast field is not known here");
+        check("POST", "/sandbox/advance", "[]", 400, "not a JSON object");
+        check("POST", "/sandbox/stall", r#"{"asset":"BTC","for":"long"}"#, 422, "30s or 2h");
+        check("POST", "/sandbox/pay", r#"{"charge":"aaaaaaaaaaaa"}"#, 422, "charge is invalid");
+        check("POST", "/sandbox/drop", r#"{"txid":"00"}"#, 422, "no chain knows");
+        check("POST", "/sandbox/reorg", r#"{"asset":"BTC"}"#, 422, "depth field is required");
+        check("PUT", "/sandbox/wallets", r#"{"asset":"BTC","key":"xprv"}"#, 422, "private key");
+        check("POST", "/sandbox/endpoints", r#"{"url":"https://shop.example"}"#, 422, "such as shop.sim");
+        check("POST", "/sandbox/restart", "", 409, "no journal");
+        check("GET", "/sandbox/advance", "", 405, "POST");
+        check("GET", "/sandbox/nowhere", "", 404, "Not found.");
+    }
+}

@@ -79,7 +79,7 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     if matches!(seed, Some(Err(_))) {
         f.wrong("seed", "The {} field must be a whole number below 2^64.");
     }
-    let start = f.word("start", Timestamp::parse);
+    let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
     let journal = f.truth("journal");
     let mut settings = Settings::new("Acme");
     settings.members = vec!["owner@acme.example".to_owned()];
@@ -107,8 +107,8 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
 pub(super) fn advance(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["by", "to"]);
-    let by = f.word("by", Span::parse);
-    let to = f.word("to", Timestamp::parse);
+    let by = f.word_like("by", "30s, 250us or 1h30m", Span::parse);
+    let to = f.word_like("to", "2026-01-05T09:00:00Z", Timestamp::parse);
     if f.has("by") == f.has("to") {
         f.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
     }
