@@ -254,7 +254,13 @@ mod tests {
         check("POST", "/sandbox/pay", r#"{"charge":"aaaaaaaaaaaa"}"#, 422, "charge is invalid");
         check("POST", "/sandbox/drop", r#"{"txid":"00"}"#, 422, "no chain knows");
         check("POST", "/sandbox/reorg", r#"{"asset":"BTC"}"#, 422, "depth field is required");
-        check("PUT", "/sandbox/wallets", r#"{"asset":"BTC","key":"xprv"}"#, 422, "private key");
+        check(
+            "PUT",
+            "/sandbox/wallets",
+            r#"{"asset":"BTC","key":"xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"}"#,
+            422,
+            "private key",
+        );
         check("POST", "/sandbox/endpoints", r#"{"url":"https://shop.example"}"#, 422, "such as shop.sim");
         check("POST", "/sandbox/restart", "", 409, "no journal");
         check("GET", "/sandbox/advance", "", 405, "POST");
