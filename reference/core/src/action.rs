@@ -93,6 +93,16 @@ pub enum Payout {
     Addresses(Vec<String>),
 }
 
+impl Payout {
+    /// What a complaint about it names.
+    pub(crate) const fn field(&self) -> &'static str {
+        match self {
+            Payout::Key(_) => "key",
+            Payout::Addresses(_) => "addresses",
+        }
+    }
+}
+
 /// What to change of an account's settings; nothing means: leave as it is.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the fields are those of Settings")]

@@ -199,7 +199,9 @@ impl Service {
             Act::SetWallet { asset, payout } => {
                 let wallet = self.accounts[account.index()].book(mode).payouts().read(asset, &payout)?;
                 if self.is_wallet_elsewhere(account, mode, &wallet) {
-                    return Err(ApiError::field("key", "This key is in use for another mode or account."));
+                    let field = payout.field();
+                    let message = format!("The {field} field is in use for another mode or account.");
+                    return Err(ApiError::field(field, message));
                 }
                 self.desk(now, account, mode).0.set_wallet(asset, wallet);
                 return Ok(Done::Nothing);
@@ -471,8 +473,8 @@ impl Service {
         Ok(Done::Nothing)
     }
 
-    /// Another book uses, or used, this key: its addresses would be shared, or tell of the other mode.
+    /// Another book uses, or used, this wallet: its addresses would be shared, or tell of the other mode.
     fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
-        self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.payouts().knows(wallet))
+        self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.knows_wallet(wallet))
     }
 }

@@ -1,5 +1,7 @@
 //! Charges of a book: opened, paid, called off.
 
+use std::collections::BTreeMap;
+
 use super::{Book, Circumstances, payouts::Ticket};
 use crate::{
     asset::{Asset, Currency},
@@ -186,13 +188,16 @@ impl Book {
         sightings: impl IntoIterator<Item = &'s Sighting>,
     ) {
         let mut parts: Vec<(ChargeNo, Vec<&Sighting>)> = Vec::new();
+        // One block may pay any number of charges, so none is searched for.
+        let mut places: BTreeMap<ChargeNo, usize> = BTreeMap::new();
         for sighting in sightings {
             let Some(&no) = self.addresses.get(&sighting.address) else { continue };
             if self.charge(no).terms.asset != sighting.asset {
                 self.note_stray(sighting);
                 continue;
             }
-            match parts.iter_mut().find(|(known, _)| *known == no) {
+            let place = *places.entry(no).or_insert(parts.len());
+            match parts.get_mut(place) {
                 Some((_, part)) => part.push(sighting),
                 None => parts.push((no, vec![sighting])),
             }

@@ -53,7 +53,7 @@ impl Payouts {
     }
 
     /// This key is, or was, in use here, or a wallet here shares an address with it.
-    pub(crate) fn knows(&self, wallet: &Wallet) -> bool {
+    fn knows(&self, wallet: &Wallet) -> bool {
         self.next.contains_key(&wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
@@ -93,16 +93,14 @@ impl Payouts {
     pub(crate) fn read(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
         let form = asset.facts().form;
         match payout {
-            Payout::Key(text) => Wallet::read(text, form, self.mode)
-                .map_err(|error| ApiError::field("key", sentence("key", &error))),
-            Payout::Addresses(list) => Wallet::list(list.iter().map(String::as_str), form, self.mode)
-                .map_err(|error| ApiError::field("addresses", sentence("addresses", &error))),
+            Payout::Key(text) => Wallet::read(text, form, self.mode),
+            Payout::Addresses(list) => Wallet::list(list.iter().map(String::as_str), form, self.mode),
         }
+        .map_err(|error| {
+            let field = payout.field();
+            ApiError::field(field, format!("The {field} field is invalid: {error}."))
+        })
     }
-}
-
-fn sentence(field: &str, error: &impl std::fmt::Display) -> String {
-    format!("The {field} field is invalid: {error}.")
 }
 
 /// A deposit address that may be taken.
@@ -126,6 +124,13 @@ pub struct Stray {
 }
 
 impl Book {
+    /// The wallet is, or was, in use here. A list may be new as a whole and still name an address that
+    /// a charge of this book has for good.
+    pub(crate) fn knows_wallet(&self, wallet: &Wallet) -> bool {
+        self.payouts.knows(wallet)
+            || wallet.listed().iter().any(|address| self.addresses.contains_key(address))
+    }
+
     /// Sets a coin's wallet.
     pub(crate) fn set_wallet(&mut self, asset: Asset, wallet: Wallet) {
         self.payouts.set(asset, wallet);

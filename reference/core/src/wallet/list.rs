@@ -59,6 +59,10 @@ impl Listed {
         self.0.get(usize::try_from(n).ok()?).cloned()
     }
 
+    pub(super) fn addresses(&self) -> &[String] {
+        &self.0
+    }
+
     pub(super) fn identity(&self) -> String {
         let mut hash = Sha256::new();
         for address in &self.0 {

@@ -98,6 +98,14 @@ impl Wallet {
         }
     }
 
+    /// The addresses that its owner listed, in order; none if they are derived or drawn.
+    pub fn listed(&self) -> &[String] {
+        match &self.source {
+            Source::Listed(listed) => listed.addresses(),
+            Source::Key(_) | Source::Drawn(_) => &[],
+        }
+    }
+
     /// Deposit address `n`, counted from 0; `None` when a list is used up.
     ///
     /// A key has 2³¹ of them. BIP-32 leaves out one in 2¹²⁷, which is answered with `None` as well.

@@ -19,3 +19,4 @@ mod paging;
 mod queries;
 mod routes;
 mod shapes;
+mod wallets;

@@ -69,6 +69,12 @@ pub(super) fn pay(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     if amount.is_some() && share.is_some() {
         f.wrong("share", "Give either {} or amount.");
     }
+    if charge.is_some() && f.has("mode") {
+        f.wrong("mode", "The {} field goes with address; a charge is paid in its own mode.");
+    }
+    if address.is_some() && share.is_some() {
+        f.wrong("share", "The {} field goes with charge; to an address give amount.");
+    }
     if outputs > OUTPUTS_MAX {
         f.wrong("outputs", &format!("The {{}} field must be at most {OUTPUTS_MAX}."));
     }

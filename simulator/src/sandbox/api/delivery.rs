@@ -2,7 +2,10 @@
 
 use reference_core::{
     action::Act,
+    book::Book,
     error::ApiError,
+    id::{Code, parse_uuid},
+    outbox::Delivery,
     wire::fields::{Fields, TEXT_MAX},
 };
 use serde_json::Value;
@@ -16,23 +19,23 @@ const SHOWN_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 1_000;
 
 pub(super) fn log(sandbox: &Sandbox, query: &str) -> Outcome {
-    let (endpoint, event) = (parameter(query, "endpoint"), parameter(query, "event"));
-    let mut deliveries: Vec<_> = sandbox
-        .service()
-        .books()
-        .flat_map(|(_, _, book)| book.outbox().iter().rev().map(move |delivery| (book, delivery)))
-        .filter(|(book, delivery)| {
-            let of_endpoint = endpoint
-                .as_ref()
-                .is_none_or(|id| book.endpoint(delivery.endpoint).id.as_str() == id.as_ref());
-            let of_event = event.as_ref().is_none_or(|id| {
-                delivery.parcel.event.is_some_and(|(_, event)| event.to_string() == id.as_ref())
-            });
-            of_endpoint && of_event
-        })
-        .take(SHOWN_MAX)
-        .collect();
+    // Read once, for the whole log may be compared with them. What is no id is no delivery's.
+    let endpoint = parameter(query, "endpoint").map(|id| Code::parse(&id));
+    let event = parameter(query, "event").map(|id| parse_uuid(&id));
+    let wanted = |book: &Book, delivery: &Delivery| {
+        let of_endpoint = endpoint.is_none_or(|id| id == Some(book.endpoint(delivery.endpoint).id));
+        let of_event =
+            event.is_none_or(|id| id.is_some() && id == delivery.parcel.event.map(|(_, event)| event));
+        of_endpoint && of_event
+    };
+    let mut deliveries = Vec::new();
+    for (_, _, book) in sandbox.service().books() {
+        let newest = book.outbox().iter().rev().filter(|delivery| wanted(book, delivery)).take(SHOWN_MAX);
+        deliveries.extend(newest.map(|delivery| (book, delivery)));
+    }
     deliveries.sort_by_key(|(_, delivery)| std::cmp::Reverse(delivery.id));
+    // Only now: a busy book must not hide what is newer in another.
+    deliveries.truncate(SHOWN_MAX);
     answer(
         "deliveries",
         deliveries.into_iter().map(|(book, delivery)| shape::delivery(book, delivery)).collect(),
@@ -68,6 +71,13 @@ pub(super) fn set_merchant(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let answers: Vec<Mood> = f.words("answers", ANSWERS_MAX, Mood::parse);
     f.finish()?;
     let name = name.ok_or_else(|| ApiError::field("name", "The name field is required."))?;
+    // URLs spell hosts in lower case, so no post would ever meet a merchant named otherwise.
+    let is_host =
+        name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.'));
+    if !is_host {
+        let message = "The name field must be what stands before .sim in an endpoint's address: a-z, 0-9, -, _ and dots.";
+        return Err(ApiError::field("name", message));
+    }
     sandbox.network.set_mood(&format!("{name}.sim"), state, answers);
     answer("merchant", Value::String(name))
 }
