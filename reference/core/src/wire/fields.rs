@@ -22,6 +22,9 @@ pub const PROSE_MAX: usize = 2_000;
 /// The most questions a payment link may ask.
 pub const QUESTIONS_MAX: usize = 20;
 
+/// So many unknown keys of an object are named: who sends more has made one mistake, not thousands.
+const STRANGERS_NAMED_MAX: usize = 20;
+
 /// An object's entries, in order, keys unique.
 struct Entries<'a>(Vec<(String, &'a RawValue)>);
 
@@ -121,13 +124,14 @@ impl<'a> Fields<'a> {
         (sort(value) != Sort::Null).then_some(*value)
     }
 
-    /// Every key that is not among these is refused.
+    /// Every key that is not among these is refused. The answer names the first few.
     pub fn only(&mut self, known: &[&str]) {
         let strange: Vec<String> = self
             .entries
             .iter()
             .map(|(key, _)| key)
             .filter(|key| !known.contains(&key.as_str()))
+            .take(STRANGERS_NAMED_MAX)
             .cloned()
             .collect();
         for key in strange {

@@ -312,3 +312,12 @@ proptest! {
         everything(&mut desk);
     }
 }
+
+#[test]
+fn thousands_of_unknown_keys_are_one_mistake() {
+    let mut desk = Desk::new();
+    let customer: serde_json::Map<_, _> = (0..20_000).map(|n| (format!("{n:05}"), json!(1))).collect();
+    let reply = desk.post("/v1/charges", &json!({"asset": "BTC", "amount": "10", "customer": customer}));
+    assert_eq!(reply.status(), 422);
+    assert_eq!(reply.json()["errors"].as_object().map(serde_json::Map::len), Some(20));
+}
