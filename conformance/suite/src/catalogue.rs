@@ -4,6 +4,23 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// The 13 event types that the specification names.
+pub(crate) const EVENT_TYPES: [&str; 13] = [
+    "charge.created",
+    "charge.payment_detected",
+    "charge.paid",
+    "charge.underpaid",
+    "charge.late_payment",
+    "charge.refunded",
+    "charge.expired",
+    "charge.canceled",
+    "invoice.created",
+    "invoice.sent",
+    "invoice.viewed",
+    "invoice.paid",
+    "invoice.voided",
+];
+
 /// How firmly a statement stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,6 +5,7 @@ use std::{borrow::Cow, fmt};
 
 use reference_core::{
     asset::{Asset, Currency},
+    event,
     mode::Mode,
     money::{Fiat, Rate},
     time::{Span, Timestamp},
@@ -15,22 +16,10 @@ use serde_json::{Value, json};
 
 use super::flaw::did_you_mean;
 
-/// The 13 event types.
-pub const EVENT_TYPES: [&str; 13] = [
-    "charge.created",
-    "charge.payment_detected",
-    "charge.paid",
-    "charge.underpaid",
-    "charge.late_payment",
-    "charge.refunded",
-    "charge.expired",
-    "charge.canceled",
-    "invoice.created",
-    "invoice.sent",
-    "invoice.viewed",
-    "invoice.paid",
-    "invoice.voided",
-];
+/// The names of the event types.
+fn event_types() -> [&'static str; event::EventType::ALL.len()] {
+    event::EventType::ALL.map(event::EventType::as_str)
+}
 
 /// A value that is one word of the file.
 trait Word: Sized {
@@ -368,13 +357,13 @@ impl Word for EventType {
     const TITLE: &'static str = "EventType";
 
     fn read(text: &str) -> Result<EventType, String> {
-        EVENT_TYPES.into_iter().find(|known| *known == text).map(EventType).ok_or_else(|| {
-            let way_on = did_you_mean(text, EVENT_TYPES).unwrap_or_else(|| "try `charge.paid`".to_owned());
+        event_types().into_iter().find(|known| *known == text).map(EventType).ok_or_else(|| {
+            let way_on = did_you_mean(text, event_types()).unwrap_or_else(|| "try `charge.paid`".to_owned());
             format!("`{text}` is no event type; {way_on}")
         })
     }
 
     fn schema() -> Value {
-        json!({ "enum": EVENT_TYPES, "description": "What happened to a charge or an invoice." })
+        json!({ "enum": event_types(), "description": "What happened to a charge or an invoice." })
     }
 }

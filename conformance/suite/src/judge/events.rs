@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Check;
 use super::evidence::{sheets, unanswered};
+use crate::catalogue::EVENT_TYPES;
 use crate::plan::Mode;
 use crate::probes::Group;
 use crate::probes::isolation::single_event;
@@ -21,22 +22,6 @@ pub(super) const CHECKS: &[Check] = &[
     Check { id: "events.created_at", needs: NEEDS, judge: |it| each(it, created_at) },
     Check { id: "events.single", needs: NEEDS, judge: single },
     Check { id: "events.envelope", needs: NEEDS, judge: envelope },
-];
-
-const TYPES: [&str; 13] = [
-    "charge.created",
-    "charge.payment_detected",
-    "charge.paid",
-    "charge.underpaid",
-    "charge.late_payment",
-    "charge.refunded",
-    "charge.expired",
-    "charge.canceled",
-    "invoice.created",
-    "invoice.sent",
-    "invoice.viewed",
-    "invoice.paid",
-    "invoice.voided",
 ];
 
 /// What is wrong with one event: what was expected, and what it says.
@@ -92,7 +77,7 @@ fn is_uuid(text: &str) -> bool {
 }
 
 fn kind(event: &Value) -> Flaw {
-    let fine = text_at(event, &["type"]).is_some_and(|kind| TYPES.contains(&kind));
+    let fine = text_at(event, &["type"]).is_some_and(|kind| EVENT_TYPES.contains(&kind));
     (!fine).then(|| ("one of the thirteen types", told(event, "type")))
 }
 

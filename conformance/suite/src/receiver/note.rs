@@ -7,29 +7,14 @@ use std::{
 
 use serde_json::Value;
 
+use crate::catalogue::EVENT_TYPES;
+
 use super::{
     caught::{Caught, Names},
     diagnose::header_text,
     header::{Header, quote},
     listen::REDIRECTED,
 };
-
-/// The 13 event types.
-const EVENTS: [&str; 13] = [
-    "charge.created",
-    "charge.payment_detected",
-    "charge.paid",
-    "charge.underpaid",
-    "charge.late_payment",
-    "charge.refunded",
-    "charge.expired",
-    "charge.canceled",
-    "invoice.created",
-    "invoice.sent",
-    "invoice.viewed",
-    "invoice.paid",
-    "invoice.voided",
-];
 
 /// Something in the envelope that is not as the specification has it, or that a reader may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,7 +180,7 @@ fn of_body(caught: &Caught, names: &Names, body: &Value, notes: &mut Vec<Note>) 
         }
     }
     if let Some(event) = body["event"].as_str() {
-        if !EVENTS.contains(&event) {
+        if !EVENT_TYPES.contains(&event) {
             notes.push(Note::UnknownEvent { got: quote(event) });
         }
         let subject = ["charge", "invoice"].into_iter().find(|kind| event.split('.').next() == Some(kind));
