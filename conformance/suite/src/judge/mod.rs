@@ -3,13 +3,19 @@
 mod account;
 mod answers;
 mod auth;
+mod charges;
+mod delivered;
+mod endpoints;
 mod events;
 mod evidence;
 mod filters;
+mod invoices;
 mod isolation;
 mod limits;
 mod links;
 mod paging;
+mod settling;
+mod webhooks;
 
 use crate::catalogue::judged;
 use crate::probes::Group;
@@ -35,9 +41,22 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
         links::CHECKS,
         filters::CHECKS,
         events::CHECKS,
+        settling::CHECKS,
+        webhooks::ENVELOPE,
+        webhooks::SIGNATURE,
+        webhooks::ROUTE,
+        webhooks::AGREEMENT,
+        charges::CHECKS,
+        invoices::CHECKS,
+        endpoints::CHECKS,
     ]
     .into_iter()
     .flatten()
+}
+
+/// Whether a statement can only be judged by what the target sends.
+pub(crate) fn needs_deliveries(id: &str) -> bool {
+    checks().any(|check| check.id == id && check.needs.contains(&Group::Webhooks))
 }
 
 /// Judges a recording. `skipped` and `selected` decide by name.
@@ -52,7 +71,7 @@ pub(crate) fn rows(
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
-        } else if let Some(part) = recording.without.iter().find(|part| part.statement() == check.id) {
+        } else if let Some(part) = recording.without.iter().find(|part| part.covers(check.id)) {
             Verdict::LeftOut { by: format!("--without {}", part.word()) }
         } else {
             verdict(requirement.level, (check.judge)(recording))

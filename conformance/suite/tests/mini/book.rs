@@ -70,14 +70,18 @@ impl Book {
         self.charges.push(charge);
     }
 
+    /// The first one is paid, by the first charge.
     fn issue_invoice(&mut self, world: u64, number: u64) {
+        let paid = self.charges.first().filter(|_| number == 0).map(|charge| charge["code"].clone());
+        let charges: Vec<_> = paid.iter().map(|code| json!({ "code": code, "status": "paid" })).collect();
         let invoice = json!({
             "code": format!("in{world}mnopqr{number:02}"),
-            "status": "open",
-            "charges": [],
+            "status": if paid.is_some() { "paid" } else { "open" },
+            "charges": charges,
             "created_at": self.next_time(),
         });
-        for kind in ["invoice.created", "invoice.sent", "invoice.viewed"] {
+        let last = if paid.is_some() { "invoice.paid" } else { "invoice.viewed" };
+        for kind in ["invoice.created", "invoice.sent", last] {
             self.event(world, kind, &Value::Null, &invoice);
         }
         self.invoices.push(invoice);

@@ -1,0 +1,23 @@
+//! Answers by path, for a receiver that plays several endpoints.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::answers::{Answers, Reply};
+
+/// What is answered where. Can be changed while the receiver listens.
+#[derive(Clone, Debug, Default)]
+pub struct Routes(Arc<Mutex<BTreeMap<String, Answers>>>);
+
+impl Routes {
+    /// What requests to a path are answered with from now on.
+    pub fn set(&self, path: &str, answers: Answers) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), answers);
+    }
+
+    /// The answer to the next request to a path, if the path has answers of its own. The query does not count.
+    pub(super) fn take(&self, path: &str) -> Option<Reply> {
+        let path = path.split('?').next().unwrap_or_default();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(path).map(Answers::take)
+    }
+}
