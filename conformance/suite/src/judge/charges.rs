@@ -177,26 +177,28 @@ fn paid_at(recording: &Recording) -> Judged {
     if catch.readable().any(has_value) { Ok(Held::Plainly) } else { Err(missing("a charge that was paid")) }
 }
 
-fn seen_in(recording: &Recording, wants: &str, look: impl Fn(&Value) -> Vec<String>) -> Judged {
+/// What all charges that came show, taken together.
+fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> Judged {
     let catch = caught(recording)?;
-    let seen: BTreeSet<String> = catch.readable().filter_map(charge).flat_map(look).collect();
-    if seen.is_empty() {
-        return Err(missing(wants));
+    let charges: Vec<&Value> = catch.readable().filter_map(charge).collect();
+    if charges.is_empty() {
+        return Err(missing(OF_A_CHARGE));
     }
-    Ok(Held::Seen(seen.into_iter().collect::<Vec<_>>().join(", ")))
+    let seen: BTreeSet<String> = charges.into_iter().flat_map(look).collect();
+    let seen =
+        if seen.is_empty() { "nothing".to_owned() } else { seen.into_iter().collect::<Vec<_>>().join(", ") };
+    Ok(Held::Seen(seen))
 }
 
 fn other_fields(recording: &Recording) -> Judged {
-    seen_in(recording, "a charge that has more fields than are shown", |charge| {
+    seen_in(recording, |charge| {
         let names = charge.as_object().into_iter().flat_map(|it| it.keys().cloned());
         names.filter(|name| !FIELDS.contains(&name.as_str())).collect()
     })
 }
 
 fn status_values(recording: &Recording) -> Judged {
-    seen_in(recording, OF_A_CHARGE, |charge| {
-        text_at(charge, &["status"]).map(str::to_owned).into_iter().collect()
-    })
+    seen_in(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
 }
 
 /// Which status came after which, by the time of the events.

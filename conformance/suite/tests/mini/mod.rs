@@ -6,11 +6,12 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub(crate) mod book;
+pub(crate) mod sender;
 pub(crate) mod wire;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use conformance::{Mode, Outcome, Part, Plan, Secret, Silent, Wait, Waiter, check};
@@ -132,6 +133,8 @@ pub(crate) struct Mini {
     pub(crate) warps: Vec<Warp>,
     pub(crate) hits: BTreeMap<String, Vec<u64>>,
     pub(crate) address: String,
+    /// Sends deliveries too, if it is there.
+    pub(crate) sender: Option<sender::Sender>,
 }
 
 impl Default for Mini {
@@ -155,6 +158,7 @@ impl Default for Mini {
             warps: Vec::new(),
             hits: BTreeMap::new(),
             address: String::new(),
+            sender: None,
         }
     }
 }
@@ -278,12 +282,20 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 
-/// Serves the mini service and checks it, with a plan that may be changed first.
+/// Serves the mini service and checks it, with a plan that may be changed first. If it sends, somebody receives,
+/// and the burst is left out.
 pub(crate) fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = mini.clock.clone();
-        let base = wire::serve(mini).await;
+        let sends = mini.sender.is_some();
+        let mini = Arc::new(Mutex::new(mini));
+        let base = wire::serve_shared(&mini).await;
         let mut plan = plan(&base);
+        if sends {
+            plan.without.remove(&Part::Webhooks);
+            plan.webhooks = Some(sender::webhooks(&mini).await);
+            plan.quick = true;
+        }
         change(&mut plan);
         check(plan, &mut clock, &mut Silent).await
     })

@@ -19,11 +19,19 @@ use url::form_urlencoded;
 use super::{Asked, Mini, Reply};
 
 /// Listens on a free port and tells the base address.
-pub(crate) async fn serve(mut mini: Mini) -> String {
+pub(crate) async fn serve(mini: Mini) -> String {
+    serve_shared(&Arc::new(Mutex::new(mini))).await
+}
+
+/// The same for a service that somebody else changes meanwhile.
+pub(crate) async fn serve_shared(mini: &Arc<Mutex<Mini>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    mini.address = format!("http://{}", listener.local_addr().expect("an address"));
-    let base = format!("{}{}", mini.address, mini.prefix);
-    let mini = Arc::new(Mutex::new(mini));
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let mut own = mini.lock().expect("nobody panics");
+    let base = format!("{address}{}", own.prefix);
+    own.address = address;
+    drop(own);
+    let mini = Arc::clone(mini);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(converse(Arc::clone(&mini), stream));
