@@ -1,15 +1,13 @@
 //! Honest senders and the legal choices in which they differ, what is kept of their deliveries, and what is said
 //! when none came.
 
-mod mini;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use conformance::receiver::{Catch, Caught, Names, Octets};
 use conformance::{Endpoint, Mode, Outcome, Part, Plan, Secret, Source, Veil, Webhooks, report};
-use mini::sender::{Sender, mac, secret_of, timed};
-use mini::{LIVE_KEY, Mini, TEST_KEY, block_on, named, run_with};
+use mutants::mini::sender::{Sender, mac, secret_of, timed};
+use mutants::mini::{LIVE_KEY, Mini, TEST_KEY, block_on, named, run_with};
 use serde_json::json;
 
 fn sends(change: impl FnOnce(&mut Sender)) -> Mini {
@@ -328,7 +326,7 @@ fn a_receiver_and_its_being_left_out_exclude_each_other() {
 #[test]
 fn a_receiver_that_nobody_sends_to_says_so() {
     block_on(async {
-        let mut plan = mini::plan(&mini::wire::serve(Mini::default()).await);
+        let mut plan = mutants::mini::plan(&mutants::mini::wire::serve(Mini::default()).await);
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
         let catch = Catch::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
@@ -337,7 +335,8 @@ fn a_receiver_that_nobody_sends_to_says_so() {
             receive_for: Duration::from_secs(60),
             occasion: None,
         }));
-        let outcome = conformance::check(plan, &mut mini::Clock::default(), &mut conformance::Silent).await;
+        let outcome =
+            conformance::check(plan, &mut mutants::mini::Clock::default(), &mut conformance::Silent).await;
         assert_eq!(outcome.exit_code(), 3);
         check_seen(&outcome, "no delivery came within");
         check_seen(&outcome, "add its public address as an endpoint");

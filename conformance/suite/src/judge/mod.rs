@@ -55,7 +55,7 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
 }
 
 /// Whether a statement can only be judged by what the target sends.
-pub(crate) fn needs_deliveries(id: &str) -> bool {
+pub fn needs_deliveries(id: &str) -> bool {
     checks().any(|check| check.id == id && check.needs.contains(&Group::Webhooks))
 }
 

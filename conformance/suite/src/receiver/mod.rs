@@ -25,6 +25,7 @@ mod withheld;
 
 pub use answers::{Answers, Reply};
 pub use catch::{Catch, Haul};
+pub(crate) use caught::stamp;
 pub use caught::{Caught, Glance, Names, Octets};
 pub(crate) use construction::construction;
 pub use diagnose::{Diagnosis, Keyring, diagnose};

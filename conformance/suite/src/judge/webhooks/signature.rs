@@ -20,7 +20,7 @@ pub(in crate::judge) const CHECKS: &[Check] = &[
 const SECONDS_MAX: u64 = 100_000_000_000;
 
 fn shape(recording: &Recording) -> Judged {
-    each(recording, "any content", |_| true, |all, it| flaw(all, it))
+    each(recording, "any content", |_| true, flaw)
 }
 
 fn name(all: &Deliveries) -> String {

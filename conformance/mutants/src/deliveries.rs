@@ -45,11 +45,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "deliveries are GET requests",
         breaks: &["webhooks.post"],
+        may: &[],
         spoil: |mini| wire(mini, |_, sent| sent.method = "GET".into()),
     },
     Mutant {
         name: "one delivery is a PUT",
         breaks: &["webhooks.post"],
+        may: &[],
         spoil: |mini| {
             wire(mini, |it, sent| {
                 if is(it, "/test", "invoice.viewed") {
@@ -61,6 +63,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a body is no JSON",
         breaks: &["webhooks.post"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |sender| {
                 sender.sign = |secret, t, body| {
@@ -74,6 +77,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bodies are sent as a form",
         breaks: &["webhooks.content_type"],
+        may: &[],
         spoil: |mini| {
             wire(mini, |_, sent| sent.set("Content-Type", "application/x-www-form-urlencoded"));
         },
@@ -81,21 +85,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bodies have no type",
         breaks: &["webhooks.content_type"],
+        may: &[],
         spoil: |mini| wire(mini, |_, sent| sent.drop("Content-Type")),
     },
     Mutant {
         name: "the sender does not say who it is",
         breaks: &["webhooks.user_agent"],
+        may: &[],
         spoil: |mini| wire(mini, |_, sent| sent.drop("User-Agent")),
     },
     Mutant {
         name: "the sender calls itself by its library",
         breaks: &["webhooks.user_agent"],
+        may: &[],
         spoil: |mini| wire(mini, |_, sent| sent.set("User-Agent", "python-requests/2.31.0")),
     },
     Mutant {
         name: "the event header is that of another event",
         breaks: &["webhooks.event_header"],
+        may: &[],
         spoil: |mini| {
             wire(mini, |it, sent| {
                 if it.kind == "charge.refunded" {
@@ -107,11 +115,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "there is no event header",
         breaks: &["webhooks.event_header"],
+        may: &[],
         spoil: |mini| wire(mini, |_, sent| sent.drop("X-Service-Event")),
     },
     Mutant {
         name: "header and body name different deliveries",
         breaks: &["webhooks.delivery_id"],
+        may: &[],
         spoil: |mini| {
             wire(mini, |it, sent| {
                 if is(it, "/live", "invoice.sent") {
@@ -123,6 +133,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the delivery header holds the event's id",
         breaks: &["webhooks.delivery_id"],
+        may: &[],
         spoil: |mini| {
             wire(mini, |it, sent| sent.set("X-Service-Delivery", it.event["id"].as_str().expect("an id")));
         },
@@ -130,6 +141,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "delivery ids are numbers in a row",
         breaks: &["webhooks.delivery_id"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |sender| {
                 sender.words = |_, body| body["id"] = json!("4711");
@@ -141,6 +153,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the body does not say which mode",
         breaks: &["webhooks.body"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 if it.kind == "invoice.created" {
@@ -152,6 +165,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the body has no event_id",
         breaks: &["webhooks.body"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 if is(it, "/test-some", "charge.paid") {
@@ -163,6 +177,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a body names a key twice",
         breaks: &["webhooks.duplicate_keys"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |sender| {
                 sender.sign = |secret, t, body| {
@@ -175,6 +190,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a type of its own",
         breaks: &["webhooks.event_type"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |sender| {
                 sender.words = |it, body| {
@@ -195,6 +211,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "times have seconds only",
         breaks: &["webhooks.created_at"],
+        may: &[],
         spoil: |mini| {
             words(mini, |_, body| {
                 body["created_at"] =
@@ -205,6 +222,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "times have milliseconds",
         breaks: &["webhooks.created_at"],
+        may: &[],
         spoil: |mini| {
             words(mini, |_, body| {
                 body["created_at"] =
@@ -215,6 +233,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a charge event without its charge",
         breaks: &["webhooks.data"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 if it.kind == "charge.expired" {
@@ -226,6 +245,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an invoice event with a charge beside its invoice",
         breaks: &["webhooks.data"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 if it.kind == "invoice.voided" {
@@ -238,6 +258,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "only the body is signed",
         breaks: &["webhooks.signature_covers"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.sign = |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, body)))
@@ -247,6 +268,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the body is written again after it was signed",
         breaks: &["webhooks.signature_covers"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.sign = |secret, t, body| {
@@ -260,6 +282,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "t is in milliseconds",
         breaks: &["webhooks.signature_shape"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.sign = |secret, t, body| {
@@ -272,6 +295,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the header holds the signature alone",
         breaks: &["webhooks.signature_shape"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| it.sign = |secret, t, body| hex::encode(mac(secret, &timed(t, body))));
         },
@@ -279,16 +303,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "there is no signature",
         breaks: &["webhooks.signature_shape", "webhooks.signed"],
+        may: &[],
         spoil: |mini| wire(mini, |_, sent| sent.drop("X-Service-Signature")),
     },
     Mutant {
         name: "every signature is the same",
         breaks: &["webhooks.signed"],
+        may: &[],
         spoil: |mini| sends(mini, |it| it.sign = |_, t, _| format!("t={t},v1={}", "ab".repeat(32))),
     },
     Mutant {
         name: "a hash is no signature",
         breaks: &["webhooks.signed"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.sign = |_, t, body| {
@@ -301,11 +328,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "one secret signs for all endpoints",
         breaks: &["webhooks.signed"],
+        may: &[],
         spoil: |mini| sends(mini, |it| it.secret = |_| secret_of("/live")),
     },
     Mutant {
         name: "one delivery is signed with something else",
         breaks: &["webhooks.signed"],
+        may: &[],
         spoil: |mini| {
             wire(mini, |it, sent| {
                 if is(it, "/test", "charge.late_payment") {
@@ -318,6 +347,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "test endpoints get live events too",
         breaks: &["webhooks.mode_endpoints"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.tells = |endpoint, mode, kind| {
@@ -330,6 +360,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "one type goes to everybody",
         breaks: &["webhooks.subscribed"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.tells = |endpoint, mode, kind| {
@@ -342,6 +373,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "one type is never delivered",
         breaks: &["webhooks.pushed"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.tells = |endpoint, mode, kind| {
@@ -354,6 +386,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a second endpoint gets nothing",
         breaks: &["webhooks.pushed"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| {
                 it.tells = |endpoint, mode, kind| {
@@ -368,16 +401,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "redirects are followed",
         breaks: &["webhooks.redirects"],
+        may: &[],
         spoil: |mini| sends(mini, |it| it.follows_redirects = true),
     },
     Mutant {
         name: "an endpoint may be on this machine",
         breaks: &["endpoints.address"],
+        may: &[],
         spoil: |mini| sends(mini, |it| it.takes = |address| !address.contains("10.")),
     },
     Mutant {
         name: "an endpoint may be a cloud's metadata service",
         breaks: &["endpoints.address"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |it| it.takes = |address| address.contains("shop") || address.contains("169.254."));
         },
@@ -385,7 +421,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     // What the API says.
     Mutant {
         name: "an event_id that the API does not know",
-        breaks: &["webhooks.event_id", "webhooks.pushed"],
+        breaks: &["webhooks.event_id"],
+        may: &["webhooks.pushed"],
         spoil: |mini| {
             words(mini, |it, body| {
                 if is(it, "/live", "invoice.voided") {
@@ -396,7 +433,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "one event_id for two events",
-        breaks: &["webhooks.event_id", "webhooks.pushed"],
+        breaks: &["webhooks.event_id"],
+        may: &["webhooks.pushed"],
         spoil: |mini| {
             words(mini, |it, body| {
                 if is(it, "/live", "charge.refunded") {
@@ -407,7 +445,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the body names the other mode",
-        breaks: &["webhooks.mode", "webhooks.mode_endpoints"],
+        breaks: &["webhooks.mode"],
+        may: &["webhooks.mode_endpoints"],
         spoil: |mini| {
             words(mini, |it, body| {
                 if is(it, "/test", "charge.created") {
@@ -419,6 +458,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "mode is a word of its own",
         breaks: &["webhooks.mode"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 if is(it, "/live", "charge.created") {
@@ -430,6 +470,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a delivered event can be read by the other mode's key",
         breaks: &["isolation.delivered"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |_| {});
             mini.warp(|asked, reply| {
@@ -447,6 +488,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a delivered event is forbidden to the other mode's key",
         breaks: &["isolation.delivered"],
+        may: &[],
         spoil: |mini| {
             sends(mini, |_| {});
             mini.warp(|asked, reply| {
@@ -460,6 +502,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a charge without metadata",
         breaks: &["charges.fields"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| charge(it, body, "charge.paid", |charge| remove(charge, "metadata")))
         },
@@ -467,6 +510,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "amounts are numbers",
         breaks: &["charges.amounts"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.refunded", |charge| charge["fiat_amount"] = json!(49.9))
@@ -476,6 +520,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "amounts have a comma",
         breaks: &["charges.amounts"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.expired", |charge| charge["fiat_amount"] = json!("1,049.90"));
@@ -485,6 +530,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a paid charge received nothing",
         breaks: &["charges.amounts"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.paid", |charge| charge["received_amount"] = Value::Null);
@@ -494,6 +540,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "coins have 8 decimals",
         breaks: &["charges.asset_amount"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.paid", |charge| charge["asset_amount"] = json!("0.00076192"));
@@ -503,6 +550,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "received coins have no trailing zeros",
         breaks: &["charges.received_amount"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.refunded", |charge| charge["received_amount"] = json!("0.00076192"));
@@ -512,6 +560,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "fiat amounts have one decimal",
         breaks: &["charges.fiat_amount"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.created", |charge| charge["fiat_amount"] = json!("49.9"))
@@ -521,6 +570,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "codes are numbers",
         breaks: &["charges.code"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| charge(it, body, "charge.paid", |charge| charge["code"] = json!(4711)))
         },
@@ -528,6 +578,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a paid charge is confirmed, not paid",
         breaks: &["charges.status"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.paid", |charge| charge["status"] = json!("confirmed"))
@@ -537,6 +588,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "currencies are objects",
         breaks: &["charges.fiat_currency"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.canceled", |charge| {
@@ -548,6 +600,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a charge without a coin",
         breaks: &["charges.asset"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| charge(it, body, "charge.underpaid", |charge| charge["asset"] = json!("")))
         },
@@ -555,6 +608,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "e-mail addresses are lists",
         breaks: &["charges.customer_email"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.paid", |charge| {
@@ -566,6 +620,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no description is false",
         breaks: &["charges.description"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.paid", |charge| charge["description"] = json!(false))
@@ -575,6 +630,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "empty metadata is an array",
         breaks: &["charges.metadata"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.created", |charge| charge["metadata"] = json!([]))
@@ -584,6 +640,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a payment link is an object",
         breaks: &["charges.payment_link"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.refunded", |charge| {
@@ -595,6 +652,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a paid charge does not say when",
         breaks: &["charges.paid_at"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| charge(it, body, "charge.paid", |charge| charge["paid_at"] = Value::Null));
         },
@@ -602,6 +660,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "paid_at has no Z",
         breaks: &["charges.paid_at"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 charge(it, body, "charge.refunded", |charge| {
@@ -614,6 +673,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an invoice has no page",
         breaks: &["invoices.fields"],
+        may: &[],
         spoil: |mini| {
             words(mini, |it, body| {
                 if it.kind == "invoice.viewed" {
@@ -625,6 +685,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an invoice is paid, and its charge is not",
         breaks: &["events.both_paid"],
+        may: &[],
         spoil: |mini| {
             for book in [&mut mini.live, &mut mini.test] {
                 retype(&mut book.events, "charge.paid", "charge.underpaid");
@@ -634,6 +695,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the charge of an invoice is paid, and the invoice is not",
         breaks: &["invoices.settled"],
+        may: &[],
         spoil: |mini| {
             for book in [&mut mini.live, &mut mini.test] {
                 retype(&mut book.events, "invoice.paid", "invoice.viewed");
@@ -643,6 +705,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an invoice is paid without a charge",
         breaks: &["types.invoice_paid"],
+        may: &[],
         spoil: |mini| {
             for event in &mut mini.live.events {
                 if event["type"] == "invoice.paid" {

@@ -35,58 +35,71 @@ const KINDS: [&str; 13] = [
 const CHOSEN: [&str; 2] = ["charge.paid", "invoice.paid"];
 
 /// One delivery that is about to leave.
-pub(crate) struct Leaving {
-    pub(crate) mode: Mode,
-    pub(crate) kind: String,
+pub struct Leaving {
+    /// The mode of the event.
+    pub mode: Mode,
+    /// Its type.
+    pub kind: String,
     /// The event as the API shows it.
-    pub(crate) event: Value,
+    pub event: Value,
     /// The path of the endpoint.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 /// A request as it goes out.
-pub(crate) struct Sent {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
-    pub(crate) chunked: bool,
+pub struct Sent {
+    /// The method.
+    pub method: String,
+    /// The path of the endpoint.
+    pub path: String,
+    /// The headers in order, without those that say where to and how long.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whether the body goes in pieces.
+    pub chunked: bool,
 }
 
 impl Sent {
-    pub(crate) fn set(&mut self, name: &str, value: &str) {
+    /// Gives a header another value.
+    pub fn set(&mut self, name: &str, value: &str) {
         self.drop(name);
         self.headers.push((name.into(), value.into()));
     }
 
-    pub(crate) fn drop(&mut self, name: &str) {
+    /// Takes a header away.
+    pub fn drop(&mut self, name: &str) {
         self.headers.retain(|(it, _)| it != name);
     }
 }
 
-type Sign = fn(secret: &str, t: u64, body: &[u8]) -> String;
+/// Makes the value of the signature header.
+pub type Sign = fn(secret: &str, t: u64, body: &[u8]) -> String;
 
-pub(crate) struct Sender {
+/// How the service sends; honest by default.
+pub struct Sender {
     /// What the body says, before it is signed.
-    pub(crate) words: fn(&Leaving, &mut Value),
+    pub words: fn(&Leaving, &mut Value),
     /// What goes over the wire, after it was signed.
-    pub(crate) wire: fn(&Leaving, &mut Sent),
+    pub wire: fn(&Leaving, &mut Sent),
     /// The value of the signature header.
-    pub(crate) sign: Sign,
+    pub sign: Sign,
     /// Whether an endpoint is told of an event.
-    pub(crate) tells: fn(&Endpoint, Mode, &str) -> bool,
+    pub tells: fn(&Endpoint, Mode, &str) -> bool,
     /// The secret that is signed with at an endpoint.
-    pub(crate) secret: fn(path: &str) -> String,
-    pub(crate) follows_redirects: bool,
+    pub secret: fn(path: &str) -> String,
+    /// Whether it goes where a 302 points.
+    pub follows_redirects: bool,
     /// How often each is sent.
-    pub(crate) times: usize,
+    pub times: usize,
     /// Whether a retry has an id of its own.
-    pub(crate) new_ids: bool,
-    pub(crate) reversed: bool,
+    pub new_ids: bool,
+    /// Whether the newest goes first.
+    pub reversed: bool,
     /// Whether an address may become an endpoint.
-    pub(crate) takes: fn(&str) -> bool,
+    pub takes: fn(&str) -> bool,
     /// Whether whoever causes all this knows when it is over.
-    pub(crate) settles: bool,
+    pub settles: bool,
 }
 
 impl Default for Sender {
@@ -109,18 +122,20 @@ impl Default for Sender {
     }
 }
 
-pub(crate) fn timed(t: u64, body: &[u8]) -> Vec<u8> {
+/// What is signed: the time, a full stop, the body.
+pub fn timed(t: u64, body: &[u8]) -> Vec<u8> {
     [t.to_string().as_bytes(), b".", body].concat()
 }
 
-pub(crate) fn mac(secret: &str, message: &[u8]) -> Vec<u8> {
+/// HMAC-SHA256.
+pub fn mac(secret: &str, message: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length is a key");
     mac.update(message);
     mac.finalize().into_bytes().to_vec()
 }
 
 /// Each endpoint has one of its own.
-pub(crate) fn secret_of(path: &str) -> String {
+pub fn secret_of(path: &str) -> String {
     format!("whsec_{:a<12}0123456789abcdefghij", path.trim_start_matches('/').replace('-', "x"))
 }
 
@@ -208,7 +223,7 @@ fn happen(book: &mut Book, world: u64) -> Vec<Value> {
 }
 
 /// Whoever makes it all happen.
-pub(crate) struct Shop(pub(crate) Arc<Mutex<Mini>>);
+pub struct Shop(pub Arc<Mutex<Mini>>);
 
 impl fmt::Debug for Shop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -284,7 +299,7 @@ impl Shop {
 
 impl Sender {
     /// A whole charge of a mode.
-    pub(crate) fn charge(mode: Mode) -> Value {
+    pub fn charge(mode: Mode) -> Value {
         charge(if mode == Mode::Live { 1 } else { 2 }, "charge.paid")
     }
 
@@ -358,7 +373,7 @@ async fn post(to: SocketAddr, sent: &Sent) -> String {
 }
 
 /// A receiver on a free port, and a shop that has something to tell.
-pub(crate) async fn webhooks(mini: &Arc<Mutex<Mini>>) -> Webhooks {
+pub async fn webhooks(mini: &Arc<Mutex<Mini>>) -> Webhooks {
     let catch = Catch::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
     Webhooks {
         names: Names::default(),
