@@ -4,6 +4,7 @@
 //! (`breaks`), those that may fail with them (`may`), and how the mini service is spoiled. Whatever else
 //! fails is a false alarm. A new table is entered in `TABLES`; `cargo xtask mutants` shows what kills what.
 
+mod delivered;
 mod deliveries;
 mod keys;
 mod limits;
@@ -31,8 +32,15 @@ pub struct Mutant {
 }
 
 /// Every table of mutants.
-const TABLES: &[&[Mutant]] =
-    &[keys::MUTANTS, walls::MUTANTS, limits::MUTANTS, pages::MUTANTS, rows::MUTANTS, deliveries::MUTANTS];
+const TABLES: &[&[Mutant]] = &[
+    keys::MUTANTS,
+    walls::MUTANTS,
+    limits::MUTANTS,
+    pages::MUTANTS,
+    rows::MUTANTS,
+    deliveries::MUTANTS,
+    delivered::MUTANTS,
+];
 
 /// Warps every answer of a status to a path that fits.
 pub fn warp(mini: &mut Mini, status: u16, fits: fn(&Asked) -> bool, change: fn(&Asked, &mut Reply)) {

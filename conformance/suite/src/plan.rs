@@ -58,6 +58,9 @@ pub enum Part {
 }
 
 impl Part {
+    /// Every part.
+    pub const ALL: [Part; 3] = [Part::Revoked, Part::Second, Part::Webhooks];
+
     /// The word after `--without`.
     pub fn word(self) -> &'static str {
         match self {

@@ -45,7 +45,7 @@ pub enum Source {
 /// An endpoint of the service that sends to us.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The path of its address.
+    /// What the path of its address ends in, such as `/live`.
     pub path: String,
     /// The mode in which it was added, if it is known.
     pub mode: Option<Mode>,

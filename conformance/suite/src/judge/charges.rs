@@ -204,22 +204,22 @@ fn status_values(recording: &Recording) -> Judged {
 /// Which status came after which, by the time of the events.
 fn transitions(recording: &Recording) -> Judged {
     let catch = caught(recording)?;
-    let mut lives: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    let mut lives: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for it in catch.readable().filter(|it| !it.is_test()) {
         if let (Some(code), Some(status), Some(at)) = (
             it.text(&["data", "charge", "code"]),
             it.text(&["data", "charge", "status"]),
             it.text(&["created_at"]),
         ) {
-            lives.entry(code).or_default().insert(at, status);
+            lives.entry(code).or_default().push((at, status));
         }
     }
     let mut seen = BTreeSet::new();
-    for life in lives.values() {
-        let statuses: Vec<_> = life.values().collect();
-        seen.extend(
-            statuses.windows(2).filter(|it| it[0] != it[1]).map(|it| format!("{} to {}", it[0], it[1])),
-        );
+    for mut life in lives.into_values() {
+        // Stable: what happened at the same time stays as it came.
+        life.sort_by_key(|(at, _)| *at);
+        let changes = life.windows(2).filter(|it| it[0].1 != it[1].1);
+        seen.extend(changes.map(|it| format!("{} to {}", it[0].1, it[1].1)));
     }
     match seen.is_empty() {
         true => Err(Halt::unjudged(

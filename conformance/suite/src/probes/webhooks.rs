@@ -123,7 +123,8 @@ fn written<'a>(
             deliveries.strays = deliveries.strays.saturating_add(1);
             continue;
         }
-        let endpoint = endpoints.iter().position(|it| it.path == path);
+        // What stands before, a proxy may have put there.
+        let endpoint = endpoints.iter().position(|it| path.ends_with(&it.path));
         let clean = withheld.clean_request(caught);
         deliveries.caught.push(Delivery {
             number: deliveries.caught.len() as u32 + 1,

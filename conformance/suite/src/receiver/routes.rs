@@ -10,14 +10,17 @@ use super::answers::{Answers, Reply};
 pub struct Routes(Arc<Mutex<BTreeMap<String, Answers>>>);
 
 impl Routes {
-    /// What requests to a path are answered with from now on.
+    /// What requests to a path, or to one that ends so, are answered with from now on.
     pub fn set(&self, path: &str, answers: Answers) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), answers);
     }
 
-    /// The answer to the next request to a path, if the path has answers of its own. The query does not count.
+    /// The answer to the next request to a path, if it ends in one that has answers of its own. The query does
+    /// not count.
     pub(super) fn take(&self, path: &str) -> Option<Reply> {
         let path = path.split('?').next().unwrap_or_default();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(path).map(Answers::take)
+        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting = routes.iter_mut().find(|(end, _)| path.ends_with(end.as_str()));
+        fitting.map(|(_, answers)| answers.take())
     }
 }

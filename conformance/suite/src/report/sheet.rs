@@ -160,8 +160,11 @@ impl<'a> Sheet<'a> {
 
 /// How many deliveries there were, and where from.
 fn received(deliveries: &Deliveries) -> String {
-    let Deliveries { caught, lost, strays, receiver, lasted, .. } = deliveries;
+    let Deliveries { caught, lost, strays, receiver, lasted, settled, .. } = deliveries;
     let mut text = match receiver {
+        Some(address) if *settled => {
+            format!("deliveries: {} came to {address}, all that were caused", caught.len())
+        }
         Some(address) => format!("deliveries: {} came to {address} in {} s", caught.len(), lasted.as_secs()),
         None => format!("deliveries: {} captured before the run", caught.len()),
     };

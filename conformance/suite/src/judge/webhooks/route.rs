@@ -191,29 +191,31 @@ fn redirects(recording: &Recording) -> Judged {
 fn retries(recording: &Recording) -> Judged {
     let catch = caught(recording)?;
     let mut seen = BTreeSet::new();
+    let mut told = BTreeSet::new();
     for (at, failed) in catch.seen.iter().enumerate().filter(|(_, it)| !it.delivery.was_taken()) {
-        let event = failed.text(&["event_id"]);
-        let again = catch.seen[at + 1..].iter().find(|it| {
-            it.delivery.endpoint == failed.delivery.endpoint
-                && event.is_some()
-                && it.text(&["event_id"]) == event
-        });
+        let Some(event) = failed.text(&["event_id"]) else { continue };
+        // What became of the first attempt says it all.
+        if !told.insert((failed.delivery.endpoint, event)) {
+            continue;
+        }
+        let same = |it: &&Seen<'_>| {
+            it.delivery.endpoint == failed.delivery.endpoint && it.text(&["event_id"]) == Some(event)
+        };
+        let again: Vec<_> = catch.seen[at + 1..].iter().filter(same).collect();
         let answer = match failed.delivery.answered {
             Some(0) | None => "no answer".to_owned(),
             Some(status) => format!("a {status}"),
         };
-        seen.insert(match again {
-            None => format!("after {answer} it did not come again{}", within(catch.all)),
-            Some(again) => {
-                let same = again.text(&["id"]) == failed.text(&["id"]);
-                let id = if same { "under the same id" } else { "under a new id" };
-                let gap = again.delivery.arrived.saturating_sub(failed.delivery.arrived);
-                // Where somebody moves the service's clock, ours tells nothing.
-                let when =
-                    if catch.all.settled { String::new() } else { format!(" {} s later", gap.as_secs()) };
-                format!("after {answer} it came again{when} {id}")
-            }
-        });
+        let Some(first) = again.first() else {
+            seen.insert(format!("after {answer} it did not come again{}", within(catch.all)));
+            continue;
+        };
+        let kept = again.iter().all(|it| it.text(&["id"]) == failed.text(&["id"]));
+        let id = if kept { "under the same id" } else { "under a new id" };
+        // Where somebody moves the service's clock, ours tells nothing.
+        let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
+        let when = if catch.all.settled { String::new() } else { format!(" {gap} s later") };
+        seen.insert(format!("after {answer} it came again{when} {id}"));
     }
     if seen.is_empty() {
         return Err(Halt::unjudged(
