@@ -2,6 +2,7 @@
 //! when none came.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use conformance::receiver::{Catch, Caught, Names, Octets};
@@ -341,4 +342,23 @@ fn a_receiver_that_nobody_sends_to_says_so() {
         check_seen(&outcome, "no delivery came within");
         check_seen(&outcome, "add its public address as an endpoint");
     });
+}
+
+#[test]
+fn two_endpoints_at_one_address_are_not_held_against_the_sender() {
+    // Every other delivery to an address is signed for the other endpoint there.
+    let outcome = run_with(
+        sends(|it| {
+            it.times = 2;
+            it.sign = |secret, t, body| {
+                static TURN: AtomicU32 = AtomicU32::new(0);
+                let other = TURN.fetch_add(1, Ordering::Relaxed) / 2 % 2 == 1;
+                let secret = if other { secret_of("/elsewhere") } else { secret.to_owned() };
+                format!("t={t},v1={}", hex::encode(mac(&secret, &timed(t, body))))
+            };
+        }),
+        |_| {},
+    );
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    assert!(named(&outcome, &["not judged"]).contains(&"webhooks.signed".to_owned()));
 }

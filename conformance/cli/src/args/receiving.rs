@@ -25,7 +25,7 @@ pub(crate) struct Receiving {
     #[arg(long, requires = "receiver")]
     pub(crate) redirect_trial: bool,
     /// A command that adds $CHARGEPROOF_ENDPOINT_URL as an endpoint in test mode, and fails if the service
-    /// refuses it; it is also run with addresses that must be refused
+    /// refuses it. It is run with the receiver's address and /added, and with addresses that must be refused
     #[arg(long, value_name = "COMMAND", requires = "receiver")]
     pub(crate) register: Option<String>,
     /// Judge captured deliveries: a file of `receiver listen --record`

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::budget::Cost;
-use crate::deliveries::{Deliveries, Delivery};
+use crate::deliveries::{Deliveries, Delivery, Signed};
 use crate::plan::Mode;
 use crate::probes::Session;
 use crate::probes::isolation::events;
@@ -30,7 +30,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         Source::Receiver { catch, receive_for, occasion } => {
             before(session).await;
             let made = receive(session, catch, *receive_for, occasion.as_deref()).await;
-            listened(webhooks, catch, made, &session.redactor)
+            let haul = catch.haul().await;
+            listened(webhooks, catch, haul, made, &session.redactor)
         }
         Source::Captured { caught, endpoints } => captured(webhooks, caught, endpoints, &session.redactor),
     };
@@ -72,12 +73,18 @@ async fn receive(
     made
 }
 
-fn listened(webhooks: &Webhooks, catch: &Catch, made: Result<Caused, String>, keys: &Redactor) -> Deliveries {
+fn listened(
+    webhooks: &Webhooks,
+    catch: &Catch,
+    haul: Haul,
+    made: Result<Caused, String>,
+    keys: &Redactor,
+) -> Deliveries {
     let (caused, trouble) = match made {
         Ok(caused) => (caused, None),
         Err(why) => (Caused::default(), Some(keys.clean(&why))),
     };
-    let Haul { kept, lost, strays } = catch.haul();
+    let Haul { kept, lost, strays } = haul;
     let began = catch.began();
     let since = |caught: &Caught| Duration::try_from(caught.at - began).unwrap_or_default();
     let arrivals = kept.iter().map(|(caught, status)| (since(caught), caught, *status));
@@ -136,7 +143,11 @@ fn written<'a>(
             headers: clean.headers.iter().map(|(name, it)| (keys.clean(name), blanked(keys, it))).collect(),
             body: blanked(keys, &clean.body),
             answered,
-            signed: construction(caught, &keyring(names, endpoints, endpoint)),
+            signed: match construction(caught, &keyring(names, endpoints, endpoint)) {
+                // The secret of an endpoint that nobody declared cannot be known.
+                Signed::Unknown if endpoint.is_none() => Signed::NoSecret,
+                signed => signed,
+            },
         });
     }
     deliveries

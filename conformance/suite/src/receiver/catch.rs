@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use time::OffsetDateTime;
@@ -27,7 +28,9 @@ pub struct Catch {
     routes: Routes,
     endpoints: Mutex<Vec<Endpoint>>,
     heap: Arc<Mutex<Heap>>,
-    count: watch::Receiver<usize>,
+    /// How many have come, and how many of them have been gathered.
+    come: Arc<AtomicUsize>,
+    gathered: watch::Receiver<usize>,
     gathering: JoinHandle<()>,
 }
 
@@ -60,7 +63,8 @@ impl Catch {
         let mut receiver = Receiver::start(settings).await?;
         let address = receiver.address();
         let heap = Arc::new(Mutex::new(Heap::default()));
-        let (told, count) = watch::channel(0);
+        let come = receiver.count();
+        let (told, gathered) = watch::channel(0);
         let filling = Arc::clone(&heap);
         let gathering = tokio::spawn(async move {
             while let Some(arrival) = receiver.next().await {
@@ -69,7 +73,7 @@ impl Catch {
                 told.send_modify(|count| *count += 1);
             }
         });
-        Ok(Catch { address, began, routes, endpoints: Mutex::default(), heap, count, gathering })
+        Ok(Catch { address, began, routes, endpoints: Mutex::default(), heap, come, gathered, gathering })
     }
 
     /// Where it listens.
@@ -97,17 +101,13 @@ impl Catch {
         self.routes.set(path, answers);
     }
 
-    /// What has come so far.
-    pub fn haul(&self) -> Haul {
+    /// Everything that has been answered so far.
+    pub async fn haul(&self) -> Haul {
+        let come = self.come.load(Relaxed);
+        // Fails only if the task that gathers is gone, and then nothing more is gathered.
+        let _ = self.gathered.clone().wait_for(|gathered| *gathered >= come).await;
         let heap = lock(&self.heap);
         Haul { kept: heap.kept.clone(), lost: heap.lost, strays: heap.strays }
-    }
-
-    /// Returns once so many requests have come, those without room included.
-    pub async fn reached(&self, count: usize) {
-        let mut told = self.count.clone();
-        // The sender lives as long as the task that gathers, and that as long as this.
-        let _ = told.wait_for(|now| *now >= count).await;
     }
 }
 

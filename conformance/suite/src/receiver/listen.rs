@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -187,6 +187,8 @@ impl fmt::Display for Turned {
 pub struct Receiver {
     address: SocketAddr,
     arrivals: mpsc::Receiver<Arrival>,
+    /// Arrivals so far, those that nobody has taken yet included.
+    count: Arc<AtomicUsize>,
     listening: JoinHandle<()>,
 }
 
@@ -196,6 +198,7 @@ impl Receiver {
         let listener = TcpListener::bind(settings.address).await?;
         let address = listener.local_addr()?;
         let (arrivals, received) = mpsc::channel(ARRIVALS_MAX);
+        let count = Arc::new(AtomicUsize::new(0));
         let catcher = Arc::new(Catcher {
             answers: Mutex::new(settings.answers),
             routes: settings.routes,
@@ -203,9 +206,10 @@ impl Receiver {
             forward_to: settings.forward_to,
             bounds: settings.bounds,
             arrivals,
+            count: Arc::clone(&count),
         });
         let listening = tokio::spawn(accept(listener, catcher));
-        Ok(Receiver { address, arrivals: received, listening })
+        Ok(Receiver { address, arrivals: received, count, listening })
     }
 
     /// Where it listens.
@@ -216,6 +220,11 @@ impl Receiver {
     /// The next arrival; none after `stop` once all have been taken.
     pub async fn next(&mut self) -> Option<Arrival> {
         self.arrivals.recv().await
+    }
+
+    /// How many arrivals there have been. Whoever has got an answer has been counted.
+    pub(super) fn count(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.count)
     }
 
     /// Closes the door and every connection. What has arrived can still be taken.
@@ -238,6 +247,7 @@ struct Catcher {
     forward_to: Option<ForwardTo>,
     bounds: Bounds,
     arrivals: mpsc::Sender<Arrival>,
+    count: Arc<AtomicUsize>,
 }
 
 /// Ends when its task is aborted, and every connection with it.
@@ -355,6 +365,7 @@ impl Catcher {
     }
 
     async fn tell(&self, arrival: Arrival) {
+        self.count.fetch_add(1, Relaxed);
         // Nobody listens any more: then nobody needs to know.
         let _ = self.arrivals.send(arrival).await;
     }

@@ -36,6 +36,8 @@ const RECEIVE_FOR: Duration = Duration::from_secs(60);
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
+/// Where the operator's command adds an endpoint: beside the others, which it must not disturb.
+const ADDED_PATH: &str = "/added";
 
 /// Where endpoints must never be: on the service's own machine, in its networks, at its cloud's metadata.
 pub(super) const REFUSED: [&str; 12] = [
@@ -99,7 +101,7 @@ fn listen(
         "{DIM}endpoints: {public}{LIVE_PATH} in live mode, {public}{TEST_PATH} in test mode; then make something happen{DIM:#}"
     ));
     let occasion = args.register.as_ref().map(|command| {
-        let registrar = Registrar { command: command.clone(), own: format!("{public}{TEST_PATH}") };
+        let registrar = Registrar { command: command.clone(), own: format!("{public}{ADDED_PATH}") };
         Arc::new(registrar) as Arc<dyn Occasion>
     });
     let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR);
