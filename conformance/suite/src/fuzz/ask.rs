@@ -4,11 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::known::Known;
-use crate::{
-    plan::Mode,
-    reading::twin_of,
-    secret::Secret,
-};
+use crate::{plan::Mode, reading::twin_of, secret::Secret};
 
 /// Whose key a request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +24,7 @@ pub enum By {
     Swapped,
     /// The test key under another scheme.
     OtherScheme,
-    /// The test key in the query instead of the header's place: under no scheme at all.
+    /// The test key under no scheme at all.
     NoScheme,
 }
 
@@ -63,11 +59,21 @@ pub struct Ask {
     pub body: Option<String>,
 }
 
+/// What went out for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sent {
+    /// Path and query below the base address.
+    pub target: String,
+    /// The body, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
 /// A request with its names replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Filled {
-    pub(super) target: String,
-    pub(super) body: Option<String>,
+    pub(super) sent: Sent,
     /// The identifiers that stand in it, and whose they are; nobody's if they were made up.
     pub(super) named: Vec<Named>,
 }
@@ -121,11 +127,11 @@ impl Ask {
         let mut named = Vec::new();
         let target = fill(&self.target, known, &mut named);
         let body = self.body.as_deref().map(|body| fill(body, known, &mut named));
-        Filled { target, body, named }
+        Filled { sent: Sent { target, body }, named }
     }
 
-    /// A curl line that asks the same, if `target` is what it was filled with.
-    pub(super) fn curl(&self, base: &Url, prefix: &str, filled: &Filled) -> String {
+    /// A curl line that sends the same.
+    pub(super) fn curl(&self, base: &Url, prefix: &str, sent: &Sent) -> String {
         let mut line = "curl -i".to_owned();
         if self.method != "GET" {
             line.push_str(&format!(" -X {}", self.method));
@@ -136,10 +142,10 @@ impl Ask {
         for (name, value) in &self.headers {
             line.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
         }
-        if let Some(body) = &filled.body {
+        if let Some(body) = &sent.body {
             line.push_str(&format!(" --data-binary {}", quoted(body)));
         }
-        format!("{line} --path-as-is {}", quoted(&address(base, &filled.target)))
+        format!("{line} --path-as-is {}", quoted(&address(base, &sent.target)))
     }
 }
 

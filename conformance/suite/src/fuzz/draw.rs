@@ -54,7 +54,8 @@ const ODD_VALUES: &[&str] = &[
     "paid,expired",
     "*",
 ];
-const PARAMETERS: &[&str] = &["page", "per_page", "status", "payment_link", "type", "charge", "invoice", "sort", "filter"];
+const PARAMETERS: &[&str] =
+    &["page", "per_page", "status", "payment_link", "type", "charge", "invoice", "sort", "filter"];
 const STATUSES: &[&str] = &["pending", "underpaid", "paid", "expired", "canceled", "open", "void"];
 const BODIES: &[&str] = &[
     r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#,
@@ -99,7 +100,12 @@ impl Draw {
 
     /// The next request. The first ones learn what there is.
     pub(super) fn next(&mut self) -> Ask {
-        let first = ["/v1/account", "/v1/events?per_page=100", "/v1/charges?per_page=100", "/v1/invoices?per_page=100"];
+        let first = [
+            "/v1/account",
+            "/v1/events?per_page=100",
+            "/v1/charges?per_page=100",
+            "/v1/invoices?per_page=100",
+        ];
         let n = self.drawn.len();
         let ask = match first.get(n / 2) {
             Some(target) => Ask::get(if n.is_multiple_of(2) { By::Live } else { By::Test }, *target),
@@ -233,7 +239,13 @@ impl Draw {
         if self.below(3) == 0 {
             headers.push(("idempotency-key".to_owned(), format!("fuzz-{}", self.below(4))));
         }
-        Ask { by: By::Test, method: "POST".to_owned(), target: "/v1/charges".to_owned(), headers, body: Some(body) }
+        Ask {
+            by: By::Test,
+            method: "POST".to_owned(),
+            target: "/v1/charges".to_owned(),
+            headers,
+            body: Some(body),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{
-    ask::{Ask, By, Filled},
+    ask::{Ask, Filled},
     known::{Kind, Known, fixed},
 };
 use crate::{
@@ -68,7 +68,7 @@ pub(super) fn judge(ask: &Ask, filled: &Filled, ending: &Ending, known: &Known) 
     };
     let mut judging = Judging { ask, filled, answer, known, found: Vec::new() };
     judging.everywhere();
-    let path = filled.target.split(['?', '#']).next().unwrap_or_default();
+    let path = filled.sent.target.split(['?', '#']).next().unwrap_or_default();
     if let Some(place) = Place::of(&ask.method, path) {
         judging.at(&place);
     }
@@ -78,9 +78,12 @@ pub(super) fn judge(ask: &Ask, filled: &Filled, ending: &Ending, known: &Known) 
 /// What an answer adds to what is known.
 pub(super) fn learn(ask: &Ask, filled: &Filled, ending: &Ending, known: &mut Known) {
     let (Some(mode), Ending::Answered(answer)) = (ask.by.mode(), ending) else { return };
-    let path = filled.target.split('?').next().unwrap_or_default();
+    let path = filled.sent.target.split('?').next().unwrap_or_default();
     let Some(place) = Place::of(&ask.method, path) else { return };
-    let Some(body) = (200..300).contains(&answer.status).then(|| serde_json::from_str::<Value>(&answer.body).ok()).flatten()
+    let Some(body) = (200..300)
+        .contains(&answer.status)
+        .then(|| serde_json::from_str::<Value>(&answer.body).ok())
+        .flatten()
     else {
         return;
     };
@@ -195,7 +198,11 @@ impl Judging<'_> {
         let leak = self.known.foreign(mode).find(|id| id.len() >= TELLING_CHARS_MIN && shown.contains(*id));
         if let Some(id) = leak {
             let other = mode.other().word();
-            self.break_law("isolation.leak", format!("no object of {other} mode"), format!("`{id}` in the answer"));
+            self.break_law(
+                "isolation.leak",
+                format!("no object of {other} mode"),
+                format!("`{id}` in the answer"),
+            );
         }
     }
 
@@ -205,7 +212,11 @@ impl Judging<'_> {
         }
         let told = body.pointer("/meta/mode").cloned().unwrap_or_default();
         if told != mode.word() {
-            self.break_law("account.mode", format!("meta.mode `{}`", mode.word()), format!("meta.mode {told}"));
+            self.break_law(
+                "account.mode",
+                format!("meta.mode `{}`", mode.word()),
+                format!("meta.mode {told}"),
+            );
         }
     }
 
@@ -226,7 +237,11 @@ impl Judging<'_> {
             }
             404 => {
                 if own && self.known.told_before(mode, id).is_some() {
-                    self.break_law("events.readable", "200 for an event that the list has shown", self.told());
+                    self.break_law(
+                        "events.readable",
+                        "200 for an event that the list has shown",
+                        self.told(),
+                    );
                 }
             }
             _ if foreign => self.break_law("isolation.not_found", "404, as if it did not exist", self.told()),
@@ -245,7 +260,7 @@ impl Judging<'_> {
     }
 
     fn list(&mut self, list: List, mode: Mode, body: &Value) {
-        let query = Query::of(&self.filled.target);
+        let query = Query::of(&self.filled.sent.target);
         if self.answer.status != 200 {
             if query.is_plain() {
                 self.break_law("lists.served", "200", self.told());
@@ -264,7 +279,11 @@ impl Judging<'_> {
         self.ends(body, page, last);
         let mut ids = BTreeSet::new();
         if let Some(twice) = rows.iter().map(identity).find(|id| !ids.insert(id.clone())) {
-            self.break_law("paging.joined", "no record twice on a page", format!("`{}` twice", shorten(&twice)));
+            self.break_law(
+                "paging.joined",
+                "no record twice on a page",
+                format!("`{}` twice", shorten(&twice)),
+            );
         }
         self.order(rows);
         self.filters(list, &query, rows, total);
@@ -284,7 +303,9 @@ impl Judging<'_> {
             _ => None,
         };
         match asked("per_page") {
-            Some(None) if size != 25 => self.break_law("paging.default_size", "25 without per_page", told.clone()),
+            Some(None) if size != 25 => {
+                self.break_law("paging.default_size", "25 without per_page", told.clone())
+            }
             Some(Some(wanted @ 1..=PER_PAGE_MAX)) if wanted != size => {
                 self.break_law("paging.per_page", format!("per_page {wanted}"), told.clone());
             }
@@ -322,7 +343,10 @@ impl Judging<'_> {
     }
 
     fn order(&mut self, rows: &[Value]) {
-        let times: Vec<_> = rows.iter().filter_map(|row| text_at(row, &["created_at"]).and_then(utc)).collect();
+        let times: Vec<_> = rows
+            .iter()
+            .filter_map(|row| text_at(row, &["created_at"]).and_then(|text| utc(text).ok()))
+            .collect();
         if times.len() == rows.len() && !times.is_sorted_by(|a, b| a >= b) {
             self.break_law("paging.newest_first", "newest first", "an older record before a newer one");
         }
@@ -338,7 +362,8 @@ impl Judging<'_> {
         };
         for (name, path) in fields {
             let values = query.values(name);
-            let [wanted] = values.as_slice() else { continue };
+            let &[wanted] = values.as_slice() else { continue };
+            let wanted = wanted.as_str();
             if wanted.is_empty() {
                 continue;
             }
@@ -348,12 +373,16 @@ impl Judging<'_> {
                 let law = format!("filters.{name}");
                 self.break_law(&law, format!("only rows with `{wanted}`"), shorten(&row.to_string()));
             }
-            let stranger = self.filled.named.iter().find(|it| it.text == *wanted);
+            let stranger = self.filled.named.iter().find(|it| it.text == wanted);
             let is_foreign = stranger.is_some_and(|it| it.of.is_none() || it.of != self.ask.by.mode());
             let mode = self.ask.by.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
-                self.break_law("isolation.filters", "nothing, as for what does not exist", format!("total {total}"));
+                self.break_law(
+                    "isolation.filters",
+                    "nothing, as for what does not exist",
+                    format!("total {total}"),
+                );
             }
         }
     }
@@ -408,4 +437,3 @@ pub(super) fn may_pass(ending: &Ending) -> bool {
         Ending::Lost(_) => true,
     }
 }
-

@@ -22,9 +22,9 @@ use url::Url;
 
 use crate::secret::Secret;
 
-pub use ask::{Ask, By};
+pub use ask::{Ask, By, Sent};
 pub use law::Breach;
-pub use report::{json, text};
+pub use report::{json, kept, text};
 pub use run::{Progress, fuzz, replay};
 
 /// What to ask, with which keys, and how much.
@@ -59,6 +59,8 @@ pub struct Found {
     pub breach: Breach,
     /// The requests, in order.
     pub asks: Vec<Ask>,
+    /// The same as they were sent: with identifiers in place of their names.
+    pub sent: Vec<Sent>,
     /// Whether the sequence broke the law again when it was run again.
     pub repeats: bool,
 }

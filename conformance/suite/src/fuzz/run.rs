@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Found, Outcome, Plan,
-    ask::{Ask, By, Filled, Keys, address},
+    ask::{Ask, By, Filled, Keys, Sent, address},
     draw::Draw,
     known::Known,
     law::{self, Breach},
@@ -47,22 +47,23 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     }
     let mut draw = Draw::new(plan.seed, plan.allow_writes);
     let mut known = Known::default();
-    let (mut asks, mut found) = (Vec::new(), Vec::<(Breach, Vec<Ask>)>::new());
+    let (mut asks, mut sent) = (Vec::new(), Vec::new());
+    let mut found = Vec::<Found>::new();
     for _ in 0..plan.requests {
         let ask = draw.next();
         asks.push(ask.clone());
-        let (ending, breaches) = talk.judged(&ask, &mut known).await;
-        talk.count(&mut outcome, &ending);
+        let Judged { went_out, ending, breaches } = talk.judged(&ask, &mut known).await;
+        sent.push(went_out);
+        count(&mut outcome, &ending);
         for breach in breaches {
-            if found.iter().all(|(other, _)| other.law != breach.law) {
-                found.push((breach, asks.clone()));
+            if found.iter().all(|it| it.breach.law != breach.law) {
+                found.push(Found { breach, asks: asks.clone(), sent: sent.clone(), repeats: false });
             }
         }
         talk.progress.asked(talk.requests, plan.requests, found.len());
     }
-    for (breach, asks) in found {
-        let shrunk = shrink::shrink(&mut talk, breach, asks).await;
-        outcome.found.push(shrunk);
+    for first in found {
+        outcome.found.push(shrink::shrink(&mut talk, first).await);
     }
     outcome.requests = talk.requests;
     outcome
@@ -83,12 +84,25 @@ pub async fn replay(
         return outcome;
     }
     for found in kept {
-        if let Some(breach) = talk.breaks(&found.breach.law, &found.asks).await {
-            outcome.found.push(Found { breach, asks: found.asks.clone(), repeats: true });
-        }
+        outcome.found.extend(talk.breaks(&found.breach.law, &found.asks).await);
     }
     outcome.requests = talk.requests;
     outcome
+}
+
+fn count(outcome: &mut Outcome, ending: &Ending) {
+    let word = match ending {
+        Ending::Answered(answer) => answer.status.to_string(),
+        Ending::Lost(_) => "lost".to_owned(),
+    };
+    *outcome.statuses.entry(word).or_default() += 1;
+}
+
+/// What a request brought.
+struct Judged {
+    went_out: Sent,
+    ending: Ending,
+    breaches: Vec<Breach>,
 }
 
 /// Why nothing was asked.
@@ -166,16 +180,8 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    fn count(&self, outcome: &mut Outcome, ending: &Ending) {
-        let word = match ending {
-            Ending::Answered(answer) => answer.status.to_string(),
-            Ending::Lost(_) => "lost".to_owned(),
-        };
-        *outcome.statuses.entry(word).or_default() += 1;
-    }
-
     /// Asks, and says which laws the answer breaks. Then it is known.
-    async fn judged(&mut self, ask: &Ask, known: &mut Known) -> (Ending, Vec<Breach>) {
+    async fn judged(&mut self, ask: &Ask, known: &mut Known) -> Judged {
         let filled = ask.filled(known);
         let mut ending = self.send(ask, &filled).await;
         if law::may_pass(&ending) && !ask.writes() {
@@ -197,17 +203,20 @@ impl<'a> Talk<'a> {
             breach.expected = self.redactor.clean(&breach.expected);
         }
         law::learn(ask, &filled, &ending, known);
-        (ending, breaches)
+        Judged { went_out: filled.sent, ending, breaches }
     }
 
-    /// Whether a sequence breaks this law in its last request.
-    pub(super) async fn breaks(&mut self, law: &str, asks: &[Ask]) -> Option<Breach> {
+    /// Asks a sequence, and tells whether its last answer breaks this law.
+    pub(super) async fn breaks(&mut self, law: &str, asks: &[Ask]) -> Option<Found> {
         let mut known = Known::default();
-        let mut last = Vec::new();
+        let (mut sent, mut last) = (Vec::new(), Vec::new());
         for ask in asks {
-            last = self.judged(ask, &mut known).await.1;
+            let judged = self.judged(ask, &mut known).await;
+            sent.push(judged.went_out);
+            last = judged.breaches;
         }
-        last.into_iter().find(|breach| breach.law == law)
+        let breach = last.into_iter().find(|breach| breach.law == law)?;
+        Some(Found { breach, asks: asks.to_vec(), sent, repeats: true })
     }
 
     async fn send(&mut self, ask: &Ask, filled: &Filled) -> Ending {
@@ -220,8 +229,8 @@ impl<'a> Talk<'a> {
         }
         headers.extend(keys.authorization(ask.by).map(|value| ("authorization".to_owned(), value)));
         headers.extend(ask.headers.iter().cloned());
-        let address = address(&self.plan.base, &filled.target);
-        let body = filled.body.clone().unwrap_or_default().into_bytes();
+        let address = address(&self.plan.base, &filled.sent.target);
+        let body = filled.sent.body.clone().unwrap_or_default().into_bytes();
         loop {
             self.keep_pace(ask.by).await;
             self.requests += 1;

@@ -1,57 +1,46 @@
 //! Looks for the shortest and plainest sequence in which the same law breaks.
 
-use super::{Found, ask::Ask, law::Breach, run::Talk};
+use super::{Found, ask::Ask, run::Talk};
 
 /// So many requests are spent on one law.
-const REQUESTS_MAX: u32 = 150;
+const REQUESTS_MAX: usize = 150;
 
 /// Shrinks a sequence whose last request breaks a law.
-pub(super) async fn shrink(talk: &mut Talk<'_>, breach: Breach, asks: Vec<Ask>) -> Found {
-    let law = breach.law.clone();
-    let mut best = Best { breach, asks, repeats: false, spent: 0 };
-    // Most laws break in one request, or in one after a list that told what there is.
-    let last = best.asks.last().cloned();
-    let Some(last) = last else { return best.found() };
-    best.attempt(talk, &law, vec![last.clone()]).await;
-    if !best.repeats {
-        let lists = best.asks.iter().filter(|ask| ask.target.contains("per_page=100")).cloned();
-        let short: Vec<Ask> = lists.chain([last]).collect();
-        best.attempt(talk, &law, short).await;
+pub(super) async fn shrink(talk: &mut Talk<'_>, first: Found) -> Found {
+    let mut best = Best { found: first, spent: 0 };
+    let whole = best.found.asks.clone();
+    let last = whole.last().cloned().into_iter();
+    // Most laws break in one request, or in one after the lists that told what there is.
+    let lists = whole.iter().filter(|ask| ask.target.contains("per_page=100")).cloned();
+    for asks in [last.clone().collect(), lists.chain(last).collect(), whole] {
+        if best.attempt(talk, asks).await {
+            break;
+        }
     }
-    if !best.repeats {
-        let whole = best.asks.clone();
-        best.attempt(talk, &law, whole).await;
+    if best.found.repeats {
+        best.drop_asks(talk).await;
+        best.simplify(talk).await;
     }
-    if best.repeats {
-        best.drop_asks(talk, &law).await;
-        best.simplify(talk, &law).await;
-    }
-    best.found()
+    best.found
 }
 
 /// The best sequence so far.
 struct Best {
-    breach: Breach,
-    asks: Vec<Ask>,
-    repeats: bool,
-    spent: u32,
+    found: Found,
+    spent: usize,
 }
 
 impl Best {
-    fn found(self) -> Found {
-        Found { breach: self.breach, asks: self.asks, repeats: self.repeats }
-    }
-
     /// Takes a sequence if it breaks the law as well.
-    async fn attempt(&mut self, talk: &mut Talk<'_>, law: &str, asks: Vec<Ask>) -> bool {
-        let cost = u32::try_from(asks.len()).unwrap_or(u32::MAX);
-        if self.spent + cost > REQUESTS_MAX.max(cost) && self.spent > 0 {
+    async fn attempt(&mut self, talk: &mut Talk<'_>, asks: Vec<Ask>) -> bool {
+        // Until it was seen again at all, the cost does not count.
+        if self.found.repeats && self.spent + asks.len() > REQUESTS_MAX {
             return false;
         }
-        self.spent += cost;
-        match talk.breaks(law, &asks).await {
-            Some(breach) => {
-                *self = Best { breach, asks, repeats: true, spent: self.spent };
+        self.spent += asks.len();
+        match talk.breaks(&self.found.breach.law, &asks).await {
+            Some(found) => {
+                self.found = found;
                 true
             }
             None => false,
@@ -59,15 +48,15 @@ impl Best {
     }
 
     /// Leaves out requests, first many at a time.
-    async fn drop_asks(&mut self, talk: &mut Talk<'_>, law: &str) {
-        let mut chunk = self.asks.len() / 2;
+    async fn drop_asks(&mut self, talk: &mut Talk<'_>) {
+        let mut chunk = self.found.asks.len() / 2;
         while chunk >= 1 {
             let mut at = 0;
             // The last request is the one that shows it.
-            while at + chunk < self.asks.len() {
-                let mut fewer = self.asks.clone();
+            while at + chunk < self.found.asks.len() {
+                let mut fewer = self.found.asks.clone();
                 fewer.drain(at..at + chunk);
-                if !self.attempt(talk, law, fewer).await {
+                if !self.attempt(talk, fewer).await {
                     at += chunk;
                 }
             }
@@ -76,25 +65,30 @@ impl Best {
     }
 
     /// Leaves out headers and parameters.
-    async fn simplify(&mut self, talk: &mut Talk<'_>, law: &str) {
-        for n in 0..self.asks.len() {
-            if !self.asks[n].headers.is_empty() && !self.asks[n].writes() {
-                let mut plainer = self.asks.clone();
+    async fn simplify(&mut self, talk: &mut Talk<'_>) {
+        for n in 0..self.found.asks.len() {
+            if !self.found.asks[n].headers.is_empty() && !self.found.asks[n].writes() {
+                let mut plainer = self.found.asks.clone();
                 plainer[n].headers.clear();
-                self.attempt(talk, law, plainer).await;
+                self.attempt(talk, plainer).await;
             }
             let mut at = 0;
-            while let Some((path, query)) = self.asks[n].target.split_once('?') {
+            while let Some((path, query)) = self.found.asks[n].target.split_once('?') {
                 let parts: Vec<&str> = query.split('&').collect();
                 if at >= parts.len() {
                     break;
                 }
-                let rest: Vec<&str> =
-                    parts.iter().enumerate().filter(|(place, _)| *place != at).map(|(_, part)| *part).collect();
-                let target = if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) };
-                let mut plainer = self.asks.clone();
+                let rest: Vec<&str> = parts
+                    .iter()
+                    .enumerate()
+                    .filter(|(place, _)| *place != at)
+                    .map(|(_, part)| *part)
+                    .collect();
+                let target =
+                    if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) };
+                let mut plainer = self.found.asks.clone();
                 plainer[n].target = target;
-                if !self.attempt(talk, law, plainer).await {
+                if !self.attempt(talk, plainer).await {
                     at += 1;
                 }
             }

@@ -80,11 +80,16 @@ impl Line {
         }
         let (head, body) = self.client.request(request).await.map_err(|err| innermost(&err))?.into_parts();
         let body = Limited::new(body, self.body_bytes_max);
-        let body =
-            body.collect().await.map_err(|err| format!("an answer cut short: {}", innermost(err.as_ref())))?;
+        let body = body
+            .collect()
+            .await
+            .map_err(|err| format!("an answer cut short: {}", innermost(err.as_ref())))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let headers =
-            head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect();
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
+            .collect();
         Ok(Answer { status: head.status.as_u16(), headers, body: text(&body.to_bytes()) })
     }
 }
