@@ -9,6 +9,7 @@ mod budget;
 mod catalogue;
 mod check;
 mod deliveries;
+pub mod fuzz;
 pub mod handler;
 mod judge;
 mod kept;
