@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use conformance::receiver::{Catch, Caught, Names, Octets};
-use conformance::{Endpoint, Mode, Outcome, Part, Plan, Secret, Source, Veil, Webhooks, report};
+use conformance::{Endpoint, Mode, Outcome, Part, Plan, Secret, Source, Veil, Webhooks, judge, report};
 use mutants::mini::sender::{Sender, mac, secret_of, timed};
 use mutants::mini::{LIVE_KEY, Mini, TEST_KEY, block_on, named, run_with};
 use serde_json::json;
@@ -361,4 +361,38 @@ fn two_endpoints_at_one_address_are_not_held_against_the_sender() {
     );
     assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
     assert!(named(&outcome, &["not judged"]).contains(&"webhooks.signed".to_owned()));
+}
+
+/// The word on `webhooks.pushed`, if the receiver had listened so much longer, with nobody knowing when all came.
+#[track_caller]
+fn check_pushed(tells: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
+    let outcome = run_with(
+        sends(|it| {
+            it.tells = tells;
+            it.settles = false;
+        }),
+        |_| {},
+    );
+    let mut recording = outcome.recording;
+    let deliveries = recording.deliveries.as_mut().expect("it sends");
+    deliveries.lasted += longer;
+    // One that was turned away may be held back.
+    deliveries.caught.iter_mut().for_each(|it| it.answered = Some(200));
+    let rows = judge(&recording);
+    let row = rows.iter().find(|row| row.id == "webhooks.pushed").expect("a row");
+    assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
+}
+
+fn all(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
+    endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+}
+
+#[test]
+fn what_is_late_is_not_yet_lost() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    check_pushed(all, MINUTE, "pass");
+    let one_missing = |it: &Endpoint, mode, kind: &str| all(it, mode, kind) && kind != "charge.underpaid";
+    check_pushed(one_missing, Duration::ZERO, "not judged");
+    check_pushed(one_missing, MINUTE, "not judged");
+    check_pushed(one_missing, MINUTE * 11, "fail");
 }
