@@ -4,11 +4,15 @@
 //! (`breaks`), those that may fail with them (`may`), and how the mini service is spoiled. Whatever else
 //! fails is a false alarm. A new table is entered in `TABLES`; `cargo xtask mutants` shows what kills what.
 
+mod events;
+mod filters;
 mod keys;
 mod limits;
+mod links;
 pub mod mini;
 mod pages;
-mod rows;
+
+mod text;
 mod trial;
 mod walls;
 
@@ -30,7 +34,16 @@ pub struct Mutant {
 }
 
 /// Every table of mutants.
-const TABLES: &[&[Mutant]] = &[keys::MUTANTS, walls::MUTANTS, limits::MUTANTS, pages::MUTANTS, rows::MUTANTS];
+const TABLES: &[&[Mutant]] = &[
+    keys::MUTANTS,
+    text::MUTANTS,
+    walls::MUTANTS,
+    limits::MUTANTS,
+    pages::MUTANTS,
+    links::MUTANTS,
+    filters::MUTANTS,
+    events::MUTANTS,
+];
 
 /// Warps every answer of a status to a path that fits.
 pub fn warp(mini: &mut Mini, status: u16, fits: fn(&Asked) -> bool, change: fn(&Asked, &mut Reply)) {

@@ -125,6 +125,11 @@ impl Reply {
         self.headers.push((name.into(), value.into()));
     }
 
+    /// The first value of a header field.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
     /// Takes a header field out.
     pub fn drop_header(&mut self, name: &str) {
         self.headers.retain(|(it, _)| it != name);
