@@ -14,9 +14,11 @@ mod pages;
 
 mod text;
 mod trial;
+mod variants;
 mod walls;
 
-pub use trial::{Subject, Trial, mutants, table, trials};
+pub use trial::{Subject, Trial, mutants, table, trials, variants};
+pub use variants::{Variant, manners};
 pub use walls::foreign;
 
 use mini::{Asked, Mini, Reply};

@@ -26,7 +26,7 @@ mod waiter;
 
 pub use baseline::{Baseline, Known};
 pub use budget::{Budget, Cost, Ledger};
-pub use catalogue::{Level, Requirement, catalogue, judged};
+pub use catalogue::{Level, Requirement, catalogue, fits, judged};
 pub use check::{Outcome, Selection, Stop, check, judge};
 pub use observe::Observation;
 pub use plan::{Mode, Part, Plan};
