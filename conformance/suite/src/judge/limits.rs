@@ -148,7 +148,7 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
     let refused =
         recording.exchanges.iter().rfind(|it| it.number < first.number && it.status() == Some(429))?;
     let told = retry_after(refused.answer()?)?;
-    let until = refused.ended + told.saturating_sub(Duration::from_secs(1));
+    let until = refused.ended.saturating_add(told.saturating_sub(Duration::from_secs(1)));
     let meanwhile: Vec<_> = in_rounds(recording).filter(|it| it.ended < until).collect();
     if meanwhile.iter().any(|it| it.status() == Some(429)) {
         return None;

@@ -11,7 +11,7 @@ use crate::verdict::Row;
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
-    base: &'a str,
+    base: String,
     exit: u8,
     headline: &'static str,
     mood: &'static str,
@@ -91,7 +91,7 @@ pub fn html(outcome: &Outcome) -> String {
         entries: sheet.rows(word).into_iter().map(|row| entry(&sheet, row)).collect(),
     };
     let page = Page {
-        base: &outcome.recording.base,
+        base: printable(&outcome.recording.base),
         exit: outcome.exit_code(),
         headline,
         mood,
