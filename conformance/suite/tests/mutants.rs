@@ -28,6 +28,33 @@ fn mutants_break_what_they_name_and_honest_services_nothing() {
 }
 
 #[test]
+fn the_readme_tells_the_two_figures() {
+    let (liars, honest) = (mutants().len(), variants().len());
+    let told = format!(
+        "{liars} of {liars} mutants are killed by the statements that they break, with 0 false alarms at {honest}"
+    );
+    assert!(include_str!("../../../README.md").contains(&told), "the README does not say: {told}");
+}
+
+#[test]
+fn names_are_told_apart() {
+    let names: Vec<_> = mutants().into_iter().chain(variants()).map(|it| it.name).collect();
+    assert_eq!(BTreeSet::from_iter(&names).len(), names.len());
+    let known = judged();
+    for mutant in mutants() {
+        assert!(!mutant.breaks.is_empty(), "{} breaks nothing", mutant.name);
+        let named = mutant.breaks.iter().chain(mutant.may);
+        assert!(named.clone().all(|id| known.contains_key(*id)), "{} names no statement", mutant.name);
+        assert_eq!(
+            BTreeSet::from_iter(named.clone()).len(),
+            named.count(),
+            "{} names one twice",
+            mutant.name
+        );
+    }
+}
+
+#[test]
 fn every_statement_that_can_be_broken_has_a_mutant() {
     let named: BTreeSet<_> = mutants().into_iter().flat_map(|mutant| mutant.breaks.iter().copied()).collect();
     for (id, requirement) in judged() {

@@ -210,7 +210,7 @@ fn out_of_place(rows: &[Value], long: &Sheet<'_>, from: u64, size: u64) -> Optio
         .map(|place| (place, named(beside.get(place)), named(rows.get(place))))
         .find(|it| it.1 != it.2)
         .map(|(place, whole, here)| {
-            let place = from + place as u64 + 1;
+            let place = from.saturating_add(place as u64 + 1);
             let expected = format!("record {place} of the long page, exchange {}: {whole}", long.number());
             (expected, format!("{here} in its place"))
         })
