@@ -127,6 +127,11 @@ impl Addresses {
         }
     }
 
+    /// The path that links inside a page start with, without a slash at the end: `/prefix`, or nothing.
+    pub(crate) fn prefix(&self) -> &str {
+        self.public.as_ref().map_or("", PublicUrl::prefix)
+    }
+
     /// Whether `host` is the one of the public address.
     pub(crate) fn is_public_host(&self, host: &str) -> bool {
         self.public.as_ref().is_some_and(|public| public.host.eq_ignore_ascii_case(host))

@@ -21,6 +21,7 @@ use crate::{
     host::{Exit, Host},
     listen,
     metrics::Metrics,
+    pages::Streams,
     world::World,
 };
 
@@ -80,8 +81,14 @@ impl Server {
             reach,
         });
         let host = Host::new(Box::new(world), clock, exit);
-        let front =
-            Arc::new(Front { host, addresses, token, bounds: config.bounds, metrics: Metrics::default() });
+        let front = Arc::new(Front {
+            host,
+            addresses,
+            token,
+            streams: Streams::new(&config.bounds),
+            bounds: config.bounds,
+            metrics: Metrics::default(),
+        });
 
         let mut timer = JoinSet::new();
         if !front.host.is_frozen() {
@@ -136,6 +143,8 @@ impl Server {
     pub async fn stop(self) -> usize {
         let Server { stop, mut listening, mut timer, fleet, front, .. } = self;
         let until = Instant::now() + front.bounds.drain_time;
+        // What would go on for ever goes first.
+        front.host.end_pulse();
         // An error means that it has stopped already.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);

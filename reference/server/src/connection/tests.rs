@@ -21,6 +21,7 @@ use crate::{
     gate::Token,
     host::Host,
     metrics::Metrics,
+    pages::Streams,
     world::World,
 };
 
@@ -76,6 +77,7 @@ fn connect() -> Pipe {
         token: Token::draw().expect("randomness"),
         bounds,
         metrics: Metrics::default(),
+        streams: Streams::new(&bounds),
     };
     let (stream, ours) = duplex(65_536);
     let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
