@@ -8,5 +8,10 @@ mod checkout;
 #[path = "../wire/client.rs"]
 mod client;
 mod driver;
+mod gallery;
+mod hostile;
+mod invoice;
+mod link;
 mod page;
+mod plain;
 mod shop;

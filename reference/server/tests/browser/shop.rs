@@ -64,6 +64,11 @@ impl Shop {
         self.send("POST", &format!("/sandbox/{path}"), None, &body).await
     }
 
+    /// A change of something in the sandbox.
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Value {
+        self.send("PATCH", path, None, &body).await
+    }
+
     /// Opens something and gives the path of its page, such as `/c/` and a code.
     pub(crate) async fn make(&self, kind: &str, body: Value) -> String {
         let made = self.api("POST", &format!("/v1/{kind}"), body).await;
