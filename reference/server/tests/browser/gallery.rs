@@ -1,4 +1,6 @@
 //! Every hosted page in every state: readable by all, in both widths and colours, with nothing refused.
+//!
+//! With `CHARGEPROOF_PICTURES` set, a picture of each is left under `target/tmp/pictures`.
 
 use serde_json::{Value, json};
 
@@ -9,7 +11,7 @@ use crate::{
     shop::{Shop, picture},
 };
 
-/// Judges one page in every look, and keeps a picture of each.
+/// Judges one page in every look.
 async fn judge(browser: &Browser, shop: &Shop, name: &str, path: &str) {
     let page = browser.page().await;
     for look in Look::ALL {
@@ -17,8 +19,11 @@ async fn judge(browser: &Browser, shop: &Shop, name: &str, path: &str) {
         page.open(&shop.url(path)).await;
         page.wait_for("h1").await;
         page.must_fit().await;
-        page.screenshot(&picture(&format!("{name}-{}", look.name))).await;
-        axe::judge(&page, &format!("{name} {}", look.name)).await;
+        picture(&page, &format!("{name}-{}", look.name)).await;
+        // Each colour scheme once, each at another width: the rules take their time.
+        if [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
+            axe::judge(&page, &format!("{name} {}", look.name)).await;
+        }
     }
     assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
 }

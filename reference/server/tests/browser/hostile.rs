@@ -21,7 +21,7 @@ async fn judge(page: &Page, name: &str) {
     for look in [Look::DESKTOP, Look::PHONE_DARK] {
         page.look(look).await;
         page.must_fit().await;
-        page.screenshot(&picture(&format!("hostile-{name}-{}", look.name))).await;
+        picture(page, &format!("hostile-{name}-{}", look.name)).await;
         axe::judge(page, name).await;
     }
     assert_eq!(page.eval("window.ran ?? null").await, Value::Null, "{name}: markup was run");
