@@ -64,6 +64,10 @@ impl Asset {
 /// The answer to `/assets/{file}`.
 pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
     let file = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
+    if let Some(mut brand) = hosted::brand(file) {
+        brand.headers_mut().insert(CACHE_CONTROL, KEEP);
+        return Ok(brand);
+    }
     let mut all = FRAME.iter().chain(hosted::ASSETS).chain(dashboard::ASSETS);
     let asset = all.find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
     let mut answer = answer::own(

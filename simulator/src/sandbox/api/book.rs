@@ -136,7 +136,7 @@ pub(super) fn transfers(sandbox: &Sandbox, (account, mode): (&str, &str), charge
     answer("transfers", all.collect())
 }
 
-fn shape_transfer(book: &Book, charge: &Charge, transfer: &Transfer) -> Value {
+pub(super) fn shape_transfer(book: &Book, charge: &Charge, transfer: &Transfer) -> Value {
     let required = charge.terms.asset.required_confirmations(book.mode());
     let standing = match transfer.standing {
         Standing::OnTime => "on_time",

@@ -8,6 +8,7 @@ mod chain;
 mod dashboard;
 mod delivery;
 mod hosted;
+mod page;
 mod shape;
 mod world;
 
@@ -134,6 +135,10 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
         ("POST", ["links", id, "view"]) => hosted::view_link(sandbox, code(id)?),
         ("POST", ["links", id, "choose"]) => hosted::pay_link(sandbox, code(id)?, body),
 
+        ("GET", ["pages", "c", id]) => page::charge(sandbox, request, code(id)?),
+        ("GET", ["pages", "i", id]) => page::invoice(sandbox, request, code(id)?),
+        ("GET", ["pages", "pay", id]) => page::link(sandbox, request, code(id)?),
+
         ("POST", ["pay"]) => chain::pay(sandbox, body),
         ("POST", ["mine"]) => chain::mine(sandbox, body),
         ("POST", ["reorg"]) => chain::reorganise(sandbox, body),
@@ -152,7 +157,11 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
 /// What a known path takes.
 fn allow(segments: &[&str]) -> Option<&'static str> {
     Some(match segments {
-        [] | ["happenings" | "deliveries" | "mails"] | ["deliveries", _] | ["books", _, _, ..] => "GET, HEAD",
+        []
+        | ["happenings" | "deliveries" | "mails"]
+        | ["deliveries", _]
+        | ["books", _, _, ..]
+        | ["pages", "c" | "i" | "pay", _] => "GET, HEAD",
         ["keys" | "endpoints"] => "GET, HEAD, POST",
         ["wallets"] => "GET, HEAD, PUT, DELETE",
         ["accounts", _] => "PATCH",
