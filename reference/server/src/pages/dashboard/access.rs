@@ -49,9 +49,10 @@ impl Access {
         };
         // A link from elsewhere may lead here; a page elsewhere may not load this one into itself.
         let headers = &call.head.headers;
-        let says = |name, word: &str| headers.get(name).is_some_and(|value: &HeaderValue| value == word);
-        let foreign = says(&SEC_FETCH_SITE, "cross-site") || says(&SEC_FETCH_SITE, "same-site");
-        if foreign && !says(&SEC_FETCH_MODE, "navigate") {
+        let says =
+            |name: HeaderName, word: &str| headers.get(name).is_some_and(|value: &HeaderValue| value == word);
+        let foreign = says(SEC_FETCH_SITE, "cross-site") || says(SEC_FETCH_SITE, "same-site");
+        if foreign && !says(SEC_FETCH_MODE, "navigate") {
             return Err(Refusal::SandboxOrigin);
         }
         Ok(entry)
