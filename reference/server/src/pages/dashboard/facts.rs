@@ -40,11 +40,14 @@ impl Moment {
     /// How far it is from `now`, in words: `in 5 minutes`, `2 hours ago`.
     pub(super) fn from(&self, now: &Timestamp) -> String {
         let Some(at) = Timestamp::parse(&self.0) else { return String::new() };
+        if at.since(*now).0.max(now.since(at).0) < 1_000_000 {
+            return "now".to_owned();
+        }
         let said = |micros: u64| crate::pages::words::length(std::time::Duration::from_micros(micros));
-        match at.cmp(now) {
-            std::cmp::Ordering::Equal => "now".to_owned(),
-            std::cmp::Ordering::Greater => format!("in {}", said(at.since(*now).0)),
-            std::cmp::Ordering::Less => format!("{} ago", said(now.since(at).0)),
+        if at > *now {
+            format!("in {}", said(at.since(*now).0))
+        } else {
+            format!("{} ago", said(now.since(at).0))
         }
     }
 }
@@ -597,6 +600,9 @@ pub(super) struct Happening {
     pub(super) charge: Option<String>,
     pub(super) depth: Option<u32>,
     pub(super) to: Option<String>,
+    /// What an e-mail is for.
+    #[serde(rename = "kind")]
+    pub(super) mail: Option<String>,
 }
 
 impl Happening {
@@ -634,7 +640,7 @@ impl Happening {
             "reorg" => {
                 format!("{}: the newest {} blocks were replaced", text(&self.asset), self.depth.unwrap_or(0))
             }
-            "mail" => format!("e-mail to {}: {}", text(&self.to), text(&self.kind)),
+            "mail" => format!("e-mail to {}: {}", text(&self.to), text(&self.mail)),
             "endpoint_off" => format!("the endpoint at {} failed too often and is off", text(&self.host)),
             "restart" => "the service stopped and started again".to_owned(),
             other => other.to_owned(),

@@ -81,6 +81,16 @@ pub(super) fn short(text: impl AsRef<str>) -> Html {
     })
 }
 
+/// The name of an event type, which may break after its dot and its underscores.
+pub(super) fn kind(name: impl AsRef<str>) -> Html {
+    html(|out| {
+        for part in name.as_ref().split_inclusive(['.', '_']) {
+            write!(out, "{}<wbr>", Text(part))?;
+        }
+        Ok(())
+    })
+}
+
 /// A text that somebody else wrote: it keeps its direction to itself, and breaks anywhere.
 pub(super) fn said(text: impl AsRef<str>) -> Html {
     html(|out| write!(out, "<bdi>{}</bdi>", Text(text.as_ref())))

@@ -130,8 +130,8 @@ pub(super) async fn world(desk: &Desk) -> Result<Sheet, Refusal> {
     happened.truncate(HAPPENINGS_LISTED);
     let currencies = Currency::ALL.map(Currency::code);
     let blocks = vec![
-        live("chains", &ChainsBlock { desk, seed, next_due, rows, currency })?,
         still(&WorldForms { desk, assets, currencies, currency })?,
+        live("chains", &ChainsBlock { desk, seed, next_due, rows, currency })?,
         live("happened", &HappenedBlock { desk, happened })?,
     ];
     Ok(Sheet { title: "Chain and clock".to_owned(), blocks })

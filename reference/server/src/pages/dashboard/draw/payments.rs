@@ -60,7 +60,6 @@ struct ChargeBlock<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/charge_about.html")]
 struct ChargeAbout<'a> {
-    desk: &'a Desk,
     charge: &'a Charge,
 }
 
@@ -98,7 +97,7 @@ pub(super) async fn charge(desk: &Desk, code: &str) -> Result<Sheet, Refusal> {
         live("charge", &ChargeBlock { desk, charge: &charge, transfers })?,
         still(&PayBlock { desk, charge: &charge, form: format!("/charges/{code}/pay") })?,
         story(desk, "charge", code).await?,
-        still(&ChargeAbout { desk, charge: &charge })?,
+        still(&ChargeAbout { charge: &charge })?,
     ];
     Ok(Sheet { title: format!("Charge {code}"), blocks })
 }
