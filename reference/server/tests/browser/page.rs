@@ -3,15 +3,17 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, interval};
 
 use crate::driver::Line;
 
 /// Long enough for a machine that does much else; nothing that works ever takes it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
 /// Width, height and colours.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) name: &'static str,
     pub(crate) width: u32,
@@ -90,31 +92,21 @@ impl Page {
         }
     }
 
-    /// Waits until a script comes to something true. The page itself says when to look again.
+    /// Looks until a script comes to something true.
     pub(crate) async fn until(&self, condition: &str, complaint: impl FnOnce() -> String) {
         let deadline = Instant::now() + PATIENCE;
-        // Resolves as soon as the condition holds; looks again on every change and at least every 100 ms.
-        let script = format!(
-            "new Promise((resolve) => {{
-               const holds = () => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }};
-               if (holds()) return resolve(true);
-               const look = () => {{ if (holds()) {{ done(true); }} }};
-               const watch = new MutationObserver(look);
-               const again = setInterval(look, 100);
-               const end = setTimeout(() => done(false), 1000);
-               const done = (held) => {{ watch.disconnect(); clearInterval(again); clearTimeout(end); resolve(held); }};
-               watch.observe(document, {{ subtree: true, childList: true, attributes: true, characterData: true }});
-             }})"
-        );
+        let script =
+            format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
+        let mut looks = interval(BETWEEN_LOOKS);
         loop {
-            match timeout_at(deadline, self.try_eval(&script)).await {
-                Ok(Ok(Value::Bool(true))) => return,
-                // A page that is left while it is asked answers with an error: the next one is asked.
-                Ok(_) if Instant::now() < deadline => {}
-                _ => {
-                    let shown = self.try_eval("document.body.innerText").await.unwrap_or_default();
-                    panic!("{}; the page shows:\n{}", complaint(), shown.as_str().unwrap_or_default());
-                }
+            looks.tick().await;
+            // A page that is left while it is asked answers with an error: the next one is asked.
+            if self.try_eval(&script).await == Ok(json!(true)) {
+                return;
+            }
+            if Instant::now() > deadline {
+                let shown = self.try_eval("document.body.innerText").await.unwrap_or_default();
+                panic!("{}; the page shows:\n{}", complaint(), shown.as_str().unwrap_or_default());
             }
         }
     }
@@ -127,8 +119,7 @@ impl Page {
 
     /// Waits until the text of an element contains `text`.
     pub(crate) async fn wait_for_text(&self, selector: &str, text: &str) {
-        let condition =
-            format!("document.querySelector({})?.innerText.includes({})", json!(selector), json!(text));
+        let condition = format!("{}.includes({})", read(selector), json!(text));
         self.until(&condition, || format!("{selector} never said {text:?}")).await;
     }
 
@@ -147,7 +138,7 @@ impl Page {
     /// What can be read in an element.
     pub(crate) async fn text(&self, selector: &str) -> String {
         self.wait_for(selector).await;
-        let text = self.eval(&format!("document.querySelector({}).innerText", json!(selector))).await;
+        let text = self.eval(&read(selector)).await;
         text.as_str().expect("text").to_owned()
     }
 
@@ -276,6 +267,11 @@ impl Page {
             .expect("a directory for pictures");
         std::fs::write(path, bytes).expect("a picture can be written");
     }
+}
+
+/// A script that gives what can be read in an element, with plain spaces only.
+fn read(selector: &str) -> String {
+    format!("document.querySelector({})?.innerText.replace(/[\\u00a0\\u202f]/g, ' ')", json!(selector))
 }
 
 /// Base 64, as the browser sends pictures.

@@ -1,12 +1,12 @@
 //! A running server with a merchant's and the sandbox's calls to it.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
 use reference_server::{Bounds, ClockKind, Config, CourierConfig, Reach, Server};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::{client::Client, page::Page};
 
 const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:41Z
 
@@ -82,6 +82,11 @@ impl Shop {
         self.send("POST", &format!("/sandbox/{path}"), None, &body).await
     }
 
+    /// A change of something in the sandbox.
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Value {
+        self.send("PATCH", path, None, &body).await
+    }
+
     /// Opens something and gives the path of its page, such as `/c/` and a code.
     pub(crate) async fn make(&self, kind: &str, body: Value) -> String {
         let made = self.api("POST", &format!("/v1/{kind}"), body).await;
@@ -117,7 +122,10 @@ impl Shop {
     }
 }
 
-/// Where pictures go: in the target directory.
-pub(crate) fn picture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pictures").join(format!("{name}.png"))
+/// Leaves a picture of a page in the target directory, if pictures are wanted.
+pub(crate) async fn picture(page: &Page, name: &str) {
+    if std::env::var_os("CHARGEPROOF_PICTURES").is_some() {
+        page.screenshot(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures").join(format!("{name}.png")))
+            .await;
+    }
 }

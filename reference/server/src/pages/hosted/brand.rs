@@ -21,9 +21,10 @@ fn is_bright(rgb: u32) -> bool {
         let part = rgb >> shift & 0xff;
         part * part
     };
-    // Luminance with a gamma of 2, in ten-thousandths; 0.18 reads equally well with both.
+    // Luminance in ten-thousandths, with a gamma of 2, which makes it a little too bright; by it, both read
+    // equally well on 0.22.
     let luminance = 2_126 * u64::from(square(16)) + 7_152 * u64::from(square(8)) + 722 * u64::from(square(0));
-    luminance > 1_800 * 255 * 255
+    luminance > 2_200 * 255 * 255
 }
 
 #[cfg(test)]

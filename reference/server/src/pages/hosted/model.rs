@@ -5,6 +5,9 @@ use serde::Deserialize;
 use super::coin;
 use crate::pages::words;
 
+/// Decimal places of an amount that only helps to choose.
+const PLACES_SHOWN_MAX: usize = 8;
+
 /// Whose page it is.
 #[derive(Debug, Deserialize)]
 pub(super) struct Account {
@@ -71,6 +74,17 @@ impl Coin {
     /// What people call its network.
     pub(super) fn network_name(&self) -> &str {
         coin::network_name(&self.network)
+    }
+
+    /// The price in it, in as many places as people care for: `≈ 0.42189214 ETH`.
+    pub(super) fn about(&self) -> Option<String> {
+        let amount = self.amount.as_deref()?;
+        let end = amount.find('.').map_or(amount.len(), |point| point + 1 + PLACES_SHOWN_MAX);
+        let unit = self.unit();
+        Some(match amount.get(..end) {
+            Some(short) if short != amount => format!("≈\u{a0}{short}\u{a0}{unit}"),
+            _ => format!("{amount}\u{a0}{unit}"),
+        })
     }
 
     /// The coin has to be told from others by its network.

@@ -238,7 +238,5 @@ async fn perform(asker: &Asker, act: &Act) -> Result<(StatusCode, String), Refus
             return Ok((reply.status, reply.message().to_owned()));
         }
     }
-    let frozen = asker.site()?.pace == 0 && act.done == SENT;
-    let more = if frozen { " The clock stands still, so wait 10 seconds below." } else { "" };
-    Ok((StatusCode::OK, format!("{}{more}", act.done)))
+    Ok((StatusCode::OK, act.done.to_owned()))
 }
