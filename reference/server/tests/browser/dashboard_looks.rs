@@ -25,7 +25,12 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
     let bad = hostile();
     let short: String = bad.chars().take(250).collect();
     let metadata: serde_json::Map<String, Value> = (0..20)
-        .map(|n| (format!("<b>key {n:02}</b> {}", "k".repeat(20)), json!(format!("{bad}{short}").chars().take(500).collect::<String>())))
+        .map(|n| {
+            (
+                format!("<b>key {n:02}</b> {}", "k".repeat(20)),
+                json!(format!("{bad}{short}").chars().take(500).collect::<String>()),
+            )
+        })
         .collect();
     let endpoint = shop.sandbox("endpoints", json!({ "url": "https://shop.sim/hooks" })).await;
     let endpoint = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
@@ -115,16 +120,19 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
 
 /// Looks at a page in every way. What is wrong is said with the page's name.
 async fn inspect(page: &Page, shop: &Shop, name: &str, path: &str) {
+    page.open(&shop.url(path)).await;
+    page.wait_for("main h1").await;
     for look in Look::ALL {
         page.look(look).await;
-        page.open(&shop.url(path)).await;
-        page.wait_for("main h1").await;
         page.must_fit().await;
-        page.screenshot(&picture(&format!("dashboard-{name}-{}", look.name))).await;
-        assert_eq!(page.eval("window.pwned").await, Value::Null, "{name}: something was run");
-        assert_eq!(page.count("main img, main script").await, 0, "{name}: markup got in");
-        axe::judge(page, &format!("{name}, {}", look.name)).await;
+        picture(page, &format!("dashboard-{name}-{}", look.name)).await;
+        // Each scheme once and each width once: colours hang on the one, places on the other.
+        if [Look::DESKTOP.name, Look::PHONE_DARK.name].contains(&look.name) {
+            axe::judge(page, &format!("{name}, {}", look.name)).await;
+        }
     }
+    assert_eq!(page.eval("window.pwned").await, Value::Null, "{name}: something was run");
+    assert_eq!(page.count("main img, main script").await, 0, "{name}: markup got in");
     assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
 }
 
@@ -180,7 +188,7 @@ async fn errors_and_secrets_can_be_read_by_everybody() {
         page.wait_for("#secret").await;
         page.must_fit().await;
         axe::judge(&page, "a new key").await;
-        page.screenshot(&picture(&format!("dashboard-new-key-{}", look.name))).await;
+        picture(&page, &format!("dashboard-new-key-{}", look.name)).await;
         page.open(&shop.url(&format!("{LIVE}#menu"))).await;
         page.must_fit().await;
         axe::judge(&page, "the menu").await;
