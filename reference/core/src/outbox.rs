@@ -318,6 +318,14 @@ impl Outbox {
         Some(self.log.range(..end).rev())
     }
 
+    /// Newest first: those that were opened at this moment.
+    pub fn opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
+        // Time never falls, so the log is in order of it.
+        let start = self.log.partition_point(|delivery| delivery.parcel.created_at < at);
+        let end = self.log.partition_point(|delivery| delivery.parcel.created_at <= at);
+        self.log.range(start..end).rev()
+    }
+
     fn entry(&mut self, no: DeliveryNo) -> &mut Delivery {
         &mut self.log[(no.0 - self.dropped) as usize]
     }

@@ -21,7 +21,7 @@ use crate::{
     gate::{self, Ends, Token},
     host::Host,
     metrics::Metrics,
-    pages::{self, Call, Streams},
+    pages::{self, Call, Streams, dashboard::Dashboard},
     refusal::Refusal,
 };
 
@@ -37,6 +37,7 @@ pub(crate) struct Front {
     pub(crate) bounds: Bounds,
     pub(crate) metrics: Metrics,
     pub(crate) streams: Streams,
+    pub(crate) dashboard: Dashboard,
 }
 
 /// Who answers a path.

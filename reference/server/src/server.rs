@@ -21,7 +21,7 @@ use crate::{
     host::{Exit, Host},
     listen,
     metrics::Metrics,
-    pages::Streams,
+    pages::{Streams, dashboard::Dashboard},
     world::World,
 };
 
@@ -57,7 +57,9 @@ impl Server {
         let listener = TcpListener::bind(config.address).await?;
         let address = listener.local_addr()?;
         let addresses = Addresses::new(address, public);
-        let token = Token::draw().map_err(|error| io::Error::other(error.to_string()))?;
+        let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
+        let token = Token::draw().map_err(no_randomness)?;
+        let dashboard = Dashboard::new(&config.dialect).map_err(no_randomness)?;
 
         let reach = config.courier.reach;
         let (dispatches, to_post) = mpsc::unbounded_channel();
@@ -86,6 +88,7 @@ impl Server {
             addresses,
             token,
             streams: Streams::new(&config.bounds),
+            dashboard,
             bounds: config.bounds,
             metrics: Metrics::default(),
         });

@@ -5,6 +5,7 @@
 //   [data-part][data-mark]      a part that the stream replaces when its mark differs
 //   [data-say]                  inside a part: what those who listen are told when it changes
 //   time[data-until]            counts down to its datetime
+//   time[data-clock]            shows the service clock, in UTC
 //   button[data-copy]           copies the text of the element with that id
 //   form[data-quiet]            is sent without leaving the page; [data-result] inside says what came of it
 "use strict";
@@ -25,6 +26,11 @@
       const hours = Math.floor(left / 3600);
       const rest = two(Math.floor(left / 60) % 60) + ":" + two(left % 60);
       const text = hours > 0 ? hours + ":" + rest : rest;
+      if (element.textContent !== text) element.textContent = text;
+    }
+    for (const element of document.querySelectorAll("time[data-clock]")) {
+      element.dateTime = new Date(now()).toISOString();
+      const text = element.dateTime.slice(0, 19).replace("T", " ");
       if (element.textContent !== text) element.textContent = text;
     }
   };

@@ -7,6 +7,8 @@ mod checkout;
 #[allow(dead_code, reason = "shared with the tests of the wire, which need more of it")]
 #[path = "../wire/client.rs"]
 mod client;
+mod dashboard;
+mod dashboard_looks;
 mod driver;
 mod gallery;
 mod hostile;

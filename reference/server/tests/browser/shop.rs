@@ -40,6 +40,24 @@ impl Shop {
         format!("http://{}{path}", self.server.address())
     }
 
+    /// The status of a reading call of the API with some key.
+    pub(crate) async fn api_with(&self, key: &str, path: &str) -> u16 {
+        let address = self.server.address();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n");
+        Client::connect(address).await.ask(request).await.status
+    }
+
+    /// A reading call to the sandbox.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        self.send("GET", path, None, &Value::Null).await
+    }
+
+    /// A changing call to the sandbox.
+    pub(crate) async fn change(&self, path: &str, body: Value) -> Value {
+        self.send("PATCH", path, None, &body).await
+    }
+
     async fn send(&self, method: &str, path: &str, key: Option<&str>, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let bearer = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();

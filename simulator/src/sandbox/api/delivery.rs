@@ -6,6 +6,7 @@ use reference_core::{
     action::Act,
     book::Book,
     error::ApiError,
+    event::{Event, Subject},
     id::{Code, parse_uuid},
     outbox::Delivery,
     wire::fields::{Fields, TEXT_MAX},
@@ -28,6 +29,10 @@ struct Filter<'q> {
     /// What is no id is no delivery's.
     endpoint: Option<Option<Code>>,
     event: Option<Option<Uuid>>,
+    charge: Option<Option<Code>>,
+    invoice: Option<Option<Code>>,
+    /// A delivery of one book: what is older is asked of that book only.
+    before: Option<Uuid>,
 }
 
 impl Filter<'_> {
@@ -36,25 +41,54 @@ impl Filter<'_> {
             && self.mode.as_ref().is_none_or(|wanted| wanted == book.mode().as_str())
     }
 
+    /// Newest first, before the filters that look at each delivery.
+    fn of_book<'b>(&self, book: &'b Book) -> Box<dyn Iterator<Item = &'b Delivery> + 'b> {
+        let Some(events) = self.events(book) else {
+            return Box::new(book.outbox().before(self.before).into_iter().flatten());
+        };
+        // Deliveries of an event were opened with it, so nobody has to look through the log for them.
+        let of_event = move |event: &'b Event| {
+            let opened = book.outbox().opened_at(event.created_at);
+            opened.filter(move |delivery| delivery.parcel.event.is_some_and(|(_, id)| id == event.id))
+        };
+        Box::new(events.into_iter().rev().flat_map(of_event))
+    }
+
+    /// The events that are asked for, oldest first; nothing if any will do.
+    fn events<'b>(&self, book: &'b Book) -> Option<Vec<&'b Event>> {
+        let timeline =
+            |subject: Option<Subject>| subject.into_iter().flat_map(|it| book.events().timeline(it));
+        if let Some(id) = self.event {
+            let found = id.and_then(|id| book.find_event(id).ok());
+            return Some(found.map(|no| book.events().get(no)).into_iter().collect());
+        }
+        if let Some(code) = self.charge {
+            let found = code.and_then(|code| book.find_charge(code).ok());
+            return Some(timeline(found.map(Subject::Charge)).collect());
+        }
+        let code = self.invoice?;
+        let found = code.and_then(|code| book.find_invoice(code).ok());
+        Some(timeline(found.map(Subject::Invoice)).collect())
+    }
+
     fn takes(&self, book: &Book, delivery: &Delivery) -> bool {
-        let of_endpoint = self.endpoint.is_none_or(|id| id == Some(book.endpoint(delivery.endpoint).id));
-        let of_event =
-            self.event.is_none_or(|id| id.is_some() && id == delivery.parcel.event.map(|(_, event)| event));
-        of_endpoint && of_event && self.status.as_ref().is_none_or(|wanted| wanted == delivery.state.as_str())
+        self.endpoint.is_none_or(|id| id == Some(book.endpoint(delivery.endpoint).id))
+            && self.status.as_ref().is_none_or(|wanted| wanted == delivery.state.as_str())
     }
 }
 
 pub(super) fn log(sandbox: &Sandbox, query: &str) -> Outcome {
+    let code = |name| parameter(query, name).map(|id| Code::parse(&id));
     let wanted = Filter {
         account: parameter(query, "account"),
         mode: parameter(query, "mode"),
         status: parameter(query, "status"),
-        endpoint: parameter(query, "endpoint").map(|id| Code::parse(&id)),
+        endpoint: code("endpoint"),
+        charge: code("charge"),
+        invoice: code("invoice"),
         event: parameter(query, "event").map(|id| parse_uuid(&id)),
+        before: parameter(query, "before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?,
     };
-    // A delivery of one book: what is older is asked of that book only.
-    let before =
-        parameter(query, "before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?;
     let limit = match parameter(query, "limit") {
         None => SHOWN_MAX,
         Some(text) => text.parse().ok().filter(|limit| (1..=SHOWN_MAX).contains(limit)).ok_or_else(|| {
@@ -65,12 +99,11 @@ pub(super) fn log(sandbox: &Sandbox, query: &str) -> Outcome {
     let service = sandbox.service();
     for (account, _, book) in service.books() {
         let account = service.account(account).id.as_str();
-        if !wanted.takes_book(account, book) {
-            continue;
+        if wanted.takes_book(account, book) {
+            let all = wanted.of_book(book);
+            let newest = all.filter(|delivery| wanted.takes(book, delivery)).take(limit);
+            deliveries.extend(newest.map(|delivery| (account, book, delivery)));
         }
-        let Some(all) = book.outbox().before(before) else { continue };
-        let newest = all.filter(|delivery| wanted.takes(book, delivery)).take(limit);
-        deliveries.extend(newest.map(|delivery| (account, book, delivery)));
     }
     deliveries.sort_by_key(|(_, _, delivery)| std::cmp::Reverse(delivery.id));
     // Only now: a busy book must not hide what is newer in another.
