@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     load,
-    model::{ChargePage, InvoicePage, Payment, Stage},
+    model::{Account, ChargePage, InvoicePage, Payment, Stage},
     notice, wants_json,
 };
 use crate::{
@@ -184,15 +184,24 @@ struct Panel<'a> {
     groups: &'a [Group],
     base: &'a str,
     action: String,
+    dashboard: String,
+    is_late: bool,
     is_frozen: bool,
 }
 
 /// The panel as a part of the page at `path`.
-pub(super) fn part(site: &Site, path: &str, mode: &str, payment: &Payment) -> Result<Part, Refusal> {
+pub(super) fn part(
+    site: &Site,
+    path: &str,
+    (account, mode): (&Account, &str),
+    payment: &Payment,
+) -> Result<Part, Refusal> {
     let panel = Panel {
         groups: &groups(mode, payment),
         base: &site.base,
         action: site.to(&format!("{path}/sandbox")),
+        dashboard: site.to(&format!("/dashboard/{}/{mode}/charges/{}", account.id, payment.charge.code)),
+        is_late: payment.stage == Stage::Late,
         is_frozen: site.pace == 0,
     };
     Ok(Part { id: "sandbox", html: panel.render().map_err(|_| Refusal::Broken)? })
@@ -211,7 +220,7 @@ async fn find(asker: &Asker, path: &str) -> Result<Option<(String, Payment)>, Re
 
 /// Does what a button of the panel says. `path`: of the page.
 pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> {
-    call.admit()?;
+    call.admit_owner()?;
     call.admit_form()?;
     let form = Form::read(&call.head.headers, &call.body)?;
     let asker = call.asker();
