@@ -53,8 +53,12 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
 }
 
 /// `GET /c/{code}/live`.
-pub(super) fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
+    // A browser comes back to a stream that ends, but not to a page that is none.
+    if load::<ChargePage>(&call.asker(), &path).await?.is_none() {
+        return nowhere(call);
+    }
     follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
 }
 
@@ -100,6 +104,11 @@ impl PaymentView<'_> {
     /// Money is still asked for.
     fn asks(&self) -> bool {
         matches!(self.payment.stage, Stage::Waiting | Stage::Underpaid)
+    }
+
+    /// It goes towards being paid.
+    fn is_on_its_way(&self) -> bool {
+        self.asks() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
     }
 
     /// The step of three that it has come to.

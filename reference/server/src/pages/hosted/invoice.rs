@@ -93,8 +93,11 @@ async fn draw(
 }
 
 /// `GET /i/{code}/live`.
-pub(super) fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
+    if load::<InvoicePage>(&call.asker(), &path).await?.is_none() {
+        return nowhere(call);
+    }
     follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
 }
 

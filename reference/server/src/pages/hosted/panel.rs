@@ -85,7 +85,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
                 ),
                 act(
                     "split",
-                    "Pay in two parts",
+                    "In two parts",
                     "One transaction with two outputs.",
                     vec![pay(&[("outputs", json!(2))])],
                 ),
@@ -136,8 +136,11 @@ fn troubles(mode: &str, payment: &Payment) -> Vec<Act> {
     if let Some(buried) = buried.min_by_key(|it| it.confirmations) {
         act(
             "reorganised",
-            "Reorganise the chain",
-            format!("Other blocks take the place of the newest {}.", buried.confirmations),
+            "Reorganise",
+            match buried.confirmations {
+                1 => "Another block takes the place of the newest.".to_owned(),
+                depth => format!("Other blocks take the place of the newest {depth}."),
+            },
             "/sandbox/reorg",
             json!({ "asset": payment.charge.asset, "mode": mode, "depth": buried.confirmations }),
         );
@@ -173,8 +176,8 @@ fn time(mode: &str, payment: &Payment) -> Vec<Act> {
             enough,
         ));
     }
-    acts.push(advance("advance", "Wait 10 seconds", "10s"));
-    acts.push(advance("advance-more", "Wait 10 minutes", "10m"));
+    acts.push(advance("advance", "Wait 10 s", "10s"));
+    acts.push(advance("advance-more", "Wait 10 min", "10m"));
     acts
 }
 
