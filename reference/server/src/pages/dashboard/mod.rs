@@ -158,7 +158,7 @@ async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<V
 fn stream(call: &Call<'_>, desk: &Desk) -> String {
     let query = call.head.uri.query().filter(|query| !query.is_empty() && !query.contains("said="));
     let query = query.map_or("stream=1".to_owned(), |query| format!("{query}&stream=1"));
-    desk.to(&format!("{}?{query}", desk.page.path()))
+    desk.to(format!("{}?{query}", desk.page.path()))
 }
 
 async fn finish(call: &Call<'_>, desk: &Desk, notice: Option<&Notice>) -> Result<Answer, Refusal> {

@@ -140,11 +140,54 @@ pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]
     })
 }
 
-/// A JSON text with line breaks for people; as it is if it is none.
+/// A JSON text with line breaks for people: the same tokens in the same order. What turns the direction of
+/// writing is spelled out, so that it can't make the text read as another one.
 pub(super) fn pretty(json: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(json)
-        .and_then(|value| serde_json::to_string_pretty(&value))
-        .unwrap_or_else(|_| json.to_owned())
+    let mut out = String::with_capacity(json.len() * 2);
+    let mut depth: usize = 0;
+    let mut chars = json.chars().peekable();
+    let mut text = false;
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(char) = chars.next() {
+        match char {
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
+            '\\' if text => {
+                out.push(char);
+                out.extend(chars.next());
+            }
+            '"' => {
+                text = !text;
+                out.push(char);
+            }
+            _ if text => out.push(char),
+            '{' | '[' => {
+                out.push(char);
+                if matches!(chars.peek(), Some('}' | ']')) {
+                    out.extend(chars.next());
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(char);
+            }
+            ',' => {
+                out.push(char);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => out.push(char),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -167,6 +210,31 @@ mod tests {
         }
         let html = wrong(evil, &[evil]).to_string() + &time(&Moment(evil.to_owned())).to_string();
         assert!(!html.contains("<script"), "{html}");
+    }
+
+    #[track_caller]
+    fn check_pretty(json: &str, lines: &[&str]) {
+        assert_eq!(pretty(json), lines.join("\n"));
+    }
+
+    #[test]
+    fn json_gets_lines_and_keeps_its_order_and_numbers() {
+        check_pretty(
+            r#"{"b":1e400,"a":[{},[],"x, {\"y\": 1}"]}"#,
+            &[
+                "{",
+                r#"  "b": 1e400,"#,
+                r#"  "a": ["#,
+                "    {},",
+                "    [],",
+                r#"    "x, {\"y\": 1}""#,
+                "  ]",
+                "}",
+            ],
+        );
+        check_pretty("[\"\u{202e}ab\"]", &["[", r#"  "\u202eab""#, "]"]);
+        check_pretty("not JSON", &["not JSON"]);
+        check_pretty("}}]", &["", "}", "}", "]"]);
     }
 
     #[test]

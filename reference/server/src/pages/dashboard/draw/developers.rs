@@ -99,7 +99,7 @@ pub(super) async fn deliveries(desk: &Desk) -> Result<Sheet, Refusal> {
     deliveries.truncate(DELIVERIES_SHOWN);
     let to = |more: &[(&str, Option<&str>)]| {
         let fields: Vec<_> = filters.iter().chain(more).copied().collect();
-        desk.to(&format!("/deliveries{}", place::query(&fields)))
+        desk.to(format!("/deliveries{}", place::query(&fields)))
     };
     let last = deliveries.last().map(|delivery| delivery.id.clone());
     let pager = Pager {
@@ -112,7 +112,7 @@ pub(super) async fn deliveries(desk: &Desk) -> Result<Sheet, Refusal> {
         Tab {
             label: if word == "in_flight" { "in flight" } else { word },
             count: None,
-            href: desk.to(&format!("/deliveries{}", place::query(&[("status", chosen), filters[1]]))),
+            href: desk.to(format!("/deliveries{}", place::query(&[("status", chosen), filters[1]]))),
             current: chosen == status.filter(|word| *word != "all"),
         }
     });

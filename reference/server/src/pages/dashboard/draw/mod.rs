@@ -102,7 +102,7 @@ impl Tabs {
             label: word,
             count: Some(*count),
             href: desk
-                .to(&format!("{path}{}", place::query(&[("status", Some(*word).filter(|w| *w != "all"))]))),
+                .to(format!("{path}{}", place::query(&[("status", Some(*word).filter(|w| *w != "all"))]))),
             current: *word == chosen,
         };
         Tabs { label, tabs: counts.iter().map(tab).collect() }
@@ -130,7 +130,7 @@ impl Pager {
             let mut fields = filters.to_vec();
             fields.push(("page", Some(page.as_str()).filter(|_| !fresh)));
             fields.push(("anchor", anchor.as_deref().filter(|_| !fresh)));
-            desk.to(&format!("{path}{}", place::query(&fields)))
+            desk.to(format!("{path}{}", place::query(&fields)))
         };
         let said = match (meta.from, meta.to) {
             (Some(from), Some(to)) => format!("{from}–{to} of {}", meta.total),

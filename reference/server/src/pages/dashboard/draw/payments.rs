@@ -166,7 +166,7 @@ struct LinkBlock<'a> {
 pub(super) async fn link(desk: &Desk, code: &str) -> Result<Sheet, Refusal> {
     let One { data: link } = desk.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
     let charges = desk.book(&format!("/charges?payment_link={code}&per_page=10")).await?;
-    let all = desk.to(&format!("/charges{}", place::query(&[("link", Some(code))])));
+    let all = desk.to(format!("/charges{}", place::query(&[("link", Some(code))])));
     let block = live("link", &LinkBlock { desk, link: &link, charges, all })?;
     Ok(Sheet { title: format!("Payment link {code}"), blocks: vec![block] })
 }
