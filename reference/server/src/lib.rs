@@ -8,7 +8,8 @@
 //! listen ── connection ── front ──┬── gate        may this caller use /sandbox?
 //! sockets   hyper, time   routes  ├── body        the bounded body
 //!           limits                └── host ────── World: respond, advance_to, take_outgoing, on_landing
-//!                                      ├── clock    the only reader of the operating system's clock
+//!                           pages ─────┤
+//!                           HTML, live ├── clock    the only reader of the operating system's clock
 //!                                      └── courier  posts deliveries over the real network
 //! ```
 //!
@@ -27,6 +28,7 @@ mod gate;
 mod host;
 mod listen;
 mod metrics;
+mod pages;
 mod refusal;
 mod server;
 mod world;
