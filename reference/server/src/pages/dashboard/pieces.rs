@@ -200,7 +200,7 @@ mod tests {
         for html in [
             said(evil),
             short(evil),
-            short(&evil.repeat(5)),
+            short(evil.repeat(5)),
             copy(evil, evil),
             badge(evil, evil),
             status(evil),
@@ -208,7 +208,7 @@ mod tests {
             let html = html.to_string();
             assert!(!html.contains("<script") && !html.contains(r#"""><"#), "{html}");
         }
-        let html = wrong(evil, &[evil]).to_string() + &time(&Moment(evil.to_owned())).to_string();
+        let html = wrong(evil, [evil]).to_string() + &time(&Moment(evil.to_owned())).to_string();
         assert!(!html.contains("<script"), "{html}");
     }
 
