@@ -63,6 +63,8 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     page.fill("#url", "https://10.0.0.7/hooks").await;
     page.click("#save").await;
     page.wait_for_text("#url-wrong", "10.0.0.7").await;
+    assert_eq!(page.eval("document.activeElement.id").await, json!("url"), "what is wrong has the focus");
+    assert!(page.eval("document.title").await.as_str().is_some_and(|it| it.starts_with("Not done")));
     page.fill("#url", "https://shop.sim/hooks").await;
     page.click("#save").await;
     page.wait_for_address("/endpoints?said=").await;
@@ -173,7 +175,7 @@ async fn everything_works_without_scripts() {
     page.without_scripts().await;
     page.open(&shop.url(LIVE)).await;
     assert!(!page.sees("button.scripted-only").await, "nothing that does not work is shown");
-    page.click(".rows form button").await;
+    page.click(&format!("#pay-{code}")).await;
     page.wait_for_address("said=").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     for confirmations in ["1 of 2", "2 of 2"] {

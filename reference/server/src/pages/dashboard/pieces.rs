@@ -132,11 +132,11 @@ pub(super) fn wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) ->
     })
 }
 
-/// What a field says of itself when it is wrong, for those who listen.
+/// What a field says of itself when it is wrong, for those who listen; the first one gets the focus.
 pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
     html(|out| match messages.as_ref() {
         [] => Ok(()),
-        _ => write!(out, r#" aria-invalid="true" aria-describedby="{}-wrong""#, Text(id.as_ref())),
+        _ => write!(out, r#" aria-invalid="true" autofocus aria-describedby="{}-wrong""#, Text(id.as_ref())),
     })
 }
 
