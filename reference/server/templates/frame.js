@@ -59,18 +59,27 @@
   };
 
   if (root.dataset.live && "EventSource" in window) {
-    const stream = new EventSource(root.dataset.live);
-    stream.onmessage = (message) => {
-      const news = JSON.parse(message.data);
-      setClock(news.now, news.pace);
-      news.parts.forEach(replace);
-      countDown();
+    let stream = null;
+    const close = () => {
+      stream?.close();
+      stream = null;
     };
-    // A page that is put aside and taken up again would go on with an old stream.
-    addEventListener("pagehide", () => stream.close());
-    addEventListener("pageshow", (event) => {
-      if (event.persisted) location.reload();
-    });
+    // The first message holds the whole page, so nothing is missed by opening late.
+    const open = () => {
+      if (stream || document.hidden) return;
+      stream = new EventSource(root.dataset.live);
+      stream.onmessage = (message) => {
+        const news = JSON.parse(message.data);
+        setClock(news.now, news.pace);
+        news.parts.forEach(replace);
+        countDown();
+      };
+    };
+    open();
+    // A browser has six connections to a server, so a page that nobody sees keeps none of them.
+    document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+    addEventListener("pagehide", close);
+    addEventListener("pageshow", open);
   }
 
   const copy = async (text) => {

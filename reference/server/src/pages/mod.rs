@@ -61,6 +61,11 @@ impl Call<'_> {
         if self.head.method == Method::HEAD { &Method::GET } else { &self.head.method }
     }
 
+    /// Whether the caller is the owner of this server, who sees more on hosted pages than customers do.
+    pub(crate) fn admit_owner(&self) -> Result<(), Refusal> {
+        dashboard::admit(self)
+    }
+
     /// Whether the caller may use `/sandbox`: this machine, or who knows the token.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
         let Call { front, ends, head, authority, .. } = self;

@@ -159,3 +159,34 @@ async fn a_receipt_is_for_what_is_paid() {
     shop.pay(&charge, "1", 3).await;
     assert_eq!(ask(&shop, "GET", &receipt, &[], "").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_page_that_follows_what_happens_does_not_keep_the_server_from_stopping() {
+    let shop = Shop::frozen().await;
+    let path = format!("{}/live", shop.charge("BTC").await);
+    let mut client = Client::connect(shop.server.address()).await;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
+    let head = client.ask(request).await;
+    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+    assert_eq!(shop.server.stop().await, 0, "connections that had to be cut off");
+}
+
+#[tokio::test]
+async fn what_is_no_page_has_no_stream() {
+    let shop = Shop::frozen().await;
+    for path in ["/c/aaaaaaaaaaaa/live", "/i/aaaaaaaaaaaa/live"] {
+        assert_eq!(ask(&shop, "GET", path, &[], "").await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn links_of_a_page_begin_with_the_public_path() {
+    let shop = Shop::at("https://pay.example/shop").await;
+    let path = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
+    let page = ask(&shop, "GET", &path, &[], "").await;
+    let links = page.body.split('"').filter(|word| word.starts_with('/')).collect::<Vec<_>>();
+    assert!(links.len() >= 6 && links.iter().all(|link| link.starts_with("/shop/")), "{links:?}");
+    let chosen = ask(&shop, "POST", &format!("/shop{path}"), &[], "asset=BTC").await;
+    assert_eq!(chosen.status, 303);
+    assert!(chosen.header("location").is_some_and(|to| to.starts_with("/shop/c/")), "{chosen:?}");
+}

@@ -21,13 +21,22 @@ impl Shop {
     }
 
     pub(crate) async fn open(clock: ClockKind) -> Shop {
+        Shop::start(clock, None).await
+    }
+
+    /// The same, known to the world by another address.
+    pub(crate) async fn at(public_url: &str) -> Shop {
+        Shop::start(ClockKind::Frozen, Some(public_url)).await
+    }
+
+    async fn start(clock: ClockKind, public_url: Option<&str>) -> Shop {
         let config = Config {
             dialect: Dialect::default(),
             address: ([127, 0, 0, 1], 0).into(),
             seed: Seed(1),
             start: Some(START),
             rate_limit: None,
-            public_url: None,
+            public_url: public_url.map(str::to_owned),
             clock,
             bounds: Bounds::default(),
             courier: CourierConfig { reach: Reach::Simulated, ..CourierConfig::default() },

@@ -99,7 +99,7 @@ async fn another_machine_sees_nothing_before_it_shows_the_token() {
     let opened = post(&mut client, "/dashboard/login", &format!("{ELSEWHERE}{FORM}"), &form).await;
     assert_eq!((opened.status, opened.header("location")), (303, Some("/dashboard")));
     let line = opened.header("set-cookie").expect("a cookie");
-    assert!(line.ends_with("; Path=/dashboard; HttpOnly; SameSite=Strict"), "{line}");
+    assert!(line.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{line}");
     assert!(!line.contains(server.sandbox_token()), "the cookie is not the token");
     let page = get(&mut client, PLACE, &format!("{ELSEWHERE}{}", cookie(&opened))).await;
     assert_eq!(page.status, 200);
@@ -264,7 +264,7 @@ async fn links_and_the_cookie_carry_the_public_prefix() {
     let reply = get(&mut client, &path, host).await;
     assert_eq!((reply.status, reply.header("location")), (303, Some("/pay/dashboard")));
     let line = reply.header("set-cookie").expect("a cookie");
-    assert!(line.ends_with("; Path=/pay/dashboard; HttpOnly; SameSite=Strict; Secure"), "{line}");
+    assert!(line.ends_with("; Path=/pay/; HttpOnly; SameSite=Strict; Secure"), "{line}");
     let lines = format!("{host}{}", cookie(&reply));
     let page = get(&mut client, "/pay/dashboard/acme/live", &lines).await;
     assert_eq!(page.status, 200);

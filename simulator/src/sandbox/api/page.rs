@@ -29,8 +29,10 @@ fn object(sandbox: &Sandbox, request: &Request<'_>, place: Place, path: &str) ->
 
 /// Whose page it is, as far as customers may know.
 fn frame(sandbox: &Sandbox, (account, mode): Place) -> Map<String, Value> {
-    let settings = &sandbox.service().account(account).settings;
+    let owner = sandbox.service().account(account);
+    let settings = &owner.settings;
     let account = json!({
+        "id": owner.id,
         "display_name": settings.display_name,
         "brand_color": settings.brand_color,
         "website_url": settings.website_url,

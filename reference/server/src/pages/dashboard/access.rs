@@ -89,7 +89,7 @@ fn set(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<
     let secure =
         if addresses.url().starts_with("https:") && !is_loopback_call(call) { "; Secure" } else { "" };
     let cookie = format!(
-        "{}={value}; Path={}/dashboard; HttpOnly; SameSite=Strict{secure}{rest}",
+        "{}={value}; Path={}/; HttpOnly; SameSite=Strict{secure}{rest}",
         cookie_name(call),
         addresses.prefix(),
     );

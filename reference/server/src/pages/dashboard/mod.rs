@@ -69,6 +69,15 @@ impl Dashboard {
     }
 }
 
+/// Whether the caller may use the dashboard, and with it all that goes beyond what customers see: this machine,
+/// whoever shows the token, and browsers that showed it once.
+pub(super) fn admit(call: &Call<'_>) -> Result<(), Refusal> {
+    match call.front.dashboard.access.judge(call)? {
+        Entry::Open => Ok(()),
+        Entry::Login => Err(Refusal::SandboxToken),
+    }
+}
+
 /// Answers a request under `/dashboard`.
 pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     let mut answer = match enter(call).await {

@@ -40,8 +40,8 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     let page = Checkout {
         title: format!("{} · {}", heading(payment.stage), account.display_name),
         is_settled: is_settled(payment.stage),
-        panel: match call.admit() {
-            Ok(()) => Some(panel::part(&site, &path, &mode, &payment)?),
+        panel: match call.admit_owner() {
+            Ok(()) => Some(panel::part(&site, &path, (&account, &mode), &payment)?),
             Err(_) => None,
         },
         payment: part(&site, &account, &mode, &payment, Place::Alone)?,
@@ -53,8 +53,12 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
 }
 
 /// `GET /c/{code}/live`.
-pub(super) fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    let (path, is_owner) = (format!("/c/{code}"), call.admit().is_ok());
+pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
+    // A browser comes back to a stream that ends, but not to a page that is none.
+    if load::<ChargePage>(&call.asker(), &path).await?.is_none() {
+        return nowhere(call);
+    }
     follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
 }
 
@@ -64,7 +68,7 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
     let ChargePage { account, mode, payment } = &shown;
     let mut parts = vec![part(&site, account, mode, payment, Place::Alone)?];
     if is_owner {
-        parts.push(panel::part(&site, &path, mode, payment)?);
+        parts.push(panel::part(&site, &path, (account, mode), payment)?);
     }
     Ok(parts)
 }
@@ -100,6 +104,11 @@ impl PaymentView<'_> {
     /// Money is still asked for.
     fn asks(&self) -> bool {
         matches!(self.payment.stage, Stage::Waiting | Stage::Underpaid)
+    }
+
+    /// It goes towards being paid.
+    fn is_on_its_way(&self) -> bool {
+        self.asks() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
     }
 
     /// The step of three that it has come to.

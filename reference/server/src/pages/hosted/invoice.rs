@@ -78,7 +78,7 @@ async fn draw(
     site.live = Some(site.to(&format!("{path}/live")));
     let page = Page {
         state: state(&site, &shown)?,
-        panel: match call.admit() {
+        panel: match call.admit_owner() {
             Ok(()) => panel(&site, &path, &shown)?,
             Err(_) => None,
         },
@@ -93,8 +93,11 @@ async fn draw(
 }
 
 /// `GET /i/{code}/live`.
-pub(super) fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    let (path, is_owner) = (format!("/i/{code}"), call.admit().is_ok());
+pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
+    if load::<InvoicePage>(&call.asker(), &path).await?.is_none() {
+        return nowhere(call);
+    }
     follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
 }
 
@@ -109,7 +112,8 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
 }
 
 fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, Refusal> {
-    shown.payment.as_ref().map(|payment| panel::part(site, path, &shown.mode, payment)).transpose()
+    let owner = (&shown.account, shown.mode.as_str());
+    shown.payment.as_ref().map(|payment| panel::part(site, path, owner, payment)).transpose()
 }
 
 fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {

@@ -35,11 +35,11 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     let is_post = call.method() == Method::POST;
     match segments.as_slice() {
         ["c", code] if is_get => checkout::page(call, code).await,
-        ["c", code, "live"] if is_get => checkout::live(call, code),
+        ["c", code, "live"] if is_get => checkout::live(call, code).await,
         ["c", code, "receipt"] if is_get => checkout::receipt(call, code).await,
         ["c", code, "sandbox"] if is_post => panel::act(call, &format!("/c/{code}")).await,
         ["i", code] if is_get => invoice::page(call, code).await,
-        ["i", code, "live"] if is_get => invoice::live(call, code),
+        ["i", code, "live"] if is_get => invoice::live(call, code).await,
         ["i", code, "document"] if is_get => invoice::document(call, code).await,
         ["i", code, "coin"] if is_post => invoice::choose(call, code).await,
         ["i", code, "sandbox"] if is_post => panel::act(call, &format!("/i/{code}")).await,

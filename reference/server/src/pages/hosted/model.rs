@@ -11,6 +11,7 @@ const PLACES_SHOWN_MAX: usize = 8;
 /// Whose page it is.
 #[derive(Debug, Deserialize)]
 pub(super) struct Account {
+    pub(super) id: String,
     pub(super) display_name: String,
     pub(super) brand_color: String,
     pub(super) website_url: Option<String>,

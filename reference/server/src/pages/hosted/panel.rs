@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     load,
-    model::{ChargePage, InvoicePage, Payment, Stage},
+    model::{Account, ChargePage, InvoicePage, Payment, Stage},
     notice, wants_json,
 };
 use crate::{
@@ -85,7 +85,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
                 ),
                 act(
                     "split",
-                    "Pay in two parts",
+                    "In two parts",
                     "One transaction with two outputs.",
                     vec![pay(&[("outputs", json!(2))])],
                 ),
@@ -136,8 +136,11 @@ fn troubles(mode: &str, payment: &Payment) -> Vec<Act> {
     if let Some(buried) = buried.min_by_key(|it| it.confirmations) {
         act(
             "reorganised",
-            "Reorganise the chain",
-            format!("Other blocks take the place of the newest {}.", buried.confirmations),
+            "Reorganise",
+            match buried.confirmations {
+                1 => "Another block takes the place of the newest.".to_owned(),
+                depth => format!("Other blocks take the place of the newest {depth}."),
+            },
             "/sandbox/reorg",
             json!({ "asset": payment.charge.asset, "mode": mode, "depth": buried.confirmations }),
         );
@@ -173,8 +176,8 @@ fn time(mode: &str, payment: &Payment) -> Vec<Act> {
             enough,
         ));
     }
-    acts.push(advance("advance", "Wait 10 seconds", "10s"));
-    acts.push(advance("advance-more", "Wait 10 minutes", "10m"));
+    acts.push(advance("advance", "Wait 10 s", "10s"));
+    acts.push(advance("advance-more", "Wait 10 min", "10m"));
     acts
 }
 
@@ -184,15 +187,24 @@ struct Panel<'a> {
     groups: &'a [Group],
     base: &'a str,
     action: String,
+    dashboard: String,
+    is_late: bool,
     is_frozen: bool,
 }
 
 /// The panel as a part of the page at `path`.
-pub(super) fn part(site: &Site, path: &str, mode: &str, payment: &Payment) -> Result<Part, Refusal> {
+pub(super) fn part(
+    site: &Site,
+    path: &str,
+    (account, mode): (&Account, &str),
+    payment: &Payment,
+) -> Result<Part, Refusal> {
     let panel = Panel {
         groups: &groups(mode, payment),
         base: &site.base,
         action: site.to(&format!("{path}/sandbox")),
+        dashboard: site.to(&format!("/dashboard/{}/{mode}/charges/{}", account.id, payment.charge.code)),
+        is_late: payment.stage == Stage::Late,
         is_frozen: site.pace == 0,
     };
     Ok(Part { id: "sandbox", html: panel.render().map_err(|_| Refusal::Broken)? })
@@ -211,7 +223,7 @@ async fn find(asker: &Asker, path: &str) -> Result<Option<(String, Payment)>, Re
 
 /// Does what a button of the panel says. `path`: of the page.
 pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> {
-    call.admit()?;
+    call.admit_owner()?;
     call.admit_form()?;
     let form = Form::read(&call.head.headers, &call.body)?;
     let asker = call.asker();
