@@ -211,6 +211,11 @@ async fn a_wallet_is_judged_set_and_removed() {
         page.wait_for_text("#key-wrong", says).await;
         assert_eq!(page.eval("document.getElementById('key').value").await, json!(typed), "it stays typed");
     }
+    let private = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
+    page.fill("#key", private).await;
+    page.click("#save").await;
+    page.wait_for_text("#key-wrong", "private key").await;
+    assert_eq!(page.eval("document.documentElement.innerHTML.includes('xprv9s21')").await, json!(false));
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
     page.click("#remove summary").await;
     page.click("#remove-now").await;
