@@ -86,6 +86,30 @@ fn a_part_is_not_the_whole() {
     check_stage(&[PAY_HALF, MINE, WAIT], "expired");
 }
 
+/// 49.90 EUR in LTC, after payments of these shares of what remains: what is missing then, and whether
+/// that is little enough.
+#[track_caller]
+fn check_missing(shares: &[&str], missing: &str, covered: bool) {
+    let mut world = World::new();
+    world.ask("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": "49.90" }));
+    let code = world.make("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
+    for share in shares {
+        world.ask("POST", "/sandbox/pay", &json!({ "charge": code, "share": share }));
+    }
+    let page = world.page(&format!("c/{code}"));
+    assert_eq!((&page["missing"], &page["covered"]), (&json!(missing), &json!(covered)), "{shares:?}");
+}
+
+#[test]
+fn what_is_on_its_way_is_missing_no_more() {
+    check_missing(&[], "1", false);
+    check_missing(&["0.25"], "0.75", false);
+    check_missing(&["0.25", "0.25"], "0.5", false);
+    check_missing(&["0.995"], "0.005", true);
+    check_missing(&["1"], "0", true);
+    check_missing(&["1.5"], "0", true);
+}
+
 #[test]
 fn what_comes_after_the_end_is_late() {
     check_stage(&[WAIT], "expired");

@@ -134,6 +134,11 @@ impl Server {
         self.front.host.times().ok().map(|(now, _)| now)
     }
 
+    /// What all its connections share.
+    pub(crate) fn front(&self) -> Arc<Front> {
+        Arc::clone(&self.front)
+    }
+
     /// What opens `/sandbox` from another machine.
     pub fn sandbox_token(&self) -> &str {
         self.front.token.as_str()

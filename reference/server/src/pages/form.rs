@@ -32,7 +32,6 @@ impl Form {
     }
 
     /// Every value of a field, as it was sent.
-    #[allow(dead_code, reason = "hosted pages have no boxes to tick")]
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }

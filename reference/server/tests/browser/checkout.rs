@@ -69,6 +69,28 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
 }
 
 #[tokio::test]
+async fn who_pays_too_little_is_asked_for_the_rest_at_once() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    let whole = page.text("#pay-amount").await;
+    page.click("#act-short").await;
+    page.wait_for_text("h1", "Payment seen, confirming").await;
+    page.wait_for_text(".due", &format!("still missing of {whole} LTC")).await;
+    let rest = page.text("#pay-amount").await;
+    assert_ne!(rest, whole);
+    page.click("#act-mine-enough").await;
+    page.wait_for_text("h1", "A part is still missing").await;
+    assert_eq!(page.text("#pay-amount").await, rest);
+    page.click("#act-exact").await;
+    page.wait_for_text(".payment", "There is nothing more to do").await;
+    assert_eq!(page.count("#pay-amount").await, 0);
+    page.click("#act-mine-enough").await;
+    page.wait_for_text("h1", "Paid").await;
+}
+
+#[tokio::test]
 async fn late_money_is_said_to_be_late() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;

@@ -63,6 +63,8 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     page.fill("#url", "https://10.0.0.7/hooks").await;
     page.click("#save").await;
     page.wait_for_text("#url-wrong", "10.0.0.7").await;
+    assert_eq!(page.eval("document.activeElement.id").await, json!("url"), "what is wrong has the focus");
+    assert!(page.eval("document.title").await.as_str().is_some_and(|it| it.starts_with("Not done")));
     page.fill("#url", "https://shop.sim/hooks").await;
     page.click("#save").await;
     page.wait_for_address("/endpoints?said=").await;
@@ -173,7 +175,7 @@ async fn everything_works_without_scripts() {
     page.without_scripts().await;
     page.open(&shop.url(LIVE)).await;
     assert!(!page.sees("button.scripted-only").await, "nothing that does not work is shown");
-    page.click(".rows form button").await;
+    page.click(&format!("#pay-{code}")).await;
     page.wait_for_address("said=").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     for confirmations in ["1 of 2", "2 of 2"] {
@@ -209,6 +211,11 @@ async fn a_wallet_is_judged_set_and_removed() {
         page.wait_for_text("#key-wrong", says).await;
         assert_eq!(page.eval("document.getElementById('key').value").await, json!(typed), "it stays typed");
     }
+    let private = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
+    page.fill("#key", private).await;
+    page.click("#save").await;
+    page.wait_for_text("#key-wrong", "private key").await;
+    assert_eq!(page.eval("document.documentElement.innerHTML.includes('xprv9s21')").await, json!(false));
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
     page.click("#remove summary").await;
     page.click("#remove-now").await;

@@ -83,6 +83,7 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
     shop.sandbox(&format!("invoices/{invoice}/send"), Value::Null).await;
     shop.sandbox(&format!("endpoints/{endpoint}/test"), Value::Null).await;
     shop.sandbox("advance", json!({ "by": "2m" })).await;
+    shop.sandbox("accounts", json!({ "id": "a-second-account-with-the-longest-name-0" })).await;
     let account = json!({ "name": short, "display_name": short });
     shop.change("/sandbox/accounts/acme", account).await;
     let events = shop.api("GET", "/v1/events", Value::Null).await;

@@ -11,13 +11,16 @@ use crate::{
     shop::{Shop, picture},
 };
 
+/// A name, a path, and what its page says.
+type Piece = (&'static str, String, &'static str);
+
 /// Judges one page in every look.
-async fn judge(browser: &Browser, shop: &Shop, name: &str, path: &str) {
+async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
     let page = browser.page().await;
     for look in Look::ALL {
         page.look(look).await;
-        page.open(&shop.url(path)).await;
-        page.wait_for("h1").await;
+        page.open(&shop.url(&path)).await;
+        page.wait_for_text("main", says).await;
         page.must_fit().await;
         picture(&page, &format!("{name}-{}", look.name)).await;
         // Each colour scheme once, each at another width: the rules take their time.
@@ -36,8 +39,8 @@ macro_rules! gallery {
         async fn $name() {
             let Some(browser) = Browser::start().await else { return };
             let shop = Shop::frozen().await;
-            for (name, path) in $make(&shop).await {
-                judge(&browser, &shop, name, &path).await;
+            for piece in $make(&shop).await {
+                judge(&browser, &shop, piece).await;
             }
         }
     };
@@ -47,43 +50,31 @@ gallery!(checkouts_are_for_everybody, checkouts);
 gallery!(invoices_are_for_everybody, invoices);
 gallery!(payment_links_are_for_everybody, links);
 
-async fn checkouts(shop: &Shop) -> Vec<(&'static str, String)> {
-    let waiting = shop.charge("BTC").await;
-    let token = shop.charge("USDT_TRON").await;
-    let confirming = shop.charge("LTC").await;
-    shop.pay(&confirming, "1", 1).await;
-    let underpaid = shop.charge("LTC").await;
-    shop.pay(&underpaid, "0.5", 3).await;
-    let paid = shop.charge("LTC").await;
-    shop.pay(&paid, "1.2", 3).await;
+async fn checkouts(shop: &Shop) -> Vec<Piece> {
     let canceled = shop.charge("ETH").await;
     shop.api("POST", &format!("/v1/charges/{}/cancel", Shop::code(&canceled)), json!({})).await;
-    // What has run out by the time that the others are looked at would not be what it is called.
-    let expired = shop.charge("DOGE").await;
-    let late = shop.charge("SOL").await;
+    let paid = shop.charge("LTC").await;
+    shop.pay(&paid, "1.2", 3).await;
+    let (expired, late) = (shop.charge("DOGE").await, shop.charge("SOL").await);
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&late, "1", 1).await;
-    let (waiting, underpaid, confirming, token) = {
-        drop((waiting, underpaid, confirming, token));
-        let waiting = shop.charge("BTC").await;
-        let token = shop.charge("USDT_TRON").await;
-        let underpaid = shop.charge("LTC").await;
-        shop.pay(&underpaid, "0.5", 3).await;
-        let confirming = shop.charge("LTC").await;
-        shop.pay(&confirming, "1", 1).await;
-        (waiting, underpaid, confirming, token)
-    };
+    // What is still open comes last, and mines little, so that its time does not run out meanwhile.
+    let underpaid = shop.charge("LTC").await;
+    shop.pay(&underpaid, "0.5", 3).await;
+    let confirming = shop.charge("LTC").await;
+    shop.pay(&confirming, "1", 1).await;
+    let (waiting, token) = (shop.charge("BTC").await, shop.charge("USDT_TRON").await);
     vec![
-        ("checkout-receipt", format!("{paid}/receipt")),
-        ("checkout-waiting", waiting),
-        ("checkout-token", token),
-        ("checkout-confirming", confirming),
-        ("checkout-underpaid", underpaid),
-        ("checkout-paid", paid),
-        ("checkout-expired", expired),
-        ("checkout-canceled", canceled),
-        ("checkout-late", late),
-        ("checkout-nowhere", "/c/aaaaaaaaaaaa".to_owned()),
+        ("checkout-receipt", format!("{paid}/receipt"), "Received"),
+        ("checkout-waiting", waiting, "Waiting for your payment"),
+        ("checkout-token", token, "Tether USD address on Tron"),
+        ("checkout-confirming", confirming, "1 of 3 confirmations"),
+        ("checkout-underpaid", underpaid, "A part is still missing"),
+        ("checkout-paid", paid, "More came than was asked for"),
+        ("checkout-expired", expired, "The time to pay is over"),
+        ("checkout-canceled", canceled, "This payment was called off"),
+        ("checkout-late", late, "Your payment came too late"),
+        ("checkout-nowhere", "/c/aaaaaaaaaaaa".to_owned(), "Page not found"),
     ]
 }
 
@@ -100,7 +91,7 @@ fn invoice() -> Value {
     })
 }
 
-async fn invoices(shop: &Shop) -> Vec<(&'static str, String)> {
+async fn invoices(shop: &Shop) -> Vec<Piece> {
     let open = shop.make("invoices", invoice()).await;
     let chosen = shop.make("invoices", invoice()).await;
     let paid = shop.make("invoices", invoice()).await;
@@ -114,15 +105,15 @@ async fn invoices(shop: &Shop) -> Vec<(&'static str, String)> {
         }
     }
     vec![
-        ("invoice-open", open),
-        ("invoice-chosen", chosen),
-        ("invoice-document", format!("{paid}/document")),
-        ("invoice-paid", paid),
-        ("invoice-void", void),
+        ("invoice-open", open, "Pay with"),
+        ("invoice-chosen", chosen, "Pay with another coin"),
+        ("invoice-document", format!("{paid}/document"), "Transaction"),
+        ("invoice-paid", paid, "Receipt"),
+        ("invoice-void", void, "This invoice was withdrawn"),
     ]
 }
 
-async fn links(shop: &Shop) -> Vec<(&'static str, String)> {
+async fn links(shop: &Shop) -> Vec<Piece> {
     let fixed = json!({
         "title": "Concert ticket", "description": "One evening, one seat.", "amount": "35.00", "currency": "EUR",
         "collect_name": true, "require_email": true, "cancel_url": "https://shop.example/back",
@@ -136,8 +127,8 @@ async fn links(shop: &Shop) -> Vec<(&'static str, String)> {
     let archived = shop.make("payment-links", fixed.clone()).await;
     shop.api("POST", &format!("/v1/payment-links/{}/archive", Shop::code(&archived)), json!({})).await;
     vec![
-        ("link-fixed", shop.make("payment-links", fixed).await),
-        ("link-open", shop.make("payment-links", open).await),
-        ("link-archived", archived),
+        ("link-fixed", shop.make("payment-links", fixed).await, "Dietary wishes"),
+        ("link-open", shop.make("payment-links", open).await, "Another amount"),
+        ("link-archived", archived, "This offer was withdrawn"),
     ]
 }

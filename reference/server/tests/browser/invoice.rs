@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{driver::Browser, shop::Shop};
+use crate::{
+    driver::Browser,
+    shop::{Shop, picture},
+};
 
 async fn charges(shop: &Shop, invoice: &str) -> Vec<(String, String)> {
     let invoice = shop.api("GET", &format!("/v1/invoices/{}", Shop::code(invoice)), Value::Null).await;
@@ -45,6 +48,10 @@ async fn an_invoice_is_paid_after_its_coin_was_switched() {
 
     page.open(&shop.url(&format!("{path}/document"))).await;
     page.wait_for_text(".badge", "paid").await;
+    assert!(page.sees("[data-print]").await);
+    page.as_printed().await;
+    assert!(!page.sees("[data-print]").await, "paper has no buttons");
+    picture(&page, "invoice-printed").await;
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 

@@ -62,6 +62,11 @@ impl Page {
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
+    /// Shows the page as it would be printed.
+    pub(crate) async fn as_printed(&self) {
+        self.command("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
+    }
+
     /// Switches scripts of pages off, from the next page on.
     pub(crate) async fn without_scripts(&self) {
         self.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
@@ -188,22 +193,6 @@ impl Page {
         ))
         .await;
         self.command("Input.insertText", json!({ "text": text })).await;
-    }
-
-    /// Picks an option of a list by its value.
-    #[allow(dead_code, reason = "hosted pages have no list to pick from")]
-    pub(crate) async fn pick(&self, selector: &str, value: &str) {
-        self.wait_for(selector).await;
-        self.eval(&format!(
-            "(() => {{
-               const it = document.querySelector({});
-               it.value = {};
-               for (const kind of ['input', 'change']) it.dispatchEvent(new Event(kind, {{ bubbles: true }}));
-             }})()",
-            json!(selector),
-            json!(value)
-        ))
-        .await;
     }
 
     /// Presses and lets go a key, such as `Tab` or `Enter`.

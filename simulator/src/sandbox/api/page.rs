@@ -10,7 +10,7 @@ use reference_core::{
     invoice::{Invoice, InvoiceStatus},
     link::{Link, Pricing},
     mode::Mode,
-    money::Fiat,
+    money::{Coin, Fiat},
     wire::{self, http::Request},
 };
 use serde_json::{Map, Value, json};
@@ -75,15 +75,30 @@ fn charge_part(sandbox: &Sandbox, request: &Request<'_>, place: Place, no: Charg
             "accepting_payments": link.accepts_payments(sandbox.now),
         })
     });
+    let required = asset.required_confirmations(book.mode());
+    let coming = coming(charge, required);
     let transfers = charge.transfers().iter().map(|transfer| shape_transfer(book, charge, transfer));
     Ok(Map::from_iter([
         ("charge".to_owned(), object(sandbox, request, place, &format!("/v1/charges/{}", charge.code))?),
-        ("stage".to_owned(), json!(stage(charge, asset.required_confirmations(book.mode())))),
+        ("stage".to_owned(), json!(stage(charge, required))),
+        (
+            "covered".to_owned(),
+            json!(charge.received().plus(coming).covers(charge.terms.asset_amount, charge.bounds.tolerance)),
+        ),
+        ("missing".to_owned(), json!(charge.remaining().less(coming).to_string())),
         ("coin".to_owned(), coin(asset, book.mode())),
         ("transfers".to_owned(), transfers.collect()),
         ("invoice".to_owned(), json!(invoice)),
         ("link".to_owned(), json!(link)),
     ]))
+}
+
+/// Money that is on its way and will count.
+fn coming(charge: &Charge, required: u32) -> Coin {
+    let on_its_way = charge.transfers().iter().filter(|it| {
+        it.standing == Standing::OnTime && it.is_alive() && !it.credited && !it.is_confirmed(required)
+    });
+    on_its_way.map(|transfer| transfer.amount).sum()
 }
 
 /// What the customer should know about a charge first, in a word.

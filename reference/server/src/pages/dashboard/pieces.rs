@@ -132,11 +132,11 @@ pub(super) fn wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) ->
     })
 }
 
-/// What a field says of itself when it is wrong, for those who listen.
+/// What a field says of itself when it is wrong, for those who listen; the first one gets the focus.
 pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
     html(|out| match messages.as_ref() {
         [] => Ok(()),
-        _ => write!(out, r#" aria-invalid="true" aria-describedby="{}-wrong""#, Text(id.as_ref())),
+        _ => write!(out, r#" aria-invalid="true" autofocus aria-describedby="{}-wrong""#, Text(id.as_ref())),
     })
 }
 
@@ -200,7 +200,7 @@ mod tests {
         for html in [
             said(evil),
             short(evil),
-            short(&evil.repeat(5)),
+            short(evil.repeat(5)),
             copy(evil, evil),
             badge(evil, evil),
             status(evil),
@@ -208,7 +208,7 @@ mod tests {
             let html = html.to_string();
             assert!(!html.contains("<script") && !html.contains(r#"""><"#), "{html}");
         }
-        let html = wrong(evil, &[evil]).to_string() + &time(&Moment(evil.to_owned())).to_string();
+        let html = wrong(evil, [evil]).to_string() + &time(&Moment(evil.to_owned())).to_string();
         assert!(!html.contains("<script"), "{html}");
     }
 

@@ -103,7 +103,11 @@ impl PaymentView<'_> {
 
     /// Money is still asked for.
     fn asks(&self) -> bool {
-        matches!(self.payment.stage, Stage::Waiting | Stage::Underpaid)
+        match self.payment.stage {
+            Stage::Waiting | Stage::Underpaid => true,
+            Stage::Confirming => !self.payment.covered,
+            _ => false,
+        }
     }
 
     /// It goes towards being paid.
@@ -142,7 +146,7 @@ pub(super) fn part(
         decimals: coin.decimals,
         is_live,
         address: &charge.deposit_address,
-        amount: &charge.remaining_amount,
+        amount: &payment.missing,
     });
     let end = Timestamp::parse(&charge.expires_at).unwrap_or(site.now);
     let left = Duration::from_micros(if end > site.now { end.since(site.now).0 } else { 0 });

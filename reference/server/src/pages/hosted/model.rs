@@ -252,6 +252,10 @@ pub(super) struct OfLink {
 pub(super) struct Payment {
     pub(super) charge: Charge,
     pub(super) stage: Stage,
+    /// What arrived and what is on its way are enough.
+    pub(super) covered: bool,
+    /// What is neither here nor on its way.
+    pub(super) missing: String,
     pub(super) coin: Coin,
     pub(super) transfers: Vec<Transfer>,
     pub(super) invoice: Option<OfInvoice>,

@@ -70,7 +70,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
     match payment.stage {
         Stage::Waiting | Stage::Confirming | Stage::Underpaid => {
             let mut acts = vec![
-                act("exact", "Pay exactly", "What is still due.", vec![pay(&[])]),
+                act("exact", "Pay exactly", "What is due and not credited yet.", vec![pay(&[])]),
                 act(
                     "short",
                     "Pay half",

@@ -69,12 +69,19 @@ struct WalletBlock<'a> {
     desk: &'a Desk,
     coin: Coin,
     form: String,
+    /// What was typed last, unless it was a secret.
+    typed: &'a str,
 }
 
 pub(super) async fn wallet(desk: &Desk, asset: &str) -> Result<Sheet, Refusal> {
     let coin = coins(desk).await?.into_iter().find(|coin| coin.chain.asset == asset);
     let coin = coin.ok_or(Refusal::NotFound)?;
-    let block = still(&WalletBlock { desk, coin, form: format!("/wallets/{asset}") })?;
+    let form = format!("/wallets/{asset}");
+    let field = if coin.takes_list() { "addresses" } else { "key" };
+    // Nobody sends a private key back to where others may look over a shoulder.
+    let is_secret = desk.draft.wrong(&form, field).iter().any(|wrong| wrong.contains("private key"));
+    let typed = if is_secret { "" } else { desk.draft.typed(&form, field) };
+    let block = still(&WalletBlock { desk, coin, form, typed })?;
     Ok(Sheet { title: format!("{asset} wallet"), blocks: vec![block] })
 }
 

@@ -52,8 +52,14 @@ struct AboutBlock<'a> {
 #[template(path = "dashboard/quick.html")]
 struct QuickBlock<'a> {
     desk: &'a Desk,
-    payable: Vec<Charge>,
     assets: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/payable.html")]
+struct PayableBlock<'a> {
+    desk: &'a Desk,
+    payable: Vec<Charge>,
 }
 
 pub(super) async fn overview(desk: &Desk) -> Result<Sheet, Refusal> {
@@ -72,7 +78,8 @@ pub(super) async fn overview(desk: &Desk) -> Result<Sheet, Refusal> {
     let assets = answer.meta.accepted_assets.clone();
     let blocks = vec![
         live("glance", &GlanceBlock { desk, glance })?,
-        still(&QuickBlock { desk, payable, assets })?,
+        still(&QuickBlock { desk, assets })?,
+        live("payable", &PayableBlock { desk, payable })?,
         live("recent", &RecentBlock { desk, events: events.data, deliveries, has_endpoint, curl })?,
         still(&AboutBlock { desk, answer, start })?,
     ];
