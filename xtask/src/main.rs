@@ -6,6 +6,7 @@ mod ci;
 mod direction;
 mod duplicates;
 mod licence;
+mod mutants;
 mod packages;
 mod spdx;
 mod spec;
@@ -24,6 +25,7 @@ tasks:
   ci                   every check that a change must pass
   ci --only <step>     one step; may be given more than once
   tidy                 the rules of the house that no lint knows
+  mutants              what the conformance suite says of faulty and of honest servers; --help for options
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
+        ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
             print!("{}", help());
             return ExitCode::SUCCESS;
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
         ["tidy"] => steps(&["--only", "tidy"]),
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [other, ..] => Err(format!("`{other}` is not a task; there are `ci`, `tidy` and `spec`")),
+        [other, ..] => Err(format!("`{other}` is not a task; there are `ci`, `tidy`, `mutants` and `spec`")),
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,

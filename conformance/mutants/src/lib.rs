@@ -6,15 +6,20 @@
 
 mod delivered;
 mod deliveries;
+mod events;
+mod filters;
 mod keys;
 mod limits;
+mod links;
 pub mod mini;
 mod pages;
-mod rows;
+mod text;
 mod trial;
+mod variants;
 mod walls;
 
-pub use trial::{Subject, Trial, mutants, table, trials};
+pub use trial::{Subject, Trial, mutants, table, trials, variants};
+pub use variants::{Variant, manners};
 pub use walls::foreign;
 
 use mini::{Asked, Mini, Reply};
@@ -34,10 +39,13 @@ pub struct Mutant {
 /// Every table of mutants.
 const TABLES: &[&[Mutant]] = &[
     keys::MUTANTS,
+    text::MUTANTS,
     walls::MUTANTS,
     limits::MUTANTS,
     pages::MUTANTS,
-    rows::MUTANTS,
+    links::MUTANTS,
+    filters::MUTANTS,
+    events::MUTANTS,
     deliveries::MUTANTS,
     delivered::MUTANTS,
 ];

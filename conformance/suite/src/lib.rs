@@ -30,7 +30,7 @@ mod webhooks;
 
 pub use baseline::{Baseline, Known};
 pub use budget::{Budget, Cost, Ledger};
-pub use catalogue::{Level, Requirement, catalogue, judged};
+pub use catalogue::{Level, Requirement, catalogue, fits, judged};
 pub use check::{Outcome, Selection, Stop, check, judge};
 pub use deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
 pub use judge::needs_deliveries;

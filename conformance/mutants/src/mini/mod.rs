@@ -60,6 +60,8 @@ pub enum Limiter {
     Sliding,
     /// Those since the last full minute of the clock.
     AlignedMinute,
+    /// Those since the first one, for 60 seconds from it.
+    FromFirst,
     /// A bucket that gets two back each second.
     Bucket,
     /// Not at all.
@@ -126,6 +128,11 @@ impl Reply {
         self.headers.push((name.into(), value.into()));
     }
 
+    /// The first value of a header field.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
     /// Takes a header field out.
     pub fn drop_header(&mut self, name: &str) {
         self.headers.retain(|(it, _)| it != name);
@@ -157,6 +164,10 @@ pub struct Mini {
     pub retry_after: RetryAfter,
     /// Names the one who is counted: the key, unless a mutant thinks otherwise.
     pub counted: fn(&Asked) -> String,
+    /// Whether a refused request uses the limit up as well.
+    pub refusals_count: bool,
+    /// How the wire is used.
+    pub wire: wire::Wire,
     /// Paths that begin so are not counted.
     pub exempt: Option<&'static str>,
     /// Whether what was given is that key.
@@ -191,6 +202,8 @@ impl Default for Mini {
             limit: 120,
             retry_after: RetryAfter::Seconds,
             counted: |asked| asked.authorization.clone().unwrap_or_default(),
+            refusals_count: false,
+            wire: wire::Wire::default(),
             exempt: None,
             key_fits: |given, key| given == key,
             scheme_matters: true,
@@ -275,12 +288,13 @@ impl Mini {
         match self.limiter {
             Limiter::Sliding => hits.retain(|at| at + MINUTE > now),
             Limiter::AlignedMinute => hits.retain(|at| at / MINUTE == now / MINUTE),
+            Limiter::FromFirst if hits.first().is_some_and(|at| at + MINUTE <= now) => hits.clear(),
             // A full bucket, less one for each hit, plus one for each half second since it was full.
             Limiter::Bucket => {
                 let refilled = now / 500_000;
                 hits.retain(|slot| *slot > refilled);
             }
-            Limiter::Off => {}
+            Limiter::FromFirst | Limiter::Off => {}
         }
         if (hits.len() as u64) < self.limit {
             let at = match self.limiter {
@@ -290,8 +304,13 @@ impl Mini {
             hits.push(at);
             return None;
         }
+        if self.refusals_count {
+            hits.push(now);
+        }
         Some(match self.limiter {
-            Limiter::Sliding => hits[0] + MINUTE - now,
+            // As many must have left as there are too many.
+            Limiter::Sliding => hits[hits.len() - self.limit as usize] + MINUTE - now,
+            Limiter::FromFirst => hits[0] + MINUTE - now,
             Limiter::AlignedMinute => MINUTE - now % MINUTE,
             _ => hits[0] * 500_000 - now,
         })

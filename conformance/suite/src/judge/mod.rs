@@ -22,7 +22,11 @@ use crate::probes::Group;
 use crate::recording::Recording;
 use crate::verdict::{Judged, Row, Verdict, verdict};
 
+#[cfg(test)]
+mod canary;
+
 /// A statement's name, the probes that exercise it, and the function that judges it.
+#[derive(Clone, Copy)]
 pub(crate) struct Check {
     pub(crate) id: &'static str,
     pub(crate) needs: &'static [Group],
@@ -65,9 +69,18 @@ pub(crate) fn rows(
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
+    rows_by(checks().copied(), recording, selected, skipped)
+}
+
+fn rows_by(
+    checks: impl Iterator<Item = Check>,
+    recording: &Recording,
+    selected: impl Fn(&str) -> bool,
+    skipped: impl Fn(&str) -> bool,
+) -> Vec<Row> {
     let mut catalogue = judged();
     let mut rows = Vec::new();
-    for check in checks().filter(|check| selected(check.id)) {
+    for check in checks.filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
