@@ -21,9 +21,11 @@ const ROOMS: &[Room] = &[
     room("reference-server", &["reference-core", "simulator"]),
     // Judges a server in any language, so it may know none of ours. Its tests need one to judge.
     Room { name: "conformance", uses: &[], tests_use: &["reference-core", "simulator", "reference-server"] },
-    room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance"]),
-    room("benches", &["reference-core", "simulator", "reference-server", "conformance", "chargeproof"]),
-    room("xtask", &["reference-core", "simulator", "reference-server", "conformance", "chargeproof"]),
+    // Loads a server in any language.
+    room("load", &[]),
+    room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
+    room("benches", &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"]),
+    room("xtask", &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"]),
 ];
 
 /// Dependencies that point the wrong way.

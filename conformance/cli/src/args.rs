@@ -1,11 +1,13 @@
 //! The command line.
 
+mod load;
 mod receiver;
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::report;
+pub(crate) use load::{Load, Mix};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 use reference_core::time::Timestamp;
 use reference_server::Forward;
@@ -109,6 +111,8 @@ pub(crate) enum Command {
     /// Catch webhook deliveries and say what is wrong with their signatures
     #[command(subcommand)]
     Receiver(Receiver),
+    /// Ask a server as often as it answers, or at a rate, and measure
+    Load(Box<Load>),
     /// Judge a recording that `check --record` kept, without the server
     Judge(Judge),
 }
