@@ -24,7 +24,10 @@ const ROOMS: &[Room] = &[
     // Loads a server in any language.
     room("load", &[]),
     room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
-    room("benches", &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"]),
+    room(
+        "benches",
+        &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"],
+    ),
     room("xtask", &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"]),
 ];
 

@@ -119,7 +119,11 @@ pub(crate) struct Chunks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// In the line that tells a size: the size and its digits so far, and whether an extension has begun.
-    Size { n: u64, digits: usize, rest: bool },
+    Size {
+        n: u64,
+        digits: usize,
+        rest: bool,
+    },
     Data(u64),
     /// Behind a chunk: so many bytes of its line end are still to come.
     DataEnd(u8),
@@ -148,7 +152,8 @@ impl Chunks {
                 sink(&bytes[at..at + part]);
                 at += part;
                 self.bytes += part as u64;
-                self.place = if part as u64 == left { Place::DataEnd(2) } else { Place::Data(left - part as u64) };
+                self.place =
+                    if part as u64 == left { Place::DataEnd(2) } else { Place::Data(left - part as u64) };
                 continue;
             }
             self.place = step(self.place, bytes[at])?;
@@ -242,8 +247,7 @@ mod tests {
         for size in 1..=text.len() {
             let (mut chunks, mut found, mut taken, mut over) = (Chunks::default(), Vec::new(), 0, false);
             for piece in text.as_bytes().chunks(size) {
-                let (n, end) =
-                    chunks.take(piece, |part| found.extend_from_slice(part)).expect("a good body");
+                let (n, end) = chunks.take(piece, |part| found.extend_from_slice(part)).expect("a good body");
                 taken += n;
                 if end {
                     over = true;

@@ -17,8 +17,8 @@ mod report;
 mod run;
 mod stream;
 mod talk;
-mod target;
 mod tally;
+mod target;
 
 pub use plan::{Pace, Plan, Stop, Work};
 pub use report::{Latency, Report};

@@ -119,7 +119,8 @@ mod tests {
         let tickets = Tickets::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(2));
         let at: Vec<_> = (0..4).map(|n| tickets.at(n).as_millis()).collect();
         assert_eq!((at, tickets.total), (vec![0, 333, 666, 1_000], 6));
-        let due: Vec<_> = [0, 333, 334, 999, 1_000, 9_999].map(|ms| tickets.due_by(Duration::from_millis(ms))).into();
+        let due: Vec<_> =
+            [0, 333, 334, 999, 1_000, 9_999].map(|ms| tickets.due_by(Duration::from_millis(ms))).into();
         assert_eq!(due, [1, 1, 2, 3, 4, 6]);
     }
 

@@ -18,8 +18,8 @@ use crate::{
     plan::{Pace, Plan, Stop},
     report::Report,
     talk::{Answer, Fault, Talk},
-    target::Target,
     tally::Tally,
+    target::Target,
 };
 
 /// More are of use only against a server on another machine.

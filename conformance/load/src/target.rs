@@ -94,7 +94,8 @@ impl Target {
 
     /// A new connection.
     pub(crate) async fn connect(&self) -> Result<Talk, Fault> {
-        let stream = tokio::time::timeout(crate::talk::PATIENCE, Stream::connect(&self.addresses, self.tls.as_ref()));
+        let stream =
+            tokio::time::timeout(crate::talk::PATIENCE, Stream::connect(&self.addresses, self.tls.as_ref()));
         match stream.await {
             Ok(Ok(stream)) => Ok(Talk::new(stream)),
             Ok(Err(error)) => Err(Fault::of(&error)),

@@ -136,7 +136,8 @@ fn tell(report: &Report) {
         report.connections,
         report.threads
     );
-    let asked = report.rate_asked.map_or("as many as possible".to_owned(), |rate| format!("{rate} asked for"));
+    let asked =
+        report.rate_asked.map_or("as many as possible".to_owned(), |rate| format!("{rate} asked for"));
     row("requests", format!("{} in {}", report.answers, seconds(report.millis)));
     row("a second", format!("{}   ({asked})", report.rate_achieved));
     let latency = report.latency_ns;
