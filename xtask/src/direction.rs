@@ -20,7 +20,13 @@ const ROOMS: &[Room] = &[
     room("simulator", &["reference-core"]),
     room("reference-server", &["reference-core", "simulator"]),
     // Judges a server in any language, so it may know none of ours. Its tests need one to judge.
-    Room { name: "conformance", uses: &[], tests_use: &["reference-core", "simulator", "reference-server"] },
+    Room {
+        name: "conformance",
+        uses: &[],
+        tests_use: &["reference-core", "simulator", "reference-server", "mutants"],
+    },
+    // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
+    room("mutants", &["conformance"]),
     // Loads a server in any language.
     room("load", &[]),
     room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
@@ -28,7 +34,10 @@ const ROOMS: &[Room] = &[
         "benches",
         &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"],
     ),
-    room("xtask", &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"]),
+    room(
+        "xtask",
+        &["reference-core", "simulator", "reference-server", "conformance", "mutants", "load", "chargeproof"],
+    ),
 ];
 
 /// Dependencies that point the wrong way.

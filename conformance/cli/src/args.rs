@@ -1,5 +1,6 @@
 //! The command line.
 
+mod handler;
 mod load;
 mod receiver;
 
@@ -7,6 +8,7 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::report;
+pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
 pub(crate) use load::{Load, Mix};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 use reference_core::time::Timestamp;
