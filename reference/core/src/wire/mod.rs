@@ -1,11 +1,14 @@
 //! The only place in this crate that knows bytes: HTTP in, JSON out.
 
 pub mod fields;
+mod fragments;
 pub mod http;
 mod json;
 mod read;
 mod route;
+mod text;
 mod view;
 pub(crate) mod webhook;
 
+pub(crate) use fragments::Fragments;
 pub use view::DetailsView;
