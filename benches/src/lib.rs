@@ -1,5 +1,8 @@
 //! What the benchmarks share: a world that answers requests without a socket.
 
+mod mill;
+
+pub use mill::Mill;
 use reference_core::{
     dialect::Dialect,
     draw::Seed,

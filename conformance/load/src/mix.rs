@@ -20,6 +20,14 @@ impl Mix {
     /// Asks the server what there is to ask for, and writes the requests. Says what people should know.
     pub(crate) async fn prepare(target: &Target, work: &Work) -> Result<(Mix, Vec<String>), Stop> {
         let mut notes = Vec::new();
+        let key = match work {
+            Work::Read { key } | Work::Write { key, .. } => Some(key),
+            Work::Paths { key, .. } => key.as_ref(),
+            Work::Webhook { .. } => None,
+        };
+        if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
+            return Err(Stop::Usage("the key holds a character that no key has, or nothing".into()));
+        }
         let mix = match work {
             Work::Paths { key, paths } => {
                 let requests: Vec<_> = paths.iter().map(|path| target.get(path, key.as_deref())).collect();

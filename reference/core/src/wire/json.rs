@@ -5,6 +5,7 @@ use url::form_urlencoded;
 
 use super::{
     fragments::Fragments,
+    pen::write,
     text::{Joined, Text},
     view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
 };
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// More than most objects take, so that few answers have to grow.
-pub(super) const OBJECT_ROOM: usize = 1_400;
+const OBJECT_ROOM: usize = 1_400;
 /// More than links and meta of most pages take.
 const LINKS_ROOM: usize = 1_024;
 
@@ -90,7 +91,7 @@ fn event(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8
     fragments.add(body, no, stamp, |body| write(body, &EventView::of(frame, event)));
     debug_assert_eq!(
         String::from_utf8_lossy(&body[start..]),
-        String::from_utf8_lossy(&serde_json::to_vec(&EventView::of(frame, event)).expect("a view is JSON")),
+        String::from_utf8_lossy(&json(&EventView::of(frame, event))),
         "every change of what an event shows changes its stamp"
     );
 }
@@ -300,12 +301,9 @@ pub(super) fn error(error: &ApiError) -> Vec<u8> {
     json(&ErrorBody { message: error.to_string(), errors })
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
+/// An object of its own.
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     let mut body = Vec::with_capacity(OBJECT_ROOM);
     write(&mut body, value);
     body
-}
-
-fn write(body: &mut Vec<u8>, value: &impl Serialize) {
-    serde_json::to_writer(body, value).expect("an answer is always JSON");
 }

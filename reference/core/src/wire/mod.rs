@@ -4,6 +4,7 @@ pub mod fields;
 mod fragments;
 pub mod http;
 mod json;
+mod pen;
 mod read;
 mod route;
 mod text;

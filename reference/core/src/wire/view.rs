@@ -4,9 +4,11 @@
 //! client reads, what an event embeds, and what a webhook carries.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::value::RawValue;
 
-use super::text::{IdText, Joined, Text};
+use super::{
+    pen::Raw,
+    text::{IdText, Joined, Text},
+};
 use crate::{
     asset::Asset,
     book::Book,
@@ -91,10 +93,7 @@ impl Serialize for Pairs<'_> {
                 MetaValue::Text(text) => map.serialize_entry(key, text)?,
                 MetaValue::Truth(truth) => map.serialize_entry(key, truth)?,
                 MetaValue::Null => map.serialize_entry(key, &())?,
-                MetaValue::Number(text) => {
-                    let raw = RawValue::from_string(text.clone()).map_err(serde::ser::Error::custom)?;
-                    map.serialize_entry(key, &raw)?;
-                }
+                MetaValue::Number(text) => map.serialize_entry(key, &Raw(text))?,
             }
         }
         map.end()

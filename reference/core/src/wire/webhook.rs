@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::view::{ChargeView, Facet, Frame, InvoiceView, TransactionView};
 use super::{
-    json::OBJECT_ROOM,
+    json::json,
+    pen::write,
     text::{IdText, Text},
 };
 use crate::{
@@ -82,17 +83,11 @@ pub(crate) fn body(delivery: &Delivery, mode: Mode) -> Vec<u8> {
         test: parcel.event.is_none().then_some(true),
     };
     let mut body = Vec::with_capacity(parcel.data.len() + ENVELOPE_ROOM);
-    serde_json::to_writer(&mut body, &envelope).expect("an envelope is always JSON");
+    write(&mut body, &envelope);
     // `data` was written once for all deliveries of the event: it goes in as it is.
     body.pop();
     body.extend_from_slice(b",\"data\":");
     body.extend_from_slice(&parcel.data);
     body.push(b'}');
     body
-}
-
-fn json(value: &impl Serialize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(OBJECT_ROOM);
-    serde_json::to_writer(&mut text, value).expect("a view is always JSON");
-    text
 }
