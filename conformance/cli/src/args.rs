@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod handler;
+mod load;
 mod receiver;
 mod receiving;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::report;
 pub(crate) use fuzz::Fuzz;
 pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
+pub(crate) use load::{Load, Mix};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 pub(crate) use receiving::Receiving;
 use reference_core::time::Timestamp;
@@ -117,6 +119,8 @@ pub(crate) enum Command {
     Receiver(Receiver),
     /// Ask an implementation random questions, and tell the shortest ones that break a law
     Fuzz(Box<Fuzz>),
+    /// Ask a server as often as it answers, or at a rate, and measure
+    Load(Box<Load>),
     /// Judge a recording that `check --record` kept, without the server
     Judge(Judge),
 }
