@@ -8,4 +8,6 @@ pub mod network;
 pub mod play;
 pub mod sandbox;
 pub mod script;
+pub mod tamper;
 pub mod transcript;
+pub mod witness;

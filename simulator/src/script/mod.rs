@@ -8,6 +8,7 @@ mod names;
 mod schema;
 pub mod step;
 pub mod value;
+mod write;
 mod yaml;
 
 use reference_core::{mode::Mode, time::Span, time::Timestamp};

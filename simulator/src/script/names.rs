@@ -188,6 +188,8 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         | Step::Merchant(_)
         | Step::Mine(_)
         | Step::Stall(_)
+        | Step::Congest(_)
+        | Step::Watcher(_)
         | Step::Restart
         | Step::Wait(_) => {}
         Step::Key(key) => names.gives(Kind::Key, &key.0.name),
