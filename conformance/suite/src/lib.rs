@@ -8,6 +8,7 @@ mod baseline;
 mod budget;
 mod catalogue;
 mod check;
+pub mod handler;
 mod judge;
 mod kept;
 mod observe;

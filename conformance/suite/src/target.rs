@@ -78,7 +78,7 @@ impl Target {
 }
 
 /// The outer layers only say that a request failed; the innermost says why.
-fn innermost(err: &(dyn Error + 'static)) -> String {
+pub(crate) fn innermost(err: &(dyn Error + 'static)) -> String {
     let mut err = err;
     while let Some(source) = err.source() {
         err = source;
