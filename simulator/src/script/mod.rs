@@ -23,7 +23,7 @@ pub use self::{
 };
 pub(crate) use self::{
     flaw::{Flaw, did_you_mean, show},
-    names::given,
+    names::{given, given_by, without_strangers},
 };
 use self::{
     step::{Settings, Step},

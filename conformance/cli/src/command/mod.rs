@@ -5,3 +5,4 @@ pub(crate) mod judge;
 pub(crate) mod play;
 pub(crate) mod receiver;
 pub(crate) mod serve;
+pub(crate) mod sweep;
