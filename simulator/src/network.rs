@@ -129,6 +129,14 @@ impl Network {
         }
     }
 
+    /// Every merchant is up again.
+    pub fn heal(&mut self) {
+        for merchant in self.merchants.values_mut() {
+            merchant.mood = Mood::Up;
+            merchant.script.clear();
+        }
+    }
+
     /// A merchant learns the secret of one of its endpoints, and forgets the one before.
     pub fn teach(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
         self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);

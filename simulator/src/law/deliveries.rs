@@ -10,7 +10,7 @@ use reference_core::{
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Findings, Law, hmac::hex_hmac, object};
+use super::{Findings, Law, Shown, hmac::hex_hmac, object};
 use crate::{
     model::{Model, Told},
     witness::{Call, Posted, Record, Seen, What},
@@ -94,7 +94,7 @@ struct Judge<'a> {
 }
 
 /// Judges laws 2, 10, 11 and 17, as far as posts show them.
-pub fn judge_deliveries(model: &Model<'_>, record: &Record) -> Findings {
+pub fn judge_deliveries(model: &Model<'_>, record: &Record, shown: &Shown) -> Findings {
     let mut judge = Judge {
         findings: Findings::default(),
         endpoints: BTreeMap::new(),
@@ -115,6 +115,7 @@ pub fn judge_deliveries(model: &Model<'_>, record: &Record) -> Findings {
             What::Told(_) => {}
         }
     }
+    judge.compare_ids(shown);
     judge.finish()
 }
 
@@ -352,6 +353,27 @@ impl<'a> Judge<'a> {
             endpoint.is_on = false;
             let id = delivery.endpoint.clone();
             self.cancel_waiting(&id);
+        }
+    }
+
+    /// What was delivered under an id is read under it through the API, if events were read at all.
+    fn compare_ids(&mut self, shown: &Shown) {
+        let events = shown.modes.values().flat_map(|book| &book.events);
+        let listed: BTreeMap<&str, (&str, &str)> =
+            events.map(|event| (event.id.as_str(), (event.subject(), event.kind.as_str()))).collect();
+        if listed.is_empty() {
+            return;
+        }
+        for (id, (subject, kind)) in &self.subjects {
+            let same = listed.get(id.as_str()) == Some(&(subject.as_str(), *kind));
+            self.findings.check(Law::SameObject, None, || {
+                (!same).then(|| {
+                    (
+                        "an event that was delivered is not in the list under its id".to_owned(),
+                        format!("{kind} {id}"),
+                    )
+                })
+            });
         }
     }
 

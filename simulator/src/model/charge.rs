@@ -201,7 +201,7 @@ impl Charge {
     }
 
     /// Something seen before the end of the lock is still under way.
-    fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         let under_way = |money: &&Money| money.depth.is_some_and(|depth| depth < self.required);
         let mut timely = self.money.iter().filter(|money| money.role == Role::Timely);
         timely.any(|money| money.first_seen < self.end && under_way(&money))

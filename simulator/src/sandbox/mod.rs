@@ -38,10 +38,10 @@ use reference_core::{
     wallet::Vault,
     wire::http::{Request, Response},
 };
-use watcher::Watchers;
+use watcher::{Manner, Watchers};
 
 use crate::{
-    chain::Chain,
+    chain::{Chain, Congestion},
     network::{Flight, Network},
     tamper::{Sent, Tamper},
     witness::{self, Record},
@@ -234,6 +234,22 @@ impl Sandbox {
     /// The chain of a coin in a mode.
     pub fn chain(&self, mode: Mode, asset: Asset) -> &Chain {
         self.chains.get(&(mode, asset)).expect("there is a chain for every coin and mode")
+    }
+
+    /// Everything around the service that is broken is mended: merchants, watchers, full blocks.
+    pub fn heal(&mut self) {
+        self.work();
+        self.network.heal();
+        for place in self.watchers.odd() {
+            let chain = self.chains.get_mut(&place).expect("there is a chain for every coin and mode");
+            if self.watchers.change(place, Manner::Up) {
+                chain.rescan(self.now);
+            }
+        }
+        for chain in self.chains.values_mut() {
+            chain.congest(self.now, Congestion::default()).expect("room for everyone is never refused");
+        }
+        self.work();
     }
 
     /// Nothing is under way by itself: no transfer gathers confirmations, no post flies or waits, no lock runs.

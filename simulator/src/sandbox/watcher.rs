@@ -66,6 +66,11 @@ impl Watchers {
         matches!(before, Manner::Reversed | Manner::Lost) && before != manner
     }
 
+    /// The chains that are not simply watched.
+    pub(super) fn odd(&self) -> Vec<(Mode, Asset)> {
+        self.odd.keys().copied().collect()
+    }
+
     /// What a chain showed at one moment, on its way to the service; what is on time joins `now`.
     pub(super) fn hear(&mut self, chain: (Mode, Asset), notices: Vec<Sighting>, now: &mut Vec<Sighting>) {
         match self.odd.get_mut(&chain) {

@@ -33,9 +33,6 @@ const DAY: u64 = 24 * HOUR;
 /// How long the rate of a charge is locked.
 const LOCK: u64 = 30 * MINUTE;
 
-/// How long a world goes on after it was healed: longer than the longest delay of a retry, several times.
-pub const LIVENESS: Span = Span::days(3);
-
 /// A world to be played.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -45,16 +42,35 @@ pub struct World {
     pub swarm: Swarm,
 }
 
+/// How much happens in a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Size {
+    /// A day with 20 to 80 charges.
+    #[default]
+    Usual,
+    /// A day with a few charges: quickly played, and easily read.
+    Small,
+}
+
 /// The world of a seed.
 pub fn draw(seed: u64) -> World {
+    draw_sized(seed, Size::Usual)
+}
+
+/// The world of a seed, with so much in it.
+pub fn draw_sized(seed: u64, size: Size) -> World {
     let mut plan = Plan::new(Seed(seed));
     plan.open_market();
     plan.add_hooks();
-    let mut size = plan.lot("size");
-    for n in 1..=size.between(20, 80) {
+    let mut count = plan.lot("size");
+    let (charges, invoices) = match size {
+        Size::Usual => (count.between(20, 80), count.below(8)),
+        Size::Small => (count.between(4, 8), count.below(3)),
+    };
+    for n in 1..=charges {
         plan.tell_charge(n);
     }
-    for n in 1..=size.below(8) {
+    for n in 1..=invoices {
         plan.tell_invoice(n);
     }
     plan.add_weather();
@@ -169,7 +185,6 @@ impl Plan {
             }
             steps.push(words::at(step));
         }
-        steps.push(wait(LIVENESS.0));
         let account = Settings {
             underpayment_tolerance: Some(words::percent(self.tolerance)),
             overpayment_threshold: Some(words::percent(self.threshold)),

@@ -64,6 +64,8 @@ pub(super) struct Sum {
     pub(super) groups: BTreeMap<(Law, String), Group>,
     /// Worlds that came out differently when they were played again.
     pub(super) differing: BTreeMap<u64, String>,
+    /// Fingerprints of worlds that were played twice.
+    pub(super) digests: BTreeMap<u64, String>,
     pub(super) took: Duration,
     pub(super) jobs: usize,
     pub(super) from: u64,
@@ -83,6 +85,9 @@ impl Sum {
         }
         if let Some(difference) = verdict.differs {
             self.differing.insert(seed, difference);
+        }
+        if let Some(digest) = verdict.digest {
+            self.digests.insert(seed, digest);
         }
         // What follows a first breach is often only its echo.
         if let Some(breach) = verdict.findings.breaches.into_iter().next() {
@@ -110,6 +115,7 @@ impl Sum {
         }
         self.matrix.absorb(&other.matrix);
         self.differing.extend(other.differing);
+        self.digests.extend(other.digests);
         for (place, group) in other.groups {
             match self.groups.get_mut(&place) {
                 None => drop(self.groups.insert(place, group)),

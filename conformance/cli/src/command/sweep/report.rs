@@ -175,6 +175,7 @@ pub(super) fn json(sum: &Sum) -> Value {
         "per_second": { "seeds": rate(sum.worlds, sum), "events": rate(sum.events, sum), "checks": rate(checks, sum) },
         "laws": laws,
         "failures": sum.groups.values().map(failure_json).collect::<Vec<_>>(),
+        "digests": sum.digests,
         "differing": differing,
         "matrix": cells,
         "gaps": gaps,
