@@ -107,7 +107,7 @@ fn judge_timeline(
             continue;
         }
         let shown = actual.and_then(|line| Timestamp::parse(&line.time));
-        let at = expected.map(|told| told.at).or(shown);
+        let at = expected.map(|told| told.at).into_iter().chain(shown).min();
         let at_lock_end = owned.zip(at).is_some_and(|(owned, at)| {
             let end = owned.charge.end;
             at.0.abs_diff(end.0) <= 1 || shown.is_some_and(|shown| shown.0.abs_diff(end.0) <= 1)

@@ -186,7 +186,9 @@ impl Theatre<'_> {
         if depth == Depth::Events {
             findings.absorb(law::judge_lists(&mut rehearsal.sandbox, &rehearsal.lookers, &shown));
         }
-        findings.breaches.sort_by_key(|breach| (breach.at.is_none(), breach.at, breach.law));
+        // A wrong object is delivered wrongly as well: what deliveries show comes last.
+        let is_echo = |law| matches!(law, Law::Deliveries | Law::SameObject | Law::Liveness);
+        findings.breaches.sort_by_key(|it| (is_echo(it.law), it.at.is_none(), it.at, it.law));
         let cells = model.told.iter().flat_map(Cell::of).collect();
         let posts =
             record.seen.iter().filter(|seen| matches!(seen.what, crate::witness::What::Post(_))).count();

@@ -83,22 +83,23 @@ impl Tamper for LateMoneyLost {
     }
 }
 
-/// What is seen at the very end of the lock is heard as if it came before.
+/// What is seen in the last microsecond of the lock is heard as if the lock were over.
 #[derive(Default)]
-struct EndIsStillOnTime {
-    slept_at: Option<Timestamp>,
-    is_asleep: bool,
+struct LastMomentIsLate {
+    charges: Charges,
 }
 
-impl Tamper for EndIsStillOnTime {
-    fn wakes(&mut self, now: Timestamp) -> bool {
-        self.is_asleep = self.slept_at != Some(now);
-        self.slept_at = Some(now);
-        !self.is_asleep
+impl Tamper for LastMomentIsLate {
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        if request.method == "POST" && request.path == "/v1/charges" {
+            self.charges.learn(response);
+        }
     }
 
-    fn sightings(&mut self, now: Timestamp, _: &mut Vec<Sighting>) -> Timestamp {
-        if self.is_asleep && self.slept_at == Some(now) { now.minus(Span(1)) } else { now }
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        let next = now.plus(Span(1));
+        let ends = |notice: &Sighting| self.charges.known.get(&notice.address).is_some_and(|it| it.2 == next);
+        if notices.iter().any(ends) { next } else { now }
     }
 }
 
@@ -130,9 +131,11 @@ impl Tamper for AnyCoinCounts {
 
 pub(crate) fn bugs() -> Vec<Bug> {
     use Law::{
-        Confirmations, Conservation, Deliveries, Edges, LateMoney, LockEnd, Order, PaidMoney, Tolerance,
+        Confirmations, Conservation, Deliveries, Edges, LateMoney, LockEnd, Once, Order, PaidMoney,
+        SameObject, Tolerance,
     };
-    const CHAIN: &[Law] = &[Confirmations, PaidMoney, LockEnd, LateMoney, Tolerance, Conservation, Edges];
+    const CHAIN: &[Law] =
+        &[Confirmations, PaidMoney, LockEnd, LateMoney, Tolerance, Conservation, Edges, Once, SameObject];
     vec![
         Bug {
             name: "one confirmation too few",
@@ -255,9 +258,9 @@ pub(crate) fn bugs() -> Vec<Bug> {
         },
         Bug { name: "late money is lost", laws: CHAIN, make: || Box::<LateMoneyLost>::default() },
         Bug {
-            name: "`>` for `≥` at the end of the lock",
+            name: "`≥` for `>` in the last moment of the lock",
             laws: &[LockEnd, LateMoney, Order, Confirmations, Edges, Deliveries],
-            make: || Box::<EndIsStillOnTime>::default(),
+            make: || Box::<LastMomentIsLate>::default(),
         },
         Bug { name: "another coin counts as its own", laws: CHAIN, make: || Box::<AnyCoinCounts>::default() },
         Bug {
