@@ -127,3 +127,34 @@ fn a_failure_becomes_a_short_scenario() {
     check_shrinking(|| Box::new(Blind), 8);
     check_shrinking(|| Box::new(Hopeful), 4);
 }
+
+/// Every file under a directory with this extension.
+fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(directory).expect("it can be listed") {
+        let path = entry.expect("its entries can be read").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            found.push(path);
+        }
+    }
+}
+
+/// The scenarios were written by hand, and their transcripts read: so they judge the model.
+#[test]
+fn every_scenario_keeps_every_law() {
+    let mut found = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios"), &mut found);
+    found.sort();
+    let theatre = Theatre::default();
+    let mut broken = Vec::new();
+    for path in &found {
+        let text = fs::read_to_string(path).expect("a scenario can be read");
+        let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
+        let verdict = theatre.try_script(&script);
+        broken.extend(
+            verdict.findings.breaches.iter().take(2).map(|breach| format!("{}: {breach}", path.display())),
+        );
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}

@@ -1,6 +1,10 @@
 //! What people do, as the model hears of it: the calls that were made, and how they were answered.
 
-use reference_core::{asset::Asset, mode::Mode, time::Timestamp};
+use reference_core::{
+    asset::Asset,
+    mode::Mode,
+    time::{Span, Timestamp},
+};
 use serde::Deserialize;
 
 use super::{Invoice, InvoiceStatus, Model, Owned, Troubles, charge::Charge, money};
@@ -60,12 +64,17 @@ struct Asked {
     answers: Vec<String>,
     underpayment_tolerance: Option<String>,
     overpayment_threshold: Option<String>,
+    members: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
 struct Sent {
     txid: String,
 }
+
+const HOUR: Span = Span::hours(1);
+/// E-mails an hour, per account and mode.
+const MAILS_AN_HOUR: usize = 100;
 
 fn read<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
@@ -83,6 +92,9 @@ impl Model<'_> {
             || call.status == 401
             || (call.path.starts_with("/v1/") && self.is_limited(call))
         {
+            return;
+        }
+        if self.is_of_other_mode(at, call) {
             return;
         }
         let asked: Asked = read(&call.body).unwrap_or_default();
@@ -123,10 +135,31 @@ impl Model<'_> {
                     |text: Option<String>, before| text.and_then(|text| percent(&text)).unwrap_or(before);
                 self.tolerance = or(asked.underpayment_tolerance, self.tolerance);
                 self.threshold = or(asked.overpayment_threshold, self.threshold);
+                self.members = asked.members.unwrap_or_else(|| std::mem::take(&mut self.members));
             }
             (_, ["sandbox", rest @ ..]) if call.status == 200 => self.note_weather(at, rest, call, &asked),
             _ => {}
         }
+    }
+
+    /// An act by a key of the other mode finds nothing.
+    fn is_of_other_mode(&mut self, at: Timestamp, call: &Call) -> bool {
+        let mut parts = call.path.trim_matches('/').split('/');
+        let (Some("v1"), Some(_), Some(code)) = (parts.next(), parts.next(), parts.next()) else {
+            return false;
+        };
+        let charge = self.charges.get(code).map(|owned| owned.mode);
+        let owner = charge.or(self.invoices.get(code).map(|(mode, _)| *mode));
+        let asks = call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied();
+        let Some((owner, asks)) = owner.zip(asks).filter(|(owner, asks)| owner != asks) else { return false };
+        self.findings.check(Law::ModesApart, Some(at), || {
+            (call.status != 404).then(|| {
+                let shape =
+                    format!("an act on an object of the other mode is answered {}, not 404", call.status);
+                (shape, format!("{} {} of {owner} by a {asks} key", call.method, call.path))
+            })
+        });
+        true
     }
 
     /// Whether the limit refused it; another law judges that.
@@ -315,30 +348,32 @@ impl Model<'_> {
         let Some(mode) = call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied() else {
             return;
         };
-        // Members of the first account are not changed by any drawn world.
-        let has_reader = match (&asked.customer_email, mode) {
-            (None, _) => false,
-            (Some(_), Mode::Live) => true,
-            (Some(to), Mode::Test) => to.eq_ignore_ascii_case("owner@acme.example"),
-        };
-        self.invoices.insert(data.id.clone(), (mode, Invoice::issue(has_reader)));
+        let invoice = Invoice::issue(asked.customer_email.clone());
+        self.invoices.insert(data.id.clone(), (mode, invoice));
         self.event_of_invoice(at, &data.id, "invoice.created");
         if asked.send_email == Some(true) {
-            self.invoices.get_mut(&data.id).expect("just issued").1.send(at);
-            self.event_of_invoice(at, &data.id, "invoice.sent");
+            self.mail(at, &data.id);
         }
     }
 
     fn send(&mut self, at: Timestamp, code: &str, call: &Call) {
-        let Some((_, invoice)) = self.invoices.get_mut(code) else { return };
-        let refusal = invoice.may_send(at);
-        if refusal.is_none() {
-            invoice.send(at);
-        }
+        let Some((mode, invoice)) = self.invoices.get(code) else { return };
+        let is_member = |to: &String| self.members.iter().any(|member| member.eq_ignore_ascii_case(to));
+        let has_reader = invoice.reader.as_ref().is_some_and(|to| *mode == Mode::Live || is_member(to));
+        let recent = |mails: &Vec<Timestamp>| mails.iter().filter(|sent| at.since(**sent) < HOUR).count();
+        let is_full = self.mails.get(mode).is_some_and(|mails| recent(mails) >= MAILS_AN_HOUR);
+        let refusal = invoice.may_send(at, has_reader).or(is_full.then_some(429));
         self.must_answer(at, "send", code, refusal.unwrap_or(200), call.status);
         if refusal.is_none() {
-            self.event_of_invoice(at, code, "invoice.sent");
+            self.mail(at, code);
         }
+    }
+
+    fn mail(&mut self, at: Timestamp, code: &str) {
+        let (mode, invoice) = self.invoices.get_mut(code).expect("an invoice that is known");
+        invoice.send(at);
+        self.mails.entry(*mode).or_default().push(at);
+        self.event_of_invoice(at, code, "invoice.sent");
     }
 
     fn view(&mut self, at: Timestamp, code: &str, call: &Call) {

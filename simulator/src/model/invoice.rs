@@ -36,31 +36,31 @@ pub struct Invoice {
     pub paid_at: Option<Timestamp>,
     viewed: bool,
     sent_at: Option<Timestamp>,
-    /// There is somebody whom mail may go to.
-    has_reader: bool,
+    /// Whom mail goes to.
+    pub(super) reader: Option<String>,
 }
 
 impl Invoice {
-    pub(super) fn issue(has_reader: bool) -> Invoice {
+    pub(super) fn issue(reader: Option<String>) -> Invoice {
         Invoice {
             status: Status::Open,
             charges: Vec::new(),
             paid_at: None,
             viewed: false,
             sent_at: None,
-            has_reader,
+            reader,
         }
     }
 
     /// The answer to an e-mail that is asked for now.
-    pub(super) fn may_send(&self, now: Timestamp) -> Option<u16> {
+    pub(super) fn may_send(&self, now: Timestamp, has_reader: bool) -> Option<u16> {
         if self.status != Status::Open {
             return Some(409);
         }
         if self.sent_at.is_some_and(|sent| now.since(sent) < MAIL_PAUSE) {
             return Some(429);
         }
-        (!self.has_reader).then_some(422)
+        (!has_reader).then_some(422)
     }
 
     pub(super) fn send(&mut self, now: Timestamp) {

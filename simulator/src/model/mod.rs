@@ -66,14 +66,14 @@ pub struct Owned {
 
 /// What the model knows from the start.
 pub struct Beginning<'a> {
-    /// When the clock began.
-    pub start: Timestamp,
     /// The key of each mode that the world started with.
     pub keys: [(String, Mode); 2],
     /// Hundredths of a percent.
     pub tolerance: u32,
     /// Hundredths of a percent.
     pub threshold: u32,
+    /// Who may receive mail in test mode.
+    pub members: Vec<String>,
     /// What never changes of a charge, as it is shown.
     pub shown: &'a Shown,
 }
@@ -84,6 +84,9 @@ pub struct Model<'a> {
     bearers: BTreeMap<String, Mode>,
     tolerance: u32,
     threshold: u32,
+    members: Vec<String>,
+    /// When mail went out, by mode.
+    mails: BTreeMap<Mode, Vec<Timestamp>>,
     rates: BTreeMap<(String, String), Option<String>>,
     addresses: BTreeMap<(Mode, Asset, &'a str), String>,
     /// When locks end, in order of opening.
@@ -103,12 +106,14 @@ pub struct Model<'a> {
 impl<'a> Model<'a> {
     /// Runs through everything that was written down, up to `now`.
     pub fn run(beginning: Beginning<'a>, record: &Record, now: Timestamp) -> Model<'a> {
-        let Beginning { start: _, keys, tolerance, threshold, shown } = beginning;
+        let Beginning { keys, tolerance, threshold, members, shown } = beginning;
         let mut model = Model {
             shown,
             bearers: keys.into_iter().collect(),
             tolerance,
             threshold,
+            members,
+            mails: BTreeMap::new(),
             rates: BTreeMap::new(),
             addresses: BTreeMap::new(),
             ends: BTreeSet::new(),

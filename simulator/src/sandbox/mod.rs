@@ -252,9 +252,9 @@ impl Sandbox {
         self.work();
     }
 
-    /// Nothing is under way by itself: no transfer gathers confirmations, no post flies or waits, no lock runs.
-    pub fn is_at_rest(&self) -> bool {
-        self.next_due().is_none()
+    /// When a post lands or the service wants to be woken; nothing if all its queues are empty.
+    pub fn next_of_service(&self) -> Option<Timestamp> {
+        self.network.next_due().into_iter().chain(self.desk.service().next_tick()).min()
     }
 
     /// What happened so far.

@@ -168,8 +168,8 @@ impl Theatre<'_> {
         }
         let now = rehearsal.sandbox.now();
         findings.check(Law::Liveness, None, || {
-            let due = rehearsal.sandbox.next_due()?;
-            Some(("the world is not at rest at the end".to_owned(), format!("something is due at {due}")))
+            let due = rehearsal.sandbox.next_of_service()?;
+            Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
         });
         findings.absorb(law::judge_limits(record));
         let shown = match law::look(&mut rehearsal.sandbox, &rehearsal.lookers, depth) {
@@ -228,7 +228,10 @@ fn beginning<'s>(script: &Script, sandbox: &Sandbox, shown: &'s law::Shown) -> B
     };
     let keys = sandbox.first_keys();
     Beginning {
-        start: script.start,
+        members: match &script.account.members {
+            Some(members) => members.clone(),
+            None => Sandbox::first_settings().members,
+        },
         keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
         tolerance: percent(&script.account.underpayment_tolerance, 100),
         threshold: percent(&script.account.overpayment_threshold, 300),
