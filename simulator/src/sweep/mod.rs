@@ -41,6 +41,11 @@ const TWINS_EVERY: u64 = 16;
 /// Of so many worlds one is played twice.
 const AGAIN_EVERY: u64 = 16;
 
+/// Whether the world of a seed is played twice, and so has a fingerprint.
+pub fn is_played_twice(seed: u64) -> bool {
+    seed % AGAIN_EVERY == 3
+}
+
 /// Makes the service of each world a wrong one, in tests.
 pub type Wrong<'a> = &'a dyn Fn() -> Box<dyn Tamper>;
 
@@ -105,7 +110,7 @@ impl Theatre<'_> {
             verdict.beside += 1;
             verdict.findings.absorb(self.compare(twin, &script, &mut show, seed));
         }
-        if seed % AGAIN_EVERY == 3 {
+        if is_played_twice(seed) {
             verdict.beside += 1;
             let again = self.play(&script);
             verdict.differs = first_difference(&show.record, &again.record);

@@ -1,9 +1,13 @@
 //! `chargeproof sweep`: random worlds on every processor, what broke, and what met what.
 //!
 //! Exit codes: 0 no law was broken · 1 one was · 2 wrong usage · 5 two runs of one world differ, or a result
-//! cannot be written: the machine or the program is broken, and trying elsewhere makes sense.
+//! cannot be written: the machine or the program is broken, and trying elsewhere makes sense · of `merge` also
+//! 3 shards are missing.
 
+mod merge;
+mod part;
 mod report;
+mod shard;
 
 use std::{
     collections::BTreeMap,
@@ -23,13 +27,19 @@ use simulator::{
     law::{Breach, Law},
     script::Script,
     shrink::{Shrunk, shrink},
-    sweep::{Matrix, Theatre, Verdict},
+    sweep::{Matrix, Theatre, Verdict, is_played_twice},
     workload,
 };
 
+use part::{Part, Parts, Whole};
+use shard::Shard;
+
+pub(crate) use shard::Choice;
+
 use crate::{
     Failure,
-    args::{Format, Sweep},
+    args::{Format, Merge, Sweep, SweepTask},
+    reports::write_whole,
 };
 
 const SEEDS: u64 = 1_000;
@@ -139,15 +149,34 @@ impl Sum {
 }
 
 pub(crate) fn run(args: &Sweep, format: Format) -> Result<u8, Failure> {
+    if let Some(SweepTask::Merge(args)) = &args.task {
+        return merge_files(args);
+    }
     if !args.files.is_empty() {
         return judge_files(&args.files, format);
     }
-    let mut sum = sweep(args);
-    let places: Vec<(Law, String)> = sum.groups.keys().cloned().collect();
-    for place in places.into_iter().take(SHRUNK_MAX) {
-        let group = sum.groups.get_mut(&place).expect("taken from it");
-        group.saved = Some(save(&args.save, group)?);
+    let shard = match args.shard {
+        None => Shard::WHOLE,
+        Some(Choice::Named(shard)) => shard,
+        Some(Choice::Auto) => {
+            Shard::from_environment(|name| std::env::var(name).ok()).map_err(Failure::usage)?
+        }
+    };
+    let from = args.night.as_deref().map_or(args.from.unwrap_or(0), night);
+    let seeds = args.seeds.unwrap_or(if args.lasting.is_some() { u64::MAX } else { SEEDS });
+    let mut sum = sweep(args, from, shard.range(seeds));
+    if let Some(path) = &args.out {
+        let (begin, count) = shard.overlap(seeds);
+        let theatre = Theatre::default();
+        let beyond =
+            (begin..begin + count).map(|n| from.wrapping_add(n)).filter(|seed| is_played_twice(*seed));
+        let overlap = beyond.map(|seed| (seed, theatre.digest(seed))).collect();
+        let program = env!("CARGO_PKG_VERSION").to_owned();
+        let whole = Whole { program, from, seeds, shards: shard.of };
+        write_whole(path, &Parts::new(whole, vec![Part::of(shard, &sum, overlap)]).write())
+            .map_err(|failure| Failure { code: 5, ..failure })?;
     }
+    save_groups(&mut sum, &args.save)?;
     if let Some(path) = &args.html {
         let seed = sum.groups.values().map(|group| group.first).min().unwrap_or(sum.from);
         write(path, &page(seed, &sum))?;
@@ -159,10 +188,43 @@ pub(crate) fn run(args: &Sweep, format: Format) -> Result<u8, Failure> {
     Ok(sum.exit_code())
 }
 
+/// The first seed of a night: the same text plays the same, another text plays other worlds.
+fn night(text: &str) -> u64 {
+    let digest = simulator::digest::digest(text);
+    let digits = digest.rsplit(':').next().unwrap_or_default().get(..15).unwrap_or_default();
+    u64::from_str_radix(digits, 16).expect("a digest is hexadecimal")
+}
+
+fn save_groups(sum: &mut Sum, directory: &Path) -> Result<(), Failure> {
+    for group in sum.groups.values_mut().take(SHRUNK_MAX) {
+        group.saved = Some(save(directory, group)?);
+    }
+    Ok(())
+}
+
+fn merge_files(args: &Merge) -> Result<u8, Failure> {
+    let read = |path: &PathBuf| {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| format!("`{name}` can't be read: {error}"))?;
+        let parts =
+            Parts::read(&text).map_err(|why| format!("`{name}` is not what `sweep --out` kept: {why}"))?;
+        Ok((name, parts))
+    };
+    let files: Result<Vec<_>, String> = args.files.iter().map(read).collect();
+    let mut merged = files.and_then(merge::merge).map_err(Failure::usage)?;
+    if let Some(path) = &args.out {
+        write_whole(path, &merged.file().write()).map_err(|failure| Failure { code: 5, ..failure })?;
+    }
+    save_groups(&mut merged.sum, &args.save)?;
+    match args.format {
+        Format::Text => anstream::print!("{}", report::merged_text(&merged)),
+        Format::Json => anstream::println!("{}", report::merged_json(&merged)),
+    }
+    Ok(merged.exit_code())
+}
+
 /// Plays the worlds, on as many threads as asked for.
-fn sweep(args: &Sweep) -> Sum {
-    let from = args.from.unwrap_or(0);
-    let seeds = args.seeds.unwrap_or(if args.lasting.is_some() { u64::MAX } else { SEEDS });
+fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64)) -> Sum {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
     let begun = Instant::now();
     let next = AtomicU64::new(0);
@@ -183,7 +245,7 @@ fn sweep(args: &Sweep) -> Sum {
                         break;
                     }
                     // After the last seed comes the first.
-                    let seed = from.wrapping_add(n);
+                    let seed = from.wrapping_add(begin).wrapping_add(n);
                     let verdict = theatre.try_seed(seed);
                     if !verdict.findings.breaches.is_empty() {
                         bar.set_message(format!("seed {seed} breaks a law"));

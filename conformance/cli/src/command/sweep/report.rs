@@ -8,7 +8,7 @@ use simulator::{
     sweep::{Cell, Matrix, Verdict},
 };
 
-use super::{Group, Sum};
+use super::{Group, Sum, merge::Merged};
 use crate::screen::{BAD, DIM, GOOD};
 
 /// So many gaps are named; the JSON names all.
@@ -198,6 +198,40 @@ fn failure_json(group: &Group) -> Value {
     value["seeds"] = group.seeds.into();
     value["scenario"] = json!(group.saved.as_ref().map(|saved| saved.path.display().to_string()));
     value["steps"] = json!(group.saved.as_ref().map(|saved| saved.steps));
+    value
+}
+
+/// What all shards together say, and which are missing.
+pub(super) fn merged_text(merged: &Merged) -> String {
+    let mut text = text(&merged.sum);
+    let (sweep, seeds) = (&merged.sweep, merged.sweep.seeds);
+    let present = merged.parts.len();
+    let _ = writeln!(
+        text,
+        "{present} of {} shards of {seeds} worlds; {} worlds were played on two machines and compared",
+        sweep.shards, merged.compared
+    );
+    for gap in &merged.gaps {
+        let _ = writeln!(
+            text,
+            "{BAD}missing{BAD:#}  chargeproof sweep --from {} --seeds {seeds} --shard {gap}/{} --out FILE",
+            sweep.from, sweep.shards
+        );
+    }
+    for conflict in &merged.conflicts {
+        let _ = writeln!(text, "{BAD}differs{BAD:#}  {conflict}");
+    }
+    text
+}
+
+/// The same for programs.
+pub(super) fn merged_json(merged: &Merged) -> Value {
+    let mut value = json(&merged.sum);
+    value["shards"] = merged.sweep.shards.into();
+    value["missing"] = json!(merged.gaps);
+    value["conflicts"] = json!(merged.conflicts);
+    value["compared"] = merged.compared.into();
+    value["exit_code"] = merged.exit_code().into();
     value
 }
 
