@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::probes::leaks::KEYED_MAX;
 use crate::probes::{Group, REPEATS_MAX, burst};
 use crate::recording::Caller;
 
@@ -49,6 +50,14 @@ impl Budget {
             functional.other += cost.other;
             functional.total += cost.total;
         }
+        // What comes last takes only what the others have left.
+        if groups.contains(&Group::Leaks) {
+            let keyed = functional.total - functional.other;
+            let spared = keyed - keyed.min(KEYED_MAX);
+            functional.total -= spared;
+            functional.live = functional.live.min(KEYED_MAX);
+            functional.test = functional.test.min(KEYED_MAX);
+        }
         Budget {
             functional,
             burst: if bursting { burst::REQUESTS_MAX } else { 0 },
@@ -64,7 +73,9 @@ impl fmt::Display for Budget {
         let Cost { live, test, other, total } = self.functional;
         write!(
             f,
-            "at most {total} requests ({live} with the live key, {test} with the test key, {other} with neither)"
+            "at most {total} requests: {} with the two keys (at most {live} with the live one, {test} with \
+             the test one), {other} with other keys or none",
+            total - other
         )?;
         if self.burst > 0 {
             write!(

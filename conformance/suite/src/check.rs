@@ -9,7 +9,7 @@ use crate::budget::{Budget, Ledger};
 use crate::catalogue::{fits, judged};
 use crate::judge::{checks, rows};
 use crate::plan::Plan;
-use crate::probes::{Group, Session, account, auth, burst, isolation, lists};
+use crate::probes::{Group, Session, account, auth, burst, filters, isolation, leaks, lists, second};
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::verdict::{Row, Verdict};
@@ -168,6 +168,9 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     if plan.second_key.is_none() {
         groups.remove(&Group::Second);
     }
+    if plan.other_account_key.is_none() {
+        groups.remove(&Group::Other);
+    }
     groups
 }
 
@@ -180,9 +183,12 @@ async fn talk(session: &mut Session<'_>, groups: &BTreeSet<Group>) -> Result<(),
             Group::Account => account::probe(session).await?,
             Group::Burst => burst::probe(session).await,
             Group::Lists => lists::probe(session).await,
+            Group::Filters => filters::probe(session).await,
             Group::Isolation => isolation::probe(session).await,
             Group::Auth => auth::probe(session).await,
-            Group::Second => isolation::probe_second(session).await,
+            Group::Second => second::probe(session).await,
+            Group::Leaks => leaks::probe(session).await,
+            Group::Other => isolation::probe_other(session).await,
         }
     }
     Ok(())

@@ -50,24 +50,40 @@ impl Mode {
 pub enum Part {
     /// No revoked key is at hand.
     Revoked,
-    /// No second account is at hand.
+    /// No second key of the test key's account and mode is at hand.
     Second,
+    /// No key of another account is at hand.
+    Other,
+    /// Nothing creates records while the suite pages.
+    Inserts,
 }
 
 impl Part {
+    /// Every part.
+    pub const ALL: [Part; 4] = [Part::Revoked, Part::Second, Part::Other, Part::Inserts];
+
     /// The word after `--without`.
     pub fn word(self) -> &'static str {
         match self {
             Part::Revoked => "revoked",
             Part::Second => "second",
+            Part::Other => "other",
+            Part::Inserts => "inserts",
         }
     }
 
-    /// The statement that is left out with it.
-    pub(crate) fn statement(self) -> &'static str {
+    /// The part of that word.
+    pub fn named(word: &str) -> Option<Part> {
+        Part::ALL.into_iter().find(|part| part.word() == word)
+    }
+
+    /// Whether that statement is left out with it.
+    pub(crate) fn holds(self, id: &str) -> bool {
         match self {
-            Part::Revoked => "auth.revoked_key",
-            Part::Second => "isolation.second_account",
+            Part::Revoked => id == "auth.revoked_key",
+            Part::Second => matches!(id, "auth.same_lists" | "limits.second_key"),
+            Part::Other => id == "isolation.second_account",
+            Part::Inserts => id.starts_with("paging.stable"),
         }
     }
 }
@@ -81,8 +97,10 @@ pub struct Plan {
     pub live_key: Secret,
     /// A key of test mode that nobody else uses meanwhile.
     pub test_key: Secret,
-    /// A key of another account, in either mode.
+    /// A second key of the test key's account and mode.
     pub second_key: Option<Secret>,
+    /// A key of another account, in either mode.
+    pub other_account_key: Option<Secret>,
     /// A key that was revoked.
     pub revoked_key: Option<Secret>,
     /// Only the statements that fit one of these patterns; all if there are none.
@@ -115,6 +133,7 @@ impl Plan {
             live_key,
             test_key,
             second_key: None,
+            other_account_key: None,
             revoked_key: None,
             only: Vec::new(),
             skip: Vec::new(),
@@ -154,8 +173,13 @@ impl Plan {
 
     /// Every key at hand without the prefix that names its mode.
     pub(crate) fn key_tails(&self) -> impl Iterator<Item = &str> {
-        let keys =
-            [Some(&self.live_key), Some(&self.test_key), self.second_key.as_ref(), self.revoked_key.as_ref()];
+        let keys = [
+            Some(&self.live_key),
+            Some(&self.test_key),
+            self.second_key.as_ref(),
+            self.other_account_key.as_ref(),
+            self.revoked_key.as_ref(),
+        ];
         keys.into_iter().flatten().map(|key| self.tail(key))
     }
 
@@ -194,9 +218,22 @@ impl Plan {
         for mode in Mode::BOTH {
             self.validate_slot(mode)?;
         }
-        for (name, key) in [("second", &self.second_key), ("revoked", &self.revoked_key)] {
+        let others = [
+            ("second", &self.second_key),
+            ("other account's", &self.other_account_key),
+            ("revoked", &self.revoked_key),
+        ];
+        for (name, key) in others {
             if let Some(key) = key {
                 self.validate_key(name, key)?;
+            }
+        }
+        if let Some(key) = &self.second_key {
+            if !key.expose().starts_with(&self.prefix(Mode::Test)) {
+                return Err("the second key is of another mode; it takes another test key of the same account".into());
+            }
+            if *key == self.test_key {
+                return Err("the second key is the test key itself; it takes another test key of the same account".into());
             }
         }
         if self.live_key == self.test_key {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Mode, Part};
 
 /// Rises when an older reader would misread a recording.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Everything a run asked and was answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,8 +82,10 @@ impl Answer {
 pub enum Caller {
     /// The account's own key of a mode.
     Own(Mode),
-    /// A key of another account.
+    /// A second key of the test key's account and mode.
     Second,
+    /// A key of another account.
+    OtherAccount,
     /// A revoked key.
     Revoked,
     /// No `Authorization` header at all.
@@ -168,8 +170,8 @@ pub enum Purpose {
         /// The comparison of absent and foreign that it belongs to.
         round: u8,
     },
-    /// To learn an event of the second account.
-    SecondEvents,
+    /// To learn an event of the other account.
+    OtherEvents,
     /// To filter a list by something the key may not see.
     Twin {
         /// The list.
@@ -199,6 +201,8 @@ pub enum Burst {
     },
     /// The live key, while the test key is refused.
     OtherKey,
+    /// The second key of the test key's account and mode, while the test key is refused.
+    SecondKey,
     /// The test key, right after the live one.
     StillRefused,
     /// The test key, after the wait that `Retry-After` asked for.
@@ -213,8 +217,8 @@ pub enum Burst {
 pub struct PageAsk {
     /// The list.
     pub list: List,
-    /// Name and value of a filter.
-    pub filter: Option<(String, String)>,
+    /// Name and value of each filter.
+    pub filters: Vec<(String, String)>,
     /// The page number, if it was named.
     pub page: Option<u64>,
     /// The size, if it was named.
@@ -245,7 +249,7 @@ pub enum Side {
     /// Nobody's; asked after the foreign one.
     AbsentAfter,
     /// Another account's.
-    SecondAccount,
+    OtherAccount,
 }
 
 impl Exchange {

@@ -13,11 +13,12 @@ use crate::verdict::{Halt, Held, Judged};
 mod compare;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "errors.not_found", needs: NEEDS, judge: not_found },
     Check { id: "errors.not_found_json", needs: NEEDS, judge: not_found_json },
-    Check { id: "isolation.not_found", needs: NEEDS, judge: foreign_not_found },
+    Check { id: "isolation.not_found", needs: NEEDS_LEAKS, judge: foreign_not_found },
     Check { id: "isolation.indistinguishable", needs: NEEDS, judge: indistinguishable },
     Check { id: "isolation.lists", needs: NEEDS, judge: lists },
     Check { id: "isolation.filter_charge", needs: NEEDS, judge: |it| twins(it, List::Events, "charge") },
@@ -27,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         needs: NEEDS,
         judge: |it| twins(it, List::Charges, "payment_link"),
     },
-    Check { id: "isolation.second_account", needs: &[Group::Account, Group::Second], judge: second_account },
+    Check { id: "isolation.second_account", needs: &[Group::Account, Group::Other], judge: second_account },
 ];
 
 /// Answers to one absent or foreign id, beside a 200 for an own event on the same path.
@@ -193,28 +194,51 @@ fn outline(exchange: &Exchange) -> String {
 }
 
 fn second_account(recording: &Recording) -> Judged {
-    let Some(account) = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account)
+    let Some(account) = recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
     else {
         return Err(Halt::unjudged(
             "there was no key of another account",
-            "set CHARGEPROOF_SECOND_KEY to a key of another account, or say --without second",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, or say --without other",
         ));
     };
-    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::SecondAccount, .. }));
+    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
     let Some(asked) = asked.filter(|it| it.answer().is_some()) else {
-        return Err(unanswered(asked.or(Some(account)), "an event of the second account"));
+        return Err(nothing_of_the_other_account(recording, asked, account));
     };
     let Caller::Own(mode) = asked.caller else { return Err(unanswered(Some(asked), "our key")) };
     if account.answer().map(|it| &it.body)
         == recording.account(mode).and_then(Exchange::answer).map(|it| &it.body)
     {
         return Err(Halt::unjudged(
-            "the second key seems to belong to the same account",
-            "set CHARGEPROOF_SECOND_KEY to a key of another account",
+            "that key seems to belong to the same account",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account",
         ));
     }
     match asked.status() {
         Some(404) => Ok(Held::Plainly),
         _ => Err(Halt::broken(asked.number, "404", asked.summary())),
+    }
+}
+
+/// Why there is no answer about an event of the other account, and what helps.
+fn nothing_of_the_other_account(
+    recording: &Recording,
+    asked: Option<&Exchange>,
+    account: &Exchange,
+) -> Halt {
+    if let Some(401 | 403) = account.status() {
+        return Halt::unjudged(
+            "the key of the other account is refused",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
+        );
+    }
+    let listed = recording.last(|it| it.purpose == Purpose::OtherEvents);
+    match listed.map(|it| (it, Page::of(it))) {
+        Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => Halt::unjudged(
+            "the other account has no event in the mode of its key",
+            "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
+        ),
+        Some((it, _)) if asked.is_none() => unanswered(Some(it), "the events of the other account"),
+        _ => unanswered(asked.or(Some(account)), "an event of the other account"),
     }
 }

@@ -38,6 +38,11 @@ fn series(recording: &Recording) -> Result<(Series, bool), Halt> {
     }
 }
 
+/// Why there is nothing to judge, if there was no burst.
+pub(super) fn no_burst(recording: &Recording) -> Result<(), Halt> {
+    series(recording).map(drop)
+}
+
 fn too_slow(series: Series) -> Halt {
     Halt::unjudged(
         format!("only {} requests could be sent in {} s", series.served, series.elapsed.as_secs()),
@@ -158,7 +163,7 @@ fn refilled_in_rounds(recording: &Recording) -> u128 {
 
 fn per_key(recording: &Recording) -> Judged {
     series(recording)?;
-    let other = one(recording, &Burst::OtherKey);
+    let other = burst_step(recording, &Burst::OtherKey);
     let Some(status) = other.and_then(Exchange::status) else {
         return Err(if other.is_some() { unanswered(other, "the live key") } else { never_refused() });
     };
@@ -243,7 +248,7 @@ fn json(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
-fn one<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
+pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
     recording.last(|it| matches!(&it.purpose, Purpose::Burst(burst) if burst == step))
 }
 

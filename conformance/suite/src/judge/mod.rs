@@ -10,6 +10,7 @@ mod isolation;
 mod limits;
 mod links;
 mod paging;
+mod second;
 
 use crate::catalogue::judged;
 use crate::probes::Group;
@@ -31,6 +32,7 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
         auth::CHECKS,
         isolation::CHECKS,
         limits::CHECKS,
+        second::CHECKS,
         paging::CHECKS,
         links::CHECKS,
         filters::CHECKS,
@@ -52,7 +54,7 @@ pub(crate) fn rows(
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
-        } else if let Some(part) = recording.without.iter().find(|part| part.statement() == check.id) {
+        } else if let Some(part) = recording.without.iter().find(|part| part.holds(check.id)) {
             Verdict::LeftOut { by: format!("--without {}", part.word()) }
         } else {
             verdict(requirement.level, (check.judge)(recording))

@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn served(recording: &Recording) -> Judged {
     for list in List::ALL {
-        let plain = PageAsk { list, filter: None, page: None, per_page: None, link: None };
+        let plain = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
         let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(ask) if *ask == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
         let clear = |it: &&&Exchange| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504));
@@ -121,7 +121,7 @@ fn current_page(recording: &Recording) -> Judged {
 fn length(recording: &Recording) -> Judged {
     let mut full = false;
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         full |= numbers.len() > 0;
         Some(equal("rows:", numbers.len(), sheet.page.rows()?.len() as u64))
@@ -132,7 +132,7 @@ fn length(recording: &Recording) -> Judged {
 fn last_page(recording: &Recording) -> Judged {
     let (mut even, mut uneven) = (false, false);
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         let told = sheet.page.meta("last_page")?;
         if numbers.total == 0 {

@@ -14,8 +14,10 @@ const PATHS_MAX: u32 = 5;
 const QUICK_SHOTS: usize = 108;
 const VOLLEY: usize = 4;
 const SERIES_MAX: u8 = 2;
-/// The other key, the same key again, and the same key twice after the wait.
-const AFTERWARDS: u32 = 4;
+/// A bucket that refills meanwhile serves again before it refuses again.
+const STILL_MAX: u32 = 8;
+/// The live key, the second key, the same key again, and the same key twice after the wait.
+const AFTERWARDS: u32 = 2 + STILL_MAX + 2;
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
 
@@ -48,10 +50,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             fire(session, series, &mut paths).await;
         }
     }
-    let Some(refused) = session.recording.exchanges.last().filter(|it| it.status() == Some(429)).cloned()
-    else {
+    if session.recording.exchanges.last().and_then(Exchange::status) != Some(429) {
         return rest(session).await;
-    };
+    }
     for round in 1..=ROUNDS {
         // Another order each time: what a bucket refills in the meantime then serves another path.
         paths.rotate_left(1);
@@ -60,8 +61,18 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     session.ask_past_weakness(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), account::PATH).await;
-    let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), account::PATH).await;
-    obey(session, if still.status() == Some(429) { &still } else { &refused }).await;
+    if session.plan.second_key.is_some() {
+        let second = Purpose::Burst(Burst::SecondKey);
+        session.ask_past_weakness(Caller::Second, second, account::PATH).await;
+    }
+    // Whoever is served in between has used up what the earlier refusal promised: only the latest counts.
+    for _ in 0..STILL_MAX {
+        let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), account::PATH).await;
+        if still.status() == Some(429) {
+            obey(session, &still).await;
+            break;
+        }
+    }
     rest(session).await;
 }
 

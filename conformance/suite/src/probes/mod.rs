@@ -6,8 +6,11 @@
 pub(crate) mod account;
 pub(crate) mod auth;
 pub(crate) mod burst;
+pub(crate) mod filters;
 pub(crate) mod isolation;
+pub(crate) mod leaks;
 pub(crate) mod lists;
+pub(crate) mod second;
 mod session;
 
 pub(crate) use session::{REPEATS_MAX, Session, retry_after};
@@ -21,9 +24,13 @@ pub(crate) enum Group {
     /// Before all but the account: what comes later then runs in a fresh window.
     Burst,
     Lists,
+    Filters,
     Isolation,
     Auth,
     Second,
+    Other,
+    /// Last of those that count against the budget of the two keys: takes what is left of it.
+    Leaks,
 }
 
 impl Group {
@@ -33,9 +40,12 @@ impl Group {
             Group::Account => account::COST,
             Group::Burst => Cost::default(),
             Group::Lists => lists::COST,
+            Group::Filters => filters::COST,
             Group::Isolation => isolation::COST,
             Group::Auth => auth::COST,
-            Group::Second => isolation::SECOND_COST,
+            Group::Second => second::COST,
+            Group::Other => isolation::OTHER_COST,
+            Group::Leaks => leaks::COST,
         }
     }
 }

@@ -182,11 +182,11 @@ impl<'a> Session<'a> {
         from: &Exchange,
         rel: &str,
     ) -> Option<(Exchange, Page)> {
-        let Purpose::Page(PageAsk { list, filter, .. }) = &from.purpose else { return None };
+        let Purpose::Page(PageAsk { list, filters, .. }) = &from.purpose else { return None };
         let page = Page::of(from)?;
         let path = self.path_behind(page.link(rel)?, *list)?;
         let link = Some(Link { of: from.number, rel: rel.to_owned() });
-        let ask = PageAsk { list: *list, filter: filter.clone(), page: None, per_page: None, link };
+        let ask = PageAsk { list: *list, filters: filters.clone(), page: None, per_page: None, link };
         let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
         Page::of(&exchange).map(|page| (exchange, page))
     }
@@ -226,6 +226,7 @@ impl<'a> Session<'a> {
         match caller {
             Caller::Own(mode) => bearer(plan.key(mode).expose()),
             Caller::Second => bearer(plan.second_key.as_ref()?.expose()),
+            Caller::OtherAccount => bearer(plan.other_account_key.as_ref()?.expose()),
             Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
             Caller::Nobody => None,
             Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
@@ -294,7 +295,7 @@ fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
 
 pub(crate) fn path_of(ask: &PageAsk) -> String {
     let mut query = Serializer::new(String::new());
-    if let Some((name, value)) = &ask.filter {
+    for (name, value) in &ask.filters {
         query.append_pair(name, value);
     }
     for (name, value) in [("per_page", ask.per_page), ("page", ask.page)] {

@@ -30,6 +30,7 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
         Caller::Own(Mode::Test) => format!("Bearer ${TEST}"),
         Caller::Second => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
+        Caller::OtherAccount => "Bearer $CHARGEPROOF_OTHER_ACCOUNT_KEY".into(),
         Caller::Revoked => "Bearer $CHARGEPROOF_REVOKED_KEY".into(),
         Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),
         Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),

@@ -162,8 +162,8 @@ fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
 
 fn recording() -> Recording {
     let id = "0190a5c4-7f3e-7abc-8def-0123456789ab";
-    let page = |filter| {
-        Purpose::Page(PageAsk { list: List::Charges, filter, page: None, per_page: Some(2), link: None })
+    let page = |filters| {
+        Purpose::Page(PageAsk { list: List::Charges, filters, page: None, per_page: Some(2), link: None })
     };
     let event = |side| Purpose::Event { id: id.into(), side, round: 1 };
     let twin = Purpose::Twin { list: List::Events, filter: "type".into(), side: Side::AbsentBefore };
@@ -183,8 +183,8 @@ fn recording() -> Recording {
     });
     let no = json!({ "message": "No." });
     let mut exchanges = vec![
-        exchange(page(None), "/v1/charges?per_page=2", 200, &charges),
-        exchange(page(Some(("status".into(), "x".into()))), "/v1/charges?status=x", 200, &none),
+        exchange(page(vec![]), "/v1/charges?per_page=2", 200, &charges),
+        exchange(page(vec![("status".into(), "x".into())]), "/v1/charges?status=x", 200, &none),
         exchange(event(Side::Foreign), &format!("/v1/events/{id}"), 403, &no),
         exchange(twin, "/v1/events?type=x", 404, &no),
         exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &no),

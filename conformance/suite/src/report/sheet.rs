@@ -79,6 +79,9 @@ impl<'a> Sheet<'a> {
 
     /// `40 of 52 required statements judged: incomplete`
     pub(super) fn completeness(&self) -> String {
+        if self.outcome.rows.is_empty() {
+            return "nothing was judged".to_owned();
+        }
         let word = if self.is_complete { "complete" } else { "incomplete" };
         format!("{} of {} required statements judged: {word}", self.judged, self.required)
     }
@@ -91,7 +94,7 @@ impl<'a> Sheet<'a> {
         counts(&self.outcome.rows)
     }
 
-    /// `52 of 52 checks reported`
+    /// `52 of 52 checks reported`. A run that was stopped had none to report.
     pub(super) fn reported(&self) -> String {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
     }

@@ -21,7 +21,8 @@ use book::Book;
 pub(crate) const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
 pub(crate) const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
 pub(crate) const REVOKED_KEY: &str = "svc_live_oldOLDoldOLDoldOLD99";
-pub(crate) const SECOND_KEY: &str = "svc_test_another2account3key4";
+pub(crate) const SECOND_KEY: &str = "svc_test_zX8cV6bN4mQ2wE1rT3yU";
+pub(crate) const OTHER_KEY: &str = "svc_test_another2account3key4";
 
 /// Microseconds since 2026-01-01T00:00:00Z, for the service and for whoever waits.
 #[derive(Clone, Default)]
@@ -208,7 +209,8 @@ impl Mini {
         let keys = [
             (LIVE_KEY, Mode::Live, false, true),
             (TEST_KEY, Mode::Test, false, true),
-            (SECOND_KEY, Mode::Test, true, true),
+            (SECOND_KEY, Mode::Test, false, true),
+            (OTHER_KEY, Mode::Test, true, true),
             (REVOKED_KEY, Mode::Live, false, self.revoked_works),
         ];
         let found = keys.into_iter().find(|(key, _, _, valid)| *valid && (self.key_fits)(given, key));
@@ -268,6 +270,7 @@ impl Mini {
 pub(crate) fn plan(base: &str) -> Plan {
     let mut plan = Plan::new(base.parse().expect("an address"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
     plan.second_key = Some(Secret::new(SECOND_KEY));
+    plan.other_account_key = Some(Secret::new(OTHER_KEY));
     plan.revoked_key = Some(Secret::new(REVOKED_KEY));
     plan.seed = 42;
     plan

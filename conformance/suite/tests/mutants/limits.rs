@@ -20,7 +20,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the limit belongs to the account",
-        breaks: &["limits.per_key"],
+        breaks: &["limits.per_key", "limits.second_key"],
         spoil: |mini| mini.counted = |_| "the account".into(),
     },
     Mutant {

@@ -7,6 +7,7 @@ mod limits;
 mod mini;
 mod pages;
 mod rows;
+mod second;
 mod walls;
 
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ struct Mutant {
 }
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    [keys::MUTANTS, walls::MUTANTS, limits::MUTANTS, pages::MUTANTS, rows::MUTANTS].into_iter().flatten()
+    [keys::MUTANTS, walls::MUTANTS, limits::MUTANTS, pages::MUTANTS, rows::MUTANTS, second::MUTANTS].into_iter().flatten()
 }
 
 /// Warps every answer of a status to a path that fits.

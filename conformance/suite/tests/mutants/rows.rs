@@ -8,17 +8,17 @@ use crate::{Mutant, empty, lists, warp};
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the type filter is ignored",
-        breaks: &["filters.type", "filters.total", "paging.links_keep_filters"],
+        breaks: &["filters.type", "filters.total", "filters.combined"],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("type"))),
     },
     Mutant {
         name: "the charge filter is ignored",
-        breaks: &["filters.charge", "filters.total"],
+        breaks: &["filters.charge", "filters.total", "filters.combined"],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("charge"))),
     },
     Mutant {
         name: "the invoice filter lets nothing through",
-        breaks: &["filters.invoice", "filters.total"],
+        breaks: &["filters.invoice", "filters.total", "filters.combined"],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 asked.query.entry("invoice".into()).and_modify(|it| it.push('x'));
@@ -27,7 +27,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "total ignores the filter",
-        breaks: &["filters.total"],
+        breaks: &["filters.total", "filters.combined"],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("type") {
@@ -43,7 +43,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the payment link filter finds others",
-        breaks: &["filters.payment_link"],
+        breaks: &["filters.payment_link", "filters.combined"],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("payment_link") && !empty(reply) {

@@ -67,7 +67,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the charge filter sees the other mode",
         breaks: &["isolation.filter_charge"],
         spoil: |mini| {
-            let other = |asked: &Asked| asked.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+            let other = |asked: &Asked| {
+                let named = asked.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+                named && asked.query.len() == 1
+            };
             warp(mini, 200, other, |_, reply| {
                 if empty(reply) {
                     reply.body["meta"]["total"] = json!(2)
