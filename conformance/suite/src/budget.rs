@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::probes::leaks::KEYED_MAX;
-use crate::probes::{Group, REPEATS_MAX, burst};
+use crate::plan::Plan;
+use crate::probes::{Group, REPEATS_MAX, burst, inserts};
 use crate::recording::Caller;
 
 /// Requests at worst, by the key that they carry.
@@ -33,6 +34,12 @@ pub struct Budget {
     pub burst: u32,
     /// Requests that may be asked a second time.
     pub repeats: u32,
+    /// Requests that page while something is created.
+    #[serde(default)]
+    pub between: u32,
+    /// Of these, the ones that create something, with the test key.
+    #[serde(default)]
+    pub writes: u32,
     /// Waits in the ordinary case.
     pub wait: Duration,
     /// Waits when a burst must be repeated.
@@ -40,7 +47,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn of(groups: &BTreeSet<Group>) -> Budget {
+    pub(crate) fn of(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         let bursting = groups.contains(&Group::Burst);
         let spent = |span: Duration| if bursting { span } else { Duration::ZERO };
         let mut functional = Cost::default();
@@ -62,6 +69,8 @@ impl Budget {
             functional,
             burst: if bursting { burst::REQUESTS_MAX } else { 0 },
             repeats: REPEATS_MAX,
+            between: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
+            writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
             wait: spent(burst::WAIT_USUAL),
             wait_worst: spent(burst::WAIT_MAX),
         }
@@ -77,6 +86,12 @@ impl fmt::Display for Budget {
              the test one), {other} with other keys or none",
             total - other
         )?;
+        if self.between > 0 {
+            write!(f, "; {} more with the test key to page while something is created", self.between)?;
+        }
+        if self.writes > 0 {
+            write!(f, ", {} of them writes", self.writes)?;
+        }
         if self.burst > 0 {
             write!(
                 f,
@@ -102,6 +117,9 @@ pub struct Ledger {
     pub other: u32,
     /// Of all these, the ones in bursts.
     pub in_bursts: u32,
+    /// Of all these, the ones that created something.
+    #[serde(default)]
+    pub writes: u32,
     /// Of all these, the ones that repeated a request that was refused for the limit or met a 502, 503 or 504.
     pub repeats: u32,
 }

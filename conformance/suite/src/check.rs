@@ -9,7 +9,7 @@ use crate::budget::{Budget, Ledger};
 use crate::catalogue::{fits, judged};
 use crate::judge::{checks, rows};
 use crate::plan::Plan;
-use crate::probes::{Group, Session, account, auth, burst, filters, isolation, leaks, lists, second};
+use crate::probes::{Group, Session, account, auth, burst, filters, inserts, isolation, leaks, lists, second};
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::verdict::{Row, Verdict};
@@ -131,7 +131,7 @@ impl Outcome {
 /// The waiter's clock must be the one that the target goes by. Needs a Tokio runtime with I/O and time.
 pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
     let groups = groups(&plan);
-    let budget = Budget::of(&groups);
+    let budget = Budget::of(&groups, &plan);
     let mut session = Session::open(&plan, waiter, progress);
     let stop = match plan.validate() {
         Err(why) => Some(Stop::Configuration(why)),
@@ -168,6 +168,9 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     if plan.second_key.is_none() {
         groups.remove(&Group::Second);
     }
+    if plan.writes.is_none() && plan.hook.is_none() {
+        groups.remove(&Group::Inserts);
+    }
     if plan.other_account_key.is_none() {
         groups.remove(&Group::Other);
     }
@@ -187,6 +190,7 @@ async fn talk(session: &mut Session<'_>, groups: &BTreeSet<Group>) -> Result<(),
             Group::Isolation => isolation::probe(session).await,
             Group::Auth => auth::probe(session).await,
             Group::Second => second::probe(session).await,
+            Group::Inserts => inserts::probe(session).await,
             Group::Leaks => leaks::probe(session).await,
             Group::Other => isolation::probe_other(session).await,
         }

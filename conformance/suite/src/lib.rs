@@ -9,6 +9,7 @@ mod budget;
 mod catalogue;
 mod check;
 mod judge;
+mod hook;
 mod kept;
 mod observe;
 mod plan;
@@ -29,10 +30,11 @@ pub use budget::{Budget, Cost, Ledger};
 pub use catalogue::{Level, Requirement, catalogue, judged};
 pub use check::{Outcome, Selection, Stop, check, judge};
 pub use observe::Observation;
-pub use plan::{Mode, Part, Plan};
+pub use plan::{Create, Hook, Mode, Part, Plan};
 pub use progress::{Progress, Silent};
 pub use recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Link, List, PageAsk, Purpose, Recording, Side,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Link, List, PageAsk, Purpose,
+    Recording, Side, Step,
 };
 pub use secret::Secret;
 pub use veil::Veil;

@@ -88,6 +88,32 @@ impl Part {
     }
 }
 
+/// The call that creates a record, for paging while something is created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Create {
+    /// The path below the base address.
+    pub path: String,
+    /// The JSON that is posted. `{asset}` stands for the first coin that the account accepts.
+    pub body: String,
+}
+
+impl Default for Create {
+    /// Opens a charge as the reference server takes it.
+    fn default() -> Create {
+        let body = r#"{"asset":"{asset}","amount":"10.00","currency":"EUR"}"#.to_owned();
+        Create { path: "/v1/charges".to_owned(), body }
+    }
+}
+
+/// A command of the operator that makes something happen, and returns when it has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// What `sh -c` runs.
+    pub command: String,
+    /// How long it may take, in real time.
+    pub time_limit: Duration,
+}
+
 /// What to check.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -111,6 +137,10 @@ pub struct Plan {
     pub without: BTreeSet<Part>,
     /// Leaves out the burst, and with it the wait for the next window.
     pub quick: bool,
+    /// Allows to create records with the test key, and says how.
+    pub writes: Option<Create>,
+    /// What else creates records.
+    pub hook: Option<Hook>,
     /// What keys begin with, before `_live_` or `_test_`.
     pub key_prefix: String,
     /// How long one request may take, in real time.
@@ -139,6 +169,8 @@ impl Plan {
             skip: Vec::new(),
             without: BTreeSet::new(),
             quick: false,
+            writes: None,
+            hook: None,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
             baseline: Baseline::default(),
@@ -238,6 +270,17 @@ impl Plan {
         }
         if self.live_key == self.test_key {
             return Err("the live key and the test key are the same; each mode has keys of its own".into());
+        }
+        if let Some(create) = &self.writes {
+            if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
+                return Err(format!(
+                    "the path of the create call is `{}`; it takes one such as /v1/charges",
+                    create.path
+                ));
+            }
+            if let Err(err) = serde_json::from_str::<serde_json::Value>(&create.body) {
+                return Err(format!("the body of the create call is not JSON: {err}"));
+            }
         }
         for id in self.baseline.known.keys() {
             if !judged().contains_key(id) {

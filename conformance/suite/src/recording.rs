@@ -25,8 +25,20 @@ pub struct Recording {
     pub without: BTreeSet<Part>,
     /// Why there was no burst, if there was none.
     pub no_burst: Option<String>,
+    /// What was to create records while the suite paged.
+    #[serde(default)]
+    pub inserting: Inserting,
     /// The exchanges in the order they were sent.
     pub exchanges: Vec<Exchange>,
+}
+
+/// What was to create records while the suite paged, and what went wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inserting {
+    /// The options that did it.
+    pub by: Vec<String>,
+    /// Why nothing was created by them, as far as that is known.
+    pub faults: Vec<String>,
 }
 
 /// One request and how it ended.
@@ -172,6 +184,15 @@ pub enum Purpose {
     },
     /// To learn an event of the other account.
     OtherEvents,
+    /// To create a record: the only thing that is posted.
+    Create,
+    /// To read a page of a list while records are created.
+    Between {
+        /// The list.
+        list: List,
+        /// Which page of it, and when.
+        step: Step,
+    },
     /// To filter a list by something the key may not see.
     Twin {
         /// The list.
@@ -210,6 +231,28 @@ pub enum Burst {
         /// How long the wait was.
         span: Duration,
     },
+}
+
+/// A place in the reading of a list during which records are created. Pages are of the size of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// A long page before anything is created: what is there.
+    Whole,
+    /// The first small page, before anything is created.
+    First,
+    /// A later page, asked for by its number.
+    ByNumber {
+        /// The number.
+        page: u64,
+    },
+    /// A later page, reached from the first by `links.next`.
+    ByLink {
+        /// How many links make it so.
+        page: u64,
+    },
+    /// A long page after everything was created.
+    Fresh,
 }
 
 /// A page that was asked for.
@@ -264,6 +307,11 @@ impl Exchange {
     /// The status, if there was an answer.
     pub fn status(&self) -> Option<u16> {
         self.answer().map(|answer| answer.status)
+    }
+
+    /// The method it was asked by.
+    pub fn method(&self) -> &'static str {
+        if self.purpose == Purpose::Create { "POST" } else { "GET" }
     }
 
     /// How it ended, in a few words.

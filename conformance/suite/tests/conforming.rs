@@ -27,7 +27,11 @@ fn check_with(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8) {
 #[track_caller]
 fn within_budget(outcome: &Outcome) {
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
-    assert!(spent.functional() <= allowed.functional.total + spent.repeats, "{spent:?}");
+    let functional = allowed.functional.total + allowed.between;
+    assert!(spent.functional() <= functional + spent.repeats, "{spent:?}");
+    let keyed = allowed.functional.total - allowed.functional.other;
+    assert!(keyed <= 70, "{allowed:?}");
+    assert!(spent.writes <= allowed.writes, "{spent:?}");
     assert!(spent.in_bursts <= allowed.burst, "{spent:?}");
     assert!(spent.live <= allowed.functional.live + spent.repeats + 2, "{spent:?}");
     assert!(spent.repeats <= allowed.repeats, "{spent:?}");
@@ -343,7 +347,8 @@ fn the_budget_is_stated_before_the_first_byte() {
     let mut clock = mini.clock.clone();
     block_on(async { check_plan(plan(&wire::serve(mini).await), &mut clock, &mut told).await });
     let expected = "at most 87 requests: 70 with the two keys (at most 65 with the live one, 66 with the test \
-                    one), 17 with other keys or none, \
+                    one), 17 with other keys or none; 16 more with the test \
+                    key to page while something is created, 2 of them writes, \
                     before that bursts of about 140 with the test key (509 at worst), \
                     and 61 s of waiting (272 s at worst)";
     assert_eq!(told.0[..2], [expected, "1 asked"]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conformance::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, List, Mode, PageAsk, Purpose, Recording, Side,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, List, Mode, PageAsk, Purpose, Recording, Side,
     Verdict, judge, judged,
 };
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         key_prefix: "svc".into(),
         without: [].into(),
         no_burst: None,
+        inserting: Inserting::default(),
         exchanges,
     }
 }

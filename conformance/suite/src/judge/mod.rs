@@ -6,6 +6,7 @@ mod auth;
 mod events;
 mod evidence;
 mod filters;
+mod inserts;
 mod isolation;
 mod limits;
 mod links;
@@ -35,6 +36,7 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
         second::CHECKS,
         paging::CHECKS,
         links::CHECKS,
+        inserts::CHECKS,
         filters::CHECKS,
         events::CHECKS,
     ]

@@ -7,6 +7,7 @@ pub(crate) mod account;
 pub(crate) mod auth;
 pub(crate) mod burst;
 pub(crate) mod filters;
+pub(crate) mod inserts;
 pub(crate) mod isolation;
 pub(crate) mod leaks;
 pub(crate) mod lists;
@@ -31,6 +32,8 @@ pub(crate) enum Group {
     Other,
     /// Last of those that count against the budget of the two keys: takes what is left of it.
     Leaks,
+    /// Last of all, since the lists are others afterwards.
+    Inserts,
 }
 
 impl Group {
@@ -38,7 +41,7 @@ impl Group {
     pub(crate) fn cost(self) -> Cost {
         match self {
             Group::Account => account::COST,
-            Group::Burst => Cost::default(),
+            Group::Burst | Group::Inserts => Cost::default(),
             Group::Lists => lists::COST,
             Group::Filters => filters::COST,
             Group::Isolation => isolation::COST,

@@ -62,6 +62,7 @@ struct Entry<'a> {
 /// An exchange as it was on the wire, without the key.
 struct Shown<'a> {
     number: u32,
+    method: &'static str,
     target: &'a str,
     status: String,
     headers: &'a [(String, String)],
@@ -148,7 +149,7 @@ fn shown(exchange: &Exchange) -> Shown<'_> {
         }
         Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
     };
-    Shown { number: exchange.number, target: &exchange.target, status, headers, body }
+    Shown { number: exchange.number, method: exchange.method(), target: &exchange.target, status, headers, body }
 }
 
 /// A body as far as anybody reads it.

@@ -9,10 +9,11 @@ use crate::baseline::{Baseline, Known, fingerprint};
 use crate::budget::{Budget, Ledger};
 use crate::catalogue::{Level, Requirement};
 use crate::check::{Outcome, Selection, Stop};
-use crate::plan::{Mode, Part};
+use crate::plan::{Mode, Part, Plan};
 use crate::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, List, PageAsk, Purpose, Recording, Side,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
 };
+use crate::secret::Secret;
 use crate::verdict::{Finding, Row, Verdict};
 
 /// Every sample by its name.
@@ -144,9 +145,14 @@ fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
         faults: Vec::new(),
         private: false,
         stop,
-        budget: Budget::of(&BTreeSet::new()),
-        ledger: Ledger { live: 3, test: 5, other: 1, in_bursts: 2, repeats: 0 },
+        budget: Budget::of(&BTreeSet::new(), &plan()),
+        ledger: Ledger { live: 3, test: 5, other: 1, in_bursts: 2, writes: 0, repeats: 0 },
     }
+}
+
+fn plan() -> Plan {
+    let key = |text: &str| Secret::new(text);
+    Plan::new("https://pay.example/api/".parse().expect("an address"), key("svc_live_x"), key("svc_test_x"))
 }
 
 fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
@@ -198,6 +204,7 @@ fn recording() -> Recording {
         key_prefix: "svc".into(),
         without: [Part::Revoked].into(),
         no_burst: None,
+        inserting: Inserting::default(),
         exchanges,
     }
 }

@@ -1,5 +1,8 @@
 //! What one account has in one mode, and how it is asked for.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use conformance::Mode;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
@@ -16,6 +19,8 @@ pub(crate) struct Manners {
     pub(crate) utc: &'static str,
     pub foreign_filter_404: bool,
     pub(crate) problem_json: bool,
+    /// Pages after the first go on from what was there when the first was read.
+    pub(crate) steady: bool,
 }
 
 #[derive(Clone)]
@@ -26,6 +31,8 @@ pub(crate) struct Book {
     pub(crate) invoices: Vec<Value>,
     pub(crate) events: Vec<Value>,
     pub(crate) manners: Manners,
+    /// How many records there were when the first page was read, by list, filters and size.
+    pub(crate) anchors: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Book {
@@ -38,8 +45,9 @@ impl Book {
             utc: "Z",
             foreign_filter_404: false,
             problem_json: false,
+            steady: true,
         };
-        Book { name: "A shop".into(), charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners }
+        Book { name: "A shop".into(), charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners, anchors: RefCell::default() }
     }
 
     /// Charges with two events each, then invoices with three.
@@ -55,6 +63,17 @@ impl Book {
             list.reverse();
         }
         book
+    }
+
+    /// Opens one more charge, as the create call does.
+    pub(crate) fn open(&mut self) -> Reply {
+        let (charges, events) = (self.charges.len(), self.events.len());
+        self.open_charge(9, charges as u64);
+        self.charges.rotate_right(1);
+        // What came last comes first; the charge is settled at once.
+        let new = self.events.split_off(events);
+        self.events.splice(0..0, new.into_iter().rev());
+        Reply::json(201, json!({ "data": self.charges[0] }))
     }
 
     fn open_charge(&mut self, world: u64, number: u64) {
@@ -141,6 +160,21 @@ impl Book {
         event
     }
 
+    /// The records that were there when the first page was read, unless this is the first.
+    fn anchored<'a>(&self, asked: &Asked, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
+        if !self.manners.steady {
+            return fits;
+        }
+        let mut anchors = self.anchors.borrow_mut();
+        let list = format!("{} {:?}", list_of(asked), asked.authorization);
+        if page == 1 {
+            anchors.insert(list, fits.len());
+            return fits;
+        }
+        let until = anchors.get(&list).copied().unwrap_or(fits.len());
+        fits[fits.len().saturating_sub(until)..].to_vec()
+    }
+
     fn page(&self, asked: &Asked, all: &[Value], address: &str) -> Reply {
         let (page, mut size) = (asked.number("page").unwrap_or(1), asked.number("per_page").unwrap_or(25));
         if size > 100 && self.manners.clamps {
@@ -154,6 +188,7 @@ impl Book {
         if fits.is_empty() && named && self.manners.foreign_filter_404 {
             return self.not_found();
         }
+        let fits = self.anchored(asked, fits, page);
         let total = fits.len() as u64;
         let last = if total == 0 { self.manners.empty_last_page } else { total.div_ceil(size) };
         let from = ((page - 1) * size) as usize;
@@ -178,6 +213,11 @@ impl Book {
         let meta = json!({ "current_page": page, "last_page": last, "per_page": size, "total": total });
         Reply::json(200, json!({ "data": rows, "links": links, "meta": meta }))
     }
+}
+
+fn list_of(asked: &Asked) -> String {
+    let named = asked.query.iter().filter(|(name, _)| *name != "page");
+    named.fold(asked.path.clone(), |text, (name, value)| format!("{text} {name}={value}"))
 }
 
 fn let_through(row: &Value, asked: &Asked) -> bool {

@@ -1,6 +1,7 @@
 //! Lies that the suite must notice: each breaks one rule of the mini service or warps its answers on
 //! the wire, and must break exactly the statements it names.
 
+mod inserts;
 mod keys;
 mod limits;
 #[path = "../mini/mod.rs"]
@@ -22,7 +23,7 @@ struct Mutant {
 }
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    [keys::MUTANTS, walls::MUTANTS, limits::MUTANTS, pages::MUTANTS, rows::MUTANTS, second::MUTANTS].into_iter().flatten()
+    [keys::MUTANTS, walls::MUTANTS, limits::MUTANTS, pages::MUTANTS, rows::MUTANTS, second::MUTANTS, inserts::MUTANTS].into_iter().flatten()
 }
 
 /// Warps every answer of a status to a path that fits.
