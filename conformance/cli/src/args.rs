@@ -1,11 +1,13 @@
 //! The command line.
 
+mod handler;
 mod receiver;
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::report;
+pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 use reference_core::time::Timestamp;
 use reference_server::Forward;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::probes::leaks::KEYED_MAX;
 use crate::plan::Plan;
+use crate::probes::leaks::KEYED_MAX;
 use crate::probes::{Group, REPEATS_MAX, burst, inserts};
 use crate::recording::Caller;
 

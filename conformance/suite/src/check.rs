@@ -9,7 +9,9 @@ use crate::budget::{Budget, Ledger};
 use crate::catalogue::{fits, judged};
 use crate::judge::{checks, rows};
 use crate::plan::Plan;
-use crate::probes::{Group, Session, account, auth, burst, filters, inserts, isolation, leaks, lists, second};
+use crate::probes::{
+    Group, Session, account, auth, burst, filters, inserts, isolation, leaks, lists, second,
+};
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::verdict::{Row, Verdict};

@@ -38,7 +38,8 @@ pub(crate) async fn run(hook: &Hook, environment: &[(&str, &str)]) -> Result<(),
             stop.abort();
         }
     }
-    let said = String::from_utf8_lossy(&said.lock().expect("nobody panics while listening")).trim().to_owned();
+    let said =
+        String::from_utf8_lossy(&said.lock().expect("nobody panics while listening")).trim().to_owned();
     let said = if said.is_empty() { "and said nothing".to_owned() } else { format!("and said: {said}") };
     match ended {
         Ok(Ok(status)) if status.success() => Ok(()),
@@ -66,7 +67,8 @@ fn shell(text: &str) -> Command {
 async fn end(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = child.id() {
-        let kill = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).stderr(Stdio::null()).status();
+        let kill =
+            Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).stderr(Stdio::null()).status();
         // Whoever is gone already cannot be ended.
         let _ = kill.await;
     }

@@ -262,10 +262,15 @@ impl Plan {
         }
         if let Some(key) = &self.second_key {
             if !key.expose().starts_with(&self.prefix(Mode::Test)) {
-                return Err("the second key is of another mode; it takes another test key of the same account".into());
+                return Err(
+                    "the second key is of another mode; it takes another test key of the same account".into(),
+                );
             }
             if *key == self.test_key {
-                return Err("the second key is the test key itself; it takes another test key of the same account".into());
+                return Err(
+                    "the second key is the test key itself; it takes another test key of the same account"
+                        .into(),
+                );
             }
         }
         if self.live_key == self.test_key {

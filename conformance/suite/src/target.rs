@@ -42,12 +42,7 @@ impl Target {
     }
 
     /// Sends a POST with a body of JSON.
-    pub(crate) async fn post(
-        &self,
-        path_and_query: &str,
-        authorization: Option<&str>,
-        body: &str,
-    ) -> Ending {
+    pub(crate) async fn post(&self, path_and_query: &str, authorization: Option<&str>, body: &str) -> Ending {
         self.ask(Method::POST, path_and_query, authorization, Some(body)).await
     }
 
@@ -86,8 +81,7 @@ impl Target {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
         let body = Full::new(Bytes::from(body.unwrap_or_default().to_owned()));
-        let request =
-            request.body(body).map_err(|err| format!("the request cannot be written: {err}"))?;
+        let request = request.body(body).map_err(|err| format!("the request cannot be written: {err}"))?;
 
         let response = self.client.request(request).await.map_err(|err| innermost(&err))?;
         let (head, body) = response.into_parts();
@@ -111,7 +105,7 @@ impl Target {
 }
 
 /// The outer layers only say that a request failed; the innermost says why.
-fn innermost(err: &(dyn Error + 'static)) -> String {
+pub(crate) fn innermost(err: &(dyn Error + 'static)) -> String {
     let mut err = err;
     while let Some(source) = err.source() {
         err = source;

@@ -1,17 +1,15 @@
 //! Honest services, and the legal choices in which they differ. None may fail anything.
 
-mod mini;
-
 use std::time::Duration;
 
 use conformance::{
     Budget, Caller, Ledger, Mode, Outcome, Part, Plan, Progress, Purpose, RealTime, Recording, Silent,
     check as check_plan, judge, report,
 };
-use mini::book::{Book, Manners};
-use mini::{
-    Asked, LIVE_KEY, Limiter, Mini, OTHER_KEY, REVOKED_KEY, Reply, RetryAfter, SECOND_KEY, TEST_KEY, block_on, named,
-    plan, run, run_with, wire,
+use mutants::mini::book::{Book, Manners};
+use mutants::mini::{
+    Asked, LIVE_KEY, Limiter, Mini, OTHER_KEY, REVOKED_KEY, Reply, RetryAfter, SECOND_KEY, TEST_KEY,
+    block_on, named, plan, run, run_with, wire,
 };
 use serde_json::json;
 

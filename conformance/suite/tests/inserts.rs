@@ -1,11 +1,9 @@
 //! Paging while something creates records: what is said when nothing does, and when pages shift.
 
-mod mini;
-
 use std::time::Duration;
 
 use conformance::{Create, Hook, Mode, Outcome, Plan, report};
-use mini::{Mini, TEST_KEY, named, run_with};
+use mutants::mini::{Mini, TEST_KEY, named, run_with};
 
 #[track_caller]
 fn check(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
@@ -86,7 +84,8 @@ fn a_create_call_that_is_refused_is_told_with_a_way_out() {
 fn a_hook_that_fails_is_told_without_the_key() {
     let broken = "echo no luck with $CHARGEPROOF_TEST_KEY at $CHARGEPROOF_URL; exit 7";
     let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook(broken));
-    let outcome = check(Mini::default(), change, 3, &["exit status: 7 and said: no luck with", "mend the hook"]);
+    let outcome =
+        check(Mini::default(), change, 3, &["exit status: 7 and said: no luck with", "mend the hook"]);
     let told = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
     assert!(!told.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");
 }
@@ -106,7 +105,9 @@ fn what_comes_anyway_between_two_pages_is_used() {
         let old = mini.test.clone();
         let mut pages = 0;
         mini.warp(move |asked, reply| {
-            let plain = asked.path == "/v1/events" && asked.number("page").is_some() && asked.mode == Some(Mode::Test);
+            let plain = asked.path == "/v1/events"
+                && asked.number("page").is_some()
+                && asked.mode == Some(Mode::Test);
             if plain && asked.query.len() == 2 {
                 pages += 1;
                 // Somebody opens a charge after the first small page.

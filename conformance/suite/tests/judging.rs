@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use conformance::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, List, Mode, PageAsk, Purpose, Recording, Side,
-    Verdict, judge, judged,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, List, Mode, PageAsk, Purpose,
+    Recording, Side, Verdict, judge, judged,
 };
 use serde_json::{Value, json};
 

@@ -69,9 +69,8 @@ impl Trail {
             // Whoever has come so far must have met all that stand before.
             for id in rows {
                 if let Some(at) = self.before.iter().position(|it| it == id)
-                    && let Some(lost) = self.before[..at].iter().find(|it| {
-                        !seen.contains(it.as_str()) && !rows.contains(it)
-                    })
+                    && let Some(lost) =
+                        self.before[..at].iter().find(|it| !seen.contains(it.as_str()) && !rows.contains(it))
                 {
                     return Fate::Lost { exchange: *exchange, id: lost.clone() };
                 }
@@ -118,10 +117,8 @@ fn arranged(recording: &Recording) -> Vec<Trail> {
         if fresh.1.iter().all(|id| before.contains(id)) || !before.starts_with(&first.1) {
             continue;
         }
-        let ways: [(&'static str, fn(u64) -> Step); 2] = [
-            ("by page number", |page| Step::ByNumber { page }),
-            ("by links", |page| Step::ByLink { page }),
-        ];
+        let ways: [(&'static str, fn(u64) -> Step); 2] =
+            [("by page number", |page| Step::ByNumber { page }), ("by links", |page| Step::ByLink { page })];
         for (way, step) in ways {
             let later: Vec<_> = (2..).map_while(|page| read(step(page))).collect();
             if later.is_empty() {
@@ -140,7 +137,9 @@ fn natural(recording: &Recording) -> Vec<Trail> {
     let mut trails = Vec::new();
     for second in sheets.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
         let of_list = |it: &&Sheet<'_>| {
-            it.is_plain() && (it.mode, it.ask.list, it.ask.per_page) == (second.mode, second.ask.list, second.ask.per_page)
+            it.is_plain()
+                && (it.mode, it.ask.list, it.ask.per_page)
+                    == (second.mode, second.ask.list, second.ask.per_page)
         };
         let first = sheets.iter().filter(of_list).find(|it| it.ask.page == Some(1));
         let before = long(&sheets, second.ask.list, second.mode);

@@ -194,7 +194,8 @@ fn outline(exchange: &Exchange) -> String {
 }
 
 fn second_account(recording: &Recording) -> Judged {
-    let Some(account) = recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
+    let Some(account) =
+        recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
     else {
         return Err(Halt::unjudged(
             "there was no key of another account",
@@ -221,11 +222,7 @@ fn second_account(recording: &Recording) -> Judged {
 }
 
 /// Why there is no answer about an event of the other account, and what helps.
-fn nothing_of_the_other_account(
-    recording: &Recording,
-    asked: Option<&Exchange>,
-    account: &Exchange,
-) -> Halt {
+fn nothing_of_the_other_account(recording: &Recording, asked: Option<&Exchange>, account: &Exchange) -> Halt {
     if let Some(401 | 403) = account.status() {
         return Halt::unjudged(
             "the key of the other account is refused",

@@ -15,11 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Group::Account, Group::Burst, Group::Second],
         judge: limited_alone,
     },
-    Check {
-        id: "auth.same_lists",
-        needs: &[Group::Account, Group::Lists, Group::Second],
-        judge: same_lists,
-    },
+    Check { id: "auth.same_lists", needs: &[Group::Account, Group::Lists, Group::Second], judge: same_lists },
 ];
 
 /// Without an answer to the second key there is nothing to say, and this is why.
@@ -87,7 +83,11 @@ fn limited_alone(recording: &Recording) -> Judged {
     match exchange.status() {
         // Two keys of different accounts would have limits of their own anyway.
         Some(status) if status < 500 && status != 429 => {
-            if is_same_account(recording) { Ok(Held::Plainly) } else { Err(another_account()) }
+            if is_same_account(recording) {
+                Ok(Held::Plainly)
+            } else {
+                Err(another_account())
+            }
         }
         Some(429) => {
             let busy = recording.exchanges.iter().any(|it| {
@@ -122,7 +122,10 @@ fn same_lists(recording: &Recording) -> Judged {
     let (ours_ids, theirs) = (ids(ours.rows()), ids(theirs));
     if ours_ids == theirs {
         return if theirs.is_empty() {
-            Err(Halt::unjudged("neither key has an event", "open a charge with the test key's account, then check again"))
+            Err(Halt::unjudged(
+                "neither key has an event",
+                "open a charge with the test key's account, then check again",
+            ))
         } else {
             Ok(Held::Plainly)
         };
@@ -142,6 +145,11 @@ fn same_lists(recording: &Recording) -> Judged {
     if grown(&theirs, &ours_ids) || moved(&sheets, List::Events, Mode::Test) {
         return Err(list_moved());
     }
-    let expected = format!("the {} events that the test key sees, exchange {}", ours_ids.len(), ours.number());
-    Err(Halt::broken(exchange.number, expected, format!("{} events, others or in another order", theirs.len())))
+    let expected =
+        format!("the {} events that the test key sees, exchange {}", ours_ids.len(), ours.number());
+    Err(Halt::broken(
+        exchange.number,
+        expected,
+        format!("{} events, others or in another order", theirs.len()),
+    ))
 }

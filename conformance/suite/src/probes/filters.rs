@@ -152,7 +152,10 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
 fn status_and_link(events: &[Value]) -> Option<Filters> {
     events.iter().find_map(|event| {
         let status = text_at(event, &["charge", "status"])?.to_owned();
-        Some(vec![("status", status), ("payment_link", text_at(event, &["charge", "payment_link"])?.to_owned())])
+        Some(vec![
+            ("status", status),
+            ("payment_link", text_at(event, &["charge", "payment_link"])?.to_owned()),
+        ])
     })
 }
 
@@ -179,7 +182,8 @@ mod tests {
         let paid = event("charge.paid", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
         let created = event("charge.created", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
         let bill = event("invoice.created", &Value::Null, &json!({ "code": "i1" }));
-        let settled = event("invoice.paid", &Value::Null, &json!({ "code": "i2", "charges": [{ "code": "c2" }] }));
+        let settled =
+            event("invoice.paid", &Value::Null, &json!({ "code": "i2", "charges": [{ "code": "c2" }] }));
         let events = [lone.clone(), bill.clone(), paid, created, settled];
         check(type_of(&events, "charge"), "type=charge.paid&charge=c2");
         check(type_of(&events, "invoice"), "type=invoice.created&invoice=i1");

@@ -83,7 +83,10 @@ async fn create(session: &mut Session<'_>) {
         let body = create.body.replace("{asset}", &asset);
         let answer = session.post(KEY, &create.path, &body).await;
         if !answer.status().is_some_and(|status| (200..300).contains(&status)) {
-            fault(session, format!("POST {}: {} (exchange {})", create.path, answer.summary(), answer.number));
+            fault(
+                session,
+                format!("POST {}: {} (exchange {})", create.path, answer.summary(), answer.number),
+            );
         }
     }
     if let Some(hook) = &plan.hook {
@@ -116,4 +119,3 @@ fn accepted_asset(session: &Session<'_>) -> Option<String> {
     // It becomes part of a JSON text.
     code.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-').then(|| code.to_owned())
 }
-

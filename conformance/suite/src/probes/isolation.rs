@@ -81,7 +81,13 @@ fn seems_alike(first: &Exchange, middle: &Exchange, absent: &str, foreign: &str)
     }
 }
 
-pub(crate) async fn ask_event(session: &mut Session<'_>, mode: Mode, id: &str, side: Side, round: u8) -> Exchange {
+pub(crate) async fn ask_event(
+    session: &mut Session<'_>,
+    mode: Mode,
+    id: &str,
+    side: Side,
+    round: u8,
+) -> Exchange {
     let purpose = Purpose::Event { id: id.to_owned(), side, round };
     session.ask(Caller::Own(mode), purpose, &event_path(id)).await
 }

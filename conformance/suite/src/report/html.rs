@@ -149,7 +149,14 @@ fn shown(exchange: &Exchange) -> Shown<'_> {
         }
         Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
     };
-    Shown { number: exchange.number, method: exchange.method(), target: &exchange.target, status, headers, body }
+    Shown {
+        number: exchange.number,
+        method: exchange.method(),
+        target: &exchange.target,
+        status,
+        headers,
+        body,
+    }
 }
 
 /// A body as far as anybody reads it.

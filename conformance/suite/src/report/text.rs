@@ -16,7 +16,7 @@ pub enum Style {
 }
 
 impl Style {
-    fn paint(self, verdict: &Verdict) -> String {
+    pub(crate) fn paint(self, verdict: &Verdict) -> String {
         let word = format!("{:>14}", verdict.word());
         let colour = match verdict {
             Verdict::Pass { .. } => "32",

@@ -22,13 +22,13 @@ type Refusal = Box<dyn Error + Send + Sync>;
 
 /// Opens connections to one target.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     tcp: HttpConnector,
     tls: Option<TlsConnector>,
 }
 
 impl Connector {
-    pub(super) fn new(time_limit: Duration, tls: Option<TlsConnector>) -> Connector {
+    pub(crate) fn new(time_limit: Duration, tls: Option<TlsConnector>) -> Connector {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(time_limit));
@@ -71,7 +71,7 @@ fn refusal(host: &str, err: io::Error) -> Refusal {
 }
 
 /// An open connection.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Plain(TokioIo<TcpStream>),
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }

@@ -2,28 +2,32 @@
 
 use serde_json::json;
 
-use crate::mini::{Asked, Mini};
 use crate::Mutant;
+use crate::mini::{Asked, Mini};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a new record shifts the pages",
         breaks: &["paging.stable_literal"],
+        may: &[],
         spoil: |mini| mini.test.manners.steady = false,
     },
     Mutant {
         name: "the page after something new begins one record late",
         breaks: &["paging.stable"],
+        may: &[],
         spoil: |mini| after_creation(mini, |asked| asked.number("page") == Some(2)),
     },
     Mutant {
         name: "the third page loses a record once something is new",
         breaks: &["paging.stable"],
+        may: &[],
         spoil: |mini| after_creation(mini, |asked| asked.number("page") == Some(3)),
     },
     Mutant {
         name: "a new record stands second",
         breaks: &["paging.stable"],
+        may: &[],
         spoil: |mini| {
             let mut created = false;
             mini.warp(move |asked, reply| {

@@ -11,32 +11,45 @@ use super::{Asked, Reply};
 
 /// The legal choices in which honest services differ.
 #[derive(Clone)]
-pub(crate) struct Manners {
-    pub(crate) bare_event: bool,
-    pub(crate) relative_links: bool,
-    pub(crate) clamps: bool,
-    pub(crate) empty_last_page: u64,
-    pub(crate) utc: &'static str,
+pub struct Manners {
+    /// A single event stands bare, not under `data`.
+    pub bare_event: bool,
+    /// Links have no host.
+    pub relative_links: bool,
+    /// A size above 100 is read as 100, not refused.
+    pub clamps: bool,
+    /// `last_page` of an empty list.
+    pub empty_last_page: u64,
+    /// How times end.
+    pub utc: &'static str,
+    /// A filter that names nothing is answered 404, not with an empty list.
     pub foreign_filter_404: bool,
-    pub(crate) problem_json: bool,
+    /// Refusals are problem details.
+    pub problem_json: bool,
     /// Pages after the first go on from what was there when the first was read.
-    pub(crate) steady: bool,
+    pub steady: bool,
 }
 
 #[derive(Clone)]
-pub(crate) struct Book {
-    pub(crate) name: String,
+/// The objects of an account in a mode.
+pub struct Book {
+    /// What the account calls itself.
+    pub name: String,
     /// Newest first, all of them.
-    pub(crate) charges: Vec<Value>,
-    pub(crate) invoices: Vec<Value>,
-    pub(crate) events: Vec<Value>,
-    pub(crate) manners: Manners,
-    /// How many records there were when the first page was read, by list, filters and size.
-    pub(crate) anchors: RefCell<BTreeMap<String, usize>>,
+    pub charges: Vec<Value>,
+    /// Newest first, all of them.
+    pub invoices: Vec<Value>,
+    /// Newest first, all of them.
+    pub events: Vec<Value>,
+    /// Its legal choices.
+    pub manners: Manners,
+    /// How many records there were when the first page was read, by list, filters, size and key.
+    pub anchors: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Book {
-    pub(crate) fn empty() -> Book {
+    /// No objects, and the plainest choices.
+    pub fn empty() -> Book {
         let manners = Manners {
             bare_event: false,
             relative_links: false,
@@ -47,11 +60,18 @@ impl Book {
             problem_json: false,
             steady: true,
         };
-        Book { name: "A shop".into(), charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners, anchors: RefCell::default() }
+        Book {
+            name: "A shop".into(),
+            charges: Vec::new(),
+            invoices: Vec::new(),
+            events: Vec::new(),
+            manners,
+            anchors: RefCell::default(),
+        }
     }
 
     /// Charges with two events each, then invoices with three.
-    pub(crate) fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
+    pub fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
             book.open_charge(world, number);
@@ -66,7 +86,7 @@ impl Book {
     }
 
     /// Opens one more charge, as the create call does.
-    pub(crate) fn open(&mut self) -> Reply {
+    pub fn open(&mut self) -> Reply {
         let (charges, events) = (self.charges.len(), self.events.len());
         self.open_charge(9, charges as u64);
         self.charges.rotate_right(1);
@@ -119,7 +139,8 @@ impl Book {
         }));
     }
 
-    pub(crate) fn answer(&self, asked: &Asked, mode: Mode, address: &str) -> Reply {
+    /// Answers a request of that mode.
+    pub fn answer(&self, asked: &Asked, mode: Mode, address: &str) -> Reply {
         match asked.path.as_str() {
             "/v1/account" => Reply::json(
                 200,

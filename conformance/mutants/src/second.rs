@@ -10,11 +10,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the limit belongs to the account and its mode",
         breaks: &["limits.second_key"],
+        may: &[],
         spoil: |mini| mini.counted = |asked| format!("{:?}", asked.mode),
     },
     Mutant {
         name: "the second key sees a list without its newest event",
         breaks: &["auth.same_lists"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if by_second(asked) && !empty(reply) {
@@ -26,6 +28,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "of two filters only the first counts",
         breaks: &["filters.combined"],
+        may: &[],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 if asked.query.contains_key("type") {
@@ -38,6 +41,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the total of two filters counts the first only",
         breaks: &["filters.combined"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("type") && asked.query.contains_key("charge") {
@@ -49,6 +53,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "all three filters together are taken for none",
         breaks: &["filters.combined"],
+        may: &[],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 if ["type", "charge", "invoice"].iter().all(|name| asked.query.contains_key(*name)) {
@@ -60,6 +65,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the total of charges forgets the status",
         breaks: &["filters.total", "filters.combined"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.path == "/v1/charges" && asked.query.contains_key("status") {
@@ -71,11 +77,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "links forget the charge",
         breaks: &["paging.links_keep_filters"],
+        may: &[],
         spoil: |mini| lists(mini, |_, reply| crate::pages::forget(reply, "charge")),
     },
     Mutant {
         name: "links of a list filtered by payment link forget per_page",
         breaks: &["paging.links_keep_size"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("payment_link") {
@@ -87,6 +95,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "events of one type show in the other mode",
         breaks: &["isolation.not_found"],
+        may: &[],
         spoil: |mini| {
             let kinds = [Mode::Live, Mode::Test].map(|mode| {
                 let book = if mode == Mode::Live { &mini.live } else { &mini.test };
