@@ -4,7 +4,7 @@ use conformance::Mode;
 use serde_json::json;
 
 use crate::mini::{self, Asked, Reply};
-use crate::{Mutant, empty, lists, walls};
+use crate::{Mutant, empty, lists, walls, warp};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -75,6 +75,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     },
     Mutant {
+        name: "a charge of the other mode is answered 403",
+        breaks: &["isolation.objects"],
+        may: &[],
+        spoil: |mini| warp(mini, 404, other_object, |_, reply| reply.status = 403),
+    },
+    Mutant {
+        name: "the 404 of an invoice of the other mode says more",
+        breaks: &["isolation.objects"],
+        may: &[],
+        spoil: |mini| {
+            warp(mini, 404, other_object, |_, reply| reply.body["hint"] = json!("other mode"));
+        },
+    },
+    Mutant {
         name: "links forget the charge",
         breaks: &["paging.links_keep_filters"],
         may: &[],
@@ -112,6 +126,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     },
 ];
+
+/// A single object of the other mode: of those that exist, the number is small.
+fn other_object(asked: &Asked) -> bool {
+    let other =
+        if asked.mode == Some(Mode::Live) { ["ch2abcdef", "in2mnopqr"] } else { ["ch1abcdef", "in1mnopqr"] };
+    let code = asked.path.rsplit('/').next().unwrap_or_default();
+    other.iter().any(|make| code.starts_with(make))
+}
 
 fn by_second(asked: &Asked) -> bool {
     asked.authorization.as_deref() == Some(&format!("Bearer {}", mini::SECOND_KEY))

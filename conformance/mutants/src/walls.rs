@@ -9,7 +9,7 @@ use crate::{Mutant, empty, warp};
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an unknown id is answered 400",
-        breaks: &["errors.not_found", "isolation.not_found", "isolation.second_account"],
+        breaks: &["errors.not_found", "isolation.not_found", "isolation.objects", "isolation.second_account"],
         may: &[],
         spoil: |mini| warp(mini, 404, |_| true, |_, reply| reply.status = 400),
     },

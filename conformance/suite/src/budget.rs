@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::probes::leaks::KEYED_MAX;
-use crate::probes::{Group, REPEATS_MAX, burst, inserts};
+use crate::probes::{Group, REPEATS_MAX, burst, inserts, objects};
 use crate::recording::Caller;
 
 /// Requests at worst, by the key that they carry.
@@ -34,6 +34,9 @@ pub struct Budget {
     pub burst: u32,
     /// Requests that may be asked a second time.
     pub repeats: u32,
+    /// Requests for single objects, whose paths the operator named.
+    #[serde(default)]
+    pub objects: u32,
     /// Requests that page while something is created.
     #[serde(default)]
     pub between: u32,
@@ -51,7 +54,8 @@ impl Budget {
         let bursting = groups.contains(&Group::Burst);
         let spent = |span: Duration| if bursting { span } else { Duration::ZERO };
         let mut functional = Cost::default();
-        for cost in groups.iter().map(|group| group.cost()) {
+        let costs = groups.iter().filter(|group| **group != Group::Leaks).map(|group| group.cost());
+        for cost in costs {
             functional.live += cost.live;
             functional.test += cost.test;
             functional.other += cost.other;
@@ -59,16 +63,17 @@ impl Budget {
         }
         // What comes last takes only what the others have left.
         if groups.contains(&Group::Leaks) {
-            let keyed = functional.total - functional.other;
-            let spared = keyed - keyed.min(KEYED_MAX);
-            functional.total -= spared;
-            functional.live = functional.live.min(KEYED_MAX);
-            functional.test = functional.test.min(KEYED_MAX);
+            let left = KEYED_MAX.saturating_sub(functional.total - functional.other);
+            let leaks = Group::Leaks.cost().total.min(left);
+            functional.total += leaks;
+            functional.live += leaks;
+            functional.test += leaks;
         }
         Budget {
             functional,
             burst: if bursting { burst::REQUESTS_MAX } else { 0 },
             repeats: REPEATS_MAX,
+            objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
             between: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
             writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
             wait: spent(burst::WAIT_USUAL),
@@ -86,6 +91,9 @@ impl fmt::Display for Budget {
              the test one), {other} with other keys or none",
             total - other
         )?;
+        if self.objects > 0 {
+            write!(f, "; {} more for single objects", self.objects)?;
+        }
         if self.between > 0 {
             write!(f, "; {} more with the test key to page while something is created", self.between)?;
         }

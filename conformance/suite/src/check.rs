@@ -8,9 +8,9 @@ use crate::baseline::Baseline;
 use crate::budget::{Budget, Ledger};
 use crate::catalogue::{fits, judged};
 use crate::judge::{checks, rows};
-use crate::plan::Plan;
+use crate::plan::{Paths, Plan};
 use crate::probes::{
-    Group, Session, account, auth, burst, filters, inserts, isolation, leaks, lists, second,
+    Group, Session, account, auth, burst, filters, inserts, isolation, leaks, lists, objects, second,
 };
 use crate::progress::Progress;
 use crate::recording::Recording;
@@ -173,6 +173,9 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     if plan.writes.is_none() && plan.hook.is_none() {
         groups.remove(&Group::Inserts);
     }
+    if plan.paths == Paths::default() {
+        groups.remove(&Group::Objects);
+    }
     if plan.other_account_key.is_none() {
         groups.remove(&Group::Other);
     }
@@ -193,6 +196,7 @@ async fn talk(session: &mut Session<'_>, groups: &BTreeSet<Group>) -> Result<(),
             Group::Auth => auth::probe(session).await,
             Group::Second => second::probe(session).await,
             Group::Inserts => inserts::probe(session).await,
+            Group::Objects => objects::probe(session).await,
             Group::Leaks => leaks::probe(session).await,
             Group::Other => isolation::probe_other(session).await,
         }

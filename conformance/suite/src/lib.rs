@@ -31,10 +31,10 @@ pub use budget::{Budget, Cost, Ledger};
 pub use catalogue::{Level, Requirement, catalogue, judged};
 pub use check::{Outcome, Selection, Stop, check, judge};
 pub use observe::Observation;
-pub use plan::{Create, Hook, Mode, Part, Plan};
+pub use plan::{Create, Hook, Mode, Part, Paths, Plan};
 pub use progress::{Progress, Silent};
 pub use recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Link, List, PageAsk, Purpose,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Kind, Link, List, PageAsk, Purpose,
     Recording, Side, Step,
 };
 pub use secret::Secret;

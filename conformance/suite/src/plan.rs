@@ -9,6 +9,7 @@ use url::Url;
 use crate::baseline::Baseline;
 use crate::catalogue::judged;
 use crate::check::Selection;
+use crate::recording::Kind;
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
 use crate::veil::Veil;
@@ -105,6 +106,40 @@ impl Default for Create {
     }
 }
 
+/// Where single objects are read: paths with `{id}` in them. The specification leaves them open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Of a charge.
+    pub charge: Option<String>,
+    /// Of an invoice.
+    pub invoice: Option<String>,
+    /// Of a payment link.
+    pub payment_link: Option<String>,
+}
+
+impl Paths {
+    /// The kinds of objects, and the path that each has, if it has one.
+    pub(crate) fn all(&self) -> [(Kind, Option<&String>); 3] {
+        [
+            (Kind::Charge, self.charge.as_ref()),
+            (Kind::Invoice, self.invoice.as_ref()),
+            (Kind::PaymentLink, self.payment_link.as_ref()),
+        ]
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let wrong = |path: &&String| {
+            !path.starts_with("/v1/") || path.matches("{id}").count() != 1 || path.contains(['?', '#', ' '])
+        };
+        match self.all().into_iter().filter_map(|(_, path)| path).find(wrong) {
+            None => Ok(()),
+            Some(path) => Err(format!(
+                "the path of single objects is `{path}`; it takes one such as /v1/charges/{{id}}"
+            )),
+        }
+    }
+}
+
 /// A command of the operator that makes something happen, and returns when it has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
@@ -141,6 +176,8 @@ pub struct Plan {
     pub writes: Option<Create>,
     /// What else creates records.
     pub hook: Option<Hook>,
+    /// Where single objects are read.
+    pub paths: Paths,
     /// What keys begin with, before `_live_` or `_test_`.
     pub key_prefix: String,
     /// How long one request may take, in real time.
@@ -171,6 +208,7 @@ impl Plan {
             quick: false,
             writes: None,
             hook: None,
+            paths: Paths::default(),
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
             baseline: Baseline::default(),
@@ -276,6 +314,7 @@ impl Plan {
         if self.live_key == self.test_key {
             return Err("the live key and the test key are the same; each mode has keys of its own".into());
         }
+        self.paths.validate()?;
         if let Some(create) = &self.writes {
             if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
                 return Err(format!(

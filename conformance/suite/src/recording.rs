@@ -184,6 +184,15 @@ pub enum Purpose {
     },
     /// To learn an event of the other account.
     OtherEvents,
+    /// To read one charge, invoice or payment link, whose path the operator named.
+    Object {
+        /// What it is.
+        kind: Kind,
+        /// The id that was asked for.
+        id: String,
+        /// Whether it exists, and where.
+        side: Side,
+    },
     /// To create a record: the only thing that is posted.
     Create,
     /// To read a page of a list while records are created.
@@ -231,6 +240,29 @@ pub enum Burst {
         /// How long the wait was.
         span: Duration,
     },
+}
+
+/// An object that has an identifier of its own, beside events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A charge.
+    Charge,
+    /// An invoice.
+    Invoice,
+    /// A payment link.
+    PaymentLink,
+}
+
+impl Kind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Charge => "charge",
+            Kind::Invoice => "invoice",
+            Kind::PaymentLink => "payment link",
+        }
+    }
 }
 
 /// A place in the reading of a list during which records are created. Pages are of the size of the first.

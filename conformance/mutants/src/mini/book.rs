@@ -152,6 +152,8 @@ impl Book {
             "/v1/charges" => self.page(asked, &self.charges, address),
             "/v1/invoices" => self.page(asked, &self.invoices, address),
             "/v1/events" => self.page(asked, &self.events, address),
+            path if path.starts_with("/v1/charges/") => self.single(path, &self.charges),
+            path if path.starts_with("/v1/invoices/") => self.single(path, &self.invoices),
             path => path.strip_prefix("/v1/events/").map_or_else(|| self.not_found(), |id| self.one(id)),
         }
     }
@@ -164,6 +166,15 @@ impl Book {
             Reply::json(404, json!({ "type": "about:blank", "title": "Not Found", "status": 404 }));
         reply.set("content-type", "application/problem+json");
         reply
+    }
+
+    /// A charge or an invoice by its code.
+    fn single(&self, path: &str, all: &[Value]) -> Reply {
+        let code = path.rsplit('/').next().unwrap_or_default();
+        match all.iter().find(|it| it["code"] == code) {
+            None => self.not_found(),
+            Some(found) => Reply::json(200, json!({ "data": self.dressed(found) })),
+        }
     }
 
     fn one(&self, id: &str) -> Reply {

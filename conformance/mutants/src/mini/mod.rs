@@ -324,6 +324,8 @@ pub fn plan(base: &str) -> Plan {
     plan.other_account_key = Some(Secret::new(OTHER_KEY));
     plan.revoked_key = Some(Secret::new(REVOKED_KEY));
     plan.writes = Some(Create::default());
+    plan.paths.charge = Some("/v1/charges/{id}".into());
+    plan.paths.invoice = Some("/v1/invoices/{id}".into());
     plan.seed = 42;
     plan
 }

@@ -95,6 +95,8 @@ impl Trail {
     }
 }
 
+type Along = fn(u64) -> Step;
+
 fn ids(page: &Page) -> Option<Vec<String>> {
     Some(page.rows()?.iter().map(identity).collect())
 }
@@ -117,7 +119,7 @@ fn arranged(recording: &Recording) -> Vec<Trail> {
         if fresh.1.iter().all(|id| before.contains(id)) || !before.starts_with(&first.1) {
             continue;
         }
-        let ways: [(&'static str, fn(u64) -> Step); 2] =
+        let ways: [(&'static str, Along); 2] =
             [("by page number", |page| Step::ByNumber { page }), ("by links", |page| Step::ByLink { page })];
         for (way, step) in ways {
             let later: Vec<_> = (2..).map_while(|page| read(step(page))).collect();

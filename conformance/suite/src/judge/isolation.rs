@@ -7,7 +7,7 @@ use super::evidence::{sheets, unanswered};
 use crate::plan::Mode;
 use crate::probes::Group;
 use crate::reading::{Page, has_text, identity, parse};
-use crate::recording::{Caller, Exchange, List, Purpose, Recording, Side};
+use crate::recording::{Caller, Exchange, Kind, List, Purpose, Recording, Side};
 use crate::verdict::{Halt, Held, Judged};
 
 mod compare;
@@ -20,6 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { id: "errors.not_found_json", needs: NEEDS, judge: not_found_json },
     Check { id: "isolation.not_found", needs: NEEDS_LEAKS, judge: foreign_not_found },
     Check { id: "isolation.indistinguishable", needs: NEEDS, judge: indistinguishable },
+    Check { id: "isolation.objects", needs: &[Group::Account, Group::Lists, Group::Objects], judge: objects },
     Check { id: "isolation.lists", needs: NEEDS, judge: lists },
     Check { id: "isolation.filter_charge", needs: NEEDS, judge: |it| twins(it, List::Events, "charge") },
     Check { id: "isolation.filter_invoice", needs: NEEDS, judge: |it| twins(it, List::Events, "invoice") },
@@ -145,6 +146,54 @@ fn lists(recording: &Recording) -> Judged {
             Err(Halt::broken(number, "no event in both modes", format!("event {id} is listed in both")))
         }
     }
+}
+
+/// Single charges, invoices and payment links, where the operator has named their paths.
+fn objects(recording: &Recording) -> Judged {
+    let asked = |wanted: Kind, at: Side| {
+        recording.last(
+            |it| matches!(&it.purpose, Purpose::Object { kind, side, .. } if *kind == wanted && *side == at),
+        )
+    };
+    let any = recording.last(|it| matches!(it.purpose, Purpose::Object { .. }));
+    if any.is_none() {
+        let account = recording.account(Mode::Test);
+        if account.and_then(Exchange::status) != Some(200) {
+            return Err(unanswered(account, "the account"));
+        }
+        return Err(Halt::Inapplicable(
+            "the paths of single objects are left open, and `check.paths` names none to ask for".into(),
+        ));
+    }
+    let mut judged = Vec::new();
+    for kind in [Kind::Charge, Kind::Invoice, Kind::PaymentLink] {
+        let (Some(own), Some(foreign)) = (asked(kind, Side::Own), asked(kind, Side::Foreign)) else {
+            continue;
+        };
+        if own.status() != Some(200) {
+            return Err(Halt::unjudged(
+                format!("an own {} is answered {}", kind.word(), own.summary()),
+                "see whether `check.paths` names the right path",
+            ));
+        }
+        match foreign.status() {
+            None | Some(429 | 502..=504) => return Err(unanswered(Some(foreign), "a foreign object")),
+            Some(404) => {}
+            Some(_) => return Err(Halt::broken(foreign.number, "404", foreign.summary())),
+        }
+        // One round only: a header that differs may be a whim of what stands in front.
+        let trio = compare::Trio::around(recording, foreign);
+        let differences = trio.map(|it| it.differences()).unwrap_or_default();
+        if let Some(difference) = differences.into_iter().find(|it| it.starts_with("body")) {
+            let expected = "the same answer as for one that does not exist";
+            return Err(Halt::broken(foreign.number, expected, difference));
+        }
+        judged.push(kind.word());
+    }
+    if judged.is_empty() {
+        return Err(needs_both_modes("a charge, an invoice or a payment link"));
+    }
+    Ok(Held::With(format!("judged on {}", judged.join(", "))))
 }
 
 fn twins(recording: &Recording, list: List, name: &str) -> Judged {

@@ -36,8 +36,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 
 /// Requests with the two keys so far, without those in bursts.
 fn keyed(recording: &Recording) -> u32 {
-    let counts =
-        |it: &&Exchange| matches!(it.caller, Caller::Own(_)) && !matches!(it.purpose, Purpose::Burst(_));
+    let counts = |it: &&Exchange| {
+        matches!(it.caller, Caller::Own(_))
+            && !matches!(it.purpose, Purpose::Burst(_) | Purpose::Object { .. })
+    };
     recording.exchanges.iter().filter(counts).count() as u32
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod inserts;
 pub(crate) mod isolation;
 pub(crate) mod leaks;
 pub(crate) mod lists;
+pub(crate) mod objects;
 pub(crate) mod second;
 mod session;
 
@@ -28,6 +29,7 @@ pub(crate) enum Group {
     Filters,
     Isolation,
     Auth,
+    Objects,
     Second,
     Other,
     /// Last of those that count against the budget of the two keys: takes what is left of it.
@@ -41,7 +43,7 @@ impl Group {
     pub(crate) fn cost(self) -> Cost {
         match self {
             Group::Account => account::COST,
-            Group::Burst | Group::Inserts => Cost::default(),
+            Group::Burst | Group::Inserts | Group::Objects => Cost::default(),
             Group::Lists => lists::COST,
             Group::Filters => filters::COST,
             Group::Isolation => isolation::COST,
