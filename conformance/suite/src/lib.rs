@@ -8,6 +8,7 @@ mod baseline;
 mod budget;
 mod catalogue;
 mod check;
+pub mod fuzz;
 pub mod handler;
 mod hook;
 mod judge;

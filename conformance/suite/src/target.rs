@@ -1,6 +1,7 @@
 //! The only HTTP client. It asks once, follows nothing, and writes down what came.
 
-pub(crate) mod connector;
+mod connector;
+pub(crate) mod line;
 pub(crate) mod trust;
 
 use std::error::Error;
@@ -105,7 +106,7 @@ impl Target {
 }
 
 /// The outer layers only say that a request failed; the innermost says why.
-pub(crate) fn innermost(err: &(dyn Error + 'static)) -> String {
+fn innermost(err: &(dyn Error + 'static)) -> String {
     let mut err = err;
     while let Some(source) = err.source() {
         err = source;

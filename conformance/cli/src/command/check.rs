@@ -4,7 +4,7 @@ mod keys;
 
 use std::{
     fs,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::Path,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
@@ -14,7 +14,7 @@ use conformance::{
     Budget, Create, Hook, Ledger, Part, Paths, Plan, Progress, RealTime, Requirement, Secret, Selection,
     Veil, Wait, Waiter, catalogue, check,
 };
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
 use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Server};
 use serde_json::json;
@@ -30,7 +30,7 @@ use crate::{
     config::{COMMENTED, Config},
     remote::RemoteStage,
     reports,
-    screen::{DIM, GOOD},
+    screen::{DIM, GOOD, spinner},
 };
 
 /// The scenario that leaves behind what every statement needs.
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     args.record.as_deref().map_or(Ok(()), reports::writable)?;
     let runtime =
         Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
-    let bar = progress_bar();
+    let bar = spinner();
     let mut screen = Screen { bar: bar.clone(), format };
     let target = args.url.as_ref().or(config.check.target.as_ref().filter(|_| !args.built_in));
     let outcome = match target {
@@ -319,16 +319,6 @@ impl Screen {
             self.bar.suspend(|| anstream::eprintln!("{line}"));
         }
     }
-}
-
-fn progress_bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 impl Progress for Screen {

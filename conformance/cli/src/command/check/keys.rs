@@ -66,10 +66,10 @@ impl Slot<'_> {
             }
             _ => {}
         }
-        self.file.map(|path| self.from_file(path, warn)).transpose()
+        self.file.map(|path| self.read(path, warn)).transpose()
     }
 
-    fn from_file(&self, path: &Path, warn: &mut dyn FnMut(String)) -> Result<Secret, Failure> {
+    fn read(&self, path: &Path, warn: &mut dyn FnMut(String)) -> Result<Secret, Failure> {
         let named = format!("`{}`, which `check.{}` names,", path.display(), self.setting);
         let text = fs::read_to_string(path)
             .map_err(|error| Failure::usage(format!("{named} can't be read: {error}")))?;
