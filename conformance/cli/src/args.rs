@@ -190,6 +190,25 @@ pub(crate) struct Play {
     pub(crate) transcript: bool,
 }
 
+/// What a check asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Profile {
+    /// What the specification says, and nothing else
+    Spec,
+    /// Also what the reference server chose where the specification leaves a choice
+    Extended,
+}
+
+impl From<Profile> for conformance::Profile {
+    fn from(profile: Profile) -> conformance::Profile {
+        match profile {
+            Profile::Spec => conformance::Profile::Spec,
+            Profile::Extended => conformance::Profile::Extended,
+        }
+    }
+}
+
 /// What stands below the options of `check`.
 const CHECK_HELP: &str = "\
 Keys are never given on the command line. They come from the environment, or from files that \
@@ -230,6 +249,9 @@ pub(crate) struct Check {
     /// Leave out the burst that tests the rate limit, and the wait after it
     #[arg(long)]
     pub(crate) quick: bool,
+    /// What to ask for [default: spec]
+    #[arg(long, value_enum)]
+    pub(crate) profile: Option<Profile>,
     /// Open two charges with the test key, to see whether pages stay stable meanwhile
     #[arg(long)]
     pub(crate) allow_writes: bool,

@@ -14,7 +14,7 @@ use reference_core::{dialect::Dialect, time::Timestamp};
 use reference_server::Forward;
 use serde::Deserialize;
 
-use crate::args::{Clock, RateLimit, parse_rate_limit, parse_seconds};
+use crate::args::{Clock, Profile, RateLimit, parse_rate_limit, parse_seconds};
 
 /// The file that is read when none is named.
 const DEFAULT: &str = "chargeproof.toml";
@@ -51,6 +51,7 @@ pub(crate) struct CheckSection {
     pub(crate) skip: Vec<String>,
     #[serde(default)]
     pub(crate) quick: bool,
+    pub(crate) profile: Option<Profile>,
     time_limit: Option<i64>,
     #[serde(default)]
     pub(crate) allow_writes: bool,

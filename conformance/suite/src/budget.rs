@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::probes::leaks::KEYED_MAX;
-use crate::probes::{Group, REPEATS_MAX, burst, inserts, objects};
+use crate::probes::{Group, REPEATS_MAX, burst, extended as choices, inserts, objects};
 use crate::recording::Caller;
 
 /// Requests at worst, by the key that they carry.
@@ -37,6 +37,9 @@ pub struct Budget {
     /// Requests for single objects, whose paths the operator named.
     #[serde(default)]
     pub objects: u32,
+    /// Requests that see what was chosen where the specification leaves a choice.
+    #[serde(default)]
+    pub extended: u32,
     /// Requests that page while something is created.
     #[serde(default)]
     pub between: u32,
@@ -74,6 +77,7 @@ impl Budget {
             burst: if bursting { burst::REQUESTS_MAX } else { 0 },
             repeats: REPEATS_MAX,
             objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
+            extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
             between: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
             writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
             wait: spent(burst::WAIT_USUAL),
@@ -93,6 +97,9 @@ impl fmt::Display for Budget {
         )?;
         if self.objects > 0 {
             write!(f, "; {} more for single objects", self.objects)?;
+        }
+        if self.extended > 0 {
+            write!(f, "; {} more for --profile extended", self.extended)?;
         }
         if self.between > 0 {
             write!(f, "; {} more with the test key to page while something is created", self.between)?;

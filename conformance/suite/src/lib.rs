@@ -29,8 +29,8 @@ mod waiter;
 
 pub use baseline::{Baseline, Known};
 pub use budget::{Budget, Cost, Ledger};
-pub use catalogue::{Level, Requirement, catalogue, judged};
-pub use check::{Outcome, Selection, Stop, check, judge};
+pub use catalogue::{Level, Requirement, catalogue, extended, judged};
+pub use check::{Outcome, Profile, Selection, Stop, check, judge};
 pub use observe::Observation;
 pub use plan::{Create, Hook, Mode, Part, Paths, Plan};
 pub use progress::{Progress, Silent};

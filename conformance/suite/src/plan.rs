@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::baseline::Baseline;
-use crate::catalogue::judged;
-use crate::check::Selection;
+use crate::catalogue::{extended, judged};
+use crate::check::{Profile, Selection};
 use crate::recording::Kind;
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
@@ -178,6 +178,8 @@ pub struct Plan {
     pub hook: Option<Hook>,
     /// Where single objects are read.
     pub paths: Paths,
+    /// What is asked for: the specification, or also our own choices.
+    pub profile: Profile,
     /// What keys begin with, before `_live_` or `_test_`.
     pub key_prefix: String,
     /// How long one request may take, in real time.
@@ -209,6 +211,7 @@ impl Plan {
             writes: None,
             hook: None,
             paths: Paths::default(),
+            profile: Profile::Spec,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
             baseline: Baseline::default(),
@@ -260,7 +263,7 @@ impl Plan {
 
     /// Which statements are asked for.
     pub(crate) fn selection(&self) -> Selection {
-        Selection { only: self.only.clone(), skip: self.skip.clone() }
+        Selection { profile: self.profile, only: self.only.clone(), skip: self.skip.clone() }
     }
 
     /// What is wrong with the plan, found without a single byte on the wire.
@@ -327,14 +330,14 @@ impl Plan {
             }
         }
         for id in self.baseline.known.keys() {
-            if !judged().contains_key(id) {
+            if !judged().contains_key(id) && !extended().contains_key(id) {
                 return Err(format!(
                     "the baseline names `{id}`, and no statement is called so; \
                      `chargeproof check --list` names them"
                 ));
             }
         }
-        Selection { only: self.only.clone(), skip: self.skip.clone() }.validate()?;
+        self.selection().validate()?;
         Ok(())
     }
 

@@ -193,6 +193,11 @@ pub enum Purpose {
         /// Whether it exists, and where.
         side: Side,
     },
+    /// To see what was chosen where the specification leaves a choice.
+    Choice {
+        /// Which choice.
+        what: String,
+    },
     /// To create a record: the only thing that is posted.
     Create,
     /// To read a page of a list while records are created.

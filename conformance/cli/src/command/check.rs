@@ -12,7 +12,7 @@ use std::{
 
 use conformance::{
     Budget, Create, Hook, Ledger, Part, Paths, Plan, Progress, RealTime, Requirement, Secret, Selection,
-    Veil, Wait, Waiter, catalogue, check,
+    Veil, Wait, Waiter, catalogue, check, extended,
 };
 use indicatif::ProgressBar;
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
@@ -26,7 +26,7 @@ use self::keys::Keys;
 use super::play;
 use crate::{
     Failure,
-    args::{Check, ReportFormat},
+    args::{Check, Profile, ReportFormat},
     config::{COMMENTED, Config},
     remote::RemoteStage,
     reports,
@@ -46,7 +46,7 @@ const REST: Duration = Duration::from_secs(600);
 pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     let format = args.reports.format;
     if args.list {
-        list(format);
+        list(format, args.profile);
         return Ok(0);
     }
     if let Some(path) = &args.init {
@@ -107,11 +107,19 @@ fn init(path: &Path) -> Result<u8, Failure> {
 /// Which statements are asked for: by the command line, or else by the file.
 fn selection(args: &Check, config: &Config) -> Selection {
     let first = |args: &Vec<String>, file: &Vec<String>| if args.is_empty() { file } else { args }.clone();
-    Selection { only: first(&args.only, &config.check.only), skip: first(&args.skip, &config.check.skip) }
+    let profile = args.profile.or(config.check.profile).map(Into::into).unwrap_or_default();
+    Selection {
+        profile,
+        only: first(&args.only, &config.check.only),
+        skip: first(&args.skip, &config.check.skip),
+    }
 }
 
-fn list(format: ReportFormat) {
-    let catalogue = catalogue();
+fn list(format: ReportFormat, profile: Option<Profile>) {
+    let mut catalogue = catalogue();
+    if profile == Some(Profile::Extended) {
+        catalogue.extend(extended());
+    }
     if format == ReportFormat::Json {
         anstream::println!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
         return;
@@ -155,7 +163,7 @@ fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Re
 
 /// What the command line and the file say about any plan.
 fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
-    Selection { only: plan.only, skip: plan.skip } = selection(args, config);
+    Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args, config);
     plan.quick = args.quick || config.check.quick;
     plan.without = match args.without.is_empty() {
         true => config.check.without().map_err(Failure::usage)?,

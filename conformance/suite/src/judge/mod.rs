@@ -5,6 +5,7 @@ mod answers;
 mod auth;
 mod events;
 mod evidence;
+mod extended;
 mod filters;
 mod inserts;
 mod isolation;
@@ -13,7 +14,8 @@ mod links;
 mod paging;
 mod second;
 
-use crate::catalogue::judged;
+use crate::catalogue::{extended as extended_catalogue, judged};
+use crate::check::Profile;
 use crate::probes::Group;
 use crate::recording::Recording;
 use crate::verdict::{Judged, Row, Verdict, verdict};
@@ -26,7 +28,8 @@ pub(crate) struct Check {
 }
 
 /// Every check, chapter by chapter. Reports keep this order.
-pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
+pub(crate) fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
+    let ours = if profile == Profile::Extended { extended::CHECKS } else { &[] };
     [
         account::CHECKS,
         answers::CHECKS,
@@ -39,6 +42,7 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
         inserts::CHECKS,
         filters::CHECKS,
         events::CHECKS,
+        ours,
     ]
     .into_iter()
     .flatten()
@@ -47,12 +51,14 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
 /// Judges a recording. `skipped` and `selected` decide by name.
 pub(crate) fn rows(
     recording: &Recording,
+    profile: Profile,
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
     let mut catalogue = judged();
+    catalogue.extend(extended_catalogue());
     let mut rows = Vec::new();
-    for check in checks().filter(|check| selected(check.id)) {
+    for check in checks(profile).filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
@@ -74,15 +80,18 @@ mod tests {
 
     #[test]
     fn every_judged_statement_has_exactly_one_check() {
-        let named: Vec<_> = checks().map(|check| check.id.to_owned()).collect();
+        let named: Vec<_> = checks(Profile::Extended).map(|check| check.id.to_owned()).collect();
         let distinct: BTreeSet<_> = named.iter().cloned().collect();
         assert_eq!(named.len(), distinct.len(), "a statement is judged twice");
-        assert_eq!(distinct, judged().into_keys().collect());
+        let all = judged().into_keys().chain(extended_catalogue().into_keys());
+        assert_eq!(distinct, all.collect());
+        let demanded: BTreeSet<_> = checks(Profile::Spec).map(|check| check.id.to_owned()).collect();
+        assert_eq!(demanded, judged().into_keys().collect());
     }
 
     #[test]
     fn every_check_names_its_probes() {
-        for check in checks() {
+        for check in checks(Profile::Extended) {
             assert!(!check.needs.is_empty(), "{} needs no probe", check.id);
         }
     }

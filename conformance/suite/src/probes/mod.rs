@@ -6,6 +6,7 @@
 pub(crate) mod account;
 pub(crate) mod auth;
 pub(crate) mod burst;
+pub(crate) mod extended;
 pub(crate) mod filters;
 pub(crate) mod inserts;
 pub(crate) mod isolation;
@@ -34,6 +35,8 @@ pub(crate) enum Group {
     Other,
     /// Last of those that count against the budget of the two keys: takes what is left of it.
     Leaks,
+    /// What the reference server chose.
+    Extended,
     /// Last of all, since the lists are others afterwards.
     Inserts,
 }
@@ -43,7 +46,7 @@ impl Group {
     pub(crate) fn cost(self) -> Cost {
         match self {
             Group::Account => account::COST,
-            Group::Burst | Group::Inserts | Group::Objects => Cost::default(),
+            Group::Burst | Group::Extended | Group::Inserts | Group::Objects => Cost::default(),
             Group::Lists => lists::COST,
             Group::Filters => filters::COST,
             Group::Isolation => isolation::COST,

@@ -18,7 +18,12 @@ pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
 /// The command that judges one statement again.
 pub(super) fn again(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
-    format!("chargeproof check {base} --only {id}")
+    let with = match id.split('.').next() {
+        Some("extended") => " --profile extended",
+        _ if id.starts_with("paging.stable") => " --allow-writes",
+        _ => "",
+    };
+    format!("chargeproof check {base} --only {id}{with}")
 }
 
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {

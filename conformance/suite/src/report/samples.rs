@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::baseline::{Baseline, Known, fingerprint};
 use crate::budget::{Budget, Ledger};
 use crate::catalogue::{Level, Requirement};
-use crate::check::{Outcome, Selection, Stop};
+use crate::check::{Outcome, Profile, Selection, Stop};
 use crate::plan::{Mode, Part, Plan};
 use crate::recording::{
     Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
@@ -140,7 +140,7 @@ fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
     Outcome {
         recording: recording(),
         rows,
-        selection: Selection { only, skip: Vec::new() },
+        selection: Selection { profile: Profile::Spec, only, skip: Vec::new() },
         baseline: Baseline::default(),
         faults: Vec::new(),
         private: false,

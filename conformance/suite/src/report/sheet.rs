@@ -1,7 +1,7 @@
 //! What every format tells: the sections of the specification, the counts, the words below a statement.
 
 use crate::catalogue::Level;
-use crate::check::{Outcome, Stop};
+use crate::check::{Outcome, Profile, Stop};
 use crate::observe::{Observation, observations};
 use crate::recording::Exchange;
 use crate::report::command::{again, curl};
@@ -108,7 +108,12 @@ impl<'a> Sheet<'a> {
         let selection = &outcome.selection;
         let without: Vec<_> = outcome.recording.without.iter().map(|part| part.word().to_owned()).collect();
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
+        let profile = (selection.profile == Profile::Extended).then(|| {
+            "--profile extended: choices of the reference server are judged too, which the specification leaves open"
+                .to_owned()
+        });
         [
+            profile,
             list("--only", &selection.only),
             list("--skip", &selection.skip),
             list("--without", &without),
@@ -201,6 +206,7 @@ fn title(number: &str) -> &'static str {
         "8" => "Limits",
         "9" => "Versioning",
         "HTTP" => "itself",
+        "reference" => "Choices of the reference server",
         _ => "",
     }
 }
