@@ -249,6 +249,9 @@ pub(crate) struct Check {
     /// Leave out the burst that tests the rate limit, and the wait after it
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Burst once more right after the server's minute, which tells the kind of its limiter; two minutes longer
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) thorough: bool,
     /// What to ask for [default: spec]
     #[arg(long, value_enum)]
     pub(crate) profile: Option<Profile>,

@@ -51,6 +51,8 @@ pub(crate) struct CheckSection {
     pub(crate) skip: Vec<String>,
     #[serde(default)]
     pub(crate) quick: bool,
+    #[serde(default)]
+    pub(crate) thorough: bool,
     pub(crate) profile: Option<Profile>,
     time_limit: Option<i64>,
     #[serde(default)]

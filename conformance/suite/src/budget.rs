@@ -55,6 +55,8 @@ pub struct Budget {
 impl Budget {
     pub(crate) fn of(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         let bursting = groups.contains(&Group::Burst);
+        let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };
+        let settling_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
         let spent = |span: Duration| if bursting { span } else { Duration::ZERO };
         let mut functional = Cost::default();
         let costs = groups.iter().filter(|group| **group != Group::Leaks).map(|group| group.cost());
@@ -74,14 +76,14 @@ impl Budget {
         }
         Budget {
             functional,
-            burst: if bursting { burst::REQUESTS_MAX } else { 0 },
+            burst: if bursting { burst::REQUESTS_MAX + settling } else { 0 },
             repeats: REPEATS_MAX,
             objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
             extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
             between: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
             writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
-            wait: spent(burst::WAIT_USUAL),
-            wait_worst: spent(burst::WAIT_MAX),
+            wait: spent(burst::WAIT_USUAL + settling_wait),
+            wait_worst: spent(burst::WAIT_MAX + settling_wait),
         }
     }
 }
@@ -110,8 +112,9 @@ impl fmt::Display for Budget {
         if self.burst > 0 {
             write!(
                 f,
-                ", before that bursts of about 140 with the test key ({} at worst), \
+                ", before that bursts of about {} with the test key ({} at worst), \
                  and {} s of waiting ({} s at worst)",
+                if self.burst > burst::REQUESTS_MAX { 270 } else { 140 },
                 self.burst,
                 self.wait.as_secs(),
                 self.wait_worst.as_secs()

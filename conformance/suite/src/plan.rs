@@ -172,6 +172,8 @@ pub struct Plan {
     pub without: BTreeSet<Part>,
     /// Leaves out the burst, and with it the wait for the next window.
     pub quick: bool,
+    /// Repeats the burst right after the minute of the server's clock, which tells limiters apart.
+    pub thorough: bool,
     /// Allows to create records with the test key, and says how.
     pub writes: Option<Create>,
     /// What else creates records.
@@ -208,6 +210,7 @@ impl Plan {
             skip: Vec::new(),
             without: BTreeSet::new(),
             quick: false,
+            thorough: false,
             writes: None,
             hook: None,
             paths: Paths::default(),

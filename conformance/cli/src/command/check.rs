@@ -164,7 +164,8 @@ fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Re
 /// What the command line and the file say about any plan.
 fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
     Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args, config);
-    plan.quick = args.quick || config.check.quick;
+    plan.quick = args.quick || (config.check.quick && !args.thorough);
+    plan.thorough = args.thorough || (config.check.thorough && !plan.quick);
     plan.without = match args.without.is_empty() {
         true => config.check.without().map_err(Failure::usage)?,
         false => args.without.iter().filter_map(|word| Part::named(word)).collect(),

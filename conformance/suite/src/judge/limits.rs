@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Check;
 use super::evidence::unanswered;
 use crate::plan::Mode;
+use crate::probes::burst::SETTLING;
 use crate::probes::{Group, retry_after};
 use crate::reading::{Fit, LIMIT, Series, has_text, http_date, parse};
 use crate::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
@@ -73,7 +74,30 @@ fn served(recording: &Recording) -> Judged {
     }
 }
 
+/// The burst that began right after the server's minute, and what it says about the reading.
+fn settled(recording: &Recording) -> Option<String> {
+    let series = Series::of(recording, SETTLING)?;
+    let at = ordinal(series.refused_at());
+    match series.fit() {
+        Fit::Exact => Some(format!("right after the server's minute exact, at the {at}")),
+        Fit::Bucket => Some(format!("right after the server's minute a refilling bucket still, at the {at}")),
+        Fit::Border => {
+            Some(format!("right after the server's minute at the {at}: its windows begin elsewhere"))
+        }
+        Fit::Early => Some(format!("right after the server's minute early, at the {at}")),
+        Fit::Unlimited | Fit::TooSlow => None,
+    }
+}
+
 fn refused(recording: &Recording) -> Judged {
+    let held = refused_at(recording)?;
+    Ok(match (held, settled(recording)) {
+        (Held::With(reading), Some(settled)) => Held::With(format!("{reading}; {settled}")),
+        (held, _) => held,
+    })
+}
+
+fn refused_at(recording: &Recording) -> Judged {
     let (series, repeated) = series(recording)?;
     let at = ordinal(series.refused_at());
     let millis = series.elapsed.as_millis();

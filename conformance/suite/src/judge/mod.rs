@@ -8,6 +8,7 @@ mod evidence;
 mod extended;
 mod filters;
 mod inserts;
+pub(crate) mod interference;
 mod isolation;
 mod limits;
 mod links;
@@ -57,6 +58,7 @@ pub(crate) fn rows(
 ) -> Vec<Row> {
     let mut catalogue = judged();
     catalogue.extend(extended_catalogue());
+    let cached = interference::cached(recording);
     let mut rows = Vec::new();
     for check in checks(profile).filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
@@ -65,7 +67,8 @@ pub(crate) fn rows(
         } else if let Some(part) = recording.without.iter().find(|part| part.holds(check.id)) {
             Verdict::LeftOut { by: format!("--without {}", part.word()) }
         } else {
-            verdict(requirement.level, (check.judge)(recording))
+            let judged = interference::weighed(check, (check.judge)(recording), &cached);
+            verdict(requirement.level, judged)
         };
         rows.push(Row { id: check.id.to_owned(), requirement, verdict });
     }

@@ -24,14 +24,13 @@ pub(super) struct Sheet<'a> {
 /// A section of the specification, and the statements that come from it.
 pub(super) struct Section<'a> {
     pub(super) number: String,
-    pub(super) title: &'static str,
     pub(super) rows: Vec<&'a Row>,
 }
 
 impl Section<'_> {
     /// `4.1 Paging`
     pub(super) fn name(&self) -> String {
-        format!("{} {}", self.number, self.title).trim_end().to_owned()
+        section_name(&self.number)
     }
 
     pub(super) fn counts(&self) -> String {
@@ -46,7 +45,7 @@ impl<'a> Sheet<'a> {
             let number = section_of(&row.requirement.spec);
             match sections.iter_mut().find(|section| section.number == number) {
                 Some(section) => section.rows.push(row),
-                None => sections.push(Section { title: title(&number), number, rows: vec![row] }),
+                None => sections.push(Section { number, rows: vec![row] }),
             }
         }
         sections.sort_by_key(|section| place(&section.number));
@@ -173,6 +172,11 @@ fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let of = |word: &str| rows.iter().filter(|row| row.verdict.word() == word).count();
     let told = WORDS.iter().map(|word| (of(word), word)).filter(|(count, _)| *count > 0);
     told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// `4.1 Paging`
+pub(super) fn section_name(number: &str) -> String {
+    format!("{number} {}", title(number)).trim_end().to_owned()
 }
 
 /// `4.1 item 6; 8` is told in section 4.1.
