@@ -115,7 +115,7 @@ pub(crate) enum Command {
     Receiver(Receiver),
     /// Ask an implementation random questions, and tell the shortest ones that break a law
     Fuzz(Box<Fuzz>),
-    /// Judge a recording that `check --record` kept, without the server
+    /// Judge a recording that `check --record` kept, or a HAR file, without the server
     Judge(Judge),
 }
 
@@ -304,7 +304,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<u64, String> {
 pub(crate) struct Judge {
     #[command(flatten)]
     pub(crate) reports: Reports,
-    /// The recording
+    /// The recording, or a HAR file of a browser or proxy, of which less can be judged
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }

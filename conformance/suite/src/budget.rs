@@ -53,6 +53,21 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// Of what costs nothing.
+    pub(crate) fn none() -> Budget {
+        Budget {
+            functional: Cost::default(),
+            burst: 0,
+            repeats: 0,
+            objects: 0,
+            extended: 0,
+            between: 0,
+            writes: 0,
+            wait: Duration::ZERO,
+            wait_worst: Duration::ZERO,
+        }
+    }
+
     pub(crate) fn of(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         let bursting = groups.contains(&Group::Burst);
         let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };

@@ -10,6 +10,7 @@ mod catalogue;
 mod check;
 pub mod fuzz;
 pub mod handler;
+mod har;
 mod hook;
 mod judge;
 mod kept;

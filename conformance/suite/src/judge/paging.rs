@@ -176,7 +176,9 @@ fn joined(recording: &Recording) -> Judged {
         if distinct.len() != joined.len() {
             return Err(Halt::broken(second.number(), "every record once", "a record stands on two pages"));
         }
-        lists.push(list.word());
+        if !lists.contains(&list.word()) {
+            lists.push(list.word());
+        }
     }
     match (lists.is_empty(), disturbed) {
         (false, _) => Ok(Held::With(format!("judged on {}", lists.join(", ")))),
