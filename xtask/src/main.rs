@@ -3,9 +3,11 @@
 //! Needs nothing but what rustup installs: cargo, rustfmt and clippy.
 
 mod ci;
+mod compare;
 mod direction;
 mod duplicates;
 mod licence;
+mod mutants;
 mod packages;
 mod spdx;
 mod spec;
@@ -24,6 +26,8 @@ tasks:
   ci                   every check that a change must pass
   ci --only <step>     one step; may be given more than once
   tidy                 the rules of the house that no lint knows
+  mutants              what the conformance suite says of faulty and of honest servers; --help for options
+  compare              the reference server beside a bare hyper server, measured; `compare --help`
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
 
@@ -34,6 +38,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
+        ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
+        ["compare", "--help" | "-h", ..] => {
+            print!("{}", compare::HELP);
+            return ExitCode::SUCCESS;
+        }
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
             print!("{}", help());
             return ExitCode::SUCCESS;
@@ -41,8 +50,12 @@ fn main() -> ExitCode {
         ["ci", ref rest @ ..] => steps(rest),
         ["tidy"] => steps(&["--only", "tidy"]),
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
+        ["compare", ref rest @ ..] => compare::Options::read(rest)
+            .and_then(|options| root().and_then(|root| compare::run(&root, &options))),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [other, ..] => Err(format!("`{other}` is not a task; there are `ci`, `tidy` and `spec`")),
+        [other, ..] => {
+            Err(format!("`{other}` is not a task; there are `ci`, `compare`, `mutants`, `spec` and `tidy`"))
+        }
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,

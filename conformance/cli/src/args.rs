@@ -2,7 +2,9 @@
 
 mod fuzz;
 mod handler;
+mod load;
 mod receiver;
+mod receiving;
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
@@ -10,7 +12,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
 use conformance::{Part, report};
 pub(crate) use fuzz::Fuzz;
 pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
+pub(crate) use load::{Load, Mix};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
+pub(crate) use receiving::Receiving;
 use reference_core::time::Timestamp;
 use reference_server::Forward;
 
@@ -115,6 +119,8 @@ pub(crate) enum Command {
     Receiver(Receiver),
     /// Ask an implementation random questions, and tell the shortest ones that break a law
     Fuzz(Box<Fuzz>),
+    /// Ask a server as often as it answers, or at a rate, and measure
+    Load(Box<Load>),
     /// Judge a recording that `check --record` kept, or a HAR file, without the server
     Judge(Judge),
 }
@@ -246,6 +252,8 @@ pub(crate) struct Check {
     /// What you can't offer: such statements are left out, and every report says so
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = parts())]
     pub(crate) without: Vec<String>,
+    #[command(flatten)]
+    pub(crate) receiving: Receiving,
     /// Leave out the burst that tests the rate limit, and the wait after it
     #[arg(long)]
     pub(crate) quick: bool,

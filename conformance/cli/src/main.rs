@@ -53,6 +53,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Play(args) => command::play::run(&args, args.format),
         Command::Check(args) => command::check::run(&args, &config),
         Command::Fuzz(args) => command::fuzz::run(&args, &config),
+        Command::Load(args) => command::load::run(&args, &config),
         Command::Judge(args) => command::judge::run(&args, &config),
         Command::Receiver(action) => command::receiver::run(&action, &config),
     }

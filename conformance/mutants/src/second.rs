@@ -92,7 +92,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "links forget the charge",
         breaks: &["paging.links_keep_filters"],
         may: &[],
-        spoil: |mini| lists(mini, |_, reply| crate::pages::forget(reply, "charge")),
+        spoil: |mini| lists(mini, |_, reply| crate::links::forget(reply, "charge")),
     },
     Mutant {
         name: "links of a list filtered by payment link forget per_page",
@@ -101,7 +101,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("payment_link") {
-                    crate::pages::forget(reply, "per_page");
+                    crate::links::forget(reply, "per_page");
                 }
             });
         },

@@ -11,7 +11,7 @@ use crate::judge::{checks, rows};
 use crate::plan::{Paths, Plan};
 use crate::probes::{
     Group, Session, account, auth, burst, extended as choices, filters, inserts, isolation, leaks, lists,
-    objects, second,
+    objects, second, webhooks,
 };
 use crate::progress::Progress;
 use crate::recording::Recording;
@@ -199,6 +199,9 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     if plan.other_account_key.is_none() {
         groups.remove(&Group::Other);
     }
+    if plan.webhooks.is_none() {
+        groups.remove(&Group::Webhooks);
+    }
     groups
 }
 
@@ -220,6 +223,7 @@ async fn talk(session: &mut Session<'_>, groups: &BTreeSet<Group>) -> Result<(),
             Group::Objects => objects::probe(session).await,
             Group::Leaks => leaks::probe(session).await,
             Group::Other => isolation::probe_other(session).await,
+            Group::Webhooks => webhooks::probe(session).await,
         }
     }
     Ok(())

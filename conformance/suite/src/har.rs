@@ -113,6 +113,7 @@ impl Outcome {
             without: BTreeSet::new(),
             no_burst: Some("a HAR file is no run of ours".to_owned()),
             inserting: Inserting::default(),
+            deliveries: None,
             exchanges,
         };
         let skip = LEFT_OUT.map(str::to_owned).to_vec();

@@ -13,6 +13,7 @@ use crate::recording::Kind;
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
 use crate::veil::Veil;
+use crate::webhooks::Webhooks;
 
 /// One of the two modes a key can act in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,11 +58,13 @@ pub enum Part {
     Other,
     /// Nothing creates records while the suite pages.
     Inserts,
+    /// Nobody receives deliveries.
+    Webhooks,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 4] = [Part::Revoked, Part::Second, Part::Other, Part::Inserts];
+    pub const ALL: [Part; 5] = [Part::Revoked, Part::Second, Part::Other, Part::Inserts, Part::Webhooks];
 
     /// The word after `--without`.
     pub fn word(self) -> &'static str {
@@ -70,6 +73,7 @@ impl Part {
             Part::Second => "second",
             Part::Other => "other",
             Part::Inserts => "inserts",
+            Part::Webhooks => "webhooks",
         }
     }
 
@@ -78,13 +82,14 @@ impl Part {
         Part::ALL.into_iter().find(|part| part.word() == word)
     }
 
-    /// Whether that statement is left out with it.
-    pub(crate) fn holds(self, id: &str) -> bool {
+    /// Whether a statement is left out with it.
+    pub(crate) fn covers(self, id: &str) -> bool {
         match self {
             Part::Revoked => id == "auth.revoked_key",
             Part::Second => matches!(id, "auth.same_lists" | "limits.second_key"),
             Part::Other => id == "isolation.second_account",
             Part::Inserts => id.starts_with("paging.stable"),
+            Part::Webhooks => crate::judge::needs_deliveries(id),
         }
     }
 }
@@ -170,6 +175,8 @@ pub struct Plan {
     pub skip: Vec<String>,
     /// What the operator declares to be left out.
     pub without: BTreeSet<Part>,
+    /// Where deliveries come from, if any are seen.
+    pub webhooks: Option<Webhooks>,
     /// Leaves out the burst, and with it the wait for the next window.
     pub quick: bool,
     /// Repeats the burst right after the minute of the server's clock, which tells limiters apart.
@@ -209,6 +216,7 @@ impl Plan {
             only: Vec::new(),
             skip: Vec::new(),
             without: BTreeSet::new(),
+            webhooks: None,
             quick: false,
             thorough: false,
             writes: None,
@@ -331,6 +339,9 @@ impl Plan {
             if let Err(err) = serde_json::from_str::<serde_json::Value>(&create.body) {
                 return Err(format!("the body of the create call is not JSON: {err}"));
             }
+        }
+        if self.webhooks.is_some() && self.without.contains(&Part::Webhooks) {
+            return Err("deliveries are received although `--without webhooks` leaves them out".into());
         }
         for id in self.baseline.known.keys() {
             if !judged().contains_key(id) && !extended().contains_key(id) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::deliveries::Deliveries;
 use crate::plan::{Mode, Part};
 
 /// Rises when an older reader would misread a recording.
@@ -30,6 +31,9 @@ pub struct Recording {
     pub inserting: Inserting,
     /// The exchanges in the order they were sent.
     pub exchanges: Vec<Exchange>,
+    /// What the target sent, if there was anybody to receive it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<Deliveries>,
 }
 
 /// What was to create records while the suite paged, and what went wrong with it.
@@ -206,6 +210,17 @@ pub enum Purpose {
         list: List,
         /// Which page of it, and when.
         step: Step,
+    },
+    /// To learn which events there were before any was delivered to us.
+    BeforeDeliveries,
+    /// To learn which events there are once deliveries have come.
+    AfterDeliveries,
+    /// To read the event that a delivery names.
+    DeliveredEvent {
+        /// The id that was asked for.
+        id: String,
+        /// With the key of the mode that the delivery names, or of the other.
+        side: Side,
     },
     /// To filter a list by something the key may not see.
     Twin {

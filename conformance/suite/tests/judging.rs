@@ -24,6 +24,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         no_burst: None,
         inserting: Inserting::default(),
         exchanges,
+        deliveries: None,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Everything that every connection shares is here. Changes nothing itself.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
@@ -19,11 +21,13 @@ use crate::{
     gate::{self, Ends, Token},
     host::Host,
     metrics::Metrics,
+    pages::{self, Call, Streams, dashboard::Dashboard},
     refusal::Refusal,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str =
+    r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
@@ -33,12 +37,17 @@ pub(crate) struct Front {
     pub(crate) token: Token,
     pub(crate) bounds: Bounds,
     pub(crate) metrics: Metrics,
+    pub(crate) streams: Streams,
+    pub(crate) dashboard: Dashboard,
 }
 
 /// Who answers a path.
 enum Room {
     Api,
     Sandbox,
+    Hosted,
+    Dashboard,
+    Asset,
     Index,
     Health,
     Metrics,
@@ -51,6 +60,9 @@ impl Room {
         match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
             ("v1", _) => Some(Room::Api),
             ("sandbox", _) => Some(Room::Sandbox),
+            ("c" | "pay" | "i", Some(_)) => Some(Room::Hosted),
+            ("dashboard", _) => Some(Room::Dashboard),
+            ("assets", Some(_)) => Some(Room::Asset),
             ("", None) => Some(Room::Index),
             ("healthz", None) => Some(Room::Health),
             ("metrics", None) => Some(Room::Metrics),
@@ -61,28 +73,28 @@ impl Room {
 
 impl Front {
     /// Answers a request, whatever it is.
-    pub(crate) async fn answer(&self, ends: Ends, request: Request<Incoming>) -> Answer {
+    pub(crate) async fn answer(self: &Arc<Self>, ends: Ends, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
         let answer = self.decide(ends, &head, body).await.unwrap_or_else(Refusal::answer);
         self.metrics.on_answer(answer.status());
         if head.method == Method::HEAD { answer::without_body(answer) } else { answer }
     }
 
-    async fn decide(&self, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+    async fn decide(self: &Arc<Self>, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
         let authority = called(head)?;
         let path = self.addresses.inside(head.uri.path());
         let room = Room::of(path).ok_or(Refusal::NotFound)?;
         match room {
-            Room::Api => {}
+            Room::Api | Room::Hosted | Room::Dashboard => {}
             Room::Sandbox => {
                 gate::admit(ends, &head.headers, authority, &self.addresses, &self.token)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !self.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
-            Room::Index | Room::Health | Room::Metrics => {
+            Room::Asset | Room::Index | Room::Health | Room::Metrics => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
-                    Ok(self.page(&room))
+                    self.page(&room, path)
                 } else {
                     Err(Refusal::ReadOnly)
                 };
@@ -94,8 +106,18 @@ impl Front {
             // In a box, because most requests have no body, and every one would carry the room for reading it.
             Box::pin(body::read(body, head.headers.contains_key(EXPECT), &self.bounds)).await?
         };
-        if matches!(room, Room::Sandbox) {
-            gate::admit_body(&head.headers, &body)?;
+        match room {
+            // In boxes for the same reason.
+            Room::Hosted => {
+                let call = Call { front: self, ends, head, path, authority, body };
+                return Box::pin(pages::hosted::answer(&call)).await;
+            }
+            Room::Dashboard => {
+                let call = Call { front: self, ends, head, path, authority, body };
+                return Box::pin(pages::dashboard::answer(&call)).await;
+            }
+            Room::Sandbox => gate::admit_body(&head.headers, &body)?,
+            _ => {}
         }
         self.ask_world(head, path, authority, &body).await
     }
@@ -120,8 +142,9 @@ impl Front {
         answer::of_world(self.host.respond(&request).await?)
     }
 
-    fn page(&self, room: &Room) -> Answer {
-        match room {
+    fn page(&self, room: &Room, path: &str) -> Result<Answer, Refusal> {
+        Ok(match room {
+            Room::Asset => return pages::asset(path),
             Room::Metrics => {
                 answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.host.times().ok()))
             }
@@ -129,8 +152,8 @@ impl Front {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
             }
             Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
-            Room::Index | Room::Api | Room::Sandbox => answer::json(StatusCode::OK, INDEX),
-        }
+            _ => answer::json(StatusCode::OK, INDEX),
+        })
     }
 }
 

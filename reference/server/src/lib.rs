@@ -8,7 +8,8 @@
 //! listen ── connection ── front ──┬── gate        may this caller use /sandbox?
 //! sockets   hyper, time   routes  ├── body        the bounded body
 //!           limits                └── host ────── World: respond, advance_to, take_outgoing, on_landing
-//!                                      ├── clock    the only reader of the operating system's clock
+//!                           pages ─────┤
+//!                           HTML, live ├── clock    the only reader of the operating system's clock
 //!                                      └── courier  posts deliveries over the real network
 //! ```
 //!
@@ -26,7 +27,9 @@ mod front;
 mod gate;
 mod host;
 mod listen;
+mod local;
 mod metrics;
+mod pages;
 mod refusal;
 mod server;
 mod world;
@@ -34,6 +37,7 @@ mod world;
 pub use clock::ClockKind;
 pub use config::{Bounds, Config};
 pub use courier::{CourierBounds, CourierConfig, Forward, Resolve, Resolved, SystemResolver};
+pub use local::Local;
 pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use world::World;

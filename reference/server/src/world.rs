@@ -23,6 +23,11 @@ pub trait World: Send {
     /// The keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
 
+    /// Counts what happened so far, as far as somebody outside could notice it. Pages look again when it changes.
+    fn happened(&self) -> u64 {
+        0
+    }
+
     // A world that posts nothing abroad needs none of what follows.
 
     /// Goes on with a call after a landing.
@@ -84,5 +89,9 @@ impl World for Sandbox {
 
     fn first_keys(&self) -> FirstKeys {
         Sandbox::first_keys(self)
+    }
+
+    fn happened(&self) -> u64 {
+        self.chronicle().count()
     }
 }

@@ -5,6 +5,7 @@
 //! answers to posts arrive, then new posts leave.
 
 mod api;
+mod chains;
 mod desk;
 mod happening;
 mod journey;
@@ -13,6 +14,7 @@ mod money;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use chains::Chains;
 use desk::Desk;
 pub use happening::{Chronicle, Happening, What};
 pub use journey::{Journey, Progress};
@@ -39,10 +41,7 @@ use reference_core::{
 };
 use serde_json::value::to_raw_value;
 
-use crate::{
-    chain::Chain,
-    network::{Flight, Network},
-};
+use crate::network::{Flight, Network};
 
 /// The account that every world starts with.
 const FIRST_ACCOUNT: &str = "acme";
@@ -114,7 +113,7 @@ pub struct Sandbox {
     setup: Setup,
     now: Timestamp,
     desk: Desk,
-    chains: BTreeMap<(Mode, Asset), Chain>,
+    chains: Chains,
     network: Network,
     /// Deliveries that the host has yet to fetch.
     outgoing: Vec<Dispatch>,
@@ -149,18 +148,12 @@ impl Sandbox {
             public_url: setup.public_url.clone(),
             rate_limit: setup.rate_limit,
         };
-        let mut chains = BTreeMap::new();
-        for mode in Mode::ALL {
-            for asset in Asset::ALL {
-                chains.insert((mode, asset), Chain::new(setup.seed, mode, asset, setup.start));
-            }
-        }
         let none = FirstKeys { live: String::new(), test: String::new() };
         let mut sandbox = Sandbox {
             setup: setup.clone(),
             now: setup.start,
             desk: Desk::new(start, setup.journal),
-            chains,
+            chains: Chains::new(setup.seed, setup.start),
             network: Network::default(),
             outgoing: Vec::new(),
             abroad: BTreeMap::new(),
@@ -205,8 +198,8 @@ impl Sandbox {
 
     /// When something will happen by itself; nothing if the world is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let chains = self.chains.values().filter_map(Chain::next_due);
-        chains.chain(self.network.next_due()).chain(self.desk.service().next_tick()).min()
+        let all = [self.chains.next_due(), self.network.next_due(), self.desk.service().next_tick()];
+        all.into_iter().flatten().min()
     }
 
     /// Lets everything happen that is due up to `now`, each at its own time.
@@ -342,12 +335,7 @@ impl Sandbox {
 
     /// Hands what the chains show to the service. Says whether there was nothing.
     fn watch_chains(&mut self) -> bool {
-        let mut seen = Vec::new();
-        for chain in self.chains.values_mut() {
-            if chain.next_due().is_some_and(|due| due <= self.now) {
-                seen.extend(chain.advance(self.now).into_iter().map(|(_, sighting)| sighting));
-            }
-        }
+        let seen = self.chains.advance(self.now);
         if !seen.is_empty() {
             for sighting in &seen {
                 self.note_transfer(sighting);

@@ -1,6 +1,8 @@
 //! `chargeproof check`: judge an implementation, or the built-in server.
 
 mod keys;
+mod occasion;
+mod receiving;
 
 use std::{
     fs,
@@ -12,11 +14,11 @@ use std::{
 
 use conformance::{
     Budget, Create, Hook, Ledger, Part, Paths, Plan, Progress, RealTime, Requirement, Secret, Selection,
-    Veil, Wait, Waiter, catalogue, check, extended,
+    Veil, Wait, Waiter, catalogue, check, extended, receiver::Catch,
 };
 use indicatif::ProgressBar;
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
-use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Server};
+use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Reach, Server};
 use serde_json::json;
 use simulator::play::{Call, Stage};
 use tokio::runtime::Runtime;
@@ -64,7 +66,8 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     let target = args.url.as_ref().or(config.check.target.as_ref().filter(|_| !args.built_in));
     let outcome = match target {
         Some(url) => {
-            let plan = plan_for(url, args, config, &mut screen)?;
+            let mut plan = plan_for(url, args, config, &mut screen)?;
+            plan.webhooks = receiving::webhooks(&args.receiving, config, &runtime, &screen)?;
             let mut waiter = RealTime::start();
             runtime.block_on(check(plan, &mut waiter, &mut screen))
         }
@@ -198,6 +201,8 @@ fn today() -> String {
 struct BuiltInServer {
     server: Server,
     stage: Arc<Mutex<RemoteStage>>,
+    /// Where its deliveries come.
+    catch: Arc<Catch>,
     second_key: String,
     other_account_key: String,
     revoked_key: String,
@@ -205,6 +210,7 @@ struct BuiltInServer {
 
 impl BuiltInServer {
     fn start(runtime: &Runtime, config: &Config, screen: &mut Screen) -> Result<BuiltInServer, Failure> {
+        let catch = Arc::new(occasion::receiver(runtime)?);
         let server_config = ServerConfig {
             address: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
             seed: SEED,
@@ -214,7 +220,11 @@ impl BuiltInServer {
             clock: ClockKind::Frozen,
             dialect: config.dialect().map_err(Failure::usage)?,
             bounds: Bounds::default(),
-            courier: CourierConfig::default(),
+            courier: CourierConfig {
+                reach: Reach::Abroad,
+                forwards: vec![occasion::way(catch.address())],
+                ..CourierConfig::default()
+            },
         };
         let server = runtime
             .block_on(Server::start(server_config))
@@ -250,6 +260,7 @@ impl BuiltInServer {
             other_account_key,
             revoked_key: text(&revoked["key"]["secret"]),
             stage: Arc::new(Mutex::new(stage)),
+            catch,
         })
     }
 
@@ -268,6 +279,9 @@ impl BuiltInServer {
             payment_link: Some("/v1/payment-links/{id}".to_owned()),
         };
         choose(&mut plan, args, config)?;
+        if !plan.without.contains(&Part::Webhooks) {
+            plan.webhooks = Some(occasion::webhooks(&self.catch, &self.stage, config)?);
+        }
         Ok(plan)
     }
 }

@@ -41,6 +41,7 @@ fn fits(list: List, row: &Value, name: &str, value: &str, reach: Reach) -> Optio
         (List::Events, "type") => Some(is(&["type"])),
         (List::Events, "charge") => Some(is(&["charge", "code"]) || (wide && holds_charge(row, value))),
         (List::Events, _) => Some(is(&["invoice", "code"]) || (wide && names_invoice(row, value))),
+        (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
         (_, "payment_link") => shown_link(row).map(|told| told == value),
         (_, name) => text_at(row, &[name]).map(|told| told == value),
     }
@@ -170,6 +171,7 @@ fn total(recording: &Recording) -> Judged {
                 return Err(Halt::broken(sheet.number(), expected, actual));
             }
         }
+        judged |= sheet.ask.list == List::Events;
     }
     if judged {
         return Ok(Held::Plainly);
@@ -188,7 +190,18 @@ fn status(recording: &Recording) -> Judged {
 
 fn payment_link(recording: &Recording) -> Judged {
     let sheets = sheets(recording);
-    as_far_as_shown(&alone(&sheets, List::Charges, "payment_link"), "payment_link")
+    let found = alone(&sheets, List::Charges, "payment_link");
+    // The link was learnt from an event of a charge that has it, and no charge goes away.
+    let shown = |sheet: &Sheet<'_>, value: &str| {
+        let of_mode = sheets.iter().filter(|it| it.mode == sheet.mode && it.ask.list == List::Events);
+        of_mode.flat_map(Sheet::rows).any(|row| text_at(row, &["charge", "payment_link"]) == Some(value))
+    };
+    let empty = |it: &&(&str, &Sheet<'_>)| it.1.page.rows().is_some_and(Vec::is_empty) && shown(it.1, it.0);
+    if let Some((value, sheet)) = found.iter().find(empty) {
+        let expected = format!("the charges of payment_link {value}, which the events show");
+        return Err(Halt::broken(sheet.number(), expected, "an empty list"));
+    }
+    as_far_as_shown(&found, "payment_link")
 }
 
 /// The items of these lists are open: a row that does not show the value proves nothing.

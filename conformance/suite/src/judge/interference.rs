@@ -68,6 +68,9 @@ fn group(purpose: &Purpose) -> Group {
         Purpose::Page(_) => Group::Filters,
         Purpose::Event { .. } | Purpose::Twin { .. } => Group::Isolation,
         Purpose::OtherEvents => Group::Other,
+        Purpose::BeforeDeliveries | Purpose::AfterDeliveries | Purpose::DeliveredEvent { .. } => {
+            Group::Webhooks
+        }
         Purpose::Object { .. } => Group::Objects,
         Purpose::Choice { .. } => Group::Extended,
         Purpose::Create | Purpose::Between { .. } => Group::Inserts,

@@ -3,17 +3,23 @@
 mod account;
 mod answers;
 mod auth;
+mod charges;
+mod delivered;
+mod endpoints;
 mod events;
 mod evidence;
 mod extended;
 mod filters;
 mod inserts;
 pub(crate) mod interference;
+mod invoices;
 mod isolation;
 mod limits;
 mod links;
 mod paging;
 mod second;
+mod settling;
+mod webhooks;
 
 use crate::catalogue::{extended as extended_catalogue, judged};
 use crate::check::Profile;
@@ -21,7 +27,11 @@ use crate::probes::Group;
 use crate::recording::Recording;
 use crate::verdict::{Judged, Row, Verdict, verdict};
 
+#[cfg(test)]
+mod canary;
+
 /// A statement's name, the probes that exercise it, and the function that judges it.
+#[derive(Clone, Copy)]
 pub(crate) struct Check {
     pub(crate) id: &'static str,
     pub(crate) needs: &'static [Group],
@@ -43,10 +53,23 @@ pub(crate) fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
         inserts::CHECKS,
         filters::CHECKS,
         events::CHECKS,
+        settling::CHECKS,
+        webhooks::ENVELOPE,
+        webhooks::SIGNATURE,
+        webhooks::ROUTE,
+        webhooks::AGREEMENT,
+        charges::CHECKS,
+        invoices::CHECKS,
+        endpoints::CHECKS,
         ours,
     ]
     .into_iter()
     .flatten()
+}
+
+/// Whether a statement can only be judged by what the target sends.
+pub fn needs_deliveries(id: &str) -> bool {
+    checks(Profile::Spec).any(|check| check.id == id && check.needs.contains(&Group::Webhooks))
 }
 
 /// Judges a recording. `skipped` and `selected` decide by name.
@@ -56,18 +79,27 @@ pub(crate) fn rows(
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
+    rows_by(checks(profile).copied(), recording, selected, skipped)
+}
+
+fn rows_by(
+    checks: impl Iterator<Item = Check>,
+    recording: &Recording,
+    selected: impl Fn(&str) -> bool,
+    skipped: impl Fn(&str) -> bool,
+) -> Vec<Row> {
     let mut catalogue = judged();
     catalogue.extend(extended_catalogue());
     let cached = interference::cached(recording);
     let mut rows = Vec::new();
-    for check in checks(profile).filter(|check| selected(check.id)) {
+    for check in checks.filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
-        } else if let Some(part) = recording.without.iter().find(|part| part.holds(check.id)) {
+        } else if let Some(part) = recording.without.iter().find(|part| part.covers(check.id)) {
             Verdict::LeftOut { by: format!("--without {}", part.word()) }
         } else {
-            let judged = interference::weighed(check, (check.judge)(recording), &cached);
+            let judged = interference::weighed(&check, (check.judge)(recording), &cached);
             verdict(requirement.level, judged)
         };
         rows.push(Row { id: check.id.to_owned(), requirement, verdict });

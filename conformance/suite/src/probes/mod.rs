@@ -15,6 +15,7 @@ pub(crate) mod lists;
 pub(crate) mod objects;
 pub(crate) mod second;
 mod session;
+pub(crate) mod webhooks;
 
 pub(crate) use session::{REPEATS_MAX, Session, retry_after};
 
@@ -37,8 +38,10 @@ pub(crate) enum Group {
     Leaks,
     /// What the reference server chose.
     Extended,
-    /// Last of all, since the lists are others afterwards.
+    /// After what reads, since the lists are others afterwards.
     Inserts,
+    /// Last: whoever causes deliveries changes what the others read.
+    Webhooks,
 }
 
 impl Group {
@@ -54,6 +57,7 @@ impl Group {
             Group::Second => second::COST,
             Group::Other => isolation::OTHER_COST,
             Group::Leaks => leaks::COST,
+            Group::Webhooks => webhooks::COST,
         }
     }
 }

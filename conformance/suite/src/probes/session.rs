@@ -34,7 +34,7 @@ pub(crate) struct Session<'a> {
     pub(crate) recording: Recording,
     pub(crate) ledger: Ledger,
     target: Target,
-    redactor: Redactor,
+    pub(crate) redactor: Redactor,
     silences: u32,
 }
 
@@ -52,6 +52,7 @@ impl<'a> Session<'a> {
             no_burst: None,
             inserting: Inserting::default(),
             exchanges: Vec::new(),
+            deliveries: None,
         };
         let target = Target::new(&plan.base, plan.time_limit, plan.ca_pem.as_deref());
         let redactor = Redactor::new(plan.key_tails());

@@ -2,6 +2,8 @@
 
 use url::Url;
 
+use crate::deliveries::Deliveries;
+use crate::judge::needs_deliveries;
 use crate::plan::Mode;
 use crate::recording::{Caller, Exchange, Forgery, Recording};
 
@@ -18,12 +20,17 @@ pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
 /// The command that judges one statement again.
 pub(super) fn again(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
+    let from = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
+        None => String::new(),
+        Some(Deliveries { receiver: Some(address), .. }) => format!(" --receiver {address}"),
+        Some(_) => " --deliveries FILE".to_owned(),
+    };
     let with = match id.split('.').next() {
         Some("extended") => " --profile extended",
         _ if id.starts_with("paging.stable") => " --allow-writes",
         _ => "",
     };
-    format!("chargeproof check {base} --only {id}{with}")
+    format!("chargeproof check {base}{from} --only {id}{with}")
 }
 
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {

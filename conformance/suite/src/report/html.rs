@@ -127,7 +127,7 @@ pub fn html(outcome: &Outcome) -> String {
         covered: format!("{judged} of {} judged or observed", sentences.len()),
         chapters: chapters(sentences),
     };
-    page.render().expect("HTML is written to memory") + "\n"
+    printable(&page.render().expect("HTML is written to memory")) + "\n"
 }
 
 fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {
@@ -169,9 +169,7 @@ fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
 
 fn shown(exchange: &Exchange) -> Shown<'_> {
     let (status, headers, body) = match &exchange.ending {
-        Ending::Answered(answer) => {
-            (answer.status.to_string(), &answer.headers[..], long(&printable(&answer.body)))
-        }
+        Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], long(&answer.body)),
         Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
     };
     Shown {

@@ -206,6 +206,7 @@ fn recording() -> Recording {
         no_burst: None,
         inserting: Inserting::default(),
         exchanges,
+        deliveries: None,
     }
 }
 

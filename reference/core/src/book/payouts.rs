@@ -54,7 +54,7 @@ impl Payouts {
 
     /// This key is, or was, in use here, or a wallet here shares an address with it.
     fn knows(&self, wallet: &Wallet) -> bool {
-        self.next.contains_key(&wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
+        self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
     /// The next address that no charge had before, without taking it. `taken` says which are.
@@ -64,7 +64,7 @@ impl Payouts {
         for n in self.next_of(wallet).. {
             let address = wallet.address(n)?;
             if !taken(&address) {
-                return Some(Ticket { address, identity: wallet.identity(), next: n.checked_add(1)? });
+                return Some(Ticket { address, asset, next: n.checked_add(1)? });
             }
         }
         None
@@ -72,16 +72,18 @@ impl Payouts {
 
     /// Takes an address: no later charge gets it.
     pub(super) fn take(&mut self, ticket: Ticket) -> String {
-        self.next.insert(ticket.identity, ticket.next);
+        let wallet = self.wallets.get(&ticket.asset).expect("a ticket is taken before its wallet changes");
+        let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");
+        *next = ticket.next;
         ticket.address
     }
 
     fn next_of(&self, wallet: &Wallet) -> u32 {
-        self.next.get(&wallet.identity()).copied().unwrap_or(0)
+        self.next.get(wallet.identity()).copied().unwrap_or(0)
     }
 
     fn set(&mut self, asset: Asset, wallet: Wallet) {
-        self.next.entry(wallet.identity()).or_insert(0);
+        self.next.entry(wallet.identity().to_owned()).or_insert(0);
         self.wallets.insert(asset, wallet);
     }
 
@@ -106,7 +108,7 @@ impl Payouts {
 /// A deposit address that may be taken.
 pub(super) struct Ticket {
     address: String,
-    identity: String,
+    asset: Asset,
     next: u32,
 }
 

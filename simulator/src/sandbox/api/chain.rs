@@ -137,7 +137,7 @@ fn split(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiError> {
 
 fn chain(sandbox: &mut Sandbox, mode: Mode, asset: Asset) -> (&mut Chain, reference_core::time::Timestamp) {
     let now = sandbox.now;
-    (sandbox.chains.get_mut(&(mode, asset)).expect("there is a chain for every coin and mode"), now)
+    (sandbox.chains.get_mut(mode, asset), now)
 }
 
 /// The chain that knows a transaction.
