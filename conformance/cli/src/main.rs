@@ -55,7 +55,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Check(args) => command::check::run(&args, &config),
         Command::Fuzz(args) => command::fuzz::run(&args, &config),
         Command::Load(args) => command::load::run(&args, &config),
-        Command::Judge(args) => command::judge::run(&args),
+        Command::Judge(args) => command::judge::run(&args, &config),
         Command::Receiver(action) => command::receiver::run(&action, &config),
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use conformance::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, List, Mode, PageAsk, Purpose, Recording, Side,
-    Verdict, judge, judged,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, List, Mode, PageAsk, Purpose,
+    Recording, Side, Verdict, judge, judged,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         key_prefix: "svc".into(),
         without: [].into(),
         no_burst: None,
+        inserting: Inserting::default(),
         exchanges,
         deliveries: None,
     }
@@ -60,7 +61,7 @@ fn page(ask: PageAsk, rows: &Value, meta: [u64; 4]) -> Exchange {
 }
 
 fn ask(page: Option<u64>, per_page: u64) -> PageAsk {
-    PageAsk { list: List::Events, filter: None, page, per_page: Some(per_page), link: None }
+    PageAsk { list: List::Events, filters: vec![], page, per_page: Some(per_page), link: None }
 }
 
 #[track_caller]
@@ -212,11 +213,11 @@ fn both_readings_of_the_invoice_filter_are_honest() {
     let stranger = json!({ "id": "c", "charge": { "code": "ch2", "invoice": null }, "invoice": null });
     let filtered = |rows: &Value| {
         let len = rows.as_array().map_or(0, Vec::len) as u64;
-        let filter = Some(("invoice".into(), "in1".into()));
+        let filters = vec![("invoice".into(), "in1".into())];
         let all = json!([invoice_event, charge_event, stranger]);
         recording(vec![
             page(ask(None, 100), &all, [1, 1, 100, 3]),
-            page(PageAsk { filter, ..ask(None, 100) }, rows, [1, 1, 100, len]),
+            page(PageAsk { filters, ..ask(None, 100) }, rows, [1, 1, 100, len]),
         ])
     };
     for rows in [json!([invoice_event]), json!([invoice_event, charge_event])] {

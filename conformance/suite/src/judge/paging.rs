@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn served(recording: &Recording) -> Judged {
     for list in List::ALL {
-        let plain = PageAsk { list, filter: None, page: None, per_page: None, link: None };
+        let plain = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
         let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(ask) if *ask == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
         let clear = |it: &&&Exchange| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504));
@@ -134,7 +134,7 @@ fn current_page(recording: &Recording) -> Judged {
 fn length(recording: &Recording) -> Judged {
     let mut full = false;
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         full |= numbers.len() > 0;
         Some(equal("rows:", numbers.len(), sheet.page.rows()?.len() as u64))
@@ -145,7 +145,7 @@ fn length(recording: &Recording) -> Judged {
 fn last_page(recording: &Recording) -> Judged {
     let (mut even, mut uneven) = (false, false);
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         let told = sheet.page.meta("last_page")?;
         if numbers.total == 0 {
@@ -163,7 +163,7 @@ fn last_page(recording: &Recording) -> Judged {
 fn joined(recording: &Recording) -> Judged {
     let sheets = sheets(recording);
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
-    for sheet in sheets.iter().filter(|it| it.ask.filter.is_none()) {
+    for sheet in sheets.iter().filter(|it| it.ask.filters.is_empty()) {
         let (list, mode) = (sheet.ask.list, sheet.mode);
         if let Some(twice) = twice(sheet) {
             return Err(Halt::broken(

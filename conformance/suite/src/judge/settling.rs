@@ -39,7 +39,8 @@ fn ledger(recording: &Recording, mode: Mode) -> Option<Ledger> {
     let exchange = recording.last(|it| {
         let plain = matches!(
             &it.purpose,
-            Purpose::Page(PageAsk { list: List::Events, filter: None, link: None, per_page: Some(100), .. })
+            Purpose::Page(PageAsk { list: List::Events, filters, link: None, per_page: Some(100), .. })
+                if filters.is_empty()
         );
         plain && it.caller == Caller::Own(mode) && it.status() == Some(200)
     })?;
