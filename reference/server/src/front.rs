@@ -19,11 +19,12 @@ use crate::{
     gate::{self, Ends, Token},
     host::Host,
     metrics::Metrics,
+    openapi::Document,
     refusal::Refusal,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
@@ -33,6 +34,7 @@ pub(crate) struct Front {
     pub(crate) token: Token,
     pub(crate) bounds: Bounds,
     pub(crate) metrics: Metrics,
+    pub(crate) document: Document,
 }
 
 /// Who answers a path.
@@ -42,6 +44,7 @@ enum Room {
     Index,
     Health,
     Metrics,
+    Document,
 }
 
 impl Room {
@@ -54,6 +57,7 @@ impl Room {
             ("", None) => Some(Room::Index),
             ("healthz", None) => Some(Room::Health),
             ("metrics", None) => Some(Room::Metrics),
+            ("openapi.json", None) => Some(Room::Document),
             _ => None,
         }
     }
@@ -80,9 +84,9 @@ impl Front {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
-            Room::Index | Room::Health | Room::Metrics => {
+            Room::Index | Room::Health | Room::Metrics | Room::Document => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
-                    Ok(self.page(&room))
+                    Ok(self.page(&room, authority))
                 } else {
                     Err(Refusal::ReadOnly)
                 };
@@ -120,8 +124,9 @@ impl Front {
         answer::of_world(self.host.respond(&request).await?)
     }
 
-    fn page(&self, room: &Room) -> Answer {
+    fn page(&self, room: &Room, authority: Option<&str>) -> Answer {
         match room {
+            Room::Document => answer::json(StatusCode::OK, self.document.at(&self.addresses.base(authority))),
             Room::Metrics => {
                 answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.host.times().ok()))
             }

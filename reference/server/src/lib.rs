@@ -27,6 +27,7 @@ mod gate;
 mod host;
 mod listen;
 mod metrics;
+mod openapi;
 mod refusal;
 mod server;
 mod world;

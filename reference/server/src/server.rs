@@ -21,6 +21,7 @@ use crate::{
     host::{Exit, Host},
     listen,
     metrics::Metrics,
+    openapi::Document,
     world::World,
 };
 
@@ -68,6 +69,7 @@ impl Server {
         };
         let courier = exit.as_ref().map(|exit| Arc::clone(&exit.courier));
 
+        let document = Document::new(&config.dialect);
         let mut clock = Clock::new(config.clock, config.start);
         let start = clock.read();
         let world = begin(&Setup {
@@ -80,8 +82,8 @@ impl Server {
             reach,
         });
         let host = Host::new(Box::new(world), clock, exit);
-        let front =
-            Arc::new(Front { host, addresses, token, bounds: config.bounds, metrics: Metrics::default() });
+        let (bounds, metrics) = (config.bounds, Metrics::default());
+        let front = Arc::new(Front { host, addresses, token, bounds, metrics, document });
 
         let mut timer = JoinSet::new();
         if !front.host.is_frozen() {

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use hyper_util::server::graceful::GracefulShutdown;
 use reference_core::{
+    dialect::Dialect,
     time::Timestamp,
     wire::http::{Request, Response},
 };
@@ -21,6 +22,7 @@ use crate::{
     gate::Token,
     host::Host,
     metrics::Metrics,
+    openapi::Document,
     world::World,
 };
 
@@ -76,6 +78,7 @@ fn connect() -> Pipe {
         token: Token::draw().expect("randomness"),
         bounds,
         metrics: Metrics::default(),
+        document: Document::new(&Dialect::default()),
     };
     let (stream, ours) = duplex(65_536);
     let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
