@@ -1,12 +1,15 @@
 //! Development tasks, run as `cargo xtask <task>`.
 //!
-//! Needs nothing but what rustup installs: cargo, rustfmt and clippy.
+//! `ci`, `tidy` and `spec` need nothing but what rustup installs: cargo, rustfmt and clippy. The others fetch other
+//! people's tools from their registries into `target/`.
 
 mod ci;
 mod direction;
 mod duplicates;
 mod licence;
 mod packages;
+mod schemathesis;
+mod served;
 mod spdx;
 mod spec;
 mod tidy;
@@ -26,6 +29,7 @@ tasks:
   tidy                 the rules of the house that no lint knows
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
+  schemathesis [...]   the served reference against its OpenAPI document; options go to Schemathesis (needs python3)
 
 steps of ci, in their order:
 ";
@@ -41,8 +45,11 @@ fn main() -> ExitCode {
         ["ci", ref rest @ ..] => steps(rest),
         ["tidy"] => steps(&["--only", "tidy"]),
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
+        ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [other, ..] => Err(format!("`{other}` is not a task; there are `ci`, `tidy` and `spec`")),
+        [other, ..] => {
+            Err(format!("`{other}` is not a task; there are `ci`, `tidy`, `spec` and `schemathesis`"))
+        }
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,

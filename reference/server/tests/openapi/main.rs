@@ -5,6 +5,7 @@
 mod answers;
 mod document;
 mod layout;
+mod lists;
 mod routes;
 mod served;
 mod story;
