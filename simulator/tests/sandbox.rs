@@ -59,9 +59,10 @@ impl World {
     }
 
     /// A live charge: its code and address.
-    fn charge(&mut self) -> (String, String) {
+    fn charge(&mut self, asset: &str) -> (String, String) {
         let key = self.0.first_keys().live;
-        let response = self.send("POST", "/v1/charges", &key, r#"{"asset":"BTC","amount":"10"}"#);
+        let body = json!({"asset": asset, "amount": "10"}).to_string();
+        let response = self.send("POST", "/v1/charges", &key, &body);
         let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
         let text = |name: &str| answer["data"][name].as_str().expect("a new charge").to_owned();
         (text("code"), text("deposit_address"))
@@ -85,7 +86,7 @@ fn a_merchant_that_no_address_can_name_is_refused() {
 #[test]
 fn what_a_payment_would_ignore_is_refused() {
     let mut world = World::new();
-    let (code, address) = world.charge();
+    let (code, address) = world.charge("BTC");
     world.refused("/sandbox/pay", &json!({"charge": code, "mode": "test"}), "mode");
     let to_address = json!({"address": address, "asset": "BTC", "amount": "1", "share": "0.5"});
     world.refused("/sandbox/pay", &to_address, "share");
@@ -94,6 +95,26 @@ fn what_a_payment_would_ignore_is_refused() {
         "/sandbox/pay",
         &json!({"address": address, "asset": "BTC", "amount": "1", "mode": "test"}),
     );
+}
+
+#[test]
+fn money_arrives_however_its_address_is_spelled() {
+    for (asset, spell) in [
+        ("ETH", str::to_lowercase as fn(&str) -> String),
+        ("BTC", str::to_uppercase),
+        ("BCH", |address| address.trim_start_matches("bitcoincash:").to_owned()),
+    ] {
+        let mut world = World::new();
+        let (code, address) = world.charge(asset);
+        let spelled = spell(&address);
+        assert_ne!(spelled, address);
+        world.done("POST", "/sandbox/pay", &json!({"address": spelled, "asset": asset, "amount": "1"}));
+        world.done("POST", "/sandbox/advance", &json!({"by": "10s"}));
+        let key = world.0.first_keys().live;
+        let shown = world.send("GET", &format!("/v1/charges/{code}"), &key, "");
+        let shown: Value = serde_json::from_slice(&shown.body).expect("JSON");
+        assert_eq!(shown["data"]["transactions"].as_array().map(Vec::len), Some(1), "{asset}");
+    }
 }
 
 #[test]
@@ -212,7 +233,7 @@ proptest! {
         calls in prop::collection::vec((0..CALLS.len(), prop::collection::vec(0..VALUES.len(), 9), any::<u16>()), 1..40),
     ) {
         let mut world = World::new();
-        let (mut txid, mut known) = (String::new(), world.charge());
+        let (mut txid, mut known) = (String::new(), world.charge("BTC"));
         let endpoint = world.endpoint("live");
         for (call, values, given) in calls {
             let (method, path, fields) = CALLS[call];
@@ -240,7 +261,7 @@ proptest! {
                 text.clone_into(&mut txid);
             }
             if is_new_world {
-                known = world.charge();
+                known = world.charge("BTC");
             }
         }
     }

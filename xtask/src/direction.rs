@@ -20,10 +20,19 @@ const ROOMS: &[Room] = &[
     room("simulator", &["reference-core"]),
     room("reference-server", &["reference-core", "simulator"]),
     // Judges a server in any language, so it may know none of ours. Its tests need one to judge.
-    Room { name: "conformance", uses: &[], tests_use: &["reference-core", "simulator", "reference-server"] },
+    Room {
+        name: "conformance",
+        uses: &[],
+        tests_use: &["reference-core", "simulator", "reference-server", "mutants"],
+    },
+    // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
+    room("mutants", &["conformance"]),
     room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance"]),
     room("benches", &["reference-core", "simulator", "reference-server", "conformance", "chargeproof"]),
-    room("xtask", &["reference-core", "simulator", "reference-server", "conformance", "chargeproof"]),
+    room(
+        "xtask",
+        &["reference-core", "simulator", "reference-server", "conformance", "mutants", "chargeproof"],
+    ),
 ];
 
 /// Dependencies that point the wrong way.

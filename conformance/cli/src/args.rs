@@ -1,11 +1,15 @@
 //! The command line.
 
+mod fuzz;
+mod handler;
 mod receiver;
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::report;
+pub(crate) use fuzz::Fuzz;
+pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 use reference_core::time::Timestamp;
 use reference_server::Forward;
@@ -109,6 +113,8 @@ pub(crate) enum Command {
     /// Catch webhook deliveries and say what is wrong with their signatures
     #[command(subcommand)]
     Receiver(Receiver),
+    /// Ask an implementation random questions, and tell the shortest ones that break a law
+    Fuzz(Box<Fuzz>),
     /// Judge a recording that `check --record` kept, without the server
     Judge(Judge),
 }

@@ -52,6 +52,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Serve(args) => command::serve::run(&args, &config, args.format),
         Command::Play(args) => command::play::run(&args, args.format),
         Command::Check(args) => command::check::run(&args, &config),
+        Command::Fuzz(args) => command::fuzz::run(&args, &config),
         Command::Judge(args) => command::judge::run(&args),
         Command::Receiver(action) => command::receiver::run(&action, &config),
     }

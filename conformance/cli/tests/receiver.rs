@@ -200,3 +200,70 @@ fn wrong_usage_says_what_is_allowed() {
     check_usage(&["--forward-to", "https://127.0.0.1/"], "it takes an http:// address");
     check_usage(&["--header-prefix", "X Y"], "takes 1 to 40 letters, digits and -");
 }
+
+/// Answers every request with one status, until the test ends.
+fn handler(status: u16) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                lines.read_line(&mut line).unwrap();
+                if let Some(text) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = text.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            lines.read_exact(&mut vec![0; length]).unwrap();
+            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    format!("http://{address}/hooks")
+}
+
+#[test]
+fn a_handler_is_tried_and_the_exit_code_tells() {
+    #[track_caller]
+    fn check(arguments: &[&str], code: i32, says: &str) -> Output {
+        let output = program(&["try", "--settle", "1"]).args(arguments).output().unwrap();
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((output.status.code(), text.contains(says)), (Some(code), true), "{text}");
+        assert!(!text.contains(&SECRET[6..]), "{text}");
+        output
+    }
+    let own = ["--secret-env", "SHOP_SECRET"];
+    let takes_all = handler(204);
+    check(&[&takes_all, own[0], own[1]], 1, "fail  answers.tampered");
+    check(&[&takes_all, own[0], own[1], "--only", "answers.retry"], 0, "1 pass");
+    check(&[&takes_all, own[0], own[1], "--only", "acts.retry"], 3, "--acted COMMAND");
+    check(&[&takes_all, own[0], own[1], "--only", "acts.retry", "--acted", "echo 1"], 0, "1 pass");
+    check(
+        &[&takes_all, own[0], own[1], "--only", "acts.retry", "--acted", "echo one"],
+        3,
+        "--acted printed `one`",
+    );
+    check(
+        &[&takes_all, own[0], own[1], "--only", "acts.retry", "--acted", "exit 3"],
+        3,
+        "--acted ended with",
+    );
+    check(&[&takes_all, own[0], own[1], "--only", "nothing.*"], 2, "no statement is called `nothing.*`");
+    check(&[&takes_all, "--secret-env", "NOT_THERE"], 2, "`NOT_THERE` is not set");
+    check(&[&handler(500), own[0], own[1], "--only", "answers.retry"], 3, "refuses what is right");
+    check(&["http://127.0.0.1:1/", own[0], own[1]], 4, "does not answer");
+    let output = check(
+        &[&takes_all, own[0], own[1], "--only", "answers.types", "--format", "json"],
+        0,
+        "\"exit_code\": 0",
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["rows"][0]["verdict"], "pass");
+}

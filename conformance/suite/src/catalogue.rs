@@ -107,7 +107,7 @@ fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
 }
 
 /// Whether a name fits a pattern in which `*` stands for anything: `paging.*`, `*.json`.
-pub(crate) fn fits(pattern: &str, id: &str) -> bool {
+pub fn fits(pattern: &str, id: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == id,
         Some((head, rest)) => id.strip_prefix(head).is_some_and(|tail| {

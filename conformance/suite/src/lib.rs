@@ -8,6 +8,8 @@ mod baseline;
 mod budget;
 mod catalogue;
 mod check;
+pub mod fuzz;
+pub mod handler;
 mod judge;
 mod kept;
 mod observe;

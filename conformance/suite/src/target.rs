@@ -1,6 +1,7 @@
 //! The only HTTP client. It asks once, follows nothing, and writes down what came.
 
-pub(crate) mod connector;
+mod connector;
+pub(crate) mod line;
 pub(crate) mod trust;
 
 use std::error::Error;

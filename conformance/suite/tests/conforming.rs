@@ -1,15 +1,13 @@
 //! Honest services, and the legal choices in which they differ. None may fail anything.
 
-mod mini;
-
 use std::time::Duration;
 
 use conformance::{
     Budget, Caller, Ledger, Mode, Outcome, Part, Plan, Progress, Purpose, RealTime, Recording, Silent,
     check as check_plan, judge, report,
 };
-use mini::book::{Book, Manners};
-use mini::{
+use mutants::mini::book::{Book, Manners};
+use mutants::mini::{
     Asked, LIVE_KEY, Limiter, Mini, REVOKED_KEY, Reply, RetryAfter, SECOND_KEY, TEST_KEY, block_on, named,
     plan, run, run_with, wire,
 };

@@ -1,9 +1,7 @@
 //! A run in a file: the same report from it, and nothing in it that should not be.
 
-mod mini;
-
 use conformance::{Baseline, Known, Outcome, Part, Plan, Veil, report};
-use mini::{LIVE_KEY, Mini, TEST_KEY, named, run_with};
+use mutants::mini::{LIVE_KEY, Mini, Reply, TEST_KEY, named, run_with};
 use report::{Format, Style, render};
 use serde_json::json;
 
@@ -72,7 +70,7 @@ fn leaky() -> Mini {
     let mut mini = Mini::default();
     mini.warp(|asked, reply| {
         if reply.status == 404 {
-            *reply = mini::Reply::json(403, json!({ "message": "wrong mode", "given": asked.authorization }));
+            *reply = Reply::json(403, json!({ "message": "wrong mode", "given": asked.authorization }));
         }
     });
     mini

@@ -1,11 +1,9 @@
 //! Servers that answer oddly or not at all: the run must end, with a report and the right exit code.
 
-mod mini;
-
 use std::time::Duration;
 
 use conformance::{Outcome, Plan, Silent, Wait, Waiter, check, report};
-use mini::{Clock, LIVE_KEY, Mini, Reply, TEST_KEY, block_on, named, plan, run, run_with, wire};
+use mutants::mini::{Clock, LIVE_KEY, Mini, Reply, TEST_KEY, block_on, named, plan, run, run_with, wire};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

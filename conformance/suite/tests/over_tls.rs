@@ -1,11 +1,9 @@
 //! Targets over https: who is believed, and what is said of the others.
 
-mod mini;
-
 use std::sync::Arc;
 
 use conformance::{Outcome, Plan, Silent, check as check_plan, report};
-use mini::{Mini, block_on, named, plan, wire};
+use mutants::mini::{Clock, Mini, block_on, named, plan, wire};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -82,7 +80,7 @@ fn a_ca_file_that_is_none_is_a_matter_of_configuration() {
 fn a_server_that_speaks_no_tls_is_told_apart() {
     let outcome = block_on(async {
         let base = wire::serve(Mini::default()).await.replace("http://", "https://");
-        check_plan(plan(&base), &mut mini::Clock::default(), &mut Silent).await
+        check_plan(plan(&base), &mut Clock::default(), &mut Silent).await
     });
     let text = report::text(&outcome, report::Style::Plain);
     assert_eq!(outcome.exit_code(), 4, "{text}");

@@ -12,6 +12,8 @@ use crate::{
 const KEPT: Span = Span::hours(24);
 /// A bound on memory, far above what the rate limit lets through in a day.
 const ANSWERS_MAX: usize = 500_000;
+/// The same for the answers' bytes: a few that are huge weigh as much as many that are small.
+const BYTES_MAX: usize = 64 << 20;
 
 /// What a repeated request meets.
 pub enum Known {
@@ -30,12 +32,19 @@ pub struct Answers {
     /// Oldest first.
     order: BTreeMap<(Timestamp, u64), String>,
     stored: u64,
+    /// Of all that is kept: keys and bodies.
+    bytes: usize,
 }
 
 struct Kept {
     at: Timestamp,
     request: [u8; 32],
     answer: Response,
+}
+
+fn weight(scope: &str, answer: &Response) -> usize {
+    // The scope is kept twice.
+    2 * scope.len() + answer.body.len()
 }
 
 /// Tells one request from another under the same key.
@@ -63,17 +72,46 @@ impl Answers {
         }
     }
 
-    /// Keeps an answer. Only successful ones are given here.
+    /// Keeps an answer, and lets go of the oldest ones where there is no room. Only successful ones are given here.
     pub fn keep(&mut self, now: Timestamp, scope: String, request: [u8; 32], answer: Response) {
+        let more = weight(&scope, &answer);
         while let Some(entry) = self.order.first_entry() {
-            if now.since(entry.key().0) < KEPT && self.kept.len() < ANSWERS_MAX {
+            let has_room = self.kept.len() < ANSWERS_MAX && self.bytes + more <= BYTES_MAX;
+            if now.since(entry.key().0) < KEPT && has_room {
                 break;
             }
             let scope = entry.remove();
-            self.kept.remove(&scope);
+            self.forget(&scope);
         }
+        self.forget(&scope);
         self.order.insert((now, self.stored), scope.clone());
         self.stored += 1;
+        self.bytes += more;
         self.kept.insert(scope, Kept { at: now, request, answer });
+    }
+
+    fn forget(&mut self, scope: &str) {
+        if let Some(kept) = self.kept.remove(scope) {
+            self.bytes -= weight(scope, &kept.answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_answers_push_out_the_oldest() {
+        let mut answers = Answers::default();
+        let request = [0; 32];
+        let large = || Response { status: 201, headers: Vec::new(), body: vec![b'x'; BYTES_MAX / 4] };
+        for n in 0..6 {
+            answers.keep(Timestamp(n), format!("key {n}"), request, large());
+        }
+        let known =
+            |n: u64| matches!(answers.look_up(Timestamp(9), &format!("key {n}"), &request), Known::Same(_));
+        assert_eq!((0..6).map(known).collect::<Vec<_>>(), [false, false, false, true, true, true]);
+        assert!(answers.bytes <= BYTES_MAX, "{}", answers.bytes);
     }
 }

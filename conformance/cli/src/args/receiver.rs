@@ -12,6 +12,8 @@ pub(crate) enum Receiver {
     Listen(Listen),
     /// Judge a record of `listen --record` again, each request at the time at which it came
     Judge(Judge),
+    /// Try your own handler with deliveries that it must take, and some that it must not
+    Try(Box<super::Try>),
 }
 
 #[derive(Debug, Args)]
@@ -64,7 +66,7 @@ pub(crate) struct Secrets {
     pub(crate) header_prefix: Option<String>,
 }
 
-fn parse_header_prefix(text: &str) -> Result<String, String> {
+pub(super) fn parse_header_prefix(text: &str) -> Result<String, String> {
     let fits = (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     match fits {
         true => Ok(text.to_owned()),

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     env, fs,
-    io::IsTerminal,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
@@ -12,7 +11,7 @@ use conformance::{
     Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Selection, Veil, Wait, Waiter,
     catalogue, check,
 };
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
 use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Server};
 use serde_json::json;
@@ -27,7 +26,7 @@ use crate::{
     config::Config,
     remote::RemoteStage,
     reports,
-    screen::{DIM, GOOD},
+    screen::{DIM, GOOD, spinner},
 };
 
 const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     args.record.as_deref().map_or(Ok(()), reports::writable)?;
     let runtime =
         Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
-    let bar = progress_bar();
+    let bar = spinner();
     let mut screen = Screen { bar: bar.clone(), format };
     let outcome = match &args.url {
         Some(url) => {
@@ -271,16 +270,6 @@ impl Screen {
             self.bar.suspend(|| anstream::eprintln!("{line}"));
         }
     }
-}
-
-fn progress_bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 impl Progress for Screen {

@@ -1,6 +1,7 @@
 //! One module for each command.
 
 pub(crate) mod check;
+pub(crate) mod fuzz;
 pub(crate) mod judge;
 pub(crate) mod play;
 pub(crate) mod receiver;

@@ -1,5 +1,6 @@
 //! `chargeproof receiver`: catch webhook deliveries and say what is wrong with their signatures.
 
+mod handler;
 mod line;
 
 use std::{
@@ -42,6 +43,7 @@ pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
     match action {
         Receiver::Listen(args) => listen(args, config),
         Receiver::Judge(args) => judge(args, config),
+        Receiver::Try(args) => handler::run(args, config),
     }
 }
 

@@ -157,7 +157,7 @@ fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetDateTime, D::Er
 }
 
 /// A moment as the service writes it.
-pub(super) fn stamp(at: OffsetDateTime) -> String {
+pub(crate) fn stamp(at: OffsetDateTime) -> String {
     // Years of more than four digits are the only ones that can't be written, and no clock shows them.
     at.to_offset(time::UtcOffset::UTC).format(TIME).unwrap_or_else(|_| at.unix_timestamp().to_string())
 }

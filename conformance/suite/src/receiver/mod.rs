@@ -21,6 +21,7 @@ mod tests;
 mod withheld;
 
 pub use answers::{Answers, Reply};
+pub(crate) use caught::stamp;
 pub use caught::{Caught, Glance, Names, Octets};
 pub use diagnose::{Diagnosis, Keyring, diagnose};
 pub use fit::TOLERANCE_SECS;

@@ -16,6 +16,7 @@ pub use html::html;
 pub use json::json;
 pub use junit::junit;
 pub use markdown::markdown;
+pub(crate) use sheet::printable;
 pub use text::{Style, text};
 
 use crate::check::Outcome;

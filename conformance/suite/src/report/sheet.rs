@@ -156,7 +156,7 @@ impl<'a> Sheet<'a> {
 }
 
 /// What a server sent must not move the cursor of whoever reads it.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() && it != '\n' { '\u{fffd}' } else { it }).collect()
 }
 

@@ -16,7 +16,7 @@ pub enum Style {
 }
 
 impl Style {
-    fn paint(self, verdict: &Verdict) -> String {
+    pub(crate) fn paint(self, verdict: &Verdict) -> String {
         let word = format!("{:>14}", verdict.word());
         let colour = match verdict {
             Verdict::Pass { .. } => "32",
@@ -27,7 +27,7 @@ impl Style {
         self.coloured(&word, colour)
     }
 
-    fn coloured(self, text: &str, colour: &str) -> String {
+    pub(crate) fn coloured(self, text: &str, colour: &str) -> String {
         match self {
             Style::Plain => text.to_owned(),
             Style::Colour => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),

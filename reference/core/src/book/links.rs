@@ -235,12 +235,33 @@ fn merge_pricing(
                 _ => (Vec::new(), None, None),
             };
             let (min, max) = (min.unwrap_or(old_min), max.unwrap_or(old_max));
-            if let (Some(min), Some(max)) = (min, max)
-                && min > max
-            {
-                errors.add("max_amount", format!("The max_amount field must be at least {min}."));
-            }
-            Some(Pricing::Open { suggested: suggested.unwrap_or(old_suggested), min, max })
+            let suggested = suggested.unwrap_or(old_suggested);
+            judge_bounds(&suggested, min, max, errors);
+            Some(Pricing::Open { suggested, min, max })
+        }
+    }
+}
+
+/// An open price leaves something to pay, and suggests only what it would take.
+fn judge_bounds(suggested: &[Fiat], min: Option<Fiat>, max: Option<Fiat>, errors: &mut FieldErrors) {
+    for (name, bound) in [("min_amount", min), ("max_amount", max)] {
+        if bound == Some(Fiat::ZERO) {
+            errors.add(name, format!("The {name} field must be greater than 0."));
+        }
+    }
+    if let (Some(min), Some(max)) = (min, max)
+        && min > max
+    {
+        errors.add("max_amount", format!("The max_amount field must be at least {min}."));
+    }
+    for (n, amount) in suggested.iter().enumerate() {
+        let field = format!("suggested_amounts.{n}");
+        if *amount == Fiat::ZERO {
+            errors.add(field, format!("The suggested_amounts.{n} field must be greater than 0."));
+        } else if let Some(min) = min.filter(|min| amount < min) {
+            errors.add(field, format!("The suggested_amounts.{n} field must be at least {min}."));
+        } else if let Some(max) = max.filter(|max| amount > max) {
+            errors.add(field, format!("The suggested_amounts.{n} field must not be greater than {max}."));
         }
     }
 }

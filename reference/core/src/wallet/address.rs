@@ -67,6 +67,27 @@ fn eip55(account: &[u8; 20]) -> String {
     "0x".chars().chain(cased).collect()
 }
 
+/// An address as this service spells it. People write some kinds in other ways: the accounts of the Ethereum family
+/// without the checksum in their letters, segwit in capitals as QR codes have it, Bitcoin Cash without its network.
+/// What is no such address stays as it is.
+pub fn spelled(form: AddressForm, mode: Mode, text: &str) -> String {
+    let network = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
+    match form {
+        AddressForm::Evm => {
+            let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+            let account =
+                digits.and_then(|digits| hex::decode(digits).ok()).and_then(|it| it.try_into().ok());
+            account.map_or_else(|| text.to_owned(), |account| eip55(&account))
+        }
+        AddressForm::Bitcoin | AddressForm::Litecoin if !text.contains(|c: char| c.is_ascii_lowercase()) => {
+            text.to_ascii_lowercase()
+        }
+        AddressForm::BitcoinCash if !text.contains(':') => format!("{network}{}", text.to_ascii_lowercase()),
+        AddressForm::BitcoinCash => text.to_ascii_lowercase(),
+        _ => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k256::{ProjectivePoint, Scalar};
@@ -113,5 +134,23 @@ mod tests {
         check(1, AddressForm::Bitcoin, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
         check(1, AddressForm::Evm, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
         check(2, AddressForm::Evm, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
+    }
+
+    #[test]
+    fn every_way_to_write_an_address_is_one_address() {
+        #[track_caller]
+        fn check(form: AddressForm, mode: Mode, written: &str, expected: &str) {
+            assert_eq!(spelled(form, mode, written), expected);
+        }
+        let account = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+        check(AddressForm::Evm, Mode::Live, &account.to_lowercase(), account);
+        check(AddressForm::Evm, Mode::Live, &format!("0x{}", account[2..].to_uppercase()), account);
+        check(AddressForm::Evm, Mode::Live, account, account);
+        check(AddressForm::Evm, Mode::Live, "0x5aAe", "0x5aAe");
+        check(AddressForm::Bitcoin, Mode::Live, "BC1QW508D6", "bc1qw508d6");
+        check(AddressForm::Bitcoin, Mode::Live, "bc1Qw508d6", "bc1Qw508d6");
+        check(AddressForm::BitcoinCash, Mode::Live, "qpm2", "bitcoincash:qpm2");
+        check(AddressForm::BitcoinCash, Mode::Test, "BCHTEST:QPM2", "bchtest:qpm2");
+        check(AddressForm::Tron, Mode::Live, "TR7NHqje", "TR7NHqje");
     }
 }

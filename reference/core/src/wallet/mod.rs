@@ -19,6 +19,7 @@ mod golden;
 #[cfg(test)]
 mod refusals;
 
+pub use address::spelled;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
 

@@ -364,7 +364,11 @@ impl<'a> Fields<'a> {
                 self.wrong(name, "The {} field is a number too large to be read back.");
                 None
             }
-            Sort::Number if value.get().len() <= chars_max => Some(Scalar::Number(value.get().to_owned())),
+            Sort::Number if value.get().len() > chars_max => {
+                self.wrong(name, &format!("The {{}} field must not be greater than {chars_max} characters."));
+                None
+            }
+            Sort::Number => Some(Scalar::Number(value.get().to_owned())),
             Sort::Text => self.text_of(name, value, chars_max).map(Scalar::Text),
             _ => {
                 self.wrong(name, "The {} field must be a string, a number, a boolean or null.");

@@ -1,6 +1,6 @@
 //! Request bodies and query strings, read into what the service understands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use url::form_urlencoded;
 
@@ -177,18 +177,28 @@ pub(super) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
         max_amount: nullable(&mut f, "max_amount", |f, n| f.fiat(n)),
         currency: f.word("currency", Currency::parse),
         accepted_assets: nullable(&mut f, "accepted_assets", |f, n| {
-            Some(f.assets(n)).filter(|a| !a.is_empty())
+            let mut assets = f.assets(n);
+            if has_twins(&assets) {
+                f.wrong(n, "The {} field names a coin twice.");
+                assets.clear();
+            }
+            Some(assets).filter(|assets| !assets.is_empty())
         }),
         success_url: nullable(&mut f, "success_url", |f, n| f.web_address(n)),
         cancel_url: nullable(&mut f, "cancel_url", |f, n| f.web_address(n)),
         collect_name: f.truth("collect_name"),
         require_email: f.truth("require_email"),
         custom_fields: f.has("custom_fields").then(|| {
-            f.objects("custom_fields", QUESTIONS_MAX, |f| {
+            let questions = f.objects("custom_fields", QUESTIONS_MAX, |f| {
                 let label = f.required_text("label", TEXT_MAX);
                 let required = f.truth("required").unwrap_or(false);
                 Some(Question { label: label?, required })
-            })
+            });
+            let labels: Vec<&str> = questions.iter().map(|question| question.label.as_str()).collect();
+            if has_twins(&labels) {
+                f.wrong("custom_fields", "The {} field asks the same question twice.");
+            }
+            questions
         }),
         success_message: nullable(&mut f, "success_message", |f, n| f.text(n, PROSE_MAX)),
         expires_at: nullable(&mut f, "expires_at", |f, n| f.word(n, Timestamp::parse)),
@@ -196,6 +206,10 @@ pub(super) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
     };
     f.finish()?;
     Ok(draft)
+}
+
+fn has_twins<T: Ord>(values: &[T]) -> bool {
+    values.iter().collect::<BTreeSet<_>>().len() < values.len()
 }
 
 pub(super) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {

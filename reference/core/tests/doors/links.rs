@@ -199,6 +199,28 @@ fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
 }
 
 #[test]
+fn terms_that_nobody_could_pay_are_refused() {
+    #[track_caller]
+    fn refuse(terms: Value, wrong: &[&str]) {
+        let mut body = json!({"title": "A gift", "pricing_type": "open"});
+        body.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
+        let reply = Desk::new().post("/v1/payment-links", &body);
+        assert_eq!(
+            (reply.status(), reply.wrong_fields()),
+            (422, wrong.iter().map(|&n| n.to_owned()).collect())
+        );
+    }
+    refuse(json!({"min_amount": "0"}), &["min_amount"]);
+    refuse(json!({"max_amount": "0.00"}), &["max_amount"]);
+    refuse(json!({"min_amount": "5", "max_amount": "4.99"}), &["max_amount"]);
+    refuse(json!({"suggested_amounts": ["5", "0"]}), &["suggested_amounts.1"]);
+    refuse(json!({"suggested_amounts": ["4.99", "5"], "min_amount": "5"}), &["suggested_amounts.0"]);
+    refuse(json!({"suggested_amounts": ["5", "5.01"], "max_amount": "5"}), &["suggested_amounts.1"]);
+    refuse(json!({"accepted_assets": ["BTC", "LTC", "BTC"]}), &["accepted_assets"]);
+    refuse(json!({"custom_fields": [{"label": "Size"}, {"label": "Size"}]}), &["custom_fields"]);
+}
+
+#[test]
 fn only_the_pages_visitors_are_counted() {
     let mut desk = Desk::new();
     let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));

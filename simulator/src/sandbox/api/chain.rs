@@ -7,6 +7,7 @@ use reference_core::{
     mode::Mode,
     money::Coin,
     time::Span,
+    wallet::spelled,
     wire::fields::{Fields, TEXT_MAX},
 };
 use serde_json::json;
@@ -85,7 +86,8 @@ pub(super) fn pay(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
             let (asset, amount) = (required(asset, "asset")?, required(amount, "amount")?);
             let amount = Coin::parse(&amount, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
-            Transfer { mode, asset, address: required(address, "address")?, amount }
+            let address = spelled(asset.facts().form, mode, &required(address, "address")?);
+            Transfer { mode, asset, address, amount }
         }
     };
     if transfer.amount == Coin::ZERO {

@@ -10,21 +10,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the account does not tell its mode",
         // Without it nobody knows that a burst would be harmless.
         breaks: &["account.mode"],
+        may: &[],
         spoil: |mini| account(mini, |_, reply| reply.body["meta"]["mode"] = Value::Null),
     },
     Mutant {
         name: "the account is a list",
         breaks: &["account.served", "account.mode", "account.accepted_assets"],
+        may: &[],
         spoil: |mini| account(mini, |_, reply| reply.body = json!([])),
     },
     Mutant {
         name: "the accepted assets are one text",
         breaks: &["account.accepted_assets"],
+        may: &[],
         spoil: |mini| account(mini, |_, reply| reply.body["meta"]["accepted_assets"] = json!("BTC,ETH")),
     },
     Mutant {
         name: "a list is HTML",
         breaks: &["answers.json"],
+        may: &[],
         spoil: |mini| {
             warp(
                 mini,
@@ -37,11 +41,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "JSON is called text",
         breaks: &["answers.content_type"],
+        may: &[],
         spoil: |mini| lists(mini, |_, reply| reply.set("content-type", "text/html")),
     },
     Mutant {
         name: "a name stands twice in an object",
         breaks: &["answers.duplicate_keys"],
+        may: &[],
         spoil: |mini| {
             account(mini, |_, reply| {
                 let body = reply.body.to_string();
@@ -52,11 +58,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a request without a key is let in",
         breaks: &["auth.no_header", "auth.every_path"],
+        may: &[],
         spoil: |mini| let_in(mini, |given| given.is_none()),
     },
     Mutant {
         name: "a missing key is answered 403",
         breaks: &["auth.no_header", "auth.every_path"],
+        may: &[],
         spoil: |mini| {
             warp(mini, 401, |asked| asked.authorization.is_none(), |_, reply| reply.status = 403);
         },
@@ -64,6 +72,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "one path wants no key",
         breaks: &["auth.every_path"],
+        may: &[],
         spoil: |mini| {
             warp(mini, 401, |asked| asked.path == "/v1/invoices", |_, reply| reply.status = 200);
         },
@@ -71,11 +80,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an empty bearer is let in",
         breaks: &["auth.empty_bearer"],
+        may: &[],
         spoil: |mini| let_in(mini, |given| given.is_some_and(|it| it.trim() == "Bearer")),
     },
     Mutant {
         name: "the scheme does not matter",
         breaks: &["auth.other_scheme"],
+        may: &[],
         spoil: |mini| mini.scheme_matters = false,
     },
     Mutant {
@@ -88,11 +99,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "auth.other_prefix",
             "auth.revoked_key",
         ],
+        may: &[],
         spoil: |mini| mini.key_fits = |given, key| given[..9] == key[..9],
     },
     Mutant {
         name: "the last character of a key is not compared",
         breaks: &["auth.last_character"],
+        may: &[],
         spoil: |mini| {
             mini.key_fits =
                 |given, key| given.len() == key.len() && given[..given.len() - 1] == key[..key.len() - 1];
@@ -101,36 +114,43 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keys are compared without case",
         breaks: &["auth.letter_case"],
+        may: &[],
         spoil: |mini| mini.key_fits = |given, key| given.eq_ignore_ascii_case(key),
     },
     Mutant {
         name: "a key is compared as far as it goes",
         breaks: &["auth.appended"],
+        may: &[],
         spoil: |mini| mini.key_fits = |given, key| given.starts_with(key),
     },
     Mutant {
         name: "the prefix of a key is not compared",
         breaks: &["auth.other_prefix"],
+        may: &[],
         spoil: |mini| mini.key_fits = |given, key| given.get(9..) == key.get(9..),
     },
     Mutant {
         name: "a revoked key still works",
         breaks: &["auth.revoked_key"],
+        may: &[],
         spoil: |mini| mini.revoked_works = true,
     },
     Mutant {
         name: "401 has no body",
         breaks: &["auth.message"],
+        may: &[],
         spoil: |mini| warp(mini, 401, |_| true, |_, reply| reply.raw = Some(String::new())),
     },
     Mutant {
         name: "401 says nothing in its JSON",
         breaks: &["auth.message"],
+        may: &[],
         spoil: |mini| warp(mini, 401, |_| true, |_, reply| reply.body = json!({ "code": 17 })),
     },
     Mutant {
         name: "401 names no scheme",
         breaks: &["auth.www_authenticate"],
+        may: &[],
         spoil: |mini| warp(mini, 401, |_| true, |_, reply| reply.drop_header("www-authenticate")),
     },
 ];

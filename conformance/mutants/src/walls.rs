@@ -10,21 +10,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an unknown id is answered 400",
         breaks: &["errors.not_found", "isolation.not_found", "isolation.second_account"],
+        may: &[],
         spoil: |mini| warp(mini, 404, |_| true, |_, reply| reply.status = 400),
     },
     Mutant {
         name: "404 is a page",
         breaks: &["errors.not_found_json"],
+        may: &[],
         spoil: |mini| warp(mini, 404, |_| true, |_, reply| reply.raw = Some("<h1>404</h1>".into())),
     },
     Mutant {
         name: "an event of the other mode is answered 403",
         breaks: &["isolation.not_found"],
+        may: &[],
         spoil: |mini| warp(mini, 404, foreign, |_, reply| reply.status = 403),
     },
     Mutant {
         name: "an event of the other mode is answered",
         breaks: &["isolation.not_found"],
+        may: &[],
         spoil: |mini| {
             warp(mini, 404, foreign, |_, reply| {
                 *reply = Reply::json(200, json!({ "data": { "leak": true } }))
@@ -34,6 +38,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the 404 of the other mode says why",
         breaks: &["isolation.indistinguishable"],
+        may: &[],
         spoil: |mini| {
             warp(mini, 404, foreign, |_, reply| reply.body["message"] = json!("Wrong mode."));
         },
@@ -41,11 +46,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the 404 of the other mode has a header more",
         breaks: &["isolation.indistinguishable"],
+        may: &[],
         spoil: |mini| warp(mini, 404, foreign, |_, reply| reply.set("x-mode", "other")),
     },
     Mutant {
         name: "the 404 of the other mode has other spaces",
         breaks: &["isolation.indistinguishable"],
+        may: &[],
         spoil: |mini| {
             warp(mini, 404, foreign, |_, reply| reply.raw = Some("{ \"message\": \"Not found.\" }".into()));
         },
@@ -53,6 +60,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an event of the other account is answered",
         breaks: &["isolation.second_account"],
+        may: &[],
         spoil: |mini| {
             let of_second = |asked: &Asked| asked.path.contains("-7ab3-");
             warp(mini, 404, of_second, |_, reply| *reply = Reply::json(200, json!({ "data": {} })));
@@ -61,11 +69,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an event is listed in both modes",
         breaks: &["isolation.lists"],
+        may: &[],
         spoil: |mini| *mini.live.events.last_mut().expect("an event") = mini.test.events[27].clone(),
     },
     Mutant {
         name: "the charge filter sees the other mode",
         breaks: &["isolation.filter_charge"],
+        may: &[],
         spoil: |mini| {
             let other = |asked: &Asked| asked.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
             warp(mini, 200, other, |_, reply| {
@@ -78,6 +88,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the invoice filter tells the other mode by its status",
         breaks: &["isolation.filter_invoice"],
+        may: &[],
         spoil: |mini| {
             let other = |asked: &Asked| asked.query.get("invoice").is_some_and(|it| it.ends_with("mnopqr03"));
             warp(mini, 200, other, |_, reply| {
@@ -90,6 +101,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the payment link filter shows a row of the other mode",
         breaks: &["isolation.filter_payment_link"],
+        may: &[],
         spoil: |mini| {
             let other =
                 |asked: &Asked| asked.query.get("payment_link").is_some_and(|it| it.ends_with("ghijkl01"));
@@ -103,7 +115,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// An event of the other mode, by the make of its id.
-pub(crate) fn foreign(asked: &Asked) -> bool {
+pub fn foreign(asked: &Asked) -> bool {
     let other = if asked.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
     asked.path.contains(other) && known(asked)
 }

@@ -19,21 +19,27 @@ use url::form_urlencoded;
 use super::{Asked, Mini, Reply};
 
 /// Listens on a free port and tells the base address.
-pub(crate) async fn serve(mut mini: Mini) -> String {
+pub async fn serve(mini: Mini) -> String {
+    serve_shared(mini).await.0
+}
+
+/// Listens on a free port; tells the base address, and shares the service, so that a crash can be seen.
+pub async fn serve_shared(mut mini: Mini) -> (String, Arc<Mutex<Mini>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     mini.address = format!("http://{}", listener.local_addr().expect("an address"));
     let base = format!("{}{}", mini.address, mini.prefix);
     let mini = Arc::new(Mutex::new(mini));
+    let shared = Arc::clone(&mini);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(converse(Arc::clone(&mini), stream));
         }
     });
-    base
+    (base, shared)
 }
 
 /// The same over TLS, under the name `localhost`. Tells the port.
-pub(crate) async fn serve_tls(mut mini: Mini, tls: TlsAcceptor) -> u16 {
+pub async fn serve_tls(mut mini: Mini, tls: TlsAcceptor) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("an address").port();
     mini.address = format!("https://localhost:{port}");
@@ -79,7 +85,7 @@ fn answer(mini: &mut Mini, request: &Request<Incoming>) -> Response<Full<Bytes>>
 }
 
 /// Seconds since 2026-01-01 as HTTP writes them.
-pub(crate) fn http_date(seconds: u64) -> String {
+pub fn http_date(seconds: u64) -> String {
     let time = datetime!(2026-01-01 0:00 UTC) + std::time::Duration::from_secs(seconds);
     let format = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"

@@ -1,12 +1,10 @@
-//! A small conforming service, written for the tests of the suite and for nothing else.
+//! A small conforming service, written to test the suite and for nothing else.
 //!
 //! Its clock is shared with the waiter, so that no test sleeps. `spoil` makes mutants of it: a fault
 //! in a rule, or an answer that is warped on the wire.
 
-#![allow(dead_code, reason = "each test program uses its own part")]
-
-pub(crate) mod book;
-pub(crate) mod wire;
+pub mod book;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,21 +16,27 @@ use serde_json::{Value, json};
 
 use book::Book;
 
-pub(crate) const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
-pub(crate) const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
-pub(crate) const REVOKED_KEY: &str = "svc_live_oldOLDoldOLDoldOLD99";
-pub(crate) const SECOND_KEY: &str = "svc_test_another2account3key4";
+/// The account's key of live mode.
+pub const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
+/// The account's key of test mode.
+pub const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
+/// A key that was valid once.
+pub const REVOKED_KEY: &str = "svc_live_oldOLDoldOLDoldOLD99";
+/// A key of another account, in test mode.
+pub const SECOND_KEY: &str = "svc_test_another2account3key4";
 
 /// Microseconds since 2026-01-01T00:00:00Z, for the service and for whoever waits.
 #[derive(Clone, Default)]
-pub(crate) struct Clock(Arc<AtomicU64>);
+pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
-    pub(crate) fn micros(&self) -> u64 {
+    /// What the clock shows.
+    pub fn micros(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn advance(&self, span: Duration) {
+    /// Lets time pass.
+    pub fn advance(&self, span: Duration) {
         self.0.fetch_add(u64::try_from(span.as_micros()).expect("a short wait"), Ordering::Relaxed);
     }
 }
@@ -49,89 +53,127 @@ impl Waiter for Clock {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limiter {
+/// How requests are counted.
+pub enum Limiter {
+    /// Those of the last 60 seconds.
     Sliding,
+    /// Those since the last full minute of the clock.
     AlignedMinute,
+    /// A bucket that gets two back each second.
     Bucket,
+    /// Not at all.
     Off,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RetryAfter {
+/// The two forms that HTTP gives `Retry-After`.
+pub enum RetryAfter {
+    /// Whole seconds.
     Seconds,
+    /// A date, beside the server's own.
     Date,
 }
 
 /// What a request looks like once it is read.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    pub(crate) mode: Option<Mode>,
-    pub(crate) authorization: Option<String>,
-    pub(crate) path: String,
-    pub(crate) query: BTreeMap<String, String>,
+pub struct Asked {
+    /// The mode of the key, once it is known.
+    pub mode: Option<Mode>,
+    /// The header as it came.
+    pub authorization: Option<String>,
+    /// The path below the prefix.
+    pub path: String,
+    /// The parameters, each once.
+    pub query: BTreeMap<String, String>,
 }
 
 impl Asked {
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+    /// A parameter as a number, if it is one.
+    pub fn number(&self, name: &str) -> Option<u64> {
         self.query.get(name)?.parse().ok()
     }
 
-    pub(crate) fn is_list(&self) -> bool {
+    /// Whether one of the three lists is asked for.
+    pub fn is_list(&self) -> bool {
         matches!(self.path.as_str(), "/v1/charges" | "/v1/invoices" | "/v1/events")
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Value,
+/// An answer before it is written.
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// The header fields, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, unless `raw` is there.
+    pub body: Value,
     /// Sent instead of `body`, for what JSON cannot say.
-    pub(crate) raw: Option<String>,
+    pub raw: Option<String>,
 }
 
 impl Reply {
-    pub(crate) fn json(status: u16, body: Value) -> Reply {
+    /// An answer with a body of JSON that says so.
+    pub fn json(status: u16, body: Value) -> Reply {
         let headers = vec![("content-type".into(), "application/json".into())];
         Reply { status, headers, body, raw: None }
     }
 
-    pub(crate) fn set(&mut self, name: &str, value: &str) {
+    /// Puts a header field in place of others of that name.
+    pub fn set(&mut self, name: &str, value: &str) {
         self.drop_header(name);
         self.headers.push((name.into(), value.into()));
     }
 
-    pub(crate) fn drop_header(&mut self, name: &str) {
+    /// Takes a header field out.
+    pub fn drop_header(&mut self, name: &str) {
         self.headers.retain(|(it, _)| it != name);
     }
 }
 
-pub(crate) type Warp = Box<dyn FnMut(&Asked, &mut Reply) + Send>;
+/// Changes an answer before it is written.
+pub type Warp = Box<dyn FnMut(&Asked, &mut Reply) + Send>;
 /// Changes a request before it is understood.
-pub(crate) type Misreading = Box<dyn FnMut(&mut Asked) + Send>;
+pub type Misreading = Box<dyn FnMut(&mut Asked) + Send>;
 
-pub(crate) struct Mini {
-    pub(crate) clock: Clock,
-    pub(crate) live: Book,
-    pub(crate) test: Book,
-    pub(crate) second: Book,
+/// The service: books, keys, a limiter, and what a mutant does to them.
+pub struct Mini {
+    /// Shared with whoever waits.
+    pub clock: Clock,
+    /// What the account has in live mode.
+    pub live: Book,
+    /// What the account has in test mode.
+    pub test: Book,
+    /// What the other account has in test mode.
+    pub second: Book,
     /// Passes with every request.
-    pub(crate) tick: Duration,
-    pub(crate) limiter: Limiter,
-    pub(crate) limit: u64,
-    pub(crate) retry_after: RetryAfter,
+    pub tick: Duration,
+    /// How requests are counted.
+    pub limiter: Limiter,
+    /// How many are served.
+    pub limit: u64,
+    /// How a refusal says when to come back.
+    pub retry_after: RetryAfter,
     /// Names the one who is counted: the key, unless a mutant thinks otherwise.
-    pub(crate) counted: fn(&Asked) -> String,
-    pub(crate) exempt: Option<&'static str>,
-    pub(crate) key_fits: fn(&str, &str) -> bool,
-    pub(crate) scheme_matters: bool,
-    pub(crate) revoked_works: bool,
+    pub counted: fn(&Asked) -> String,
+    /// Paths that begin so are not counted.
+    pub exempt: Option<&'static str>,
+    /// Whether what was given is that key.
+    pub key_fits: fn(&str, &str) -> bool,
+    /// Whether `Bearer` must be the scheme.
+    pub scheme_matters: bool,
+    /// Whether the revoked key is still let in.
+    pub revoked_works: bool,
     /// What comes before every path.
-    pub(crate) prefix: &'static str,
-    pub(crate) misreadings: Vec<Misreading>,
-    pub(crate) warps: Vec<Warp>,
-    pub(crate) hits: BTreeMap<String, Vec<u64>>,
-    pub(crate) address: String,
+    pub prefix: &'static str,
+    /// Done to every request, in order.
+    pub misreadings: Vec<Misreading>,
+    /// Done to every answer, in order.
+    pub warps: Vec<Warp>,
+    /// Who was served when, by the one who is counted.
+    pub hits: BTreeMap<String, Vec<u64>>,
+    /// Where it listens.
+    pub address: String,
 }
 
 impl Default for Mini {
@@ -160,15 +202,18 @@ impl Default for Mini {
 }
 
 impl Mini {
-    pub(crate) fn warp(&mut self, warp: impl FnMut(&Asked, &mut Reply) + Send + 'static) {
+    /// Adds a change to answers.
+    pub fn warp(&mut self, warp: impl FnMut(&Asked, &mut Reply) + Send + 'static) {
         self.warps.push(Box::new(warp));
     }
 
-    pub(crate) fn warp_request(&mut self, misread: impl FnMut(&mut Asked) + Send + 'static) {
+    /// Adds a change to requests.
+    pub fn warp_request(&mut self, misread: impl FnMut(&mut Asked) + Send + 'static) {
         self.misreadings.push(Box::new(misread));
     }
 
-    pub(crate) fn answer(&mut self, mut asked: Asked) -> Reply {
+    /// Answers, as honestly as the changes let it.
+    pub fn answer(&mut self, mut asked: Asked) -> Reply {
         self.clock.advance(self.tick);
         for misread in &mut self.misreadings {
             misread(&mut asked);
@@ -265,7 +310,7 @@ impl Mini {
 }
 
 /// A plan with every key in it.
-pub(crate) fn plan(base: &str) -> Plan {
+pub fn plan(base: &str) -> Plan {
     let mut plan = Plan::new(base.parse().expect("an address"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
     plan.second_key = Some(Secret::new(SECOND_KEY));
     plan.revoked_key = Some(Secret::new(REVOKED_KEY));
@@ -273,27 +318,31 @@ pub(crate) fn plan(base: &str) -> Plan {
     plan
 }
 
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// Runs a future on a runtime of its own.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 
 /// Serves the mini service and checks it, with a plan that may be changed first.
-pub(crate) fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
+pub fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = mini.clock.clone();
-        let base = wire::serve(mini).await;
+        let (base, mini) = wire::serve_shared(mini).await;
         let mut plan = plan(&base);
         change(&mut plan);
-        check(plan, &mut clock, &mut Silent).await
+        let outcome = check(plan, &mut clock, &mut Silent).await;
+        assert!(!mini.is_poisoned(), "the mini service crashed; a crash is no fault to be caught");
+        outcome
     })
 }
 
-pub(crate) fn run(mini: Mini) -> Outcome {
+/// Serves the mini service and checks it with a plan that has everything in it.
+pub fn run(mini: Mini) -> Outcome {
     run_with(mini, |_| {})
 }
 
 /// The names of the statements with one of these words.
-pub(crate) fn named(outcome: &Outcome, words: &[&str]) -> Vec<String> {
+pub fn named(outcome: &Outcome, words: &[&str]) -> Vec<String> {
     let worded = outcome.rows.iter().filter(|row| words.contains(&row.verdict.word()));
     let mut names: Vec<_> = worded.map(|row| row.id.clone()).collect();
     names.sort();

@@ -8,28 +8,41 @@ use super::{Asked, Reply};
 
 /// The legal choices in which honest services differ.
 #[derive(Clone)]
-pub(crate) struct Manners {
-    pub(crate) bare_event: bool,
-    pub(crate) relative_links: bool,
-    pub(crate) clamps: bool,
-    pub(crate) empty_last_page: u64,
-    pub(crate) utc: &'static str,
+pub struct Manners {
+    /// A single event stands bare, not under `data`.
+    pub bare_event: bool,
+    /// Links have no host.
+    pub relative_links: bool,
+    /// A size above 100 is read as 100, not refused.
+    pub clamps: bool,
+    /// `last_page` of an empty list.
+    pub empty_last_page: u64,
+    /// How times end.
+    pub utc: &'static str,
+    /// A filter that names nothing is answered 404, not with an empty list.
     pub foreign_filter_404: bool,
-    pub(crate) problem_json: bool,
+    /// Refusals are problem details.
+    pub problem_json: bool,
 }
 
 #[derive(Clone)]
-pub(crate) struct Book {
-    pub(crate) name: String,
+/// The objects of an account in a mode.
+pub struct Book {
+    /// What the account calls itself.
+    pub name: String,
     /// Newest first, all of them.
-    pub(crate) charges: Vec<Value>,
-    pub(crate) invoices: Vec<Value>,
-    pub(crate) events: Vec<Value>,
-    pub(crate) manners: Manners,
+    pub charges: Vec<Value>,
+    /// Newest first, all of them.
+    pub invoices: Vec<Value>,
+    /// Newest first, all of them.
+    pub events: Vec<Value>,
+    /// Its legal choices.
+    pub manners: Manners,
 }
 
 impl Book {
-    pub(crate) fn empty() -> Book {
+    /// No objects, and the plainest choices.
+    pub fn empty() -> Book {
         let manners = Manners {
             bare_event: false,
             relative_links: false,
@@ -43,7 +56,7 @@ impl Book {
     }
 
     /// Charges with two events each, then invoices with three.
-    pub(crate) fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
+    pub fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
             book.open_charge(world, number);
@@ -100,7 +113,8 @@ impl Book {
         }));
     }
 
-    pub(crate) fn answer(&self, asked: &Asked, mode: Mode, address: &str) -> Reply {
+    /// Answers a request of that mode.
+    pub fn answer(&self, asked: &Asked, mode: Mode, address: &str) -> Reply {
         match asked.path.as_str() {
             "/v1/account" => Reply::json(
                 200,

@@ -9,16 +9,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the type filter is ignored",
         breaks: &["filters.type", "filters.total", "paging.links_keep_filters"],
+        may: &[],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("type"))),
     },
     Mutant {
         name: "the charge filter is ignored",
         breaks: &["filters.charge", "filters.total"],
+        may: &[],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("charge"))),
     },
     Mutant {
         name: "the invoice filter lets nothing through",
         breaks: &["filters.invoice", "filters.total"],
+        may: &[],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 asked.query.entry("invoice".into()).and_modify(|it| it.push('x'));
@@ -28,6 +31,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "total ignores the filter",
         breaks: &["filters.total"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("type") {
@@ -39,11 +43,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the status filter is ignored",
         breaks: &["filters.status"],
+        may: &[],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("status"))),
     },
     Mutant {
         name: "the payment link filter finds others",
         breaks: &["filters.payment_link"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("payment_link") && !empty(reply) {
@@ -55,6 +61,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ids are numbers",
         breaks: &["events.id"],
+        may: &[],
         spoil: |mini| {
             warp(
                 mini,
@@ -73,6 +80,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a single event is another",
         breaks: &["events.single"],
+        may: &[],
         spoil: |mini| {
             warp(
                 mini,
@@ -87,16 +95,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an event has a type of its own",
         breaks: &["events.type"],
+        may: &[],
         spoil: |mini| mini.test.events[2]["type"] = json!("invoice.confirmed"),
     },
     Mutant {
         name: "empty details are an array",
         breaks: &["events.details"],
+        may: &[],
         spoil: |mini| events(mini, |event| event["details"] = json!([])),
     },
     Mutant {
         name: "a charge event also carries an invoice",
         breaks: &["events.subject"],
+        may: &[],
         spoil: |mini| {
             events(mini, |event| {
                 if event["invoice"].is_null() {
@@ -108,6 +119,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an invoice event has no charge member",
         breaks: &["events.subject"],
+        may: &[],
         spoil: |mini| {
             events(mini, |event| {
                 if event["charge"].is_null() {
@@ -119,6 +131,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "times are local",
         breaks: &["events.created_at"],
+        may: &[],
         spoil: |mini| {
             events(mini, |event| {
                 let time = event["created_at"].as_str().expect("a time").replace('Z', "+02:00");

@@ -10,6 +10,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "there are no invoices to list",
         breaks: &["lists.served"],
+        may: &[],
         spoil: |mini| {
             warp(
                 mini,
@@ -24,6 +25,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a list is a bare array",
         breaks: &["paging.envelope"],
+        may: &[],
         spoil: |mini| {
             warp(
                 mini,
@@ -36,6 +38,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a list has no links",
         breaks: &["paging.envelope"],
+        may: &[],
         spoil: |mini| {
             warp(
                 mini,
@@ -50,6 +53,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "numbers are texts",
         breaks: &["paging.meta"],
+        may: &[],
         spoil: |mini| {
             warp(
                 mini,
@@ -64,6 +68,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a page has 20 records by default",
         breaks: &["paging.default_size"],
+        may: &[],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 if asked.is_list() && !asked.query.contains_key("per_page") {
@@ -75,11 +80,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "per_page is ignored",
         breaks: &["paging.per_page"],
+        may: &[],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("per_page"))),
     },
     Mutant {
         name: "per_page ends at 50",
         breaks: &["paging.per_page"],
+        may: &[],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 if asked.number("per_page").is_some_and(|size| (51..=100).contains(&size)) {
@@ -92,6 +99,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "pages count from 0 in meta",
         // Behind a link only the page itself says which it is, and then prev and length do not fit.
         breaks: &["paging.current_page", "paging.ends", "paging.length", "paging.links_lead"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| {
                 let page = reply.body["meta"]["current_page"].as_u64().expect("a number");
@@ -102,6 +110,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a page is one record short",
         breaks: &["paging.length", "paging.joined"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.number("page") == Some(1) {
@@ -113,6 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "last_page is one too many when it divides evenly",
         breaks: &["paging.last_page"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| {
                 let number = |name: &str| reply.body["meta"][name].as_u64().expect("a number");
@@ -124,6 +134,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "last_page is rounded down",
         breaks: &["paging.last_page"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| {
                 let number = |name: &str| reply.body["meta"][name].as_u64().expect("a number");
@@ -135,16 +146,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the second page begins one record late",
         breaks: &["paging.joined"],
+        may: &[],
         spoil: |mini| shift_page(mini, 2, 1),
     },
     Mutant {
         name: "the second page repeats the end of the first",
         breaks: &["paging.joined"],
+        may: &[],
         spoil: |mini| shift_page(mini, 2, -1),
     },
     Mutant {
         name: "the oldest come first",
         breaks: &["paging.newest_first", "paging.newest_first_others"],
+        may: &[],
         spoil: |mini| {
             for book in [&mut mini.live, &mut mini.test] {
                 for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
@@ -156,11 +170,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "two events have changed places",
         breaks: &["paging.newest_first"],
+        may: &[],
         spoil: |mini| mini.test.events.swap(3, 4),
     },
     Mutant {
         name: "a link is missing",
         breaks: &["paging.links"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| drop(reply.body["links"].as_object_mut().expect("links").remove("first")));
         },
@@ -168,6 +184,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "prev is not null on the first page",
         breaks: &["paging.ends"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| {
                 if reply.body["links"]["prev"].is_null() {
@@ -179,6 +196,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "next is never null",
         breaks: &["paging.ends"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| {
                 if reply.body["links"]["next"].is_null() {
@@ -190,11 +208,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "next is always null",
         breaks: &["paging.ends"],
+        may: &[],
         spoil: |mini| lists(mini, |_, reply| reply.body["links"]["next"] = Value::Null),
     },
     Mutant {
         name: "next leads to the same page",
         breaks: &["paging.links_lead"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if let Some(next) = reply.body["links"]["next"].as_str() {
@@ -208,6 +228,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "last leads to the first page",
         breaks: &["paging.links_lead"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| reply.body["links"]["last"] = reply.body["links"]["first"].clone())
         },
@@ -215,21 +236,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "links lead to another path",
         breaks: &["paging.links_lead"],
+        may: &[],
         spoil: |mini| lists(mini, |_, reply| reply.body["links"]["last"] = json!("/dashboard")),
     },
     Mutant {
         name: "links forget per_page",
         breaks: &["paging.links_keep_size"],
+        may: &[],
         spoil: |mini| lists(mini, |_, reply| forget(reply, "per_page")),
     },
     Mutant {
         name: "links forget the filter",
         breaks: &["paging.links_keep_filters"],
+        may: &[],
         spoil: |mini| lists(mini, |_, reply| forget(reply, "type")),
     },
     Mutant {
         name: "links lead to another host",
         breaks: &["paging.links_origin"],
+        may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 let first = reply.body["links"]["first"].as_str().expect("a link");

@@ -1,0 +1,249 @@
+//! `chargeproof receiver try`: deliveries for a merchant's own handler, and a report on what it made of them.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    process::{Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use conformance::{
+    Mode, Secret,
+    handler::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt, render, statements},
+    receiver::Names,
+    report::Style,
+};
+use indicatif::ProgressBar;
+use serde_json::{Map, Value};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use crate::{
+    Failure,
+    args::{EndpointMode, HandlerFormat, Try},
+    config::Config,
+    reports::{writable, write_whole},
+    screen::{DIM, spinner},
+};
+
+/// A command of the operator that takes longer is stopped.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+/// So much of what a command prints is read.
+const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
+
+pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
+    if args.list {
+        list(args.format);
+        return Ok(0);
+    }
+    let plan = plan(args, config)?;
+    args.report.iter().try_for_each(|(_, path)| writable(path))?;
+    let runtime =
+        Runtime::new().map_err(|error| Failure::usage(format!("no threads to post with: {error}")))?;
+    let mut commands = Commands { acted: args.acted.clone(), prepare: args.prepare.clone() };
+    let witness: Option<&mut dyn Witness> = if args.acted.is_some() { Some(&mut commands) } else { None };
+    let mut bar = Bar(spinner());
+    let outcome = runtime.block_on(attempt(&plan, witness, &mut bar));
+    bar.0.finish_and_clear();
+    tell(&outcome, args)?;
+    Ok(outcome.exit_code())
+}
+
+fn list(format: HandlerFormat) {
+    if format == HandlerFormat::Json {
+        let all: Vec<_> = statements()
+            .map(|(id, level, text)| serde_json::json!({ "id": id, "level": level.word(), "text": text }))
+            .collect();
+        anstream::println!("{}", serde_json::to_string_pretty(&all).expect("a list is JSON"));
+        return;
+    }
+    for (id, level, text) in statements() {
+        anstream::println!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.word());
+    }
+}
+
+fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
+    let text = args.url.as_deref().unwrap_or_default();
+    let takes = "it takes one such as http://127.0.0.1:3000/hooks";
+    let url = Url::parse(text)
+        .map_err(|error| Failure::usage(format!("`{text}` is not an address: {error}; {takes}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(Failure::usage(format!("`{text}` is not an http or https address; {takes}")));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Failure::usage("the address has user info; it takes one without"));
+    }
+    let dialect = config.dialect().map_err(Failure::usage)?;
+    let secret = |name: &str| super::secret(name).map(Secret::new);
+    let statements: Vec<_> = statements().map(|(id, ..)| id).collect();
+    if let Some(pattern) = args
+        .only
+        .iter()
+        .chain(&args.skip)
+        .find(|pattern| !statements.iter().any(|id| conformance::handler::fits(pattern, id)))
+    {
+        return Err(Failure::usage(format!(
+            "no statement is called `{pattern}`; `chargeproof receiver try --list` names them"
+        )));
+    }
+    Ok(Attempt {
+        url,
+        secret: secret(args.secret_env.as_deref().unwrap_or_default())?,
+        other_mode_secret: args.other_mode_secret_env.as_deref().map(secret).transpose()?,
+        mode: match args.mode {
+            EndpointMode::Live => Mode::Live,
+            EndpointMode::Test => Mode::Test,
+        },
+        names: Names {
+            header_prefix: args.header_prefix.clone().unwrap_or(dialect.header_prefix),
+            user_agent: dialect.user_agent,
+        },
+        sample: args.sample.as_deref().map(read_sample).transpose()?,
+        only: args.only.clone(),
+        skip: args.skip.clone(),
+        without_acts: !args.without.is_empty(),
+        seed: args.seed.map_or_else(random_seed, Ok)?,
+        time_limit: args.time_limit,
+        settle: args.settle,
+        ca_pem: args.cacert.as_deref().map(read_text).transpose()?,
+    })
+}
+
+fn random_seed() -> Result<u64, Failure> {
+    // Short enough to be typed again.
+    getrandom::u32()
+        .map(u64::from)
+        .map_err(|error| Failure::usage(format!("the system gives no random seed: {error}")))
+}
+
+fn read_text(path: &std::path::Path) -> Result<String, Failure> {
+    fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))
+}
+
+/// A charge, or a whole delivery that holds one.
+fn read_sample(path: &std::path::Path) -> Result<Map<String, Value>, Failure> {
+    let wrong = |why: String| {
+        Failure::usage(format!(
+            "`{}` {why}; it takes a charge, or a delivery with one, as JSON",
+            path.display()
+        ))
+    };
+    let value: Value =
+        serde_json::from_str(&read_text(path)?).map_err(|error| wrong(format!("is not JSON: {error}")))?;
+    match value.pointer("/data/charge").unwrap_or(&value) {
+        Value::Object(charge) if !charge.is_empty() => Ok(charge.clone()),
+        _ => Err(wrong("holds no charge".to_owned())),
+    }
+}
+
+fn tell(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
+    let again = again(outcome, args);
+    let format = conformance::handler::Format::from(args.format);
+    // Whoever closed the pipe has read enough.
+    let _ = match args.format {
+        HandlerFormat::Text => {
+            write!(anstream::stdout(), "{}", render(outcome, format, Style::Colour, &again))
+        }
+        _ => write!(std::io::stdout(), "{}", render(outcome, format, Style::Plain, &again)),
+    };
+    args.report.iter().try_for_each(|(format, path)| {
+        write_whole(path, &render(outcome, (*format).into(), Style::Plain, &again))
+    })
+}
+
+/// The command that tries it again, whatever is left out of it.
+fn again(outcome: &HandlerOutcome, args: &Try) -> String {
+    let mut line = format!("chargeproof receiver try {}", quoted(&outcome.url));
+    let options = [
+        ("--secret-env", &args.secret_env),
+        ("--other-mode-secret-env", &args.other_mode_secret_env),
+        ("--acted", &args.acted),
+        ("--prepare", &args.prepare),
+        ("--header-prefix", &args.header_prefix),
+    ];
+    for (option, value) in options {
+        if let Some(value) = value {
+            line.push_str(&format!(" {option} {}", quoted(value)));
+        }
+    }
+    if args.mode == EndpointMode::Test {
+        line.push_str(" --mode test");
+    }
+    line
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+struct Bar(ProgressBar);
+
+impl Progress for Bar {
+    fn trying(&mut self, name: &str, number: usize, of: usize) {
+        self.0.set_message(format!("{number} of {of}: {name}"));
+    }
+}
+
+/// The operator's commands, run by the shell.
+struct Commands {
+    acted: Option<String>,
+    prepare: Option<String>,
+}
+
+impl Witness for Commands {
+    fn prepare(&mut self, order: &Order) -> Result<(), String> {
+        self.prepare.as_deref().map_or(Ok(()), |command| shell("--prepare", command, order).map(drop))
+    }
+
+    fn acts(&mut self, order: &Order) -> Result<u64, String> {
+        let command = self.acted.as_deref().expect("a witness has a command");
+        let text = shell("--acted", command, order)?;
+        text.trim().parse().map_err(|_| {
+            format!(
+                "--acted printed `{}`; it takes a whole number",
+                text.trim().chars().take(60).collect::<String>()
+            )
+        })
+    }
+}
+
+/// Runs a command and gives back what it printed.
+fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .env("CHARGEPROOF_TRIAL", order.trial)
+        .env("CHARGEPROOF_CHARGE", &order.charge)
+        .env("CHARGEPROOF_INVOICE", &order.invoice)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{option} can't be run: {error}"))?;
+    let stdout = child.stdout.take().expect("it was asked for");
+    // A command is over when its output ends: so nobody has to look again and again.
+    let (over, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = stdout.take(OUTPUT_BYTES_MAX).read_to_string(&mut text).map(|_| text);
+        // Who asked may have gone on without it.
+        let _ = over.send(read);
+    });
+    let Ok(read) = ended.recv_timeout(COMMAND_TIME) else {
+        // It may have ended just now.
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(format!("{option} took longer than {} s", COMMAND_TIME.as_secs()));
+    };
+    let status = child.wait().map_err(|error| format!("{option} can't be waited for: {error}"))?;
+    if !status.success() {
+        return Err(format!("{option} ended with {status}"));
+    }
+    read.map_err(|_| format!("{option} printed what is no text"))
+}

@@ -1,0 +1,127 @@
+//! Trials: every subject before the judge, what failed there, and whether it should have.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use conformance::{Row, Verdict};
+
+use crate::mini::{Mini, run};
+use crate::{Mutant, TABLES};
+
+/// Somebody to be judged, with what must come out.
+pub struct Subject {
+    /// The fault, or the honest choice, in words.
+    pub name: &'static str,
+    /// The statements that must fail. None, if it is an honest one.
+    pub breaks: &'static [&'static str],
+    /// The statements that may fail too.
+    pub may: &'static [&'static str],
+    /// Serves, is checked, and tells the rows; or why the check was stopped.
+    judged: Box<dyn Fn() -> Result<Vec<Row>, String> + Send + Sync>,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// The subject's name.
+    pub name: &'static str,
+    /// Every statement that failed or warned, in the order of their names.
+    pub broken: BTreeSet<String>,
+    /// What is wrong with that, if anything is.
+    pub wrong: Option<String>,
+}
+
+impl From<&'static Mutant> for Subject {
+    fn from(mutant: &'static Mutant) -> Subject {
+        let judged = || {
+            let mut mini = Mini::default();
+            (mutant.spoil)(&mut mini);
+            let outcome = run(mini);
+            outcome.stop.map_or(Ok(outcome.rows), |stop| Err(format!("the check was stopped: {stop:?}")))
+        };
+        let Mutant { name, breaks, may, .. } = mutant;
+        Subject { name, breaks, may, judged: Box::new(judged) }
+    }
+}
+
+impl Subject {
+    /// What the subject cannot be caught without: the part of the target that its statements need.
+    pub fn needs(&self) -> &'static str {
+        let needs = |id: &&str| match *id {
+            "auth.revoked_key" => Some("a revoked key"),
+            "isolation.second_account" => Some("a second account"),
+            id if id.starts_with("limits.") => Some("a burst"),
+            id if id.starts_with("webhooks.") => Some("deliveries"),
+            _ => None,
+        };
+        // One statement that needs nothing is enough to be caught by.
+        let found: Option<Vec<_>> = self.breaks.iter().map(needs).collect();
+        found.and_then(|found| found.first().copied()).unwrap_or("keys of both modes")
+    }
+
+    /// Puts the subject before the judge. One that crashes is not caught, it is broken.
+    pub fn tried(&self) -> Trial {
+        let rows = catch_unwind(AssertUnwindSafe(|| (self.judged)()))
+            .unwrap_or_else(|_| Err("it crashed instead of lying".to_owned()));
+        match rows {
+            Err(why) => Trial { name: self.name, broken: BTreeSet::new(), wrong: Some(why) },
+            Ok(rows) => {
+                let is_broken = |row: &&Row| matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
+                let broken = rows.iter().filter(is_broken).map(|row| row.id.clone()).collect();
+                Trial { name: self.name, wrong: self.objection(&broken), broken }
+            }
+        }
+    }
+
+    fn objection(&self, broken: &BTreeSet<String>) -> Option<String> {
+        let missed: Vec<_> = self.breaks.iter().copied().filter(|id| !broken.contains(*id)).collect();
+        let known = |id: &&String| self.breaks.contains(&id.as_str()) || self.may.contains(&id.as_str());
+        let alarms: Vec<_> = broken.iter().filter(|id| !known(id)).map(String::as_str).collect();
+        let told = [("survives", missed), ("false alarm of", alarms)];
+        let told = told.into_iter().filter(|(_, ids)| !ids.is_empty());
+        let told: Vec<_> = told.map(|(what, ids)| format!("{what} {}", ids.join(", "))).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+}
+
+/// Every mutant.
+pub fn mutants() -> Vec<Subject> {
+    TABLES.iter().copied().flatten().map(Subject::from).collect()
+}
+
+/// Tries subjects on so many threads, and tells each as it is done. The order stays.
+pub fn trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync) -> Vec<Trial> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                while let Some((at, subject)) = take(&next, subjects) {
+                    let trial = subject.tried();
+                    done(&trial);
+                    found.lock().expect("no trial panics").push((at, trial));
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().expect("no trial panics");
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, trial)| trial).collect()
+}
+
+fn take<'a>(next: &AtomicUsize, subjects: &'a [Subject]) -> Option<(usize, &'a Subject)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    subjects.get(at).map(|subject| (at, subject))
+}
+
+/// The kill matrix as it is kept beside the mutants: a line for each, with what it is killed by.
+pub fn table(trials: &[Trial]) -> String {
+    let line = |trial: &Trial| {
+        let broken: Vec<_> = trial.broken.iter().map(String::as_str).collect();
+        format!("{:<64}  {}", trial.name, if broken.is_empty() { "-".to_owned() } else { broken.join(" ") })
+    };
+    trials.iter().map(|trial| line(trial) + "\n").collect()
+}

@@ -1,0 +1,132 @@
+//! What follows from what was answered and done. Pure.
+
+use super::{
+    Attempt, HandlerRow,
+    run::{Heard, Sent, Took, wants},
+    trials::{Answers, Statement, TRIALS, Trial},
+};
+use crate::verdict::{Halt, Held, Judged, Verdict, verdict};
+
+const NEEDS_WITNESS: &str = "from outside nobody sees what the handler does";
+const WITNESS: &str =
+    "--acted COMMAND: it prints how often the handler acted on $CHARGEPROOF_CHARGE; or --without acts";
+
+/// The word on every statement that was asked for.
+pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
+    let ground = Ground::of(took);
+    let mut rows = Vec::new();
+    for trial in TRIALS {
+        let seen = took.iter().find(|it| it.trial == trial.name);
+        let mut word = |(id, level, text): Statement, judged: &dyn Fn() -> Verdict| {
+            if wants(attempt, id) {
+                rows.push(HandlerRow { id, level, text, verdict: judged() });
+            }
+        };
+        if let Some((statement, answers)) = trial.answers {
+            word(statement, &|| verdict(statement.1, of_answers(trial, answers, seen, &ground)));
+        }
+        if let Some((statement, times)) = trial.acts {
+            word(statement, &|| match attempt.without_acts {
+                true => Verdict::LeftOut { by: "--without acts".to_owned() },
+                false => verdict(statement.1, of_acts(trial, times, seen, &ground)),
+            });
+        }
+    }
+    rows
+}
+
+/// What the first trial showed: only a handler that takes what is right can be seen to refuse what is wrong.
+struct Ground {
+    takes: bool,
+    acts: Option<u64>,
+}
+
+impl Ground {
+    fn of(took: &[Took]) -> Ground {
+        let first = took.first();
+        let takes = first.is_some_and(|it| it.sent.iter().all(|sent| is_taken(&sent.heard)));
+        let acts = first.and_then(|it| it.acts.clone()).and_then(Result::ok);
+        Ground { takes, acts }
+    }
+}
+
+fn is_first(trial: &Trial) -> bool {
+    trial.name == TRIALS[0].name
+}
+
+fn is_taken(heard: &Heard) -> bool {
+    matches!(heard, Heard::Status(200..=299, _))
+}
+
+fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Ground) -> Judged {
+    let Some(seen) = seen else {
+        return Err(Halt::unjudged("it was not tried", "run it without --only and --skip"));
+    };
+    let no_ground = || {
+        Err(Halt::unjudged(
+            "the handler refuses what is right, so its refusals say nothing",
+            "make `answers.delivery` hold: look at the secret and the header prefix",
+        ))
+    };
+    if !is_first(trial) && !ground.takes {
+        return no_ground();
+    }
+    let broken = |wanted: &str, sent: &Sent| {
+        Err(Halt::broken(None, wanted, format!("{}, to {}", told(&sent.heard), sent.kind)))
+    };
+    let all = &seen.sent;
+    match answers {
+        Answers::Taken => match all.iter().find(|sent| !is_taken(&sent.heard)) {
+            Some(sent) => broken("2xx", sent),
+            None => Ok(Held::Plainly),
+        },
+        Answers::OneTaken => match all.iter().any(|sent| is_taken(&sent.heard)) {
+            true => Ok(Held::Plainly),
+            false => broken("2xx to at least one", &all[0]),
+        },
+        Answers::Refused => {
+            // Silence and a server error refuse too: the sender comes again, and nothing was taken.
+            match all.iter().find(|sent| is_taken(&sent.heard)) {
+                Some(sent) => broken("a refusal such as 400 or 401", sent),
+                None => Ok(Held::Plainly),
+            }
+        }
+        Answers::Calm => {
+            let calm = |sent: &&Sent| matches!(sent.heard, Heard::Status(..500, _));
+            match all.iter().find(|sent| !calm(sent)) {
+                Some(sent) => broken("an answer below 500", sent),
+                None => Ok(Held::Plainly),
+            }
+        }
+    }
+}
+
+fn of_acts(trial: &Trial, times: u64, seen: Option<&Took>, ground: &Ground) -> Judged {
+    let unjudged = |why: String| Err(Halt::unjudged(why, WITNESS));
+    match seen.and_then(|it| it.acts.as_ref()) {
+        None => unjudged(NEEDS_WITNESS.to_owned()),
+        Some(Err(why)) => unjudged(why.clone()),
+        Some(Ok(_)) if !is_first(trial) && ground.acts != Some(1) => unjudged(
+            "the witness does not tell that the handler acted once on a good delivery, so what it tells says nothing"
+                .to_owned(),
+        ),
+        Some(Ok(count)) if *count == times => Ok(Held::Plainly),
+        Some(Ok(count)) => Err(Halt::broken(None, acted(times), acted(*count))),
+    }
+}
+
+fn acted(times: u64) -> String {
+    match times {
+        0 => "it does not act".to_owned(),
+        1 => "it acts once".to_owned(),
+        n => format!("it acts {n} times"),
+    }
+}
+
+fn told(heard: &Heard) -> String {
+    match heard {
+        Heard::Status(status @ 300..=399, _) => format!("{status}, and senders follow no redirect"),
+        Heard::Status(status, text) => format!("{status} {text}").trim_end().to_owned(),
+        Heard::Nothing(why) => format!("no answer: {why}"),
+    }
+}

@@ -1,0 +1,256 @@
+//! A delivery, written and signed as the service does it, or wrongly on purpose.
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{plan::Mode, receiver::Names, secret::Secret};
+
+/// Draws ids and codes that no other run has, from its seed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draw {
+    pub(super) seed: u64,
+}
+
+impl Draw {
+    fn bytes(self, what: &str) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(self.seed.to_be_bytes());
+        hash.update(what);
+        hash.finalize().into()
+    }
+
+    /// A UUID.
+    pub(super) fn uuid(self, what: &str) -> String {
+        let mut bytes = self.bytes(what);
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let digits = hex::encode(&bytes[..16]);
+        let [a, b, c, d, e] = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &digits[range]);
+        format!("{a}-{b}-{c}-{d}-{e}")
+    }
+
+    /// A code of a charge or an invoice.
+    pub(super) fn code(self, what: &str) -> String {
+        const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        self.bytes(what)[..12].iter().map(|byte| char::from(LETTERS[usize::from(*byte) % 36])).collect()
+    }
+}
+
+/// What a signature is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// As it must be.
+    Right,
+    /// As it must be, at a time so many seconds from now.
+    At(i64),
+    /// With a secret that is not the endpoint's.
+    WrongSecret,
+    /// With the other mode's secret, or the endpoint's if that is not known.
+    OtherMode,
+    /// Over the body, without the time.
+    BodyOnly,
+    /// For an hour ago, but the header says now.
+    TimeChanged,
+    /// Over the body before its amount was changed.
+    Tampered,
+    /// No signature at all.
+    Missing,
+    /// A header of another form.
+    Malformed(&'static str),
+}
+
+/// A delivery to be posted.
+#[derive(Clone, Debug)]
+pub(super) struct Letter {
+    /// The delivery's id.
+    pub(super) delivery: String,
+    /// The event type.
+    pub(super) kind: String,
+    pub(super) body: String,
+    pub(super) sign: Sign,
+}
+
+/// What a letter tells.
+pub(super) struct Told<'a> {
+    pub(super) delivery: String,
+    /// Nothing in a test delivery.
+    pub(super) event: Option<String>,
+    pub(super) kind: &'a str,
+    pub(super) mode: Mode,
+    pub(super) created_at: &'a str,
+    pub(super) data: Value,
+    /// Fields beside the usual ones, each with a comma before it.
+    pub(super) more: &'a str,
+}
+
+impl Told<'_> {
+    /// Fields in the order in which the service writes them: a handler must not depend on it, but may look at it.
+    pub(super) fn letter(self, sign: Sign) -> Letter {
+        let event = self.event.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
+        let body = format!(
+            r#"{{"id":"{}","event_id":{event},"event":"{}","mode":"{}","created_at":"{}"{},"data":{}}}"#,
+            self.delivery,
+            self.kind,
+            self.mode.word(),
+            self.created_at,
+            self.more,
+            self.data
+        );
+        Letter { delivery: self.delivery, kind: self.kind.to_owned(), body, sign }
+    }
+}
+
+/// The secrets that letters are signed with.
+pub(super) struct Secrets<'a> {
+    pub(super) own: &'a Secret,
+    pub(super) other_mode: Option<&'a Secret>,
+}
+
+impl Letter {
+    /// The headers and the body as they go out, at a time in Unix seconds.
+    pub(super) fn sealed(
+        &self,
+        now: i64,
+        names: &Names,
+        secrets: &Secrets<'_>,
+    ) -> (Vec<(String, String)>, Vec<u8>) {
+        let own = secrets.own.expose();
+        let body = match self.sign {
+            Sign::Tampered => self.body.replacen("\"fiat_amount\":\"", "\"fiat_amount\":\"9", 1),
+            _ => self.body.clone(),
+        };
+        let header = |t: i64, v1: &str| format!("t={t},v1={v1}");
+        let signed = |key: &str, t: i64, body: &str| mac(key, &format!("{t}.{body}"));
+        let signature = match self.sign {
+            Sign::Right | Sign::Tampered => Some(header(now, &signed(own, now, &self.body))),
+            Sign::At(offset) => Some(header(now + offset, &signed(own, now + offset, &body))),
+            Sign::WrongSecret => {
+                Some(header(now, &signed("whsec_00000000000000000000000000000000", now, &body)))
+            }
+            Sign::OtherMode => {
+                let key = secrets.other_mode.map_or(own, Secret::expose);
+                Some(header(now, &signed(key, now, &body)))
+            }
+            Sign::BodyOnly => Some(header(now, &mac(own, &body))),
+            Sign::TimeChanged => Some(header(now, &signed(own, now - 3_600, &body))),
+            Sign::Missing => None,
+            Sign::Malformed(text) => Some(text.to_owned()),
+        };
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("user-agent".to_owned(), names.user_agent.clone()),
+            (names.header("Event"), self.kind.clone()),
+            (names.header("Delivery"), self.delivery.clone()),
+        ];
+        headers.extend(signature.map(|text| (names.header("Signature"), text)));
+        (headers, body.into_bytes())
+    }
+}
+
+fn mac(key: &str, message: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+    mac.update(message.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
+}
+
+/// A paid charge as it stands in a delivery, `sample` or ours, under a code of its own.
+pub(super) fn charge(sample: Option<&Map<String, Value>>, code: &str, status: &str) -> Map<String, Value> {
+    let paid = status == "paid";
+    let received = if paid { "0.002500000000000000" } else { "0.000000000000000000" };
+    let ours = json!({
+        "fiat_amount": "150.00",
+        "fiat_currency": "EUR",
+        "asset": "BTC",
+        "asset_amount": "0.002500000000000000",
+        "received_amount": received,
+        "customer_email": "customer@shop.example",
+        "description": "A trial of your webhook handler",
+        "metadata": { "order": code },
+        "payment_link": null,
+        "invoice": null,
+        "paid_at": if paid { json!("2026-01-05T09:20:00.000000Z") } else { Value::Null },
+    });
+    let ours = ours.as_object().expect("an object was written").clone();
+    let mut charge = sample.cloned().unwrap_or(ours);
+    charge.insert("code".to_owned(), json!(code));
+    charge.insert("status".to_owned(), json!(status));
+    charge
+}
+
+/// An invoice as it stands in a delivery.
+pub(super) fn invoice(code: &str, charge: &str, status: &str) -> Value {
+    let charge_status = if status == "paid" { "paid" } else { "pending" };
+    json!({
+        "code": code,
+        "number": "INV-0001",
+        "status": status,
+        "amount": "150.00",
+        "currency": "EUR",
+        "customer": { "name": "A customer", "email": "customer@shop.example" },
+        "hosted_url": format!("https://pay.example/i/{code}"),
+        "charges": [{ "id": charge, "code": charge, "status": charge_status, "asset": "BTC" }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed(sign: Sign) -> (Vec<(String, String)>, String) {
+        let told = Told {
+            delivery: "d".to_owned(),
+            event: Some("e".to_owned()),
+            kind: "charge.paid",
+            mode: Mode::Live,
+            created_at: "2026-01-05T09:20:00.000000Z",
+            data: json!({ "charge": { "fiat_amount": "1.00" } }),
+            more: "",
+        };
+        let own = Secret::new("whsec_0123456789abcdefghijklmnopqrstuv");
+        let secrets = Secrets { own: &own, other_mode: None };
+        let (headers, body) = told.letter(sign).sealed(1_767_603_600, &Names::default(), &secrets);
+        (headers, String::from_utf8(body).expect("text"))
+    }
+
+    #[test]
+    fn a_letter_is_signed_over_its_time_and_its_body() {
+        let (headers, body) = sealed(Sign::Right);
+        assert_eq!(
+            body,
+            r#"{"id":"d","event_id":"e","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:20:00.000000Z","data":{"charge":{"fiat_amount":"1.00"}}}"#
+        );
+        // The example every receiver may test itself with, and openssl agrees on.
+        let key = "whsec_0123456789abcdefghijklmnopqrstuv";
+        let message = r#"1767603600.{"id": "01a0be42","event":"charge.paid","note":"ü \/"}"#;
+        assert_eq!(mac(key, message), "415c0e51184762bf0f187e1e4ee6e587e0ab7cdd942673eaad05eea5f9e32a88");
+        let signature = format!("t=1767603600,v1={}", mac(key, &format!("1767603600.{body}")));
+        assert!(headers.contains(&("X-Service-Signature".to_owned(), signature)));
+    }
+
+    #[test]
+    fn each_wrong_way_differs_from_the_right_one() {
+        let right = sealed(Sign::Right);
+        for sign in [
+            Sign::At(-3_600),
+            Sign::WrongSecret,
+            Sign::BodyOnly,
+            Sign::TimeChanged,
+            Sign::Tampered,
+            Sign::Missing,
+            Sign::Malformed("v1="),
+        ] {
+            assert_ne!(sealed(sign), right, "{sign:?}");
+        }
+    }
+
+    #[test]
+    fn ids_are_ids_and_follow_the_seed() {
+        let id = Draw { seed: 1 }.uuid("a");
+        assert_eq!((id.len(), &id[14..15]), (36, "4"));
+        assert_eq!(id, Draw { seed: 1 }.uuid("a"));
+        assert_ne!(id, Draw { seed: 2 }.uuid("a"));
+        assert_ne!(id, Draw { seed: 1 }.uuid("b"));
+        assert_eq!(Draw { seed: 1 }.code("a").len(), 12);
+    }
+}

@@ -1,0 +1,107 @@
+//! Tries a merchant's own webhook handler: deliveries that it must take, and some that it must not.
+//!
+//! `trials` is the table of what is tried, `letter` writes and signs a delivery, `run` posts and writes down, `judge` is
+//! a pure function of what was written down, `report` tells. What the handler *does* can't be seen from outside, so a
+//! [`Witness`] of the operator's says how often it acted; without one, such statements are not judged.
+
+mod judge;
+mod letter;
+mod report;
+mod run;
+#[cfg(test)]
+mod tests;
+mod trials;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use url::Url;
+
+use crate::{catalogue::Level, plan::Mode, receiver::Names, secret::Secret, verdict::Verdict};
+
+pub use crate::catalogue::fits;
+pub use report::{Format, render};
+pub use run::{Heard, Order, Progress, Sent, Took, Witness, attempt};
+pub use trials::statements;
+
+/// What is tried, and how far to go.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Where the handler takes deliveries.
+    pub url: Url,
+    /// The endpoint's secret.
+    pub secret: Secret,
+    /// The secret of the endpoint of the other mode, if there is one.
+    pub other_mode_secret: Option<Secret>,
+    /// The endpoint's mode.
+    pub mode: Mode,
+    /// What the headers are called.
+    pub names: Names,
+    /// A charge as it stands in a delivery, to be told of under new codes; ours if there is none.
+    pub sample: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Only the statements that fit one of these patterns; all if there are none.
+    pub only: Vec<String>,
+    /// Not the statements that fit one of these.
+    pub skip: Vec<String>,
+    /// The operator has no way to tell how often the handler acted: such statements are left out.
+    pub without_acts: bool,
+    /// Every id and code is drawn from it. A handler that remembers ids takes a seed only once.
+    pub seed: u64,
+    /// How long a sender waits for an answer.
+    pub time_limit: Duration,
+    /// How long the handler may take to act after it answered.
+    pub settle: Duration,
+    /// Certificates in PEM that are trusted besides the usual ones.
+    pub ca_pem: Option<String>,
+}
+
+/// One statement about the handler, and the word on it.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandlerRow {
+    /// The statement's name.
+    pub id: &'static str,
+    /// How firmly it stands.
+    pub level: Level,
+    /// The statement.
+    pub text: &'static str,
+    /// The word on it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// What a run has brought.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandlerOutcome {
+    /// The handler's address.
+    pub url: String,
+    /// What ids and codes were drawn from.
+    pub seed: u64,
+    /// How many deliveries were posted.
+    pub posts: usize,
+    /// How many statements were asked for.
+    pub expected: usize,
+    /// Why nothing could be judged, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<String>,
+    /// The word on every statement that was asked for.
+    pub rows: Vec<HandlerRow>,
+}
+
+impl HandlerOutcome {
+    /// Whether every required statement was judged.
+    pub fn is_complete(&self) -> bool {
+        let gap =
+            |row: &HandlerRow| row.level == Level::Must && matches!(row.verdict, Verdict::NotJudged { .. });
+        self.rows.len() >= self.expected && !self.rows.is_empty() && !self.rows.iter().any(gap)
+    }
+
+    /// 0 all required statements judged and held, 1 one was broken, 3 incomplete, 4 the handler does not answer.
+    pub fn exit_code(&self) -> u8 {
+        match &self.unreachable {
+            Some(_) => 4,
+            None if self.rows.iter().any(|row| matches!(row.verdict, Verdict::Fail(_))) => 1,
+            None if !self.is_complete() => 3,
+            None => 0,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! How the outcome is told: for people, programs, CI systems and job summaries. Pure.
+
+use std::fmt::Write;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::{HandlerOutcome, HandlerRow};
+use crate::{
+    report::{Style, printable},
+    verdict::Verdict,
+};
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people at a terminal.
+    Text,
+    /// For programs.
+    Json,
+    /// For CI systems that count tests.
+    Junit,
+    /// For the summary of a job.
+    Markdown,
+}
+
+/// A report in any format, ending with a line break. `again` is the command that repeats a run, without `--only`.
+pub fn render(outcome: &HandlerOutcome, format: Format, style: Style, again: &str) -> String {
+    match format {
+        Format::Text => text(outcome, style, again),
+        Format::Json => json(outcome),
+        Format::Junit => junit(outcome),
+        Format::Markdown => markdown(outcome),
+    }
+}
+
+/// What stands below a statement.
+fn details(row: &HandlerRow) -> Vec<(&'static str, String)> {
+    let lines = match &row.verdict {
+        Verdict::Fail(finding) | Verdict::Warn(finding) => {
+            vec![("expected", finding.expected.clone()), ("actual", finding.actual.clone())]
+        }
+        Verdict::NotJudged { why, remedy } => vec![("because", why.clone()), ("remedy", remedy.clone())],
+        Verdict::LeftOut { by } => vec![("by", by.clone())],
+        _ => Vec::new(),
+    };
+    lines.into_iter().map(|(name, text)| (name, printable(&text).replace('\n', " "))).collect()
+}
+
+fn counts(outcome: &HandlerOutcome) -> String {
+    let words = ["fail", "warn", "not judged", "pass", "left out"];
+    let count = |word: &str| outcome.rows.iter().filter(|row| row.verdict.word() == word).count();
+    let told: Vec<_> = words
+        .iter()
+        .map(|word| (count(word), word))
+        .filter(|it| it.0 > 0)
+        .map(|it| format!("{} {}", it.0, it.1))
+        .collect();
+    if told.is_empty() { "nothing judged".to_owned() } else { told.join(", ") }
+}
+
+fn summary(outcome: &HandlerOutcome) -> String {
+    let complete = if outcome.is_complete() { "complete" } else { "incomplete" };
+    format!(
+        "{}; {} of {} statements reported: {complete}; {} deliveries posted, seed {}; exit {}",
+        counts(outcome),
+        outcome.rows.len(),
+        outcome.expected,
+        outcome.posts,
+        outcome.seed,
+        outcome.exit_code()
+    )
+}
+
+fn stop(outcome: &HandlerOutcome) -> Option<String> {
+    outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {}", outcome.url, printable(why)))
+}
+
+fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
+    const MARGIN: &str = "                  ";
+    let mut out = String::new();
+    let mut line = |text: String| writeln!(out, "{text}").expect("a string takes any text");
+    if let Some(why) = stop(outcome) {
+        line(why);
+    }
+    for row in &outcome.rows {
+        line(format!("{}  {:<22} {}", style.paint(&row.verdict), row.id, row.text));
+        for (name, text) in details(row) {
+            line(format!("{MARGIN}{name:<9} {text}"));
+        }
+        if matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_)) {
+            line(format!("{MARGIN}{:<9} {again} --only {}", "again", row.id));
+        }
+    }
+    line(summary(outcome));
+    out
+}
+
+fn json(outcome: &HandlerOutcome) -> String {
+    let mut value = serde_json::to_value(outcome).expect("an outcome is JSON");
+    value["exit_code"] = outcome.exit_code().into();
+    value["complete"] = outcome.is_complete().into();
+    serde_json::to_string_pretty(&value).expect("a value is JSON") + "\n"
+}
+
+fn junit(outcome: &HandlerOutcome) -> String {
+    let mut report = Report::new("chargeproof receiver try");
+    let mut suite = TestSuite::new("handler");
+    for row in &outcome.rows {
+        let lines: Vec<_> =
+            details(row).into_iter().map(|(name, text)| format!("{name:<9} {text}")).collect();
+        let status = match &row.verdict {
+            Verdict::Fail(finding) => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(format!("{} Actual: {}", row.text, printable(&finding.actual)));
+                status.set_description(lines.join("\n"));
+                status
+            }
+            Verdict::NotJudged { .. } | Verdict::LeftOut { .. } => {
+                let mut status = TestCaseStatus::skipped();
+                status.set_message(lines.join("; "));
+                status
+            }
+            _ => TestCaseStatus::success(),
+        };
+        let mut case = TestCase::new(row.id, status);
+        case.set_classname("chargeproof.handler");
+        if matches!(row.verdict, Verdict::Warn(_)) {
+            case.set_system_out(format!("warn\n{}", lines.join("\n")));
+        }
+        suite.add_test_case(case);
+    }
+    // CI systems paint what was skipped green: what proves less than it seems must fail.
+    let status = if outcome.is_complete() {
+        TestCaseStatus::success()
+    } else {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_message(stop(outcome).unwrap_or_else(|| summary(outcome)));
+        status
+    };
+    let mut case = TestCase::new("every required statement is judged", status);
+    case.set_classname("chargeproof.completeness").set_system_out(summary(outcome));
+    suite.add_test_case(case);
+    report.add_test_suite(suite);
+    report.to_string().expect("XML is written to memory")
+}
+
+fn markdown(outcome: &HandlerOutcome) -> String {
+    let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
+    let mut out = format!(
+        "## Webhook handler\n\n{}\n",
+        stop(outcome).map_or_else(|| summary(outcome), |why| cell(&why))
+    );
+    if !outcome.rows.is_empty() {
+        out.push_str("\n| verdict | statement | |\n|---|---|---|\n");
+    }
+    for row in &outcome.rows {
+        let below: Vec<_> =
+            details(row).into_iter().map(|(name, text)| format!("{name}: {}", cell(&text))).collect();
+        let (word, id, below) = (row.verdict.word(), row.id, below.join("; "));
+        writeln!(out, "| {word} | `{id}` {} | {below} |", cell(row.text)).expect("a string takes any text");
+    }
+    out
+}

@@ -1,0 +1,208 @@
+//! Posts the trials one after the other, and writes down what was answered and done.
+
+use std::time::{Duration, Instant};
+
+use time::OffsetDateTime;
+use tokio::time::sleep;
+
+use super::{
+    Attempt, HandlerOutcome,
+    judge::rows,
+    letter::{Draw, Secrets},
+    trials::{Scene, TRIALS, Trial},
+};
+use crate::{
+    catalogue::fits,
+    recording::Ending,
+    target::line::{Connections, Line},
+};
+
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// So much of an answer is shown.
+const SHOWN_CHARS_MAX: usize = 200;
+/// How often the witness is asked while the handler is expected to act.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a trial is about, for commands of the operator.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The trial's name.
+    pub trial: &'static str,
+    /// The code of the charge. It also stands in the charge's metadata, under `order`.
+    pub charge: String,
+    /// The code of the invoice, for the trial that has one.
+    pub invoice: String,
+}
+
+/// Knows what the handler did.
+pub trait Witness {
+    /// Makes ready for a trial, such as by putting the order into the shop.
+    fn prepare(&mut self, order: &Order) -> Result<(), String>;
+    /// How often the handler has acted on the order so far.
+    fn acts(&mut self, order: &Order) -> Result<u64, String>;
+}
+
+/// Is told how far the trials are.
+pub trait Progress {
+    /// A trial begins.
+    fn trying(&mut self, name: &str, number: usize, of: usize);
+}
+
+/// What came back for one delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// An answer: its status, and the beginning of its body.
+    Status(u16, String),
+    /// No answer, and why.
+    Nothing(String),
+}
+
+impl Heard {
+    fn of(ending: Ending) -> Heard {
+        match ending {
+            Ending::Answered(answer) => {
+                Heard::Status(answer.status, answer.body.chars().take(SHOWN_CHARS_MAX).collect())
+            }
+            Ending::Lost(why) => Heard::Nothing(why),
+        }
+    }
+}
+
+/// One delivery that was posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The event type.
+    pub kind: String,
+    /// What came back.
+    pub heard: Heard,
+}
+
+/// What a trial brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Took {
+    /// The trial's name.
+    pub trial: &'static str,
+    /// What was posted, in order.
+    pub sent: Vec<Sent>,
+    /// How often the handler acted; nothing without a witness, an error if the witness failed.
+    pub acts: Option<Result<u64, String>>,
+}
+
+/// Tries a handler. Needs a Tokio runtime with I/O and time.
+pub async fn attempt(
+    attempt: &Attempt,
+    mut witness: Option<&mut dyn Witness>,
+    progress: &mut dyn Progress,
+) -> HandlerOutcome {
+    let (url, limit, ca_pem) = (&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
+    let line = Line::to(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
+    // The first trial is the ground of all others, whatever was asked for.
+    let chosen: Vec<&Trial> = TRIALS
+        .iter()
+        .enumerate()
+        .filter(|(n, trial)| *n == 0 || is_wanted(attempt, trial))
+        .map(|it| it.1)
+        .collect();
+    let mut took: Vec<Took> = Vec::new();
+    let mut unreachable = None;
+    for (n, trial) in chosen.iter().enumerate() {
+        progress.trying(trial.name, n + 1, chosen.len());
+        // Lent anew each time: `as_deref_mut` would lend it for good.
+        let lent: Option<&mut dyn Witness> = match &mut witness {
+            Some(witness) => Some(&mut **witness),
+            None => None,
+        };
+        let result = run(attempt, trial, &line, lent).await;
+        if n == 0
+            && let [Sent { heard: Heard::Nothing(why), .. }] = result.sent.as_slice()
+        {
+            unreachable = Some(why.clone());
+            break;
+        }
+        took.push(result);
+    }
+    let posts = took.iter().map(|it| it.sent.len()).sum();
+    let expected = TRIALS.iter().flat_map(ids).filter(|id| wants(attempt, id)).count();
+    let rows = if unreachable.is_some() { Vec::new() } else { rows(attempt, &took) };
+    HandlerOutcome { url: shown(attempt), seed: attempt.seed, posts, expected, unreachable, rows }
+}
+
+/// The address without what could be a secret in it.
+fn shown(attempt: &Attempt) -> String {
+    let mut url = attempt.url.clone();
+    // Neither fails on an address that can be posted to.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.to_string()
+}
+
+pub(super) fn ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
+    let answers = trial.answers.map(|((id, ..), _)| id);
+    answers.into_iter().chain(trial.acts.map(|((id, ..), _)| id))
+}
+
+/// Whether a statement was asked for.
+pub(super) fn wants(attempt: &Attempt, id: &str) -> bool {
+    let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
+    (attempt.only.is_empty() || named(&attempt.only)) && !named(&attempt.skip)
+}
+
+fn is_wanted(attempt: &Attempt, trial: &Trial) -> bool {
+    ids(trial).any(|id| wants(attempt, id))
+}
+
+async fn run(attempt: &Attempt, trial: &Trial, line: &Line, mut witness: Option<&mut dyn Witness>) -> Took {
+    let now = OffsetDateTime::now_utc();
+    let created_at = crate::receiver::stamp(now);
+    let scene = Scene {
+        draw: Draw { seed: attempt.seed },
+        trial: trial.name,
+        mode: attempt.mode,
+        created_at: &created_at,
+        sample: attempt.sample.as_ref(),
+    };
+    let order = Order { trial: trial.name, charge: scene.charge_code(), invoice: scene.invoice_code() };
+    let mut took = Took { trial: trial.name, sent: Vec::new(), acts: None };
+    if let Some(witness) = &mut witness
+        && let Err(why) = witness.prepare(&order)
+    {
+        took.acts = Some(Err(why));
+    }
+    let secrets = Secrets { own: &attempt.secret, other_mode: attempt.other_mode_secret.as_ref() };
+    for wave in (trial.waves)(&scene) {
+        let posts: Vec<_> = wave
+            .into_iter()
+            .map(|letter| {
+                let now = OffsetDateTime::now_utc().unix_timestamp();
+                let (headers, body) = letter.sealed(now, &attempt.names, &secrets);
+                let (line, address) = (line.clone(), attempt.url.to_string());
+                let post = async move { Heard::of(line.send("POST", &address, &headers, body).await) };
+                (letter.kind, tokio::spawn(post))
+            })
+            .collect();
+        for (kind, post) in posts {
+            let heard = post.await.unwrap_or_else(|error| Heard::Nothing(error.to_string()));
+            took.sent.push(Sent { kind, heard });
+        }
+    }
+    if let (Some(witness), None, Some((_, times))) = (witness, &took.acts, &trial.acts) {
+        took.acts = Some(settled(witness, &order, *times, attempt.settle).await);
+    }
+    took
+}
+
+/// Waits until the handler has acted as often as it should, and then whether it acts once more.
+async fn settled(
+    witness: &mut dyn Witness,
+    order: &Order,
+    times: u64,
+    settle: Duration,
+) -> Result<u64, String> {
+    let began = Instant::now();
+    while witness.acts(order)? < times && began.elapsed() < settle {
+        sleep(LOOK_EVERY).await;
+    }
+    // One act too many comes late: a queue's second worker, a second thread.
+    sleep(settle / 4).await;
+    witness.acts(order)
+}

@@ -1,0 +1,321 @@
+//! The trials against handlers of every quality, over real sockets.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::method};
+
+use super::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt};
+use crate::{
+    plan::Mode,
+    receiver::{Caught, Diagnosis, Keyring, Names, diagnose},
+    secret::Secret,
+};
+
+const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
+
+/// What a handler gets wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    VerifiesNothing,
+    WritesTheBodyAgain,
+    IgnoresTheTime,
+    ForgetsEvents,
+    KnowsDeliveriesOnly,
+    RemembersTooLate,
+    ActsOnBoth,
+    ActsInEveryMode,
+    ActsOnTests,
+    StumblesOverNewTypes,
+    StumblesOverNulls,
+    StumblesOverOrder,
+    CrashesOnJunk,
+    Redirects,
+    RefusesAll,
+    SignsWithoutTime,
+}
+
+#[derive(Default)]
+struct Shop {
+    events: BTreeMap<String, Instant>,
+    opened: BTreeSet<String>,
+    acts: BTreeMap<String, u64>,
+}
+
+#[derive(Clone)]
+struct Handler {
+    fault: Fault,
+    shop: Arc<Mutex<Shop>>,
+}
+
+/// How long the handler that remembers too late takes for it.
+const LATE: Duration = Duration::from_millis(200);
+
+impl Handler {
+    fn verifies(&self, request: &Request) -> bool {
+        let headers =
+            request.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().into())).collect();
+        // As a parser and writer that keep the order of the keys would.
+        let plain = String::from_utf8_lossy(&request.body);
+        let rewritten =
+            plain.replace("\\u0061", "a").replace("\" : \"", "\":\"").replace("{ \n", "{").into_bytes();
+        let raw = if self.fault == Fault::WritesTheBodyAgain { &rewritten } else { &request.body };
+        let caught = Caught {
+            at: time::OffsetDateTime::now_utc(),
+            method: "POST".to_owned(),
+            path: "/".to_owned(),
+            headers,
+            body: raw.as_slice().into(),
+        };
+        let keyring = Keyring {
+            names: Names::default(),
+            secrets: vec![("OWN".to_owned(), Secret::new(SECRET))],
+            other_mode: Vec::new(),
+        };
+        let signed_at = caught
+            .text("x-service-signature")
+            .and_then(|text| text.strip_prefix("t=")?.split(',').next()?.parse().ok());
+        let now = match self.fault {
+            Fault::IgnoresTheTime => signed_at.unwrap_or_default(),
+            _ => caught.unix_secs(),
+        };
+        match diagnose(&caught, &keyring, now) {
+            Diagnosis::Verified { .. } => true,
+            Diagnosis::NotVerified { reasons, .. } => {
+                self.fault == Fault::SignsWithoutTime && reasons == [crate::receiver::Reason::BodyOnly]
+            }
+            Diagnosis::NotJudged => false,
+        }
+    }
+
+    fn handle(&self, request: &Request) -> u16 {
+        let fault = self.fault;
+        if fault == Fault::RefusesAll {
+            return 401;
+        }
+        if fault == Fault::CrashesOnJunk
+            && request
+                .headers
+                .get("x-service-signature")
+                .is_some_and(|it| !it.to_str().unwrap_or("").contains(",v1="))
+        {
+            return 500;
+        }
+        let Ok(body) = serde_json::from_slice::<Value>(&request.body) else { return 400 };
+        if fault != Fault::VerifiesNothing && !self.verifies(request) {
+            return 401;
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kind = text(&body["event"]);
+        if fault == Fault::Redirects {
+            return 302;
+        }
+        if fault == Fault::StumblesOverNewTypes && kind == "charge.celebrated" {
+            return 422;
+        }
+        let charge = &body["data"]["charge"];
+        if fault == Fault::StumblesOverNulls && charge.is_object() && charge["customer_email"].is_null() {
+            return 500;
+        }
+        let mut shop = self.shop.lock().unwrap();
+        let code = match kind.as_str() {
+            "charge.paid" if !charge["invoice"].is_null() && fault != Fault::ActsOnBoth => return 204,
+            "charge.paid" => text(&charge["code"]),
+            "invoice.paid" => text(&body["data"]["invoice"]["charges"][0]["code"]),
+            "charge.created" => {
+                let code = text(&charge["code"]);
+                let is_late = shop.acts.contains_key(&code);
+                shop.opened.insert(code);
+                return if fault == Fault::StumblesOverOrder && is_late { 409 } else { 204 };
+            }
+            _ => return 204,
+        };
+        if body["mode"] != "live" && fault != Fault::ActsInEveryMode
+            || body["test"] == true && fault != Fault::ActsOnTests
+        {
+            return 204;
+        }
+        let key = match fault {
+            Fault::KnowsDeliveriesOnly => text(&body["id"]),
+            _ => text(&body["event_id"]),
+        };
+        let known = shop.events.get(&key).is_some_and(|at| match fault {
+            Fault::ForgetsEvents => false,
+            Fault::RemembersTooLate => at.elapsed() > LATE,
+            _ => true,
+        });
+        if !known {
+            shop.events.insert(key, Instant::now());
+            *shop.acts.entry(code).or_default() += 1;
+        }
+        204
+    }
+}
+
+impl Respond for Handler {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let status = self.handle(request);
+        let answer = ResponseTemplate::new(status);
+        if status == 302 { answer.insert_header("location", "/elsewhere") } else { answer }
+    }
+}
+
+impl Witness for Handler {
+    fn prepare(&mut self, order: &Order) -> Result<(), String> {
+        assert_eq!(order.charge.len(), 12, "an order is named by its charge");
+        Ok(())
+    }
+
+    fn acts(&mut self, order: &Order) -> Result<u64, String> {
+        Ok(self.shop.lock().unwrap().acts.get(&order.charge).copied().unwrap_or(0))
+    }
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn trying(&mut self, _: &str, _: usize, _: usize) {}
+}
+
+fn plan(url: &str) -> Attempt {
+    Attempt {
+        url: url.parse().expect("an address"),
+        secret: Secret::new(SECRET),
+        other_mode_secret: None,
+        mode: Mode::Live,
+        names: Names::default(),
+        sample: None,
+        only: Vec::new(),
+        skip: Vec::new(),
+        without_acts: false,
+        seed: 7,
+        time_limit: Duration::from_secs(5),
+        settle: Duration::from_millis(20),
+        ca_pem: None,
+    }
+}
+
+async fn tried(fault: Fault, change: impl FnOnce(&mut Attempt), seen: bool) -> HandlerOutcome {
+    let handler = Handler { fault, shop: Arc::default() };
+    let server = MockServer::start().await;
+    Mock::given(method("POST")).respond_with(handler.clone()).mount(&server).await;
+    let mut plan = plan(&server.uri());
+    change(&mut plan);
+    let mut witness = handler;
+    let witness: Option<&mut dyn Witness> = if seen { Some(&mut witness) } else { None };
+    attempt(&plan, witness, &mut Quiet).await
+}
+
+/// The statements that are not passed, by their names.
+fn broken(outcome: &HandlerOutcome) -> Vec<&'static str> {
+    outcome
+        .rows
+        .iter()
+        .filter(|row| matches!(row.verdict.word(), "fail" | "warn"))
+        .map(|row| row.id)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_careful_handler_passes_every_trial() {
+    let outcome = tried(Fault::None, |_| {}, true).await;
+    assert_eq!(broken(&outcome), [""; 0]);
+    assert_eq!((outcome.exit_code(), outcome.is_complete()), (0, true), "{outcome:#?}");
+    assert_eq!(outcome.rows.len(), super::statements().count());
+}
+
+#[tokio::test]
+async fn each_fault_is_found_and_nothing_else() {
+    for (fault, expected) in [
+        (
+            Fault::VerifiesNothing,
+            vec![
+                "answers.tampered",
+                "acts.tampered",
+                "answers.wrong_secret",
+                "acts.wrong_secret",
+                "answers.unsigned",
+                "acts.unsigned",
+                "answers.time_changed",
+                "answers.body_only",
+                "answers.malformed",
+                "answers.stale",
+                "acts.stale",
+                "answers.future",
+            ],
+        ),
+        (Fault::WritesTheBodyAgain, vec!["answers.raw_body"]),
+        (Fault::IgnoresTheTime, vec!["answers.stale", "acts.stale", "answers.future"]),
+        (Fault::ForgetsEvents, vec!["acts.retry", "acts.resent", "acts.together"]),
+        (Fault::KnowsDeliveriesOnly, vec!["acts.resent", "acts.together"]),
+        (Fault::ActsOnBoth, vec!["acts.invoice"]),
+        (Fault::ActsInEveryMode, vec!["acts.other_mode"]),
+        (Fault::ActsOnTests, vec!["acts.test_delivery"]),
+        (Fault::StumblesOverNewTypes, vec!["answers.unknown_type"]),
+        (Fault::StumblesOverNulls, vec!["answers.nulls"]),
+        (Fault::StumblesOverOrder, vec!["answers.order"]),
+        (Fault::CrashesOnJunk, vec!["answers.calm"]),
+        (Fault::SignsWithoutTime, vec!["answers.body_only"]),
+    ] {
+        let outcome = tried(fault, |_| {}, true).await;
+        assert_eq!(broken(&outcome), expected, "{fault:?}");
+        let must = outcome.rows.iter().any(|row| row.verdict.word() == "fail");
+        assert_eq!(outcome.exit_code(), u8::from(must), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_race_of_two_deliveries_is_found() {
+    let outcome = tried(Fault::RemembersTooLate, |plan| plan.only = vec!["acts.*".to_owned()], true).await;
+    assert!(broken(&outcome).contains(&"acts.together"), "{:?}", broken(&outcome));
+}
+
+#[tokio::test]
+async fn refusals_say_nothing_where_all_is_refused() {
+    for fault in [Fault::RefusesAll, Fault::Redirects] {
+        let outcome = tried(fault, |_| {}, true).await;
+        assert_eq!(broken(&outcome), ["answers.delivery", "acts.delivery"], "{fault:?}");
+        let silent = outcome.rows.iter().filter(|row| row.verdict.word() == "not judged").count();
+        assert_eq!(silent, outcome.rows.len() - 2, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_witness_the_run_is_incomplete_unless_that_is_said() {
+    let outcome = tried(Fault::None, |_| {}, false).await;
+    assert_eq!((outcome.exit_code(), broken(&outcome).len()), (3, 0));
+    let outcome = tried(Fault::None, |plan| plan.without_acts = true, false).await;
+    assert_eq!(outcome.exit_code(), 0);
+    assert!(outcome.rows.iter().any(|row| row.verdict.word() == "left out"));
+}
+
+#[tokio::test]
+async fn only_what_is_asked_for_is_reported_and_the_ground_is_tried_all_the_same() {
+    let only = |name: &str| vec![name.to_owned()];
+    let outcome = tried(Fault::RefusesAll, |plan| plan.only = only("answers.tampered"), true).await;
+    assert_eq!(outcome.rows.len(), 1);
+    assert_eq!(outcome.rows[0].verdict.word(), "not judged");
+    let outcome = tried(Fault::None, |plan| plan.only = only("answers.tampered"), true).await;
+    assert_eq!((outcome.rows[0].verdict.word(), outcome.exit_code()), ("pass", 0));
+}
+
+#[tokio::test]
+async fn a_handler_that_is_not_there_is_unreachable() {
+    let outcome = attempt(&plan("http://127.0.0.1:9/hooks"), None, &mut Quiet).await;
+    assert_eq!((outcome.exit_code(), outcome.rows.len()), (4, 0));
+}
+
+#[test]
+fn statements_are_sentences_with_names_of_their_own() {
+    let mut names = BTreeSet::new();
+    for (id, _, text) in super::statements() {
+        assert!(names.insert(id), "{id} is there twice");
+        assert!(text.ends_with('.'), "{id}: {text}");
+        assert!(id.starts_with("answers.") || id.starts_with("acts."), "{id}");
+    }
+}

@@ -1,0 +1,447 @@
+//! The table of trials: what is posted, how it must be answered, and how often the handler may act on it.
+
+use serde_json::{Map, Value, json};
+
+use super::letter::{Draw, Letter, Sign, Told, charge, invoice};
+use crate::{
+    catalogue::{EVENT_TYPES, Level},
+    plan::Mode,
+};
+
+/// Letters that are posted at the same time; the next wave follows when all are answered.
+pub(super) type Wave = Vec<Letter>;
+
+/// How a trial's letters must be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// Each with 2xx.
+    Taken,
+    /// At least one with 2xx: of two at once, one may be asked to come again.
+    OneTaken,
+    /// None with 2xx.
+    Refused,
+    /// None with 5xx or silence.
+    Calm,
+}
+
+/// A statement, and its level.
+pub(super) type Statement = (&'static str, Level, &'static str);
+
+/// One thing that is tried. Each has an order of its own, so no trial disturbs another.
+pub(super) struct Trial {
+    pub(super) name: &'static str,
+    /// About the answers.
+    pub(super) answers: Option<(Statement, Answers)>,
+    /// About what the handler does, and how often it must.
+    pub(super) acts: Option<(Statement, u64)>,
+    pub(super) waves: fn(&Scene<'_>) -> Vec<Wave>,
+}
+
+/// What a trial's letters are about.
+pub(super) struct Scene<'a> {
+    pub(super) draw: Draw,
+    pub(super) trial: &'static str,
+    pub(super) mode: Mode,
+    pub(super) created_at: &'a str,
+    pub(super) sample: Option<&'a Map<String, Value>>,
+}
+
+impl Scene<'_> {
+    /// The code of the charge that the trial is about.
+    pub(super) fn charge_code(&self) -> String {
+        self.draw.code(&format!("{} charge", self.trial))
+    }
+
+    /// The code of the invoice that the trial is about.
+    pub(super) fn invoice_code(&self) -> String {
+        self.draw.code(&format!("{} invoice", self.trial))
+    }
+
+    fn id(&self, what: &str) -> String {
+        self.draw.uuid(&format!("{} {what}", self.trial))
+    }
+
+    fn charge(&self, status: &str) -> Map<String, Value> {
+        charge(self.sample, &self.charge_code(), status)
+    }
+
+    /// An event of the charge under two names, which make its ids.
+    fn told(&self, kind: &'static str, delivery: &str, event: &str, status: &str) -> Told<'_> {
+        Told {
+            delivery: self.id(&format!("delivery {delivery}")),
+            event: Some(self.id(&format!("event {event}"))),
+            kind,
+            mode: self.mode,
+            created_at: self.created_at,
+            data: json!({ "charge": self.charge(status) }),
+            more: "",
+        }
+    }
+
+    fn paid(&self, sign: Sign) -> Letter {
+        self.told("charge.paid", "1", "1", "paid").letter(sign)
+    }
+
+    fn paid_with(&self, change: impl FnOnce(&mut Told<'_>)) -> Letter {
+        let mut told = self.told("charge.paid", "1", "1", "paid");
+        change(&mut told);
+        told.letter(Sign::Right)
+    }
+
+    fn of_invoice(&self, kind: &'static str, status: &str) -> Letter {
+        let mut told = self.told(kind, kind, kind, "paid");
+        told.data = json!({ "invoice": invoice(&self.invoice_code(), &self.charge_code(), status) });
+        told.letter(Sign::Right)
+    }
+}
+
+/// The status of the charge when an event of this type happens.
+fn status_at(kind: &str) -> &'static str {
+    match kind {
+        "charge.paid" | "charge.refunded" => "paid",
+        "charge.underpaid" => "underpaid",
+        "charge.expired" | "charge.late_payment" => "expired",
+        "charge.canceled" => "canceled",
+        _ => "pending",
+    }
+}
+
+fn every_type(scene: &Scene<'_>) -> Vec<Wave> {
+    let letter = |kind: &'static str| match kind {
+        "invoice.paid" => scene.of_invoice(kind, "paid"),
+        "invoice.voided" => scene.of_invoice(kind, "void"),
+        kind if kind.starts_with("invoice.") => scene.of_invoice(kind, "open"),
+        kind => scene.told(kind, kind, kind, status_at(kind)).letter(Sign::Right),
+    };
+    EVENT_TYPES.into_iter().map(|kind| vec![letter(kind)]).collect()
+}
+
+/// The same JSON in letters that nobody's writer would use again.
+fn unusual(letter: Letter) -> Letter {
+    let body = letter.body.replace("\":\"", "\" : \"").replace("pay", "p\\u0061y").replacen('{', "{ \n", 1);
+    Letter { body, ..letter }
+}
+
+fn without_optional(scene: &Scene<'_>) -> Letter {
+    let mut bare = scene.charge("pending");
+    for name in ["customer_email", "description", "payment_link", "invoice", "paid_at"] {
+        bare.insert(name.to_owned(), Value::Null);
+    }
+    let mut told = scene.told("charge.created", "1", "1", "pending");
+    told.data = json!({ "charge": bare });
+    told.letter(Sign::Right)
+}
+
+const MUST: Level = Level::Must;
+const SHOULD: Level = Level::Should;
+
+/// Everything that is tried. The first trial is the ground of all others.
+pub(super) const TRIALS: &[Trial] = &[
+    Trial {
+        name: "delivery",
+        answers: Some((
+            (
+                "answers.delivery",
+                MUST,
+                "A delivery that is signed with the endpoint's secret is taken with 2xx.",
+            ),
+            Answers::Taken,
+        )),
+        acts: Some((("acts.delivery", MUST, "A paid charge is acted on."), 1)),
+        waves: |scene| vec![vec![scene.paid(Sign::Right)]],
+    },
+    Trial {
+        name: "types",
+        answers: Some((
+            (
+                "answers.types",
+                MUST,
+                "An event of every type is taken, whether the handler has a use for it or not.",
+            ),
+            Answers::Taken,
+        )),
+        acts: None,
+        waves: every_type,
+    },
+    Trial {
+        name: "retry",
+        answers: Some((
+            ("answers.retry", MUST, "A delivery that comes again under its id is taken again."),
+            Answers::Taken,
+        )),
+        acts: Some((("acts.retry", MUST, "A delivery that comes again under its id is acted on once."), 1)),
+        waves: |scene| vec![vec![scene.paid(Sign::Right)], vec![scene.paid(Sign::Right)]],
+    },
+    Trial {
+        name: "resent",
+        answers: Some((
+            ("answers.resent", MUST, "An event that comes again in another delivery is taken again."),
+            Answers::Taken,
+        )),
+        acts: Some((
+            ("acts.resent", MUST, "An event that comes again in another delivery is acted on once."),
+            1,
+        )),
+        waves: |scene| {
+            let again = scene.told("charge.paid", "2", "1", "paid").letter(Sign::Right);
+            vec![vec![scene.paid(Sign::Right)], vec![again]]
+        },
+    },
+    Trial {
+        name: "together",
+        answers: Some((
+            (
+                "answers.together",
+                MUST,
+                "Of two deliveries of one event that come at the same moment, one is taken.",
+            ),
+            Answers::OneTaken,
+        )),
+        acts: Some((
+            (
+                "acts.together",
+                MUST,
+                "Two deliveries of one event that come at the same moment are acted on once.",
+            ),
+            1,
+        )),
+        waves: |scene| {
+            let again = scene.told("charge.paid", "2", "1", "paid").letter(Sign::Right);
+            vec![vec![scene.paid(Sign::Right), again]]
+        },
+    },
+    Trial {
+        name: "order",
+        answers: Some((
+            ("answers.order", MUST, "Events that come in another order than they happened are all taken."),
+            Answers::Taken,
+        )),
+        acts: Some((
+            ("acts.order", MUST, "A charge whose payment is told of before its opening is acted on once."),
+            1,
+        )),
+        waves: |scene| {
+            let earlier = |kind, name| vec![scene.told(kind, name, name, "pending").letter(Sign::Right)];
+            vec![
+                vec![scene.paid(Sign::Right)],
+                earlier("charge.payment_detected", "2"),
+                earlier("charge.created", "3"),
+            ]
+        },
+    },
+    Trial {
+        name: "invoice",
+        answers: Some((
+            ("answers.invoice", MUST, "Both events of a paid invoice are taken."),
+            Answers::Taken,
+        )),
+        acts: Some((("acts.invoice", MUST, "Of the two events of a paid invoice only one is acted on."), 1)),
+        waves: |scene| {
+            let mut paid = scene.charge("paid");
+            paid.insert("invoice".to_owned(), json!(scene.invoice_code()));
+            let mut told = scene.told("charge.paid", "1", "1", "paid");
+            told.data = json!({ "charge": paid });
+            vec![vec![told.letter(Sign::Right)], vec![scene.of_invoice("invoice.paid", "paid")]]
+        },
+    },
+    Trial {
+        name: "raw_body",
+        answers: Some((
+            (
+                "answers.raw_body",
+                MUST,
+                "The signature is verified over the raw body, however its JSON is written.",
+            ),
+            Answers::Taken,
+        )),
+        acts: None,
+        waves: |scene| vec![vec![unusual(scene.paid(Sign::Right))]],
+    },
+    Trial {
+        name: "tampered",
+        answers: Some((
+            ("answers.tampered", MUST, "A body that was changed after it was signed is refused."),
+            Answers::Refused,
+        )),
+        acts: Some((
+            ("acts.tampered", MUST, "A body that was changed after it was signed is not acted on."),
+            0,
+        )),
+        waves: |scene| vec![vec![scene.paid(Sign::Tampered)]],
+    },
+    Trial {
+        name: "wrong_secret",
+        answers: Some((
+            ("answers.wrong_secret", MUST, "A delivery that is signed with another secret is refused."),
+            Answers::Refused,
+        )),
+        acts: Some((
+            ("acts.wrong_secret", MUST, "A delivery that is signed with another secret is not acted on."),
+            0,
+        )),
+        waves: |scene| vec![vec![scene.paid(Sign::WrongSecret)]],
+    },
+    Trial {
+        name: "unsigned",
+        answers: Some((
+            ("answers.unsigned", MUST, "A delivery without a signature is refused."),
+            Answers::Refused,
+        )),
+        acts: Some((("acts.unsigned", MUST, "A delivery without a signature is not acted on."), 0)),
+        waves: |scene| vec![vec![scene.paid(Sign::Missing)]],
+    },
+    Trial {
+        name: "time_changed",
+        answers: Some((
+            (
+                "answers.time_changed",
+                MUST,
+                "A delivery whose time was changed after it was signed is refused.",
+            ),
+            Answers::Refused,
+        )),
+        acts: None,
+        waves: |scene| vec![vec![scene.paid(Sign::TimeChanged)]],
+    },
+    Trial {
+        name: "body_only",
+        answers: Some((
+            (
+                "answers.body_only",
+                MUST,
+                "A signature over the body alone is refused: it would be good for ever.",
+            ),
+            Answers::Refused,
+        )),
+        acts: None,
+        waves: |scene| vec![vec![scene.paid(Sign::BodyOnly)]],
+    },
+    Trial {
+        name: "malformed",
+        answers: Some((
+            ("answers.malformed", MUST, "A signature header of another form is refused."),
+            Answers::Refused,
+        )),
+        acts: None,
+        waves: malformed,
+    },
+    Trial {
+        name: "calm",
+        answers: Some((
+            ("answers.calm", SHOULD, "A malformed signature is refused without a server error or silence."),
+            Answers::Calm,
+        )),
+        acts: None,
+        waves: malformed,
+    },
+    Trial {
+        name: "stale",
+        answers: Some((
+            ("answers.stale", SHOULD, "A delivery that was signed an hour ago is refused."),
+            Answers::Refused,
+        )),
+        acts: Some((("acts.stale", SHOULD, "A delivery that was signed an hour ago is not acted on."), 0)),
+        waves: |scene| vec![vec![scene.paid(Sign::At(-3_600))]],
+    },
+    Trial {
+        name: "future",
+        answers: Some((
+            ("answers.future", SHOULD, "A delivery that will be signed in an hour is refused."),
+            Answers::Refused,
+        )),
+        acts: None,
+        waves: |scene| vec![vec![scene.paid(Sign::At(3_600))]],
+    },
+    Trial {
+        name: "slow_clock",
+        answers: Some((
+            (
+                "answers.slow_clock",
+                SHOULD,
+                "A delivery that was signed a minute ago is taken: clocks differ.",
+            ),
+            Answers::Taken,
+        )),
+        acts: None,
+        waves: |scene| vec![vec![scene.paid(Sign::At(-60))]],
+    },
+    Trial {
+        name: "unknown_type",
+        answers: Some((
+            ("answers.unknown_type", SHOULD, "An event of a type that is new to the handler is taken."),
+            Answers::Taken,
+        )),
+        acts: Some((
+            ("acts.unknown_type", SHOULD, "An event of a type that is new to the handler is not acted on."),
+            0,
+        )),
+        waves: |scene| vec![vec![scene.told("charge.celebrated", "1", "1", "pending").letter(Sign::Right)]],
+    },
+    Trial {
+        name: "more_fields",
+        answers: Some((
+            ("answers.more_fields", SHOULD, "Fields that are new to the handler are passed over."),
+            Answers::Taken,
+        )),
+        acts: None,
+        waves: |scene| {
+            vec![vec![
+                scene.paid_with(|told| {
+                    told.more = r#","api_version":"v1","tags":["new",{"deep":[1,2.5,null]}]"#
+                }),
+            ]]
+        },
+    },
+    Trial {
+        name: "nulls",
+        answers: Some((
+            ("answers.nulls", MUST, "A charge without optional values is taken."),
+            Answers::Taken,
+        )),
+        acts: None,
+        waves: |scene| vec![vec![without_optional(scene)]],
+    },
+    Trial {
+        name: "test_delivery",
+        answers: Some((
+            ("answers.test_delivery", SHOULD, "A test delivery of the dashboard is taken."),
+            Answers::Taken,
+        )),
+        acts: Some((("acts.test_delivery", SHOULD, "A test delivery of the dashboard is not acted on."), 0)),
+        waves: |scene| {
+            let letter = scene.paid_with(|told| {
+                told.event = None;
+                told.more = r#","test":true"#;
+            });
+            vec![vec![letter]]
+        },
+    },
+    Trial {
+        name: "other_mode",
+        answers: None,
+        acts: Some((("acts.other_mode", MUST, "An event of the other mode is not acted on."), 0)),
+        waves: |scene| {
+            let mut told = scene.told("charge.paid", "1", "1", "paid");
+            told.mode = scene.mode.other();
+            vec![vec![told.letter(Sign::OtherMode)]]
+        },
+    },
+];
+
+fn malformed(scene: &Scene<'_>) -> Vec<Wave> {
+    let texts = ["", "v1", "t=,v1=", "t=now,v1=00", "t=99999999999999999999,v1=zz", "v1=00,v1=00;t=1"];
+    let letter = |(n, text): (usize, &'static str)| {
+        let name = n.to_string();
+        vec![scene.told("charge.paid", &name, &name, "paid").letter(Sign::Malformed(text))]
+    };
+    texts.into_iter().enumerate().map(letter).collect()
+}
+
+/// Every statement about a handler: its name, its level, and the statement.
+pub fn statements() -> impl Iterator<Item = (&'static str, Level, &'static str)> {
+    let of = |trial: &'static Trial| {
+        let answers = trial.answers.iter().map(|(statement, _)| *statement);
+        answers.chain(trial.acts.iter().map(|(statement, _)| *statement))
+    };
+    TRIALS.iter().flat_map(of)
+}
