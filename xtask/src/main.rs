@@ -7,6 +7,7 @@ mod ci;
 mod direction;
 mod duplicates;
 mod licence;
+mod mcp_conformance;
 mod packages;
 mod schemathesis;
 mod served;
@@ -29,6 +30,7 @@ tasks:
   tidy                 the rules of the house that no lint knows
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
+  mcp-conformance [...]  the served /mcp against the protocol's own suite; options go to it (needs node and npm)
   schemathesis [...]   the served reference against its OpenAPI document; options go to Schemathesis (needs python3)
 
 steps of ci, in their order:
@@ -45,11 +47,12 @@ fn main() -> ExitCode {
         ["ci", ref rest @ ..] => steps(rest),
         ["tidy"] => steps(&["--only", "tidy"]),
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
+        ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [other, ..] => {
-            Err(format!("`{other}` is not a task; there are `ci`, `tidy`, `spec` and `schemathesis`"))
-        }
+        [other, ..] => Err(format!(
+            "`{other}` is not a task; there are `ci`, `tidy`, `spec`, `schemathesis` and `mcp-conformance`"
+        )),
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,

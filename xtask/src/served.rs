@@ -19,6 +19,7 @@ pub(crate) struct Served {
 pub(crate) struct Ready {
     pub(crate) url: String,
     pub(crate) live_key: String,
+    pub(crate) test_key: String,
 }
 
 impl Served {

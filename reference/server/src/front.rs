@@ -2,6 +2,8 @@
 //!
 //! Everything that every connection shares is here. Changes nothing itself.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
@@ -11,6 +13,8 @@ use http::{
 use hyper::body::{Body, Incoming};
 use reference_core::wire;
 
+#[cfg(feature = "mcp")]
+use crate::mcp::Mcp;
 use crate::{
     address::Addresses,
     answer::{self, Answer},
@@ -24,17 +28,19 @@ use crate::{
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
 pub(crate) struct Front {
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
     pub(crate) addresses: Addresses,
     pub(crate) token: Token,
     pub(crate) bounds: Bounds,
     pub(crate) metrics: Metrics,
     pub(crate) document: Document,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: Mcp,
 }
 
 /// Who answers a path.
@@ -45,6 +51,8 @@ enum Room {
     Health,
     Metrics,
     Document,
+    #[cfg(feature = "mcp")]
+    Mcp,
 }
 
 impl Room {
@@ -58,6 +66,8 @@ impl Room {
             ("healthz", None) => Some(Room::Health),
             ("metrics", None) => Some(Room::Metrics),
             ("openapi.json", None) => Some(Room::Document),
+            #[cfg(feature = "mcp")]
+            ("mcp", None) => Some(Room::Mcp),
             _ => None,
         }
     }
@@ -84,6 +94,8 @@ impl Front {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
+            #[cfg(feature = "mcp")]
+            Room::Mcp => return Box::pin(self.answer_mcp(ends, head, authority, body)).await,
             Room::Index | Room::Health | Room::Metrics | Room::Document => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
                     Ok(self.page(&room, authority))
@@ -92,16 +104,19 @@ impl Front {
                 };
             }
         }
-        let body = if body.is_end_stream() {
-            Bytes::new()
-        } else {
-            // In a box, because most requests have no body, and every one would carry the room for reading it.
-            Box::pin(body::read(body, head.headers.contains_key(EXPECT), &self.bounds)).await?
-        };
+        let body = self.read_body(&head.headers, body).await?;
         if matches!(room, Room::Sandbox) {
             gate::admit_body(&head.headers, &body)?;
         }
         self.ask_world(head, path, authority, &body).await
+    }
+
+    pub(crate) async fn read_body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
+        if body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        // In a box, because most requests have no body, and every one would carry the room for reading it.
+        Box::pin(body::read(body, headers.contains_key(EXPECT), &self.bounds)).await
     }
 
     async fn ask_world(
@@ -134,7 +149,7 @@ impl Front {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
             }
             Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
-            Room::Index | Room::Api | Room::Sandbox => answer::json(StatusCode::OK, INDEX),
+            _ => answer::json(StatusCode::OK, INDEX),
         }
     }
 }
@@ -151,7 +166,7 @@ fn called(head: &Parts) -> Result<Option<&str>, Refusal> {
 }
 
 /// The one `Authorization` header. Two of them are none: nobody can say which was meant.
-fn only(headers: &HeaderMap) -> Option<&[u8]> {
+pub(crate) fn only(headers: &HeaderMap) -> Option<&[u8]> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     match (all.next(), all.next()) {
         (Some(value), None) => Some(value.as_bytes()),

@@ -5,7 +5,8 @@
 
 use reference_core::{dialect::Dialect, mode::Mode};
 
-const DOCUMENT: &str = include_str!("../../openapi.json");
+/// As it lies in the repository.
+pub(crate) const DOCUMENT: &str = include_str!("../../openapi.json");
 /// The address that the document was written for.
 const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
 

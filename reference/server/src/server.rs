@@ -11,6 +11,8 @@ use tokio::{
     time::Instant,
 };
 
+#[cfg(feature = "mcp")]
+use crate::mcp::Mcp;
 use crate::{
     address::{Addresses, PublicUrl},
     clock::Clock,
@@ -81,9 +83,18 @@ impl Server {
             journal: false,
             reach,
         });
-        let host = Host::new(Box::new(world), clock, exit);
+        let host = Arc::new(Host::new(Box::new(world), clock, exit));
         let (bounds, metrics) = (config.bounds, Metrics::default());
-        let front = Arc::new(Front { host, addresses, token, bounds, metrics, document });
+        let front = Arc::new(Front {
+            #[cfg(feature = "mcp")]
+            mcp: Mcp::new(&host, &bounds),
+            host,
+            addresses,
+            token,
+            bounds,
+            metrics,
+            document,
+        });
 
         let mut timer = JoinSet::new();
         if !front.host.is_frozen() {

@@ -29,7 +29,7 @@ use reference_core::{
     id::{AccountNo, DeliveryNo},
     mode::Mode,
     outbox::{DeliveryState, Landing, Outcome},
-    service::{Service, Start},
+    service::{Admission, Quota, Service, Start},
     sighting::{Depth, Sighting},
     time::Timestamp,
     wire::{
@@ -109,6 +109,25 @@ pub struct FirstKeys {
     pub test: String,
 }
 
+/// A key that a world let in.
+#[derive(Clone, Copy, Debug)]
+pub struct Guest {
+    admission: Admission,
+    era: u64,
+}
+
+impl Guest {
+    /// The key's mode.
+    pub fn mode(&self) -> Mode {
+        self.admission.principal.mode
+    }
+
+    /// The key's place in its limit; nothing without a limit.
+    pub fn quota(&self) -> Option<Quota> {
+        self.admission.quota
+    }
+}
+
 /// A service, its chains and its simulated network, at one moment.
 pub struct Sandbox {
     setup: Setup,
@@ -126,6 +145,8 @@ pub struct Sandbox {
     era: u64,
     /// Where the call that is being answered moves the clock to.
     heading: Option<Timestamp>,
+    /// The only book that the call that is being answered reaches.
+    within: Option<api::Within>,
     /// What the host last found real names to mean.
     names: BTreeMap<String, Known>,
     chronicle: Chronicle,
@@ -167,6 +188,7 @@ impl Sandbox {
             tickets: 0,
             era: 0,
             heading: None,
+            within: None,
             names: BTreeMap::new(),
             chronicle: Chronicle::default(),
             noticed: BTreeMap::new(),
@@ -234,11 +256,36 @@ impl Sandbox {
     /// then calls [`Sandbox::go_on`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
-        if request.path == "/sandbox" || request.path.starts_with("/sandbox/") {
-            return api::respond(self, request);
+        if is_sandbox(request.path) {
+            return api::respond(self, request, None);
         }
         let response = self.desk.request(self.now, request);
         // What the request caused is part of its own moment.
+        self.work();
+        Progress::Done(response)
+    }
+
+    /// Who asks, for a request that is answered by [`Sandbox::call_as`]; or the refusal as it goes back.
+    pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Guest, Response> {
+        self.advance_to(now);
+        let admission = self.desk.admit(self.now, authorization)?;
+        Ok(Guest { admission, era: self.era })
+    }
+
+    /// Answers a request of a key that was admitted, which does not count again. Of `/sandbox` it reaches what
+    /// belongs to the key's account and mode, and the clock.
+    pub fn call_as(&mut self, now: Timestamp, guest: &Guest, request: &Request<'_>) -> Progress {
+        self.advance_to(now);
+        if guest.era != self.era {
+            // Numbers of an earlier world name others in this one, or nobody.
+            let gone = ApiError::conflict("Another world began, and the key is gone with its own.");
+            return Progress::Done(Response::refusal(&gone));
+        }
+        if is_sandbox(request.path) {
+            let who = guest.admission.principal;
+            return api::respond(self, request, Some((who.account, who.mode)));
+        }
+        let response = self.desk.request_of(self.now, &guest.admission, request);
         self.work();
         Progress::Done(response)
     }
@@ -503,6 +550,10 @@ impl Sandbox {
             self.note(what);
         }
     }
+}
+
+fn is_sandbox(path: &str) -> bool {
+    path == "/sandbox" || path.starts_with("/sandbox/")
 }
 
 /// A post without its body, which is on its way.

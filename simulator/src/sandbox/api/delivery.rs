@@ -11,7 +11,7 @@ use reference_core::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Outcome, answer, find_book, nothing, parameter, shape};
+use super::{Outcome, answer, books, find_book, nothing, parameter, shape};
 use crate::{network::Mood, sandbox::Sandbox};
 
 /// So many deliveries are shown at once.
@@ -29,7 +29,7 @@ pub(super) fn log(sandbox: &Sandbox, query: &str) -> Outcome {
         of_endpoint && of_event
     };
     let mut deliveries = Vec::new();
-    for (_, _, book) in sandbox.service().books() {
+    for (_, _, book) in books(sandbox) {
         let newest = book.outbox().iter().rev().filter(|delivery| wanted(book, delivery)).take(SHOWN_MAX);
         deliveries.extend(newest.map(|delivery| (book, delivery)));
     }
@@ -48,7 +48,7 @@ fn read_id(text: &str) -> Result<Uuid, ApiError> {
 
 pub(super) fn one(sandbox: &Sandbox, id: &str) -> Outcome {
     let id = read_id(id)?;
-    let found = sandbox.service().books().find_map(|(_, _, book)| {
+    let found = books(sandbox).find_map(|(_, _, book)| {
         let outbox = book.outbox();
         Some((book, outbox.get(outbox.find(id)?)))
     });
