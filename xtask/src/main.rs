@@ -8,6 +8,7 @@ mod direction;
 mod duplicates;
 mod licence;
 mod mcp_conformance;
+mod mutants;
 mod packages;
 mod schemathesis;
 mod served;
@@ -28,6 +29,7 @@ tasks:
   ci                   every check that a change must pass
   ci --only <step>     one step; may be given more than once
   tidy                 the rules of the house that no lint knows
+  mutants              what the conformance suite says of faulty and of honest servers; --help for options
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
   mcp-conformance [...]  the served /mcp against the protocol's own suite; options go to it (needs node and npm)
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
+        ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
             print!("{}", help());
             return ExitCode::SUCCESS;
@@ -51,7 +54,7 @@ fn main() -> ExitCode {
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `ci`, `tidy`, `spec`, `schemathesis` and `mcp-conformance`"
+            "`{other}` is not a task; there are `ci`, `tidy`, `mutants`, `spec`, `schemathesis` and `mcp-conformance`"
         )),
     };
     match verdict {

@@ -3,6 +3,7 @@
 mod fuzz;
 mod handler;
 mod receiver;
+mod receiving;
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
@@ -11,6 +12,7 @@ use conformance::report;
 pub(crate) use fuzz::Fuzz;
 pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
+pub(crate) use receiving::Receiving;
 use reference_core::time::Timestamp;
 use reference_server::Forward;
 
@@ -204,8 +206,10 @@ pub(crate) struct Check {
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
     /// What you can't offer: such statements are left out, and every report says so
-    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["revoked", "second"])]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["revoked", "second", "webhooks"])]
     pub(crate) without: Vec<String>,
+    #[command(flatten)]
+    pub(crate) receiving: Receiving,
     /// Leave out the burst that tests the rate limit, and the wait after it
     #[arg(long)]
     pub(crate) quick: bool,

@@ -9,7 +9,7 @@ use crate::budget::{Budget, Ledger};
 use crate::catalogue::{fits, judged};
 use crate::judge::{checks, rows};
 use crate::plan::Plan;
-use crate::probes::{Group, Session, account, auth, burst, isolation, lists};
+use crate::probes::{Group, Session, account, auth, burst, isolation, lists, webhooks};
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::verdict::{Row, Verdict};
@@ -168,6 +168,9 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     if plan.second_key.is_none() {
         groups.remove(&Group::Second);
     }
+    if plan.webhooks.is_none() {
+        groups.remove(&Group::Webhooks);
+    }
     groups
 }
 
@@ -183,6 +186,7 @@ async fn talk(session: &mut Session<'_>, groups: &BTreeSet<Group>) -> Result<(),
             Group::Isolation => isolation::probe(session).await,
             Group::Auth => auth::probe(session).await,
             Group::Second => isolation::probe_second(session).await,
+            Group::Webhooks => webhooks::probe(session).await,
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ use crate::check::Selection;
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
 use crate::veil::Veil;
+use crate::webhooks::Webhooks;
 
 /// One of the two modes a key can act in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,22 +53,29 @@ pub enum Part {
     Revoked,
     /// No second account is at hand.
     Second,
+    /// Nobody receives deliveries.
+    Webhooks,
 }
 
 impl Part {
+    /// Every part.
+    pub const ALL: [Part; 3] = [Part::Revoked, Part::Second, Part::Webhooks];
+
     /// The word after `--without`.
     pub fn word(self) -> &'static str {
         match self {
             Part::Revoked => "revoked",
             Part::Second => "second",
+            Part::Webhooks => "webhooks",
         }
     }
 
-    /// The statement that is left out with it.
-    pub(crate) fn statement(self) -> &'static str {
+    /// Whether a statement is left out with it.
+    pub(crate) fn covers(self, id: &str) -> bool {
         match self {
-            Part::Revoked => "auth.revoked_key",
-            Part::Second => "isolation.second_account",
+            Part::Revoked => id == "auth.revoked_key",
+            Part::Second => id == "isolation.second_account",
+            Part::Webhooks => crate::judge::needs_deliveries(id),
         }
     }
 }
@@ -91,6 +99,8 @@ pub struct Plan {
     pub skip: Vec<String>,
     /// What the operator declares to be left out.
     pub without: BTreeSet<Part>,
+    /// Where deliveries come from, if any are seen.
+    pub webhooks: Option<Webhooks>,
     /// Leaves out the burst, and with it the wait for the next window.
     pub quick: bool,
     /// What keys begin with, before `_live_` or `_test_`.
@@ -119,6 +129,7 @@ impl Plan {
             only: Vec::new(),
             skip: Vec::new(),
             without: BTreeSet::new(),
+            webhooks: None,
             quick: false,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
@@ -201,6 +212,9 @@ impl Plan {
         }
         if self.live_key == self.test_key {
             return Err("the live key and the test key are the same; each mode has keys of its own".into());
+        }
+        if self.webhooks.is_some() && self.without.contains(&Part::Webhooks) {
+            return Err("deliveries are received although `--without webhooks` leaves them out".into());
         }
         for id in self.baseline.known.keys() {
             if !judged().contains_key(id) {

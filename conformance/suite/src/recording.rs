@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::deliveries::Deliveries;
 use crate::plan::{Mode, Part};
 
 /// Rises when an older reader would misread a recording.
@@ -27,6 +28,9 @@ pub struct Recording {
     pub no_burst: Option<String>,
     /// The exchanges in the order they were sent.
     pub exchanges: Vec<Exchange>,
+    /// What the target sent, if there was anybody to receive it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<Deliveries>,
 }
 
 /// One request and how it ended.
@@ -170,6 +174,17 @@ pub enum Purpose {
     },
     /// To learn an event of the second account.
     SecondEvents,
+    /// To learn which events there were before any was delivered to us.
+    BeforeDeliveries,
+    /// To learn which events there are once deliveries have come.
+    AfterDeliveries,
+    /// To read the event that a delivery names.
+    DeliveredEvent {
+        /// The id that was asked for.
+        id: String,
+        /// With the key of the mode that the delivery names, or of the other.
+        side: Side,
+    },
     /// To filter a list by something the key may not see.
     Twin {
         /// The list.

@@ -23,6 +23,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         without: [].into(),
         no_burst: None,
         exchanges,
+        deliveries: None,
     }
 }
 

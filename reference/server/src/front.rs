@@ -24,11 +24,12 @@ use crate::{
     host::Host,
     metrics::Metrics,
     openapi::Document,
+    pages::{self, Call, Streams, dashboard::Dashboard},
     refusal::Refusal,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
@@ -41,12 +42,17 @@ pub(crate) struct Front {
     pub(crate) document: Document,
     #[cfg(feature = "mcp")]
     pub(crate) mcp: Mcp,
+    pub(crate) streams: Streams,
+    pub(crate) dashboard: Dashboard,
 }
 
 /// Who answers a path.
 enum Room {
     Api,
     Sandbox,
+    Hosted,
+    Dashboard,
+    Asset,
     Index,
     Health,
     Metrics,
@@ -62,6 +68,9 @@ impl Room {
         match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
             ("v1", _) => Some(Room::Api),
             ("sandbox", _) => Some(Room::Sandbox),
+            ("c" | "pay" | "i", Some(_)) => Some(Room::Hosted),
+            ("dashboard", _) => Some(Room::Dashboard),
+            ("assets", Some(_)) => Some(Room::Asset),
             ("", None) => Some(Room::Index),
             ("healthz", None) => Some(Room::Health),
             ("metrics", None) => Some(Room::Metrics),
@@ -75,19 +84,19 @@ impl Room {
 
 impl Front {
     /// Answers a request, whatever it is.
-    pub(crate) async fn answer(&self, ends: Ends, request: Request<Incoming>) -> Answer {
+    pub(crate) async fn answer(self: &Arc<Self>, ends: Ends, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
         let answer = self.decide(ends, &head, body).await.unwrap_or_else(Refusal::answer);
         self.metrics.on_answer(answer.status());
         if head.method == Method::HEAD { answer::without_body(answer) } else { answer }
     }
 
-    async fn decide(&self, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+    async fn decide(self: &Arc<Self>, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
         let authority = called(head)?;
         let path = self.addresses.inside(head.uri.path());
         let room = Room::of(path).ok_or(Refusal::NotFound)?;
         match room {
-            Room::Api => {}
+            Room::Api | Room::Hosted | Room::Dashboard => {}
             Room::Sandbox => {
                 gate::admit(ends, &head.headers, authority, &self.addresses, &self.token)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !self.host.is_frozen() {
@@ -96,17 +105,27 @@ impl Front {
             }
             #[cfg(feature = "mcp")]
             Room::Mcp => return Box::pin(self.answer_mcp(ends, head, authority, body)).await,
-            Room::Index | Room::Health | Room::Metrics | Room::Document => {
+            Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
-                    Ok(self.page(&room, authority))
+                    self.page(&room, path, authority)
                 } else {
                     Err(Refusal::ReadOnly)
                 };
             }
         }
         let body = self.read_body(&head.headers, body).await?;
-        if matches!(room, Room::Sandbox) {
-            gate::admit_body(&head.headers, &body)?;
+        match room {
+            // In boxes for the same reason.
+            Room::Hosted => {
+                let call = Call { front: self, ends, head, path, authority, body };
+                return Box::pin(pages::hosted::answer(&call)).await;
+            }
+            Room::Dashboard => {
+                let call = Call { front: self, ends, head, path, authority, body };
+                return Box::pin(pages::dashboard::answer(&call)).await;
+            }
+            Room::Sandbox => gate::admit_body(&head.headers, &body)?,
+            _ => {}
         }
         self.ask_world(head, path, authority, &body).await
     }
@@ -139,8 +158,9 @@ impl Front {
         answer::of_world(self.host.respond(&request).await?)
     }
 
-    fn page(&self, room: &Room, authority: Option<&str>) -> Answer {
-        match room {
+    fn page(&self, room: &Room, path: &str, authority: Option<&str>) -> Result<Answer, Refusal> {
+        Ok(match room {
+            Room::Asset => return pages::asset(path),
             Room::Document => answer::json(StatusCode::OK, self.document.at(&self.addresses.base(authority))),
             Room::Metrics => {
                 answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.host.times().ok()))
@@ -150,7 +170,7 @@ impl Front {
             }
             Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
             _ => answer::json(StatusCode::OK, INDEX),
-        }
+        })
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{
     listen,
     metrics::Metrics,
     openapi::Document,
+    pages::{Streams, dashboard::Dashboard},
     world::World,
 };
 
@@ -59,7 +60,9 @@ impl Server {
         let listener = TcpListener::bind(config.address).await?;
         let address = listener.local_addr()?;
         let addresses = Addresses::new(address, public);
-        let token = Token::draw().map_err(|error| io::Error::other(error.to_string()))?;
+        let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
+        let token = Token::draw().map_err(no_randomness)?;
+        let dashboard = Dashboard::new(&config.dialect).map_err(no_randomness)?;
 
         let reach = config.courier.reach;
         let (dispatches, to_post) = mpsc::unbounded_channel();
@@ -84,15 +87,16 @@ impl Server {
             reach,
         });
         let host = Arc::new(Host::new(Box::new(world), clock, exit));
-        let (bounds, metrics) = (config.bounds, Metrics::default());
         let front = Arc::new(Front {
             #[cfg(feature = "mcp")]
-            mcp: Mcp::new(&host, &bounds),
+            mcp: Mcp::new(&host, &config.bounds),
             host,
             addresses,
             token,
-            bounds,
-            metrics,
+            streams: Streams::new(&config.bounds),
+            dashboard,
+            bounds: config.bounds,
+            metrics: Metrics::default(),
             document,
         });
 
@@ -137,6 +141,11 @@ impl Server {
         self.front.host.times().ok().map(|(now, _)| now)
     }
 
+    /// What all its connections share.
+    pub(crate) fn front(&self) -> Arc<Front> {
+        Arc::clone(&self.front)
+    }
+
     /// What opens `/sandbox` from another machine.
     pub fn sandbox_token(&self) -> &str {
         self.front.token.as_str()
@@ -149,6 +158,8 @@ impl Server {
     pub async fn stop(self) -> usize {
         let Server { stop, mut listening, mut timer, fleet, front, .. } = self;
         let until = Instant::now() + front.bounds.drain_time;
+        // What would go on for ever goes first.
+        front.host.end_pulse();
         // An error means that it has stopped already.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);

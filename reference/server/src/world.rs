@@ -40,6 +40,11 @@ pub trait World: Send {
         unreachable!("only a world that lets keys in has guests")
     }
 
+    /// Counts what happened so far, as far as somebody outside could notice it. Pages look again when it changes.
+    fn happened(&self) -> u64 {
+        0
+    }
+
     // A world that posts nothing abroad needs none of what follows.
 
     /// Goes on with a call after a landing.
@@ -109,5 +114,9 @@ impl World for Sandbox {
 
     fn first_keys(&self) -> FirstKeys {
         Sandbox::first_keys(self)
+    }
+
+    fn happened(&self) -> u64 {
+        self.chronicle().count()
     }
 }

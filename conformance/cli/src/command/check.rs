@@ -1,5 +1,8 @@
 //! `chargeproof check`: judge an implementation, or the built-in server.
 
+mod occasion;
+mod receiving;
+
 use std::{
     collections::BTreeSet,
     env, fs,
@@ -9,11 +12,11 @@ use std::{
 
 use conformance::{
     Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Selection, Veil, Wait, Waiter,
-    catalogue, check,
+    catalogue, check, receiver::Catch,
 };
 use indicatif::ProgressBar;
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
-use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Server};
+use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Reach, Server};
 use serde_json::json;
 use simulator::play::{Call, Stage};
 use tokio::runtime::Runtime;
@@ -59,7 +62,8 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     let mut screen = Screen { bar: bar.clone(), format };
     let outcome = match &args.url {
         Some(url) => {
-            let plan = plan_for(url, args, config)?;
+            let mut plan = plan_for(url, args, config)?;
+            plan.webhooks = receiving::webhooks(&args.receiving, config, &runtime, &screen)?;
             let mut waiter = RealTime::start();
             runtime.block_on(check(plan, &mut waiter, &mut screen))
         }
@@ -126,7 +130,7 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
     plan.without = args
         .without
         .iter()
-        .map(|word| if word == Part::Second.word() { Part::Second } else { Part::Revoked })
+        .filter_map(|word| Part::ALL.into_iter().find(|part| part.word() == word))
         .collect::<BTreeSet<_>>();
     plan.baseline = config.check.baseline(today()).map_err(Failure::usage)?;
     if let Some(path) = &args.cacert {
@@ -156,12 +160,15 @@ fn today() -> String {
 struct BuiltInServer {
     server: Server,
     stage: Arc<Mutex<RemoteStage>>,
+    /// Where its deliveries come.
+    catch: Arc<Catch>,
     second_key: String,
     revoked_key: String,
 }
 
 impl BuiltInServer {
     fn start(runtime: &Runtime, config: &Config, screen: &mut Screen) -> Result<BuiltInServer, Failure> {
+        let catch = Arc::new(occasion::receiver(runtime)?);
         let server_config = ServerConfig {
             address: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
             seed: SEED,
@@ -171,7 +178,11 @@ impl BuiltInServer {
             clock: ClockKind::Frozen,
             dialect: config.dialect().map_err(Failure::usage)?,
             bounds: Bounds::default(),
-            courier: CourierConfig::default(),
+            courier: CourierConfig {
+                reach: Reach::Abroad,
+                forwards: vec![occasion::way(catch.address())],
+                ..CourierConfig::default()
+            },
         };
         let server = runtime
             .block_on(Server::start(server_config))
@@ -205,6 +216,7 @@ impl BuiltInServer {
             second_key,
             revoked_key: text(&revoked["key"]["secret"]),
             stage: Arc::new(Mutex::new(stage)),
+            catch,
         })
     }
 
@@ -215,6 +227,9 @@ impl BuiltInServer {
         plan.second_key = Some(Secret::new(self.second_key.clone()));
         plan.revoked_key = Some(Secret::new(self.revoked_key.clone()));
         choose(&mut plan, args, config)?;
+        if !plan.without.contains(&Part::Webhooks) {
+            plan.webhooks = Some(occasion::webhooks(&self.catch, &self.stage, config)?);
+        }
         Ok(plan)
     }
 }

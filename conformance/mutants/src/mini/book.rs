@@ -36,6 +36,8 @@ pub struct Book {
     pub invoices: Vec<Value>,
     /// Newest first, all of them.
     pub events: Vec<Value>,
+    /// Whether the filter by an invoice also finds events of charges that belong to it.
+    pub wide: bool,
     /// Its legal choices.
     pub manners: Manners,
 }
@@ -52,7 +54,14 @@ impl Book {
             foreign_filter_404: false,
             problem_json: false,
         };
-        Book { name: "A shop".into(), charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners }
+        Book {
+            name: "A shop".into(),
+            charges: Vec::new(),
+            invoices: Vec::new(),
+            events: Vec::new(),
+            wide: false,
+            manners,
+        }
     }
 
     /// Charges with two events each, then invoices with three.
@@ -83,14 +92,18 @@ impl Book {
         self.charges.push(charge);
     }
 
+    /// The first one is paid, by the first charge.
     fn issue_invoice(&mut self, world: u64, number: u64) {
+        let paid = self.charges.first().filter(|_| number == 0).map(|charge| charge["code"].clone());
+        let charges: Vec<_> = paid.iter().map(|code| json!({ "code": code, "status": "paid" })).collect();
         let invoice = json!({
             "code": format!("in{world}mnopqr{number:02}"),
-            "status": "open",
-            "charges": [],
+            "status": if paid.is_some() { "paid" } else { "open" },
+            "charges": charges,
             "created_at": self.next_time(),
         });
-        for kind in ["invoice.created", "invoice.sent", "invoice.viewed"] {
+        let last = if paid.is_some() { "invoice.paid" } else { "invoice.viewed" };
+        for kind in ["invoice.created", "invoice.sent", last] {
             self.event(world, kind, &Value::Null, &invoice);
         }
         self.invoices.push(invoice);
@@ -163,7 +176,7 @@ impl Book {
         if page == 0 || size == 0 || size > 100 {
             return Reply::json(422, json!({ "message": "per_page takes 1 to 100." }));
         }
-        let fits: Vec<_> = all.iter().filter(|row| let_through(row, asked)).collect();
+        let fits: Vec<_> = all.iter().filter(|row| let_through(row, asked, self.wide)).collect();
         let named = ["charge", "invoice", "payment_link"].iter().any(|name| asked.query.contains_key(*name));
         if fits.is_empty() && named && self.manners.foreign_filter_404 {
             return self.not_found();
@@ -194,9 +207,10 @@ impl Book {
     }
 }
 
-fn let_through(row: &Value, asked: &Asked) -> bool {
+fn let_through(row: &Value, asked: &Asked, wide: bool) -> bool {
     asked.query.iter().all(|(name, value)| match name.as_str() {
         "type" | "status" | "payment_link" => row[name] == **value,
+        "invoice" if wide && row["charge"]["invoice"] == **value => true,
         "charge" | "invoice" => row[name]["code"] == **value,
         _ => true,
     })

@@ -235,15 +235,10 @@ impl Judging<'_> {
                 }
                 self.same_as_before(mode, row);
             }
-            404 => {
-                if own && self.known.told_before(mode, id).is_some() {
-                    self.break_law(
-                        "events.readable",
-                        "200 for an event that the list has shown",
-                        self.told(),
-                    );
-                }
+            404 if own && self.known.told_before(mode, id).is_some() => {
+                self.break_law("events.readable", "200 for an event that the list has shown", self.told());
             }
+            404 => {}
             _ if foreign => self.break_law("isolation.not_found", "404, as if it did not exist", self.told()),
             _ => {}
         }

@@ -1,13 +1,15 @@
 //! Chapters "errors" and "isolation": what is not there, and what only the other mode has.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 
 use super::Check;
 use super::evidence::{sheets, unanswered};
 use crate::plan::Mode;
 use crate::probes::Group;
-use crate::reading::{Page, has_text, identity, parse};
-use crate::recording::{Caller, Exchange, List, Purpose, Recording, Side};
+use crate::reading::{Page, has_text, identity, named_identity, parse};
+use crate::recording::{Caller, Exchange, List, Purpose, Recording, Side, shorten};
 use crate::verdict::{Halt, Held, Judged};
 
 mod compare;
@@ -127,22 +129,30 @@ fn both_directions(found: Vec<&Exchange>) -> Judged {
 
 fn lists(recording: &Recording) -> Judged {
     let sheets = sheets(recording);
-    let ids = |mode| -> BTreeSet<String> {
-        let of_mode = sheets.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
-        of_mode.flat_map(|it| it.rows().iter().map(identity)).collect()
-    };
-    let (live, test) = (ids(Mode::Live), ids(Mode::Test));
-    if live.is_empty() || test.is_empty() {
-        return Err(needs_both_modes("an event"));
-    }
-    match live.intersection(&test).next() {
-        None => Ok(Held::Plainly),
-        Some(id) => {
-            let seen = |it: &&super::evidence::Sheet<'_>| it.rows().iter().any(|row| identity(row) == *id);
-            let shown = sheets.iter().filter(|it| it.mode == Mode::Live).find(seen);
-            let number = shown.map(|it| it.number());
-            Err(Halt::broken(number, "no event in both modes", format!("event {id} is listed in both")))
+    for list in List::ALL {
+        let rows = |mode| {
+            let of_mode = sheets.iter().filter(move |it| it.mode == mode && it.ask.list == list);
+            of_mode.flat_map(move |it| it.rows().iter().filter_map(move |row| Some((key(list, row)?, it))))
+        };
+        let live: BTreeMap<_, _> = rows(Mode::Live).collect();
+        let test: BTreeMap<_, _> = rows(Mode::Test).collect();
+        if list == List::Events && (live.is_empty() || test.is_empty()) {
+            return Err(needs_both_modes("an event"));
         }
+        if let Some((key, sheet)) = live.iter().find(|(key, _)| test.contains_key(*key)) {
+            let actual = format!("{} is listed in both", shorten(key));
+            return Err(Halt::broken(sheet.number(), "nothing that both modes list", actual));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+/// What makes a row the same in another list. An event has its id. Where each mode counts its charges and
+/// invoices for itself, a code alone says little, so all of the row must agree.
+fn key(list: List, row: &Value) -> Option<String> {
+    match list {
+        List::Events => Some(identity(row)),
+        List::Charges | List::Invoices => named_identity(row).map(|_| row.to_string()),
     }
 }
 
@@ -179,17 +189,20 @@ fn twins(recording: &Recording, list: List, name: &str) -> Judged {
     }
 }
 
-/// What a filtered list tells: its status, its rows and its total.
+/// What a filtered list tells: its status, its rows, its numbers, and which links there are.
 fn outline(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
-    match Page::of(exchange) {
-        None => status.to_string(),
-        Some(page) => {
-            let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
-            let total = page.meta("total").map_or("no".into(), |total| total.to_string());
-            format!("{status} with {rows} rows and a total of {total}")
-        }
-    }
+    let Some(page) = Page::of(exchange) else { return status.to_string() };
+    let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
+    let number = |name| page.meta(name).map_or("no number".into(), |it| it.to_string());
+    let links: Vec<_> =
+        ["first", "last", "prev", "next"].into_iter().filter(|rel| page.link(rel).is_some()).collect();
+    format!(
+        "{status} with {rows} rows, a total of {}, last_page {} and links to {}",
+        number("total"),
+        number("last_page"),
+        if links.is_empty() { "nothing".into() } else { links.join(" ") },
+    )
 }
 
 fn second_account(recording: &Recording) -> Judged {

@@ -6,7 +6,7 @@ use super::Check;
 use super::evidence::{Sheet, no_readable_list, origin, sheets, too_few_records};
 use crate::probes::Group;
 use crate::reading::{identity, text_at};
-use crate::recording::{PageAsk, Purpose, Recording};
+use crate::recording::{List, PageAsk, Purpose, Recording};
 use crate::verdict::{Halt, Held, Judged};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -83,7 +83,7 @@ fn lead(recording: &Recording) -> Judged {
         for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, sheet.page.link(rel)?))) {
             let address =
                 home.as_ref().and_then(|home| home.join(sheet.ask.list.path()).ok()?.join(link).ok());
-            if !address.is_some_and(|it| it.path().ends_with(sheet.ask.list.path())) {
+            if !address.is_some_and(|it| is_path_of(&it, sheet.ask.list, home.as_ref())) {
                 let expected = format!("links.{rel} to {}", sheet.ask.list.path());
                 return Err(Halt::broken(sheet.number(), expected, link));
             }
@@ -122,6 +122,13 @@ fn lead(recording: &Recording) -> Judged {
         judged = true;
     }
     if judged { Ok(Held::Plainly) } else { Err(too_few_records()) }
+}
+
+/// A proxy may have put a prefix before the path, or taken it away. Another `/v1` is no such prefix.
+fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
+    let base = home.map_or("", |home| home.path().trim_end_matches('/'));
+    let Some(before) = address.path().strip_suffix(list.path()) else { return false };
+    before == base || !before.split('/').any(|part| part == "v1")
 }
 
 /// The same page of the same list, asked for by its number.

@@ -3,20 +3,30 @@
 mod account;
 mod answers;
 mod auth;
+mod charges;
+mod delivered;
+mod endpoints;
 mod events;
 mod evidence;
 mod filters;
+mod invoices;
 mod isolation;
 mod limits;
 mod links;
 mod paging;
+mod settling;
+mod webhooks;
 
 use crate::catalogue::judged;
 use crate::probes::Group;
 use crate::recording::Recording;
 use crate::verdict::{Judged, Row, Verdict, verdict};
 
+#[cfg(test)]
+mod canary;
+
 /// A statement's name, the probes that exercise it, and the function that judges it.
+#[derive(Clone, Copy)]
 pub(crate) struct Check {
     pub(crate) id: &'static str,
     pub(crate) needs: &'static [Group],
@@ -35,9 +45,22 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
         links::CHECKS,
         filters::CHECKS,
         events::CHECKS,
+        settling::CHECKS,
+        webhooks::ENVELOPE,
+        webhooks::SIGNATURE,
+        webhooks::ROUTE,
+        webhooks::AGREEMENT,
+        charges::CHECKS,
+        invoices::CHECKS,
+        endpoints::CHECKS,
     ]
     .into_iter()
     .flatten()
+}
+
+/// Whether a statement can only be judged by what the target sends.
+pub fn needs_deliveries(id: &str) -> bool {
+    checks().any(|check| check.id == id && check.needs.contains(&Group::Webhooks))
 }
 
 /// Judges a recording. `skipped` and `selected` decide by name.
@@ -46,13 +69,22 @@ pub(crate) fn rows(
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
+    rows_by(checks().copied(), recording, selected, skipped)
+}
+
+fn rows_by(
+    checks: impl Iterator<Item = Check>,
+    recording: &Recording,
+    selected: impl Fn(&str) -> bool,
+    skipped: impl Fn(&str) -> bool,
+) -> Vec<Row> {
     let mut catalogue = judged();
     let mut rows = Vec::new();
-    for check in checks().filter(|check| selected(check.id)) {
+    for check in checks.filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
-        } else if let Some(part) = recording.without.iter().find(|part| part.statement() == check.id) {
+        } else if let Some(part) = recording.without.iter().find(|part| part.covers(check.id)) {
             Verdict::LeftOut { by: format!("--without {}", part.word()) }
         } else {
             verdict(requirement.level, (check.judge)(recording))

@@ -9,6 +9,7 @@ pub(crate) mod burst;
 pub(crate) mod isolation;
 pub(crate) mod lists;
 mod session;
+pub(crate) mod webhooks;
 
 pub(crate) use session::{REPEATS_MAX, Session, retry_after};
 
@@ -24,6 +25,8 @@ pub(crate) enum Group {
     Isolation,
     Auth,
     Second,
+    /// Last: whoever causes deliveries changes what the others read.
+    Webhooks,
 }
 
 impl Group {
@@ -36,6 +39,7 @@ impl Group {
             Group::Isolation => isolation::COST,
             Group::Auth => auth::COST,
             Group::Second => isolation::SECOND_COST,
+            Group::Webhooks => webhooks::COST,
         }
     }
 }

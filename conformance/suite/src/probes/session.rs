@@ -34,7 +34,7 @@ pub(crate) struct Session<'a> {
     pub(crate) recording: Recording,
     pub(crate) ledger: Ledger,
     target: Target,
-    redactor: Redactor,
+    pub(crate) redactor: Redactor,
     silences: u32,
 }
 
@@ -51,6 +51,7 @@ impl<'a> Session<'a> {
             without: plan.without.clone(),
             no_burst: None,
             exchanges: Vec::new(),
+            deliveries: None,
         };
         let target = Target::new(&plan.base, plan.time_limit, plan.ca_pem.as_deref());
         let redactor = Redactor::new(plan.key_tails());

@@ -2,6 +2,8 @@
 
 use url::Url;
 
+use crate::deliveries::Deliveries;
+use crate::judge::needs_deliveries;
 use crate::plan::Mode;
 use crate::recording::{Caller, Exchange, Forgery, Recording};
 
@@ -18,7 +20,12 @@ pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
 /// The command that judges one statement again.
 pub(super) fn again(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
-    format!("chargeproof check {base} --only {id}")
+    let from = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
+        None => String::new(),
+        Some(Deliveries { receiver: Some(address), .. }) => format!(" --receiver {address}"),
+        Some(_) => " --deliveries FILE".to_owned(),
+    };
+    format!("chargeproof check {base}{from} --only {id}")
 }
 
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {

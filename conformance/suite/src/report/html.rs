@@ -113,7 +113,7 @@ pub fn html(outcome: &Outcome) -> String {
         grave: grave.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
         observations: &sheet.observations,
     };
-    page.render().expect("HTML is written to memory") + "\n"
+    printable(&page.render().expect("HTML is written to memory")) + "\n"
 }
 
 fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
@@ -143,9 +143,7 @@ fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
 
 fn shown(exchange: &Exchange) -> Shown<'_> {
     let (status, headers, body) = match &exchange.ending {
-        Ending::Answered(answer) => {
-            (answer.status.to_string(), &answer.headers[..], long(&printable(&answer.body)))
-        }
+        Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], long(&answer.body)),
         Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
     };
     Shown { number: exchange.number, target: &exchange.target, status, headers, body }

@@ -199,6 +199,7 @@ fn recording() -> Recording {
         without: [Part::Revoked].into(),
         no_burst: None,
         exchanges,
+        deliveries: None,
     }
 }
 

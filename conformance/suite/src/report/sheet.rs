@@ -2,6 +2,7 @@
 
 use crate::catalogue::Level;
 use crate::check::{Outcome, Stop};
+use crate::deliveries::Deliveries;
 use crate::observe::{Observation, observations};
 use crate::recording::Exchange;
 use crate::report::command::{again, curl};
@@ -104,11 +105,13 @@ impl<'a> Sheet<'a> {
         };
         let selection = &outcome.selection;
         let without: Vec<_> = outcome.recording.without.iter().map(|part| part.word().to_owned()).collect();
+        let deliveries = outcome.recording.deliveries.as_ref().map(received);
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
         [
             list("--only", &selection.only),
             list("--skip", &selection.skip),
             list("--without", &without),
+            deliveries,
             privacy,
         ]
         .into_iter()
@@ -153,6 +156,24 @@ impl<'a> Sheet<'a> {
         lines.push(("again", again(recording, &row.id)));
         lines
     }
+}
+
+/// How many deliveries there were, and where from.
+fn received(deliveries: &Deliveries) -> String {
+    let Deliveries { caught, lost, strays, receiver, lasted, settled, .. } = deliveries;
+    let mut text = match receiver {
+        Some(address) if *settled => {
+            format!("deliveries: {} came to {address}, all that were caused", caught.len())
+        }
+        Some(address) => format!("deliveries: {} came to {address} in {} s", caught.len(), lasted.as_secs()),
+        None => format!("deliveries: {} captured before the run", caught.len()),
+    };
+    for (count, what) in [(*lost, "more that were not kept"), (*strays, "other requests")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text
 }
 
 /// What a server sent must not move the cursor of whoever reads it.

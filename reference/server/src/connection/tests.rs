@@ -23,6 +23,7 @@ use crate::{
     host::Host,
     metrics::Metrics,
     openapi::Document,
+    pages::{Streams, dashboard::Dashboard},
     world::World,
 };
 
@@ -82,6 +83,8 @@ fn connect() -> Pipe {
         bounds,
         metrics: Metrics::default(),
         document: Document::new(&Dialect::default()),
+        streams: Streams::new(&bounds),
+        dashboard: Dashboard::new(&Dialect::default()).expect("randomness"),
     };
     let (stream, ours) = duplex(65_536);
     let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };

@@ -58,7 +58,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency_key";
 /// What stands in one segment of a path as it is.
 const IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Every tool, in the order of the document.
+/// Every tool, those of the API first.
 pub(super) struct Toolbox {
     tools: Vec<Tool>,
 }
@@ -103,6 +103,7 @@ impl Toolbox {
                 }
             }
         }
+        tools.sort_by_key(|tool| !tool.path.starts_with("/v1/"));
         Toolbox { tools }
     }
 

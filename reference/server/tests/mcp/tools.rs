@@ -129,8 +129,8 @@ async fn a_refusal_is_the_apis() {
     let refused = live.call("create_charge", json!({ "amount": "ten", "idempotency_key": "k" })).await;
     assert_eq!(
         Client::refused(&refused),
-        "The asset field is required. (and 1 more error)\nasset: The asset field is required.\n\
-         amount: The amount field must be a decimal number such as 49.90."
+        "The asset field is required. (and 1 more error)\n\
+         amount: The amount field must be a decimal number such as 49.90.\nasset: The asset field is required."
     );
     assert!(refused["structuredContent"]["errors"]["amount"].is_array());
     let missing = live.call("get_charge", json!({})).await;

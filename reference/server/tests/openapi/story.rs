@@ -96,6 +96,7 @@ pub(crate) fn told() -> World {
     let link = links(&mut world);
     invoices(&mut world, &link);
     events(&mut world);
+    looks(&mut world);
     refusals(&mut world);
     chains(&mut world);
     dashboard(&mut world);
@@ -186,6 +187,31 @@ fn events(world: &mut World) {
         let id = text(&world.get(&format!("/v1/events?type={kind}&per_page=1"), ""), "/data/0/id");
         world.get(&format!("/v1/events/{id}"), name);
     }
+}
+
+/// What the dashboard and the hosted pages read.
+fn looks(world: &mut World) {
+    let book = "/books/acme/live";
+    world.act("GET", book, &Value::Null, "");
+    world.act("GET", &format!("{book}/account"), &Value::Null, "");
+    for (list, page) in [("charges", "c"), ("payment-links", "pay"), ("invoices", "i"), ("events", "")] {
+        let all = world.act("GET", &format!("{book}/{list}?per_page=100"), &Value::Null, "");
+        for object in all["data"].as_array().expect("a list") {
+            let id = object["id"].as_str().expect("an id");
+            world.act("GET", &format!("{book}/{list}/{id}"), &Value::Null, "");
+            if !page.is_empty() {
+                world.act("GET", &format!("/pages/{page}/{id}"), &Value::Null, "");
+            }
+            if page == "c" {
+                world.act("GET", &format!("{book}/charges/{id}/transfers"), &Value::Null, "");
+            }
+        }
+    }
+    let late = world.open();
+    world.act("POST", &format!("/charges/{late}/cancel"), &Value::Null, "");
+    world.act("POST", "/pay", &json!({ "charge": late }), "");
+    let waiting = world.act("GET", &format!("{book}/late"), &Value::Null, "");
+    assert_eq!(waiting["late"].as_array().map(Vec::len), Some(1));
 }
 
 fn refusals(world: &mut World) {

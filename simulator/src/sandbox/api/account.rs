@@ -122,6 +122,8 @@ pub(super) fn wallets(sandbox: &Sandbox) -> Outcome {
                 json!({
                     "account": id, "mode": mode.as_str(), "asset": asset.code(),
                     "key": wallet.extended_key().map(ToString::to_string),
+                    "listed": wallet.listed().len(),
+                    "first_address": wallet.address(0),
                 })
             })
         })

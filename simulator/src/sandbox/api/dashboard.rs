@@ -147,10 +147,17 @@ pub(super) fn mails(sandbox: &Sandbox, query: &str) -> Outcome {
         parameter(query, "account").is_none_or(|account| account == id)
             && parameter(query, "mode").is_none_or(|word| word == mode.as_str())
     };
+    // Of each book, so that a busy one hides no other.
+    let limit = match parameter(query, "limit") {
+        None => usize::MAX,
+        Some(text) => {
+            text.parse().map_err(|_| ApiError::field("limit", "The limit field must be a whole number."))?
+        }
+    };
     let mails: Vec<Value> = books(sandbox)
         .filter(|(account, mode, _)| wanted(&service.account(*account).id, *mode))
         .flat_map(|(account, mode, book)| {
-            book.mails().iter().map(move |mail| {
+            book.mails().newest(limit).map(move |mail| {
                 json!({
                     "account": service.account(account).id,
                     "mode": mode.as_str(),

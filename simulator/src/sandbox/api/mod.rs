@@ -3,10 +3,12 @@
 //! Pure: the server and the player call the same function, one over sockets, the other directly.
 
 mod account;
+mod book;
 mod chain;
 mod dashboard;
 mod delivery;
 mod hosted;
+mod page;
 mod shape;
 mod world;
 
@@ -36,6 +38,11 @@ pub(super) type Within = (AccountNo, Mode);
 pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Option<Within>) -> Progress {
     // A new world's chronicle begins anew.
     let before = if request.path == "/sandbox/world" { 0 } else { sandbox.chronicle.count() };
+    if within.is_none()
+        && let Some(looked) = look(sandbox, request)
+    {
+        return Progress::Done(looked.unwrap_or_else(|error| Response::refusal(&error)));
+    }
     sandbox.within = within;
     let outcome = route(sandbox, request);
     sandbox.within = None;
@@ -60,6 +67,18 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
 /// The answer to a call that moved the clock.
 pub(super) fn arrived(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Response {
     finish(sandbox, Map::from_iter([("happened".to_owned(), happened(sandbox, before, within))]))
+}
+
+/// What a key would read is answered as the key would be; everything else is this module's own.
+fn look(sandbox: &Sandbox, request: &Request<'_>) -> Option<Result<Response, ApiError>> {
+    let segments: Vec<&str> = request.path.trim_start_matches('/').split('/').skip(1).collect();
+    match segments.as_slice() {
+        ["books", _, _] | ["books", _, _, "late"] | ["books", _, _, "charges", _, "transfers"] => None,
+        ["books", account, mode, rest @ ..] if matches!(request.method, "GET" | "HEAD") => {
+            Some(book::look(sandbox, request, (account, mode, rest)))
+        }
+        _ => None,
+    }
 }
 
 fn finish(sandbox: &Sandbox, mut answer: Map<String, Value>) -> Response {
@@ -101,6 +120,11 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
 
         ("POST", ["accounts"]) => account::open(sandbox, body),
         ("PATCH", ["accounts", id]) => account::change(sandbox, id, body),
+        ("GET", ["books", account, mode]) => book::glance(sandbox, account, mode),
+        ("GET", ["books", account, mode, "late"]) => book::late(sandbox, account, mode),
+        ("GET", ["books", account, mode, "charges", id, "transfers"]) => {
+            book::transfers(sandbox, (account, mode), id)
+        }
         ("GET", ["keys"]) => account::keys(sandbox),
         ("POST", ["keys"]) => account::create_key(sandbox, body),
         ("DELETE", ["keys", id]) => account::revoke_key(sandbox, code(id)?),
@@ -129,6 +153,10 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
         ("POST", ["invoices", id, "choose"]) => hosted::choose_coin(sandbox, code(id)?, body),
         ("POST", ["links", id, "view"]) => hosted::view_link(sandbox, code(id)?),
         ("POST", ["links", id, "choose"]) => hosted::pay_link(sandbox, code(id)?, body),
+
+        ("GET", ["pages", "c", id]) => page::charge(sandbox, request, code(id)?),
+        ("GET", ["pages", "i", id]) => page::invoice(sandbox, request, code(id)?),
+        ("GET", ["pages", "pay", id]) => page::link(sandbox, request, code(id)?),
 
         ("POST", ["pay"]) => chain::pay(sandbox, body),
         ("POST", ["mine"]) => chain::mine(sandbox, body),
@@ -174,7 +202,11 @@ fn stays_within_a_book(method: &str, segments: &[&str]) -> bool {
 /// What a known path takes.
 fn allow(segments: &[&str]) -> Option<&'static str> {
     Some(match segments {
-        [] | ["happenings" | "deliveries" | "mails"] | ["deliveries", _] => "GET, HEAD",
+        []
+        | ["happenings" | "deliveries" | "mails"]
+        | ["deliveries", _]
+        | ["books", _, _, ..]
+        | ["pages", "c" | "i" | "pay", _] => "GET, HEAD",
         ["keys" | "endpoints"] => "GET, HEAD, POST",
         ["wallets"] => "GET, HEAD, PUT, DELETE",
         ["accounts", _] => "PATCH",

@@ -7,6 +7,7 @@ use reference_core::{
     error::ApiError,
     money::Rate,
     time::{Span, Timestamp},
+    wallet::takes_list,
     wire::fields::Fields,
 };
 use serde_json::{Map, Value, json};
@@ -39,6 +40,10 @@ pub(super) fn overview(sandbox: &Sandbox) -> Outcome {
                 "mode": chain.mode().as_str(), "asset": chain.asset().code(),
                 "height": chain.height(sandbox.now),
                 "required_confirmations": chain.asset().required_confirmations(chain.mode()),
+                "network": chain.asset().facts().network,
+                "decimals": chain.asset().facts().decimals,
+                "wallet": if takes_list(chain.asset().facts().form) { "addresses" } else { "key" },
+                "next_block_at": chain.block_after(sandbox.now, 1).to_string(),
             })
         })
         .collect();

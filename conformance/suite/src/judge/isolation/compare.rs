@@ -66,6 +66,8 @@ fn features(exchange: &Exchange) -> BTreeMap<String, String> {
         Some(value) => places("body", &value, &neutral, &mut features),
         None => drop(features.insert("body".into(), body.clone())),
     }
+    // Comes after the places by its name: it tells of what they do not show, such as the order of names.
+    features.insert("text of the body".into(), body.clone());
     features.insert("body length".into(), body.len().to_string());
     features
 }
