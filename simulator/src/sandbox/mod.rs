@@ -34,7 +34,7 @@ use reference_core::{
     id::{AccountNo, DeliveryNo},
     mode::Mode,
     outbox::{DeliveryState, Landing, Outcome},
-    service::{Service, Start},
+    service::{Admission, Quota, Service, Start},
     sighting::Sighting,
     time::Timestamp,
     wallet::Vault,
@@ -116,6 +116,25 @@ pub struct FirstKeys {
     pub test: String,
 }
 
+/// A key that a world let in.
+#[derive(Clone, Copy, Debug)]
+pub struct Guest {
+    admission: Admission,
+    era: u64,
+}
+
+impl Guest {
+    /// The key's mode.
+    pub fn mode(&self) -> Mode {
+        self.admission.principal.mode
+    }
+
+    /// The key's place in its limit; nothing without a limit.
+    pub fn quota(&self) -> Option<Quota> {
+        self.admission.quota
+    }
+}
+
 /// A service, its chains and its simulated network, at one moment.
 pub struct Sandbox {
     setup: Setup,
@@ -134,6 +153,8 @@ pub struct Sandbox {
     era: u64,
     /// Where the call that is being answered moves the clock to.
     heading: Option<Timestamp>,
+    /// The only book that the call that is being answered reaches.
+    within: Option<api::Within>,
     /// What the host last found real names to mean.
     names: BTreeMap<String, Known>,
     chronicle: Chronicle,
@@ -186,6 +207,7 @@ impl Sandbox {
             tickets: 0,
             era: 0,
             heading: None,
+            within: None,
             names: BTreeMap::new(),
             chronicle: Chronicle::default(),
             noticed: BTreeMap::new(),
@@ -301,8 +323,8 @@ impl Sandbox {
     }
 
     fn answer(&mut self, request: &Request<'_>) -> Progress {
-        let mut progress = if request.path == "/sandbox" || request.path.starts_with("/sandbox/") {
-            api::respond(self, request)
+        let mut progress = if is_sandbox(request.path) {
+            api::respond(self, request, None)
         } else {
             let other = self.tamper.as_mut().and_then(|tamper| tamper.request(self.now, request));
             let response = match other {
@@ -317,6 +339,31 @@ impl Sandbox {
             tamper.response(self.now, request, response);
         }
         progress
+    }
+
+    /// Who asks, for a request that is answered by [`Sandbox::call_as`]; or the refusal as it goes back.
+    pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Guest, Response> {
+        self.advance_to(now);
+        let admission = self.desk.admit(self.now, authorization)?;
+        Ok(Guest { admission, era: self.era })
+    }
+
+    /// Answers a request of a key that was admitted, which does not count again. Of `/sandbox` it reaches what
+    /// belongs to the key's account and mode, and the clock.
+    pub fn call_as(&mut self, now: Timestamp, guest: &Guest, request: &Request<'_>) -> Progress {
+        self.advance_to(now);
+        if guest.era != self.era {
+            // Numbers of an earlier world name others in this one, or nobody.
+            let gone = ApiError::conflict("Another world began, and the key is gone with its own.");
+            return Progress::Done(Response::refusal(&gone));
+        }
+        if is_sandbox(request.path) {
+            let who = guest.admission.principal;
+            return api::respond(self, request, Some((who.account, who.mode)));
+        }
+        let response = self.desk.request_of(self.now, &guest.admission, request);
+        self.work();
+        Progress::Done(response)
     }
 
     /// Deliveries that go outside the simulated network: the host posts each once.
@@ -520,6 +567,10 @@ impl Sandbox {
     fn note_reorg(&mut self, mode: Mode, asset: Asset, depth: u32) {
         self.note(What::Reorg { mode: mode.as_str(), asset: asset.code(), depth });
     }
+}
+
+fn is_sandbox(path: &str) -> bool {
+    path == "/sandbox" || path.starts_with("/sandbox/")
 }
 
 /// A post without its body, which is on its way.

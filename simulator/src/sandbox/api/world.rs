@@ -70,7 +70,7 @@ pub(super) fn happenings(sandbox: &Sandbox, query: &str) -> Outcome {
             text.parse().map_err(|_| ApiError::field("after", "The after field must be a whole number."))?
         }
     };
-    let happened: Vec<_> = sandbox.chronicle.after(after).take(HAPPENINGS_MAX).collect();
+    let happened: Vec<_> = super::happenings(sandbox, after, sandbox.within).take(HAPPENINGS_MAX).collect();
     let next = happened.last().map_or(after, |last| last.n);
     Ok(Map::from_iter([("happened".to_owned(), json!(happened)), ("next".to_owned(), json!(next))]))
 }
