@@ -5,8 +5,8 @@ use url::form_urlencoded;
 
 use super::{
     fragments::Fragments,
-    pen::write,
-    text::{Joined, Text},
+    pen::{escape, write},
+    text::Text,
     view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
 };
 use crate::{
@@ -106,70 +106,18 @@ fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32,
         }
         record(member, &mut body);
     }
-    let to = |n: u64| {
-        let mut text = Short::default();
-        text.number(n);
-        LinkText { links, n: text }
-    };
-    body.extend_from_slice(b"],\"links\":");
-    let all =
-        LinksView { first: to(1), last: to(page.last), prev: page.prev().map(to), next: page.next().map(to) };
-    write(&mut body, &all);
-    body.extend_from_slice(b",\"meta\":");
-    let meta = Meta {
-        current_page: page.current,
-        from: page.from(),
-        last_page: page.last,
-        path: &links.before[..links.path],
-        per_page: page.per_page,
-        to: page.to(),
-        total: page.total,
-    };
-    write(&mut body, &meta);
-    body.push(b'}');
+    links.write(page, &mut body);
     body
 }
 
-#[derive(Serialize)]
-struct Meta<'a> {
-    current_page: u64,
-    from: Option<u64>,
-    last_page: u64,
-    path: &'a str,
-    per_page: u32,
-    to: Option<u64>,
-    total: u64,
-}
-
-/// What the links of a page have in common: they differ in the page's number only.
+/// What the links of a page have in common: they differ in the page's number only. All of it is escaped already.
 struct Links<'a> {
     /// Path and query, up to the number.
-    before: String,
+    before: Vec<u8>,
     /// How long the path is.
     path: usize,
     /// What stands behind the number, and the anchor behind that. Public ids need no encoding.
     anchor: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct LinksView<'a> {
-    first: LinkText<'a>,
-    last: LinkText<'a>,
-    prev: Option<LinkText<'a>>,
-    next: Option<LinkText<'a>>,
-}
-
-struct LinkText<'a> {
-    links: &'a Links<'a>,
-    n: Short,
-}
-
-impl Serialize for LinkText<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Links { before, anchor, .. } = self.links;
-        let mark = if anchor.is_some() { "&anchor=" } else { "" };
-        Joined([before, self.n.as_str(), mark, anchor.unwrap_or_default()]).serialize(serializer)
-    }
 }
 
 impl<'a> Links<'a> {
@@ -192,26 +140,86 @@ impl<'a> Links<'a> {
                 ],
             ),
         };
-        let mut before = String::with_capacity(LINKS_ROOM / 4);
-        before.push_str(scene.base);
-        before.push_str("/v1/");
-        before.push_str(name);
+        let mut before = Vec::with_capacity(LINKS_ROOM / 4);
+        escape(&mut before, scene.base.as_bytes());
+        before.extend_from_slice(b"/v1/");
+        before.extend_from_slice(name.as_bytes());
         let path = before.len();
-        before.push('?');
+        before.push(b'?');
         for (name, value) in filters {
             if let Some(value) = value {
-                before.push_str(name);
-                before.push('=');
-                before.extend(form_urlencoded::byte_serialize(value.as_bytes()));
-                before.push('&');
+                before.extend_from_slice(name.as_bytes());
+                before.push(b'=');
+                for part in form_urlencoded::byte_serialize(value.as_bytes()) {
+                    before.extend_from_slice(part.as_bytes());
+                }
+                before.push(b'&');
             }
         }
-        let mut per_page = Short::default();
-        per_page.number(page.per_page.into());
-        for part in ["per_page=", per_page.as_str(), "&page="] {
-            before.push_str(part);
-        }
+        before.extend_from_slice(b"per_page=");
+        number(&mut before, page.per_page.into());
+        before.extend_from_slice(b"&page=");
         Links { before, path, anchor }
+    }
+
+    /// Everything behind the records. By hand, because it is a good part of what a page costs.
+    fn write(&self, page: &Page, body: &mut Vec<u8>) {
+        for (name, n) in [
+            (&b"],\"links\":{\"first\":"[..], Some(1)),
+            (b",\"last\":", Some(page.last)),
+            (b",\"prev\":", page.prev()),
+            (b",\"next\":", page.next()),
+        ] {
+            body.extend_from_slice(name);
+            self.link(n, body);
+        }
+        for (name, n) in [
+            (&b"},\"meta\":{\"current_page\":"[..], Some(page.current)),
+            (b",\"from\":", page.from()),
+            (b",\"last_page\":", Some(page.last)),
+        ] {
+            body.extend_from_slice(name);
+            number_or_null(body, n);
+        }
+        body.extend_from_slice(b",\"path\":\"");
+        body.extend_from_slice(&self.before[..self.path]);
+        for (name, n) in [
+            (&b"\",\"per_page\":"[..], Some(page.per_page.into())),
+            (b",\"to\":", page.to()),
+            (b",\"total\":", Some(page.total)),
+        ] {
+            body.extend_from_slice(name);
+            number_or_null(body, n);
+        }
+        body.extend_from_slice(b"}}");
+    }
+
+    fn link(&self, n: Option<u64>, body: &mut Vec<u8>) {
+        let Some(n) = n else {
+            body.extend_from_slice(b"null");
+            return;
+        };
+        body.push(b'"');
+        body.extend_from_slice(&self.before);
+        number(body, n);
+        if let Some(anchor) = self.anchor {
+            body.extend_from_slice(b"&anchor=");
+            body.extend_from_slice(anchor.as_bytes());
+        }
+        body.push(b'"');
+    }
+}
+
+fn number(body: &mut Vec<u8>, n: u64) {
+    let mut text = Short::default();
+    text.number(n);
+    body.extend_from_slice(text.as_str().as_bytes());
+}
+
+fn number_or_null(body: &mut Vec<u8>, n: Option<u64>) {
+    match n {
+        Some(n) => number(body, n),
+        None => body.extend_from_slice(b"null"),
     }
 }
 

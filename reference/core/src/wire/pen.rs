@@ -305,7 +305,8 @@ fn is_plain(text: &[u8]) -> bool {
     blocks.iter().all(|block| none(block)) && none(rest)
 }
 
-fn escape(body: &mut Vec<u8>, text: &[u8]) {
+/// Adds a text's letters, escaped where they must be.
+pub(super) fn escape(body: &mut Vec<u8>, text: &[u8]) {
     if is_plain(text) {
         body.extend_from_slice(text);
         return;

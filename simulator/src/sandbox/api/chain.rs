@@ -285,7 +285,7 @@ pub(super) fn congest(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["asset", "mode", "empty", "full"]);
     let asset = read_asset(&mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let empty_percent = f.count("empty").unwrap_or(0);
     let full_percent = f.count("full").unwrap_or(0);
     f.finish()?;
@@ -298,7 +298,7 @@ pub(super) fn watch(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["asset", "mode", "notices"]);
     let asset = read_asset(&mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let manner = f.word("notices", Manner::parse);
     if !f.has("notices") {
         f.wrong("notices", "The {} field is required: up, late, reversed, lost or twice.");
