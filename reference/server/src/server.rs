@@ -81,6 +81,7 @@ impl Server {
             dialect: config.dialect,
             journal: false,
             reach,
+            vault: None,
         });
         let host = Host::new(Box::new(world), clock, exit);
         let front = Arc::new(Front {

@@ -21,8 +21,8 @@ pub fn look(
     let answer = service.look((account, mode), call)?;
     let public_url = &service.start().public_url;
     let scene = json::Scene { account: service.account(account), mode, public_url, base, now };
-    // The book's own store of written pieces is for those who may change it; a page of the dashboard needs none.
-    Ok(json::answer(&scene, &answer, &mut Fragments::default()))
+    // A look is rare, and changes nothing: what it writes is not kept.
+    Ok(json::answer(&scene, &answer, &mut Fragments::unkept()))
 }
 
 /// The whole body that is posted for a delivery of a book of this mode, byte for byte.
