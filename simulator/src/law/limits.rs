@@ -36,7 +36,7 @@ pub fn judge_limits(record: &Record) -> Findings {
         // E-mails have a limit of their own.
         let by_mail = call.status == 429 && (call.path.ends_with("/send") || call.path == "/v1/invoices");
         let is_full = window.len() >= PER_MINUTE;
-        let refused = call.status == 429 && !(by_mail && !is_full);
+        let refused = call.status == 429 && (is_full || !by_mail);
         findings.check(Law::Limit, Some(*at), || {
             (refused != is_full).then(|| {
                 let shape = match refused {

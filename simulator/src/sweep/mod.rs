@@ -101,7 +101,7 @@ impl Theatre<'_> {
     /// Draws, plays and judges the world of a seed; of some seeds also its twins, and once more.
     pub fn try_seed(&self, seed: u64) -> Verdict {
         let World { script, .. } = workload::draw_sized(seed, self.size);
-        let is_deep = seed % DEEP_EVERY == 0 || self.size == Size::Small;
+        let is_deep = seed.is_multiple_of(DEEP_EVERY) || self.size == Size::Small;
         let depth = if is_deep { Depth::Events } else { Depth::Objects };
         let mut show = self.play(&script);
         let mut verdict = self.judge(&script, &mut show, depth);

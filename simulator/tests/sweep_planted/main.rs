@@ -27,11 +27,14 @@ pub(crate) struct Bug {
 
 /// The search begins in so many places.
 const STARTS: [u64; 3] = [0, 1_000, 2_000];
+/// How many worlds it took, and which law was broken first; nothing if it was missed.
+type Found = Option<(u64, Law)>;
+
 /// A bug that so many worlds do not show is missed.
 const WORLDS_MAX: u64 = 200;
 
 /// How many worlds it takes from a start, and which law is broken first.
-fn find(bug: &Bug, start: u64) -> Option<(u64, Law)> {
+fn find(bug: &Bug, start: u64) -> Found {
     let theatre = Theatre { wrong: Some(&bug.make), size: Size::Small, ..Theatre::default() };
     (0..WORLDS_MAX).find_map(|n| {
         let verdict = theatre.try_seed(start + n);
@@ -40,8 +43,8 @@ fn find(bug: &Bug, start: u64) -> Option<(u64, Law)> {
 }
 
 /// What each bug took from each start, on two threads.
-fn find_all(bugs: &[Bug]) -> Vec<Vec<Option<(u64, Law)>>> {
-    let half = |part: usize| -> Vec<(usize, Vec<Option<(u64, Law)>>)> {
+fn find_all(bugs: &[Bug]) -> Vec<Vec<Found>> {
+    let half = |part: usize| -> Vec<(usize, Vec<Found>)> {
         let own = bugs.iter().enumerate().filter(|(place, _)| place % 2 == part);
         own.map(|(place, bug)| (place, STARTS.iter().map(|start| find(bug, *start)).collect())).collect()
     };
