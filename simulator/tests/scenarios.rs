@@ -75,8 +75,8 @@ fn a_scenario_that_is_written_anew_leaves_the_same_transcript() {
         let script = Script::parse(&shown(&path), &text).unwrap_or_else(|error| panic!("{error}"));
         let written = script.to_yaml();
         let again = run(&path, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
-        let golden = fs::read_to_string(path.with_extension("transcript")).expect("it has a transcript");
         if !blessing() {
+            let golden = fs::read_to_string(path.with_extension("transcript")).expect("it has a transcript");
             assert_eq!(again.transcript, golden, "{}\n{written}", shown(&path));
         }
     }

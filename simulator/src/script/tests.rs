@@ -135,7 +135,7 @@ fn a_value_that_cannot_be_read_says_what_can() {
      --> scenarios/charge/underpaid.yaml:3:23
       |
     3 |   - merchant: { shop: dwn }
-      |                       ^^^ `dwn` is no way to answer; a merchant is up, down, slow, redirect, private or a status
+      |                       ^^^ `dwn` is no way to answer; a merchant is up, down, slow, lost, twice, lagging, redirect, private or a status
     ");
     assert_snapshot!(complaint("  - mine: { asset: BTC, blocks: two }"), @"
     error: this value is not understood
