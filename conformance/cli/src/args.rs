@@ -5,6 +5,7 @@ mod handler;
 mod load;
 mod receiver;
 mod receiving;
+mod sweep;
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
@@ -17,6 +18,7 @@ pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 pub(crate) use receiving::Receiving;
 use reference_core::time::Timestamp;
 use reference_server::Forward;
+pub(crate) use sweep::{Merge, Sweep, SweepTask};
 
 /// Reference server, simulator and conformance suite for the crypto payment service API.
 #[derive(Debug, Parser)]
@@ -114,6 +116,8 @@ pub(crate) enum Command {
     Play(Play),
     /// Judge an implementation; without an address, the built-in server
     Check(Box<Check>),
+    /// Play random worlds, judge them by laws, and make what breaks one small
+    Sweep(Box<Sweep>),
     /// Catch webhook deliveries and say what is wrong with their signatures
     #[command(subcommand)]
     Receiver(Receiver),

@@ -13,6 +13,8 @@ use http::{
 use hyper::body::{Body, Incoming};
 use reference_core::wire;
 
+#[cfg(feature = "mcp")]
+use crate::mcp::Mcp;
 use crate::{
     address::Addresses,
     answer::{self, Answer},
@@ -21,22 +23,25 @@ use crate::{
     gate::{self, Ends, Token},
     host::Host,
     metrics::Metrics,
+    openapi::Document,
     pages::{self, Call, Streams, dashboard::Dashboard},
     refusal::Refusal,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const INDEX: &str =
-    r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
 pub(crate) struct Front {
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
     pub(crate) addresses: Addresses,
     pub(crate) token: Token,
     pub(crate) bounds: Bounds,
     pub(crate) metrics: Metrics,
+    pub(crate) document: Document,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: Mcp,
     pub(crate) streams: Streams,
     pub(crate) dashboard: Dashboard,
 }
@@ -51,6 +56,9 @@ enum Room {
     Index,
     Health,
     Metrics,
+    Document,
+    #[cfg(feature = "mcp")]
+    Mcp,
 }
 
 impl Room {
@@ -66,6 +74,9 @@ impl Room {
             ("", None) => Some(Room::Index),
             ("healthz", None) => Some(Room::Health),
             ("metrics", None) => Some(Room::Metrics),
+            ("openapi.json", None) => Some(Room::Document),
+            #[cfg(feature = "mcp")]
+            ("mcp", None) => Some(Room::Mcp),
             _ => None,
         }
     }
@@ -92,20 +103,17 @@ impl Front {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
-            Room::Asset | Room::Index | Room::Health | Room::Metrics => {
+            #[cfg(feature = "mcp")]
+            Room::Mcp => return Box::pin(self.answer_mcp(ends, head, authority, body)).await,
+            Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
-                    self.page(&room, path)
+                    self.page(&room, path, authority)
                 } else {
                     Err(Refusal::ReadOnly)
                 };
             }
         }
-        let body = if body.is_end_stream() {
-            Bytes::new()
-        } else {
-            // In a box, because most requests have no body, and every one would carry the room for reading it.
-            Box::pin(body::read(body, head.headers.contains_key(EXPECT), &self.bounds)).await?
-        };
+        let body = self.read_body(&head.headers, body).await?;
         match room {
             // In boxes for the same reason.
             Room::Hosted => {
@@ -120,6 +128,14 @@ impl Front {
             _ => {}
         }
         self.ask_world(head, path, authority, &body).await
+    }
+
+    pub(crate) async fn read_body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
+        if body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        // In a box, because most requests have no body, and every one would carry the room for reading it.
+        Box::pin(body::read(body, headers.contains_key(EXPECT), &self.bounds)).await
     }
 
     async fn ask_world(
@@ -142,9 +158,10 @@ impl Front {
         answer::of_world(self.host.respond(&request).await?)
     }
 
-    fn page(&self, room: &Room, path: &str) -> Result<Answer, Refusal> {
+    fn page(&self, room: &Room, path: &str, authority: Option<&str>) -> Result<Answer, Refusal> {
         Ok(match room {
             Room::Asset => return pages::asset(path),
+            Room::Document => answer::json(StatusCode::OK, self.document.at(&self.addresses.base(authority))),
             Room::Metrics => {
                 answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.host.times().ok()))
             }
@@ -169,7 +186,7 @@ fn called(head: &Parts) -> Result<Option<&str>, Refusal> {
 }
 
 /// The one `Authorization` header. Two of them are none: nobody can say which was meant.
-fn only(headers: &HeaderMap) -> Option<&[u8]> {
+pub(crate) fn only(headers: &HeaderMap) -> Option<&[u8]> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     match (all.next(), all.next()) {
         (Some(value), None) => Some(value.as_bytes()),

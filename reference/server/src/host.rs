@@ -16,7 +16,7 @@ use reference_core::{
     time::Timestamp,
     wire::http::{Request, Response},
 };
-use simulator::sandbox::{Dispatch, FirstKeys, Journey, Progress, Ticket};
+use simulator::sandbox::{Dispatch, FirstKeys, Guest, Journey, Progress, Ticket};
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
 use crate::{
@@ -102,8 +102,26 @@ impl Host {
         self.held.is_poisoned()
     }
 
+    /// Who asks at the time it is, for [`Host::respond_as`]; or the refusal as it goes back.
+    pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Guest, Response>, Broken> {
+        self.step(|world, now| world.admit(now, authorization))
+    }
+
     /// Answers a request at the time it is.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
+        self.answer(request, |world, now| world.respond(now, request)).await
+    }
+
+    /// The same for a key that was let in, without counting it again.
+    pub(crate) async fn respond_as(&self, guest: &Guest, request: &Request<'_>) -> Result<Response, Broken> {
+        self.answer(request, |world, now| world.respond_as(now, guest, request)).await
+    }
+
+    async fn answer(
+        &self,
+        request: &Request<'_>,
+        ask: impl FnOnce(&mut dyn World, Timestamp) -> Progress,
+    ) -> Result<Response, Broken> {
         // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
         let heard = match &self.exit {
             Some(exit) if courier::may_save(request) => Box::pin(exit.courier.hear(request)).await,
@@ -115,7 +133,7 @@ impl Host {
                 Some(Hearsay::Forwarded { host }) => world.vouch_for(&host),
                 None => {}
             }
-            world.respond(now, request)
+            ask(world, now)
         })?;
         match progress {
             Progress::Done(response) => Ok(response),

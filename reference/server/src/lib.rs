@@ -7,7 +7,8 @@
 //! ```text
 //! listen ── connection ── front ──┬── gate        may this caller use /sandbox?
 //! sockets   hyper, time   routes  ├── body        the bounded body
-//!           limits                └── host ────── World: respond, advance_to, take_outgoing, on_landing
+//!           limits                ├── mcp         the same calls as tools
+//!                                 └── host ────── World: respond, advance_to, take_outgoing, on_landing
 //!                           pages ─────┤
 //!                           HTML, live ├── clock    the only reader of the operating system's clock
 //!                                      └── courier  posts deliveries over the real network
@@ -28,7 +29,10 @@ mod gate;
 mod host;
 mod listen;
 mod local;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod metrics;
+mod openapi;
 mod pages;
 mod refusal;
 mod server;

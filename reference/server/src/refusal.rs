@@ -32,9 +32,9 @@ pub(crate) enum Refusal {
         /// The bound in bytes.
         most: usize,
     },
-    /// `/sandbox` was called by a name that is not ours: a page may have made its own name point here.
+    /// `/sandbox` or `/mcp` was called by a name that is not ours: a page may have made its own name point here.
     SandboxHost,
-    /// `/sandbox` was called by a page of somebody else.
+    /// `/sandbox` or `/mcp` was called by a page of somebody else.
     SandboxOrigin,
     /// `/sandbox` was called from another machine without the token.
     SandboxToken,
@@ -113,11 +113,11 @@ impl fmt::Display for Refusal {
             Refusal::BodyTooSlow => "The body did not arrive in time. Send it again.",
             Refusal::BodyTooLarge { most } => return write!(f, "The body may have at most {most} bytes."),
             Refusal::SandboxHost => {
-                "The sandbox does not answer to this Host. Call it by localhost or by the address of the server, \
+                "This path does not answer to this Host. Call it by localhost or by the address of the server, \
                  or start the server with this address as its --public-url."
             }
             Refusal::SandboxOrigin => {
-                "The sandbox does not answer to pages of another origin. Call it from a page of this server, or \
+                "This path does not answer to pages of another origin. Call it from a page of this server, or \
                  without a browser."
             }
             Refusal::SandboxToken => {

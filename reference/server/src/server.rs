@@ -11,6 +11,8 @@ use tokio::{
     time::Instant,
 };
 
+#[cfg(feature = "mcp")]
+use crate::mcp::Mcp;
 use crate::{
     address::{Addresses, PublicUrl},
     clock::Clock,
@@ -21,6 +23,7 @@ use crate::{
     host::{Exit, Host},
     listen,
     metrics::Metrics,
+    openapi::Document,
     pages::{Streams, dashboard::Dashboard},
     world::World,
 };
@@ -71,6 +74,7 @@ impl Server {
         };
         let courier = exit.as_ref().map(|exit| Arc::clone(&exit.courier));
 
+        let document = Document::new(&config.dialect);
         let mut clock = Clock::new(config.clock, config.start);
         let start = clock.read();
         let world = begin(&Setup {
@@ -81,9 +85,12 @@ impl Server {
             dialect: config.dialect,
             journal: false,
             reach,
+            vault: None,
         });
-        let host = Host::new(Box::new(world), clock, exit);
+        let host = Arc::new(Host::new(Box::new(world), clock, exit));
         let front = Arc::new(Front {
+            #[cfg(feature = "mcp")]
+            mcp: Mcp::new(&host, &config.bounds),
             host,
             addresses,
             token,
@@ -91,6 +98,7 @@ impl Server {
             dashboard,
             bounds: config.bounds,
             metrics: Metrics::default(),
+            document,
         });
 
         let mut timer = JoinSet::new();

@@ -7,3 +7,4 @@ pub(crate) mod load;
 pub(crate) mod play;
 pub(crate) mod receiver;
 pub(crate) mod serve;
+pub(crate) mod sweep;

@@ -359,18 +359,18 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 
-/// Serves the mini service and checks it, with a plan that may be changed first. If it sends, somebody receives,
-/// and the burst is left out.
+/// Serves the mini service and checks it, with a plan that may be changed first. If it sends, somebody
+/// receives.
 pub fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = mini.clock.clone();
-        let sends = mini.sender.is_some();
+        let sends = mini.sender.as_ref().map(|it| it.quick);
         let (base, mini) = wire::serve_shared(mini).await;
         let mut plan = plan(&base);
-        if sends {
+        if let Some(quick) = sends {
             plan.without.remove(&Part::Webhooks);
             plan.webhooks = Some(sender::webhooks(&mini).await);
-            plan.quick = true;
+            plan.quick = quick;
         }
         change(&mut plan);
         let outcome = check(plan, &mut clock, &mut Silent).await;

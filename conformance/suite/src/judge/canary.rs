@@ -24,10 +24,10 @@ fn honest() -> Outcome {
 fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
     let canary = Check { judge: |_| Err(Halt::broken(1, "a song", "silence")), ..*check };
     let mut outcome = honest.clone();
-    // A bird that is left out does not sing.
-    let mut recording = outcome.recording.clone();
-    recording.without.clear();
-    let sung = rows_by(once(canary), &recording, |_| true, |_| false);
+    // What was left out is not asked, and nothing that is asked may hide the song.
+    let mut whole = outcome.recording.clone();
+    whole.without.clear();
+    let sung = rows_by(once(canary), &whole, |_| true, |_| false);
     let place = outcome.rows.iter().position(|row| row.id == check.id).expect("a row for each check");
     outcome.rows.splice(place..=place, sung);
     outcome

@@ -149,12 +149,17 @@ fn lists(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
+/// Numbers in a row are shorter than this for a long time; codes that are drawn are not.
+const CODE_LEN_MIN: usize = 6;
+
 /// What makes a row the same in another list. An event has its id. Where each mode counts its charges and
-/// invoices for itself, a code alone says little, so all of the row must agree.
+/// invoices for itself, a code alone says little, so all of the row must agree; and a short one nothing.
 fn key(list: List, row: &Value) -> Option<String> {
     match list {
         List::Events => Some(identity(row)),
-        List::Charges | List::Invoices => named_identity(row).map(|_| row.to_string()),
+        List::Charges | List::Invoices => {
+            named_identity(row).filter(|code| code.len() >= CODE_LEN_MIN).map(|_| row.to_string())
+        }
     }
 }
 

@@ -158,7 +158,7 @@ fn refused_otherwise(recording: &Recording, series: Series) -> Option<(u32, Stri
             && it.status() == Some(200)
             && it.sent > last.ended
     });
-    let all_refused = row.len() >= IN_A_ROW && row.len() + series.served as usize > shots().count();
+    let all_refused = row.len() >= IN_A_ROW && row.len() + series.served as usize >= shots().count();
     (again && all_refused).then(|| {
         let actual = format!(
             "{} to {} requests in a row, after {} were served",

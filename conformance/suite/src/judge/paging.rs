@@ -9,7 +9,7 @@ use super::evidence::{
     Sheet, list_moved, long, moved, no_readable_list, sheets, too_few_records, unanswered,
 };
 use crate::probes::Group;
-use crate::reading::{Page, identity, named_identity, text_at, utc};
+use crate::reading::{Page, named_identity, text_at, utc};
 use crate::recording::{Exchange, List, PageAsk, Purpose, Recording};
 use crate::verdict::{Halt, Held, Judged};
 
@@ -205,15 +205,18 @@ fn out_of_place(rows: &[Value], long: &Sheet<'_>, from: u64, size: u64) -> Optio
     // Where the long page ends before the list does, it says nothing about what follows.
     let is_end = long.page.meta("total") == Some(all.len() as u64) || beside.len() as u64 == size;
     let places = if is_end { beside.len().max(rows.len()) } else { beside.len().min(rows.len()) };
-    let named = |row: Option<&Value>| row.map_or("none".to_owned(), identity);
-    (0..places)
-        .map(|place| (place, named(beside.get(place)), named(rows.get(place))))
-        .find(|it| it.1 != it.2)
-        .map(|(place, whole, here)| {
-            let place = from.saturating_add(place as u64 + 1);
-            let expected = format!("record {place} of the long page, exchange {}: {whole}", long.number());
-            (expected, format!("{here} in its place"))
-        })
+    // What has neither id nor code may show other words each time: only that it is there can be compared.
+    let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
+    let differs = |place: &usize| {
+        let (whole, here) = (beside.get(*place), rows.get(*place));
+        whole.is_some() != here.is_some() || named(whole).zip(named(here)).is_some_and(|(a, b)| a != b)
+    };
+    let place = (0..places).find(differs)?;
+    let told = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
+    let at = from.saturating_add(place as u64 + 1);
+    let expected =
+        format!("record {at} of the long page, exchange {}: {}", long.number(), told(beside.get(place)));
+    Some((expected, format!("{} in its place", told(rows.get(place)))))
 }
 
 /// A record that stands on a page twice.

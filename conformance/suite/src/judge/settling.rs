@@ -63,6 +63,11 @@ impl Ledger {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
+    /// Whether what is not found is not there: all events are on the page, and each says which charge was paid.
+    fn is_telling(&self) -> bool {
+        self.is_whole && self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some())
+    }
+
     /// Whether so much has happened since that what belongs to it would be there.
     fn is_long_ago(&self, row: &Value) -> bool {
         let at = |row: &Value| text_at(row, &["created_at"]).and_then(|text| utc(text).ok());
@@ -95,7 +100,7 @@ fn both_paid(recording: &Recording) -> Judged {
             let Some(codes) = charges_of(row).filter(|codes| !codes.is_empty()) else { continue };
             if codes.iter().any(|code| ledger.paid_charge(code).is_some()) {
                 judged = true;
-            } else if ledger.is_whole && ledger.is_long_ago(row) {
+            } else if ledger.is_telling() && ledger.is_long_ago(row) {
                 return Err(Halt::broken(
                     ledger.number,
                     format!("a charge.paid beside invoice.paid {}", name(row)),
@@ -120,7 +125,7 @@ fn invoice_paid(recording: &Recording) -> Judged {
             // How an invoice tells of its charges is left open: what can't be read proves nothing.
             if by_event || by_status {
                 judged = true;
-            } else if codes.is_some() && ledger.is_whole && ledger.is_long_ago(row) {
+            } else if codes.is_some() && ledger.is_telling() && ledger.is_long_ago(row) {
                 let codes = codes.unwrap_or_default();
                 let told = if codes.is_empty() { "no charge at all".to_owned() } else { codes.join(", ") };
                 return Err(Halt::broken(

@@ -145,7 +145,7 @@ fn written<'a>(
             answered,
             signed: match construction(caught, &keyring(names, endpoints, endpoint)) {
                 // It may be signed with a secret that nobody told us.
-                Signed::Unknown if !endpoint.is_some_and(|at| endpoints[at].secret.is_some()) => {
+                Signed::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
                     Signed::NoSecret
                 }
                 signed => signed,

@@ -14,7 +14,7 @@ use reference_core::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Outcome, answer, find_book, nothing, parameter, shape};
+use super::{Outcome, answer, books, find_book, nothing, parameter, shape};
 use crate::{network::Mood, sandbox::Sandbox};
 
 /// So many deliveries are shown at once.
@@ -97,7 +97,7 @@ pub(super) fn log(sandbox: &Sandbox, query: &str) -> Outcome {
     };
     let mut deliveries = Vec::new();
     let service = sandbox.service();
-    for (account, _, book) in service.books() {
+    for (account, _, book) in books(sandbox) {
         let account = service.account(account).id.as_str();
         if wanted.takes_book(account, book) {
             let all = wanted.of_book(book);
@@ -120,7 +120,7 @@ fn read_id(text: &str) -> Result<Uuid, ApiError> {
 pub(super) fn one(sandbox: &Sandbox, id: &str) -> Outcome {
     let id = read_id(id)?;
     let service = sandbox.service();
-    let found = service.books().find_map(|(account, _, book)| {
+    let found = books(sandbox).find_map(|(account, _, book)| {
         let outbox = book.outbox();
         Some((&service.account(account).id, book, outbox.get(outbox.find(id)?)))
     });
