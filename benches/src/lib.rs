@@ -29,6 +29,7 @@ impl World {
             dialect: Dialect::default(),
             journal: false,
             reach: Reach::Simulated,
+            vault: None,
         });
         let authorization = format!("Bearer {}", sandbox.first_keys().live);
         World { sandbox, authorization }

@@ -42,6 +42,7 @@ impl Mill {
             dialect: Dialect::default(),
             public_url: "https://pay.example".to_owned(),
             rate_limit: None,
+            vault: None,
         });
         service.on_rate(now, asset, Currency::Eur, Rate::parse("60000").ok());
         let account = service

@@ -8,7 +8,7 @@ use reference_core::{
     wire::http::{Request, Response},
 };
 use serde_json::{Value, json};
-use simulator::sandbox::{Reach, Sandbox, Setup};
+use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
 
 struct World(Sandbox);
 
@@ -22,6 +22,7 @@ impl World {
             dialect: Dialect::default(),
             journal: true,
             reach: Reach::Simulated,
+            vault: None,
         }))
     }
 
@@ -263,6 +264,31 @@ proptest! {
             if is_new_world {
                 known = world.charge("BTC");
             }
+        }
+    }
+}
+
+#[test]
+fn a_key_of_an_earlier_world_is_nobodys() {
+    let mut world = World::new();
+    let bearer = format!("Bearer {}", world.0.first_keys().test);
+    let guest = world.0.admit(world.0.now(), Some(bearer.as_bytes())).expect("a good key");
+    world.done("POST", "/sandbox/accounts", &json!({"id": "other"}));
+    world.done("POST", "/sandbox/world", &json!({}));
+    for path in ["/v1/account", "/sandbox/endpoints"] {
+        let request = Request {
+            method: "GET",
+            path,
+            query: None,
+            authorization: None,
+            content_type: None,
+            idempotency_key: None,
+            base: "http://localhost",
+            body: b"",
+        };
+        match world.0.call_as(world.0.now(), &guest, &request) {
+            Progress::Done(response) => assert_eq!(response.status, 409, "{path}"),
+            Progress::Waiting(journey) => panic!("{path} waits: {journey:?}"),
         }
     }
 }

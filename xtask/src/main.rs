@@ -1,13 +1,18 @@
 //! Development tasks, run as `cargo xtask <task>`.
 //!
-//! Needs nothing but what rustup installs: cargo, rustfmt and clippy.
+//! `ci`, `tidy` and `spec` need nothing but what rustup installs: cargo, rustfmt and clippy. The others fetch other
+//! people's tools from their registries into `target/`.
 
 mod ci;
 mod compare;
 mod direction;
 mod duplicates;
 mod licence;
+mod mcp_conformance;
+mod mutants;
 mod packages;
+mod schemathesis;
+mod served;
 mod spdx;
 mod spec;
 mod tidy;
@@ -25,9 +30,12 @@ tasks:
   ci                   every check that a change must pass
   ci --only <step>     one step; may be given more than once
   tidy                 the rules of the house that no lint knows
+  mutants              what the conformance suite says of faulty and of honest servers; --help for options
   compare              the reference server beside a bare hyper server, measured; `compare --help`
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
+  mcp-conformance [...]  the served /mcp against the protocol's own suite; options go to it (needs node and npm)
+  schemathesis [...]   the served reference against its OpenAPI document; options go to Schemathesis (needs python3)
 
 steps of ci, in their order:
 ";
@@ -36,6 +44,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
+        ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
         ["compare", "--help" | "-h", ..] => {
             print!("{}", compare::HELP);
             return ExitCode::SUCCESS;
@@ -49,8 +58,13 @@ fn main() -> ExitCode {
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
         ["compare", ref rest @ ..] => compare::Options::read(rest)
             .and_then(|options| root().and_then(|root| compare::run(&root, &options))),
+        ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
+        ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [other, ..] => Err(format!("`{other}` is not a task; there are `ci`, `compare`, `spec` and `tidy`")),
+        [other, ..] => Err(format!(
+            "`{other}` is not a task; there are `ci`, `compare`, `mcp-conformance`, `mutants`, `schemathesis`, `spec` and \
+             `tidy`"
+        )),
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,6 +1,9 @@
-//! What a terminal shows: colours, only where there are any to see.
+//! What a terminal shows: colours and progress, only where somebody sees them.
+
+use std::{io::IsTerminal, time::Duration};
 
 use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// It holds.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -10,3 +13,14 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// A place in a file.
 pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
+
+/// Says that something goes on, and what. Hidden where nobody looks.
+pub(crate) fn spinner() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

@@ -317,3 +317,25 @@ fn a_target_that_does_not_answer_is_told_apart() {
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
     assert!(!text(&output.stdout).contains("0123456789abcdef"), "no key is ever shown");
 }
+
+#[test]
+fn the_served_reference_withstands_random_requests() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Served::start(directory.path(), &["--seed", "1", "--rate-limit", "off"]);
+    let fuzz = |key: &str| {
+        program()
+            .current_dir(directory.path())
+            .env("CHARGEPROOF_LIVE_KEY", key)
+            .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
+            .args(["fuzz", served.word("url"), "--rate", "off", "--allow-writes", "--seed", "1"])
+            .args(["--requests", "600", "--format", "json", "--save", "found.json"])
+            .output()
+            .unwrap()
+    };
+    let output = fuzz(served.word("live_key"));
+    let report = json(&output);
+    assert_eq!((output.status.code(), &report["found"]), (Some(0), &Value::Array(Vec::new())), "{report}");
+    assert!(!directory.path().join("found.json").exists(), "nothing was found, so nothing is kept");
+    let output = fuzz("svc_live_nobodysKeyAtAll");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+}

@@ -177,6 +177,15 @@ fn a_record_can_be_judged_again() {
     assert!(shown.contains("the signature fits none of the secrets: SHOP_TEST_SECRET"), "{shown}");
     assert_eq!(output.status.code(), Some(1));
 
+    let output = judge(&record, &[]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("1 received: 0 verified, 0 not verified, 1 not judged"), "{shown}");
+    assert_eq!(output.status.code(), Some(3), "what nobody could judge is no success");
+
+    let nothing = running.directory.path().join("nothing.jsonl");
+    fs::write(&nothing, "").unwrap();
+    assert_eq!(judge(&nothing, &["--secret-env", "SHOP_SECRET"]).status.code(), Some(3));
+
     fs::write(&record, format!("{text}{{}}\n")).unwrap();
     let output = judge(&record, &[]);
     let error = String::from_utf8(output.stderr).unwrap();

@@ -1,5 +1,6 @@
 //! Lies about the account, about JSON, and about who may come in.
 
+use conformance::Mode;
 use serde_json::{Value, json};
 
 use crate::mini::{self, Asked, Mini, Reply};
@@ -153,6 +154,193 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         may: &[],
         spoil: |mini| warp(mini, 401, |_| true, |_, reply| reply.drop_header("www-authenticate")),
     },
+    Mutant {
+        name: "the mode is written in capitals",
+        breaks: &["account.mode"],
+        may: &[],
+        spoil: |mini| {
+            account(mini, |_, reply| {
+                let mode = reply.body["meta"]["mode"].as_str().expect("a mode").to_uppercase();
+                reply.body["meta"]["mode"] = json!(mode);
+            });
+        },
+    },
+    Mutant {
+        name: "the account has no meta",
+        breaks: &["account.mode", "account.accepted_assets"],
+        may: &[],
+        spoil: |mini| {
+            account(mini, |_, reply| reply.body = json!({ "data": reply.body["data"], "mode": "test" }));
+        },
+    },
+    Mutant {
+        name: "the accepted assets are an object with numbers as names",
+        breaks: &["account.accepted_assets"],
+        may: &[],
+        spoil: |mini| {
+            account(mini, |_, reply| {
+                reply.body["meta"]["accepted_assets"] = json!({ "0": "BTC", "2": "ETH" })
+            });
+        },
+    },
+    Mutant {
+        name: "the account of test mode has null assets",
+        breaks: &["account.accepted_assets"],
+        may: &[],
+        spoil: |mini| {
+            account(mini, |asked, reply| {
+                if asked.mode == Some(Mode::Test) {
+                    reply.body["meta"]["accepted_assets"] = Value::Null;
+                }
+            });
+        },
+    },
+    Mutant {
+        name: "the account wants another method",
+        breaks: &["account.served"],
+        may: &[],
+        spoil: |mini| {
+            account(mini, |_, reply| *reply = Reply::json(405, json!({ "message": "Use POST." })));
+        },
+    },
+    Mutant {
+        name: "guests are sent to a login page",
+        breaks: ALL_REFUSALS,
+        may: &[],
+        spoil: |mini| {
+            warp(
+                mini,
+                401,
+                |_| true,
+                |_, reply| {
+                    reply.status = 302;
+                    reply.set("location", "/login");
+                    reply.raw = Some("<html>Redirecting to /login</html>".into());
+                },
+            );
+        },
+    },
+    Mutant {
+        name: "a refused key gets 200 and an error",
+        breaks: ALL_REFUSALS,
+        may: &[],
+        spoil: |mini| {
+            warp(
+                mini,
+                401,
+                |_| true,
+                |_, reply| {
+                    *reply = Reply::json(200, json!({ "success": false, "error": "unauthorized" }));
+                },
+            );
+        },
+    },
+    Mutant {
+        name: "no key is 401, a wrong one is 403",
+        breaks: &[
+            "auth.empty_bearer",
+            "auth.other_scheme",
+            "auth.unknown_key",
+            "auth.last_character",
+            "auth.letter_case",
+            "auth.appended",
+            "auth.other_prefix",
+            "auth.revoked_key",
+        ],
+        may: &[],
+        spoil: |mini| warp(mini, 401, |asked| asked.authorization.is_some(), |_, reply| reply.status = 403),
+    },
+    Mutant {
+        name: "a wrong key makes the server stumble",
+        breaks: &["auth.unknown_key", "auth.last_character", "auth.letter_case"],
+        may: &["auth.appended", "auth.other_prefix", "auth.revoked_key"],
+        spoil: |mini| {
+            warp(
+                mini,
+                401,
+                |asked| asked.authorization.as_deref().is_some_and(|it| it.starts_with("Bearer svc_")),
+                |_, reply| *reply = Reply::json(500, json!({ "message": "undefined is not an object" })),
+            );
+        },
+    },
+    Mutant {
+        name: "only the first 24 characters of a key are compared",
+        breaks: &["auth.last_character", "auth.appended"],
+        may: &[],
+        spoil: |mini| mini.key_fits = |given, key| given.get(..24) == key.get(..24),
+    },
+    Mutant {
+        name: "a revoked key is answered 403",
+        breaks: &["auth.revoked_key"],
+        may: &[],
+        spoil: |mini| {
+            let revoked = |asked: &Asked| {
+                asked.authorization.as_deref().is_some_and(|it| it.ends_with(mini::REVOKED_KEY))
+            };
+            warp(mini, 401, revoked, |_, reply| reply.status = 403);
+        },
+    },
+    Mutant {
+        name: "401 is a web page",
+        breaks: &["auth.message"],
+        may: &[],
+        spoil: |mini| {
+            warp(
+                mini,
+                401,
+                |_| true,
+                |_, reply| {
+                    reply.set("content-type", "text/html");
+                    reply.raw = Some("<!doctype html><title>401 Unauthorized</title>".into());
+                },
+            );
+        },
+    },
+    Mutant {
+        name: "401 of a list is plain text",
+        breaks: &["auth.message"],
+        may: &[],
+        spoil: |mini| warp(mini, 401, Asked::is_list, |_, reply| reply.raw = Some("Unauthorized".into())),
+    },
+    Mutant {
+        name: "single events want no key",
+        breaks: &["auth.every_path"],
+        may: &[],
+        spoil: |mini| {
+            warp(
+                mini,
+                401,
+                |asked| asked.path.starts_with("/v1/events/"),
+                |_, reply| *reply = Reply::json(200, json!({ "data": {} })),
+            );
+        },
+    },
+    Mutant {
+        name: "who was let in lets the next one in",
+        breaks: &["auth.no_header", "auth.every_path"],
+        may: &[],
+        spoil: |mini| {
+            let mut last = None;
+            mini.warp_request(move |asked| match &asked.authorization {
+                Some(given) => last = Some(given.clone()),
+                None => asked.authorization = last.clone(),
+            });
+        },
+    },
+];
+
+/// The statements about requests that must be refused.
+const ALL_REFUSALS: &[&str] = &[
+    "auth.no_header",
+    "auth.empty_bearer",
+    "auth.other_scheme",
+    "auth.unknown_key",
+    "auth.last_character",
+    "auth.letter_case",
+    "auth.appended",
+    "auth.other_prefix",
+    "auth.revoked_key",
+    "auth.every_path",
 ];
 
 fn account(mini: &mut Mini, change: fn(&Asked, &mut Reply)) {

@@ -4,15 +4,24 @@
 //! (`breaks`), those that may fail with them (`may`), and how the mini service is spoiled. Whatever else
 //! fails is a false alarm. A new table is entered in `TABLES`; `cargo xtask mutants` shows what kills what.
 
+mod delivered;
+mod deliveries;
+mod events;
+mod filters;
+mod inserts;
 mod keys;
 mod limits;
+mod links;
 pub mod mini;
 mod pages;
-mod rows;
+mod second;
+mod text;
 mod trial;
+mod variants;
 mod walls;
 
-pub use trial::{Subject, Trial, mutants, table, trials};
+pub use trial::{Subject, Trial, mutants, table, trials, variants};
+pub use variants::{Variant, manners};
 pub use walls::foreign;
 
 use mini::{Asked, Mini, Reply};
@@ -30,7 +39,20 @@ pub struct Mutant {
 }
 
 /// Every table of mutants.
-const TABLES: &[&[Mutant]] = &[keys::MUTANTS, walls::MUTANTS, limits::MUTANTS, pages::MUTANTS, rows::MUTANTS];
+const TABLES: &[&[Mutant]] = &[
+    keys::MUTANTS,
+    text::MUTANTS,
+    walls::MUTANTS,
+    limits::MUTANTS,
+    pages::MUTANTS,
+    links::MUTANTS,
+    filters::MUTANTS,
+    events::MUTANTS,
+    deliveries::MUTANTS,
+    delivered::MUTANTS,
+    second::MUTANTS,
+    inserts::MUTANTS,
+];
 
 /// Warps every answer of a status to a path that fits.
 pub fn warp(mini: &mut Mini, status: u16, fits: fn(&Asked) -> bool, change: fn(&Asked, &mut Reply)) {

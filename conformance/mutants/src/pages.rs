@@ -1,9 +1,10 @@
-//! Lies about pages and their links.
+//! Lies about pages: what they hold and what they say of themselves.
 
 use conformance::Mode;
 use serde_json::{Value, json};
 
-use crate::mini::{Mini, Reply};
+use crate::mini::book::Book;
+use crate::mini::{Asked, Mini, Reply};
 use crate::{Mutant, lists, warp};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -174,105 +175,264 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         spoil: |mini| mini.test.events.swap(3, 4),
     },
     Mutant {
-        name: "a link is missing",
-        breaks: &["paging.links"],
-        may: &[],
+        name: "pages count from 0",
+        breaks: &["paging.current_page", "paging.joined"],
+        may: &["paging.ends", "paging.length", "paging.links_lead"],
         spoil: |mini| {
-            lists(mini, |_, reply| drop(reply.body["links"].as_object_mut().expect("links").remove("first")));
+            // The links go on counting from 1, as the one who wrote them did.
+            mini.warp_request(|asked| {
+                if let Some(page) = asked.number("page") {
+                    asked.query.insert("page".into(), (page + 1).to_string());
+                }
+            });
+            lists(mini, |_, reply| {
+                let page = reply.body["meta"]["current_page"].as_u64().expect("a number");
+                reply.body["meta"]["current_page"] = json!(page - 1);
+            });
         },
     },
     Mutant {
-        name: "prev is not null on the first page",
-        breaks: &["paging.ends"],
+        name: "page is ignored",
+        breaks: &["paging.current_page", "paging.joined", "paging.links_lead"],
+        may: &[],
+        spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("page"))),
+    },
+    Mutant {
+        name: "page is ignored, but told back",
+        breaks: &["paging.joined", "paging.length"],
+        may: &["paging.links_lead"],
+        spoil: |mini| {
+            let books = [mini.live.clone(), mini.test.clone()];
+            mini.warp(move |asked, reply| {
+                let (Some(_), Some(size)) = (asked.number("page"), asked.number("per_page")) else { return };
+                if reply.status != 200 || !asked.is_list() || asked.query.len() != 2 {
+                    return;
+                }
+                let rows = all(&books, asked).iter().take(size as usize).cloned().collect();
+                reply.body["data"] = Value::Array(rows);
+            });
+        },
+    },
+    Mutant {
+        name: "current_page is a text",
+        breaks: &["paging.meta"],
         may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| {
-                if reply.body["links"]["prev"].is_null() {
-                    reply.body["links"]["prev"] = reply.body["links"]["first"].clone();
+                reply.body["meta"]["current_page"] = json!(reply.body["meta"]["current_page"].to_string());
+            });
+        },
+    },
+    Mutant {
+        name: "per_page comes back as it was sent, a text",
+        breaks: &["paging.meta"],
+        may: &[],
+        spoil: |mini| {
+            lists(mini, |asked, reply| {
+                if let Some(size) = asked.query.get("per_page") {
+                    reply.body["meta"]["per_page"] = json!(size);
                 }
             });
         },
     },
     Mutant {
-        name: "next is never null",
-        breaks: &["paging.ends"],
+        name: "meta has no last_page",
+        breaks: &["paging.meta"],
         may: &[],
         spoil: |mini| {
             lists(mini, |_, reply| {
-                if reply.body["links"]["next"].is_null() {
-                    reply.body["links"]["next"] = reply.body["links"]["last"].clone();
+                drop(reply.body["meta"].as_object_mut().expect("meta").remove("last_page"))
+            });
+        },
+    },
+    Mutant {
+        name: "meta speaks in camel case",
+        breaks: &["paging.meta"],
+        may: &[],
+        spoil: |mini| {
+            lists(mini, |_, reply| {
+                let meta = &reply.body["meta"];
+                reply.body["meta"] = json!({
+                    "currentPage": meta["current_page"],
+                    "lastPage": meta["last_page"],
+                    "perPage": meta["per_page"],
+                    "total": meta["total"],
+                });
+            });
+        },
+    },
+    Mutant {
+        name: "a page holds 20 records at most, whatever meta says",
+        breaks: &["paging.length"],
+        may: &["filters.total", "paging.joined"],
+        spoil: |mini| {
+            lists(mini, |_, reply| reply.body["data"].as_array_mut().expect("rows").truncate(20));
+        },
+    },
+    Mutant {
+        name: "from the fourth page on, a record is skipped",
+        breaks: &["paging.joined"],
+        may: &["paging.length", "paging.links_lead"],
+        spoil: |mini| {
+            for page in 4..=60 {
+                shift_page(mini, page, -1);
+            }
+        },
+    },
+    Mutant {
+        name: "the last page is empty",
+        breaks: &["paging.length"],
+        may: &["paging.links_lead", "paging.joined"],
+        spoil: |mini| {
+            lists(mini, |_, reply| {
+                let meta = &reply.body["meta"];
+                if meta["current_page"] == meta["last_page"] && meta["last_page"] != 1 {
+                    reply.body["data"] = json!([]);
                 }
             });
         },
     },
     Mutant {
-        name: "next is always null",
-        breaks: &["paging.ends"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| reply.body["links"]["next"] = Value::Null),
-    },
-    Mutant {
-        name: "next leads to the same page",
-        breaks: &["paging.links_lead"],
-        may: &[],
+        name: "the last page is filled up from the one before",
+        breaks: &["paging.length"],
+        may: &["paging.joined", "paging.links_lead", "paging.links_keep_filters"],
         spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if let Some(next) = reply.body["links"]["next"].as_str() {
-                    let page = asked.number("page").unwrap_or(1);
-                    let wrong = next.replace(&format!("&page={}", page + 1), &format!("&page={page}"));
-                    reply.body["links"]["next"] = json!(wrong);
+            let books = [mini.live.clone(), mini.test.clone()];
+            mini.warp(move |asked, reply| {
+                if reply.status != 200 || !asked.is_list() || !asked.query.contains_key("page") {
+                    return;
+                }
+                let meta = &reply.body["meta"];
+                let size = meta["per_page"].as_u64().expect("a number") as usize;
+                let all = all(&books, asked);
+                if meta["current_page"] == meta["last_page"] && all.len() > size {
+                    reply.body["data"] = json!(all[all.len() - size..]);
                 }
             });
         },
     },
     Mutant {
-        name: "last leads to the first page",
-        breaks: &["paging.links_lead"],
-        may: &[],
+        name: "total is the number of rows on the page",
+        breaks: &["paging.length"],
+        may: &["paging.last_page", "paging.ends", "filters.total", "paging.links_lead"],
         spoil: |mini| {
-            lists(mini, |_, reply| reply.body["links"]["last"] = reply.body["links"]["first"].clone())
+            lists(mini, |_, reply| {
+                reply.body["meta"]["total"] = json!(reply.body["data"].as_array().expect("rows").len());
+            });
         },
     },
     Mutant {
-        name: "links lead to another path",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| reply.body["links"]["last"] = json!("/dashboard")),
+        name: "total counts both modes",
+        breaks: &["paging.length"],
+        may: &[
+            "paging.last_page",
+            "paging.ends",
+            "filters.total",
+            "paging.links_lead",
+            "isolation.filter_charge",
+            "isolation.filter_invoice",
+            "isolation.filter_payment_link",
+        ],
+        spoil: |mini| {
+            let books = [mini.live.clone(), mini.test.clone()];
+            mini.warp(move |asked, reply| {
+                if reply.status == 200 && asked.is_list() {
+                    let other = &books[usize::from(asked.mode == Some(Mode::Live))];
+                    let more = other.answer(asked, Mode::Test, "").body["meta"]["total"].as_u64();
+                    let total = reply.body["meta"]["total"].as_u64().expect("a number");
+                    reply.body["meta"]["total"] = json!(total + more.expect("a number"));
+                }
+            });
+        },
     },
     Mutant {
-        name: "links forget per_page",
-        breaks: &["paging.links_keep_size"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| forget(reply, "per_page")),
+        name: "events of the same second come in any order",
+        breaks: &["paging.joined"],
+        may: &["paging.links_lead", "paging.links_keep_filters"],
+        spoil: |mini| {
+            for book in [&mut mini.live, &mut mini.test] {
+                book.events.iter_mut().for_each(|it| it["created_at"] = json!("2025-12-01T10:00:00Z"));
+            }
+            let books = [mini.live.clone(), mini.test.clone()];
+            mini.warp(move |asked, reply| {
+                let (Some(page), Some(size)) = (asked.number("page"), asked.number("per_page")) else {
+                    return;
+                };
+                if reply.status == 200 && asked.path == "/v1/events" && page > 0 {
+                    // The database's plan depends on how much it is asked for.
+                    let mut all = all(&books, asked).clone();
+                    all.rotate_left(size as usize % 5 + 1);
+                    let rows =
+                        all.into_iter().skip(((page - 1) * size) as usize).take(size as usize).collect();
+                    reply.body["data"] = Value::Array(rows);
+                }
+            });
+        },
     },
     Mutant {
-        name: "links forget the filter",
-        breaks: &["paging.links_keep_filters"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| forget(reply, "type")),
+        name: "a join shows every charge twice",
+        breaks: &["paging.joined"],
+        may: &["filters.total"],
+        spoil: |mini| {
+            for book in [&mut mini.live, &mut mini.test] {
+                book.charges = book.charges.iter().flat_map(|it| [it.clone(), it.clone()]).collect();
+            }
+        },
     },
     Mutant {
-        name: "links lead to another host",
-        breaks: &["paging.links_origin"],
+        name: "events stand in the order of random ids",
+        breaks: &["paging.newest_first"],
         may: &[],
         spoil: |mini| {
+            for book in [&mut mini.live, &mut mini.test] {
+                let len = book.events.len();
+                book.events = (0..len).map(|at| book.events[at * 11 % len].clone()).collect();
+            }
+        },
+    },
+    Mutant {
+        name: "the oldest invoices come first",
+        breaks: &["paging.newest_first_others"],
+        may: &[],
+        spoil: |mini| {
+            mini.live.invoices.reverse();
+            mini.test.invoices.reverse();
+        },
+    },
+    Mutant {
+        name: "a long page is in another order than short ones",
+        breaks: &["paging.newest_first", "paging.joined"],
+        may: &["paging.links_lead"],
+        spoil: |mini| {
             lists(mini, |asked, reply| {
-                let first = reply.body["links"]["first"].as_str().expect("a link");
-                let query = first.split_once('?').expect("a query").1;
-                reply.body["links"]["first"] =
-                    json!(format!("http://internal.example:8080{}?{query}", asked.path));
+                if asked.path == "/v1/events" && asked.number("per_page").is_some_and(|size| size < 25) {
+                    reply.body["data"].as_array_mut().expect("rows").reverse();
+                }
             });
+        },
+    },
+    Mutant {
+        name: "invoices cannot be paged, the server stumbles",
+        breaks: &["lists.served"],
+        may: &[],
+        spoil: |mini| {
+            warp(
+                mini,
+                200,
+                |asked| asked.path == "/v1/invoices",
+                |_, reply| *reply = Reply::json(500, json!({ "message": "Server Error" })),
+            );
         },
     },
 ];
 
-/// Takes a parameter out of every link.
-fn forget(reply: &mut Reply, name: &str) {
-    for rel in ["first", "last", "prev", "next"] {
-        let Some(link) = reply.body["links"][rel].as_str() else { continue };
-        let (path, query) = link.split_once('?').expect("a link has a query");
-        let kept: Vec<_> = query.split('&').filter(|pair| !pair.starts_with(&format!("{name}="))).collect();
-        reply.body["links"][rel] = json!(format!("{path}?{}", kept.join("&")));
+/// The rows that a list without filters would be cut from.
+fn all<'a>(books: &'a [Book; 2], asked: &Asked) -> &'a Vec<Value> {
+    let book = &books[usize::from(asked.mode == Some(Mode::Test))];
+    match asked.path.as_str() {
+        "/v1/charges" => &book.charges,
+        "/v1/invoices" => &book.invoices,
+        _ => &book.events,
     }
 }
 

@@ -8,19 +8,19 @@ use crate::{Mutant, empty, lists, warp};
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the type filter is ignored",
-        breaks: &["filters.type", "filters.total", "paging.links_keep_filters"],
+        breaks: &["filters.type", "filters.total", "filters.combined"],
         may: &[],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("type"))),
     },
     Mutant {
         name: "the charge filter is ignored",
-        breaks: &["filters.charge", "filters.total"],
+        breaks: &["filters.charge", "filters.total", "filters.combined"],
         may: &[],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("charge"))),
     },
     Mutant {
         name: "the invoice filter lets nothing through",
-        breaks: &["filters.invoice", "filters.total"],
+        breaks: &["filters.invoice", "filters.total", "filters.combined"],
         may: &[],
         spoil: |mini| {
             mini.warp_request(|asked| {
@@ -30,7 +30,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "total ignores the filter",
-        breaks: &["filters.total"],
+        breaks: &["filters.total", "filters.combined"],
         may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {
@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the payment link filter finds others",
-        breaks: &["filters.payment_link"],
+        breaks: &["filters.payment_link", "filters.combined"],
         may: &[],
         spoil: |mini| {
             lists(mini, |asked, reply| {

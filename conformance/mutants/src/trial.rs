@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use conformance::{Row, Verdict};
+use conformance::{Row, Verdict, needs_deliveries};
 
 use crate::mini::{Mini, run};
-use crate::{Mutant, TABLES};
+use crate::{Mutant, TABLES, Variant};
 
 /// Somebody to be judged, with what must come out.
 pub struct Subject {
@@ -36,15 +36,34 @@ pub struct Trial {
 
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
-        let judged = || {
-            let mut mini = Mini::default();
-            (mutant.spoil)(&mut mini);
-            let outcome = run(mini);
-            outcome.stop.map_or(Ok(outcome.rows), |stop| Err(format!("the check was stopped: {stop:?}")))
-        };
-        let Mutant { name, breaks, may, .. } = mutant;
-        Subject { name, breaks, may, judged: Box::new(judged) }
+        let Mutant { name, breaks, may, spoil } = mutant;
+        Subject { name, breaks, may, judged: Box::new(|| judged(*spoil, &[0, 1, 3])) }
     }
+}
+
+impl From<&'static Variant> for Subject {
+    fn from(variant: &'static Variant) -> Subject {
+        let Variant { name, warns, choose } = variant;
+        // What fails is told by its rows; what is left open here is an alarm of its own kind.
+        Subject { name, breaks: &[], may: warns, judged: Box::new(|| judged(*choose, &[0, 1])) }
+    }
+}
+
+fn judged(change: fn(&mut Mini), exits: &[u8]) -> Result<Vec<Row>, String> {
+    let mut mini = Mini::default();
+    change(&mut mini);
+    let outcome = run(mini);
+    let exit = outcome.exit_code();
+    if !exits.contains(&exit) {
+        let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap()).map(|row| row.id.as_str());
+        let gaps: Vec<_> = gaps.collect();
+        return Err(format!("exit {exit}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
+    }
+    let (spent, allowed) = (&outcome.ledger, &outcome.budget);
+    if spent.functional() > allowed.functional.total + spent.repeats || spent.in_bursts > allowed.burst {
+        return Err(format!("spent {spent:?} of {allowed:?}"));
+    }
+    Ok(outcome.rows)
 }
 
 impl Subject {
@@ -54,7 +73,7 @@ impl Subject {
             "auth.revoked_key" => Some("a revoked key"),
             "isolation.second_account" => Some("a second account"),
             id if id.starts_with("limits.") => Some("a burst"),
-            id if id.starts_with("webhooks.") => Some("deliveries"),
+            id if needs_deliveries(id) => Some("deliveries"),
             _ => None,
         };
         // One statement that needs nothing is enough to be caught by.
@@ -92,6 +111,11 @@ pub fn mutants() -> Vec<Subject> {
     TABLES.iter().copied().flatten().map(Subject::from).collect()
 }
 
+/// Every honest service.
+pub fn variants() -> Vec<Subject> {
+    crate::variants::TABLES.iter().copied().flatten().map(Subject::from).collect()
+}
+
 /// Tries subjects on so many threads, and tells each as it is done. The order stays.
 pub fn trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync) -> Vec<Trial> {
     let next = AtomicUsize::new(0);
@@ -121,7 +145,7 @@ fn take<'a>(next: &AtomicUsize, subjects: &'a [Subject]) -> Option<(usize, &'a S
 pub fn table(trials: &[Trial]) -> String {
     let line = |trial: &Trial| {
         let broken: Vec<_> = trial.broken.iter().map(String::as_str).collect();
-        format!("{:<64}  {}", trial.name, if broken.is_empty() { "-".to_owned() } else { broken.join(" ") })
+        format!("{:<74}  {}", trial.name, if broken.is_empty() { "-".to_owned() } else { broken.join(" ") })
     };
     trials.iter().map(|trial| line(trial) + "\n").collect()
 }

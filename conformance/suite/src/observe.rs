@@ -1,10 +1,12 @@
 //! What the specification leaves open, and how this service does it. Noted, never judged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::deliveries::Delivery;
+use crate::judge::interference::cached;
 use crate::reading::{Page, http_date, is_json, parse, text_at};
 use crate::recording::{Answer, Exchange, Purpose, Recording, Side};
 use crate::verdict::{Row, Verdict};
@@ -34,7 +36,14 @@ const LOOKS: &[(&str, Look)] = &[
     ("last_page of an empty list", empty_last_page),
     ("States in lists", states),
     ("Headers about the limit", limit_headers),
+    ("A cache in front", cache),
     ("Server", server),
+    ("Ids of deliveries", delivery_ids),
+    ("Repeated deliveries", repeated),
+    ("Order of deliveries", order),
+    ("Parts of the signature header", signature_parts),
+    ("More members of a delivery", more_members),
+    ("Test deliveries", test_deliveries),
 ];
 
 /// Every observation: what the judge noted, then what the recording shows beside it.
@@ -122,17 +131,18 @@ fn absent_filters(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn event_ids(recording: &Recording) -> BTreeSet<String> {
-    /// Where the version stands in a UUID.
-    const VERSION_AT: usize = 14;
     let ids = answers(recording).filter_map(|(it, _)| match &it.purpose {
         Purpose::Event { id, side: Side::Own | Side::Foreign, .. } => Some(id),
         _ => None,
     });
-    let form = |id: &String| match id.chars().nth(VERSION_AT) {
-        Some(version) if id.len() == 36 && id.matches('-').count() == 4 => format!("UUID version {version}"),
-        _ => "no UUID".to_owned(),
-    };
-    ids.map(form).collect()
+    ids.map(|id| uuid_version(id).unwrap_or_else(|| "no UUID".to_owned())).collect()
+}
+
+fn uuid_version(id: &str) -> Option<String> {
+    /// Where the version stands in a UUID.
+    const VERSION_AT: usize = 14;
+    let version = id.chars().nth(VERSION_AT)?;
+    (id.len() == 36 && id.matches('-').count() == 4).then(|| format!("UUID version {version}"))
 }
 
 fn times(recording: &Recording) -> BTreeSet<String> {
@@ -176,8 +186,93 @@ fn limit_headers(recording: &Recording) -> BTreeSet<String> {
     names.filter(|name| name.contains("ratelimit") || name.contains("rate-limit")).cloned().collect()
 }
 
+fn cache(recording: &Recording) -> BTreeSet<String> {
+    let found = cached(recording);
+    let told: BTreeSet<_> =
+        found.iter().map(|(_, shown)| shown.split(':').next().unwrap_or_default()).collect();
+    let told = told.into_iter().collect::<Vec<_>>().join(", ");
+    let count = found.len();
+    if count == 0 { BTreeSet::new() } else { [format!("{count} answers from it, by {told}")].into() }
+}
+
 fn server(recording: &Recording) -> BTreeSet<String> {
     answers(recording).filter_map(|(_, answer)| answer.header("server")).map(str::to_owned).collect()
+}
+
+/// Deliveries whose body is JSON.
+fn delivered(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> {
+    let caught = recording.deliveries.iter().flat_map(|it| &it.caught).filter(|it| !it.redirected);
+    caught.filter_map(|it| Some((it, serde_json::from_slice(&it.body.0).ok()?)))
+}
+
+fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
+    delivered(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
+}
+
+/// What comes again although it was taken.
+fn repeated(recording: &Recording) -> BTreeSet<String> {
+    let mut taken = BTreeSet::new();
+    let mut again = 0;
+    for (delivery, body) in delivered(recording) {
+        let event = text_at(&body, &["event_id"]).unwrap_or_default().to_owned();
+        if !event.is_empty() && delivery.was_taken() && !taken.insert((delivery.endpoint, event)) {
+            again += 1;
+        }
+    }
+    (again > 0).then(|| format!("{again} came again although they had been taken")).into_iter().collect()
+}
+
+/// By the times that the bodies name. One endpoint at a time.
+fn order(recording: &Recording) -> BTreeSet<String> {
+    let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
+    let mut found = BTreeSet::new();
+    for (delivery, body) in delivered(recording) {
+        let Some(at) = text_at(&body, &["created_at"]) else { continue };
+        if let Some(before) = last.insert(delivery.endpoint, at.to_owned()) {
+            found.insert(
+                if before.as_str() <= at { "as created" } else { "not always as created" }.to_owned(),
+            );
+        }
+    }
+    if found.len() > 1 {
+        found.remove("as created");
+    }
+    found
+}
+
+fn signature_parts(recording: &Recording) -> BTreeSet<String> {
+    let Some(deliveries) = &recording.deliveries else { return BTreeSet::new() };
+    let name = format!("{}-Signature", deliveries.header_prefix);
+    let mut found = BTreeSet::new();
+    for delivery in &deliveries.caught {
+        for value in delivery.values(&name) {
+            let parts: Vec<_> = value.split(',').filter_map(|it| it.trim().split_once('=')).collect();
+            let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
+            found.insert(names.join(", "));
+        }
+    }
+    found
+}
+
+fn more_members(recording: &Recording) -> BTreeSet<String> {
+    const ENVELOPE: &[&str] = &["id", "event_id", "event", "mode", "created_at", "data", "test"];
+    const DATA: &[&str] = &["charge", "invoice"];
+    let mut found = BTreeSet::new();
+    for (_, body) in delivered(recording) {
+        let names = |value: &Value| -> Vec<String> {
+            value.as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
+        };
+        found.extend(names(&body).into_iter().filter(|name| !ENVELOPE.contains(&name.as_str())));
+        let data = body.get("data").map(names).unwrap_or_default();
+        let more = data.into_iter().filter(|name| !DATA.contains(&name.as_str()));
+        found.extend(more.map(|name| format!("data.{name}")));
+    }
+    found
+}
+
+fn test_deliveries(recording: &Recording) -> BTreeSet<String> {
+    let tests = delivered(recording).filter(|(_, body)| body.get("test") == Some(&Value::Bool(true))).count();
+    (tests > 0).then(|| format!("{tests} marked `\"test\": true`")).into_iter().collect()
 }
 
 #[cfg(test)]

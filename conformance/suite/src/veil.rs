@@ -5,6 +5,7 @@
 //! What remains readable is what the specification names: ids and codes, types, states, currencies, times.
 
 mod cipher;
+mod deliveries;
 mod json;
 
 use std::collections::BTreeSet;
@@ -54,6 +55,9 @@ impl Veil {
                 *value = self.hide_around(value, &ids);
             }
             *body = self.body(body, &ids);
+        }
+        if let Some(deliveries) = &mut recording.deliveries {
+            self.cover_deliveries(deliveries, &ids);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Servers that answer oddly or not at all: the run must end, with a report and the right exit code.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use conformance::{Outcome, Plan, Silent, Wait, Waiter, check, report};
@@ -216,14 +217,19 @@ fn a_lock_against_guessers_is_not_held_against_the_service() {
 #[test]
 fn a_retry_after_of_an_hour_is_not_waited_for() {
     let mut mini = Mini::default();
-    mini.warp(|_, reply| {
-        if reply.status == 429 {
+    let mut refused = BTreeSet::new();
+    mini.warp(move |asked, reply| {
+        // Who was refused once is left outside, as it was told.
+        if reply.status == 429 || refused.contains(&asked.authorization) {
+            refused.insert(asked.authorization.clone());
+            *reply = Reply::json(429, json!({ "message": "Come back in an hour." }));
             reply.set("retry-after", "3600");
         }
     });
     let clock = mini.clock.clone();
     let outcome = run(mini);
     assert!(clock.micros() < 70_000_000, "the run waited too long");
+    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
     ended(&outcome, 3, "Retry-After asks for 3600 s");
 }
 

@@ -72,6 +72,11 @@ impl Mails {
         self.sent.push_back(mail);
     }
 
+    /// The last so many of those that are kept, oldest first.
+    pub fn newest(&self, count: usize) -> impl Iterator<Item = &Mail> {
+        self.sent.range(self.sent.len().saturating_sub(count)..)
+    }
+
     /// All that are kept, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Mail> {
         self.sent.iter()

@@ -308,6 +308,24 @@ impl Outbox {
         self.log.iter()
     }
 
+    /// Newest first: all, or those that were opened before the delivery with this id. Nothing if the log
+    /// holds no such delivery.
+    pub fn before(&self, id: Option<Uuid>) -> Option<impl Iterator<Item = &Delivery>> {
+        let end = match id {
+            None => self.log.len(),
+            Some(id) => (self.find(id)?.0 - self.dropped) as usize,
+        };
+        Some(self.log.range(..end).rev())
+    }
+
+    /// Newest first: those that were opened at this moment.
+    pub fn opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
+        // Time never falls, so the log is in order of it.
+        let start = self.log.partition_point(|delivery| delivery.parcel.created_at < at);
+        let end = self.log.partition_point(|delivery| delivery.parcel.created_at <= at);
+        self.log.range(start..end).rev()
+    }
+
     fn entry(&mut self, no: DeliveryNo) -> &mut Delivery {
         &mut self.log[(no.0 - self.dropped) as usize]
     }

@@ -21,7 +21,7 @@ use crate::{
     page::{Ask, Page},
     sighting::Sighting,
     time::Timestamp,
-    wallet::Wallet,
+    wallet::{Vault, Wallet},
 };
 
 /// What a service is started with.
@@ -35,6 +35,8 @@ pub struct Start {
     pub public_url: String,
     /// Requests per minute and key; nothing for no limit.
     pub rate_limit: Option<u32>,
+    /// Wallets of new accounts that many services share; from the seed if there is none.
+    pub vault: Option<Vault>,
 }
 
 /// The crypto payment service.
@@ -173,10 +175,7 @@ impl Service {
         let memory = &mut self.keys.get_mut(who.key).memory;
         let place = (list.clone(), ask.per_page);
         let anchor = match anchor {
-            Some(anchor) => Some(
-                book.anchored(&list, &anchor)
-                    .ok_or_else(|| ApiError::field("anchor", "The selected anchor is invalid."))?,
-            ),
+            Some(anchor) => Some(must_hold(book, &list, &anchor)?),
             None if ask.page == 1 => {
                 let newest = listing.newest();
                 memory.remember(now, place, newest);
@@ -187,6 +186,30 @@ impl Service {
         let page = Page::cut(&listing, ask, anchor);
         let anchor = anchor.map(|member| book.public_id(&list, member));
         Ok(Answer::Page { list, page, anchor })
+    }
+
+    /// The account owner looks at a book in the dashboard: the calls of the API that only read, without a
+    /// key. Nobody's place in a list is remembered, so a later page is steady by its anchor only.
+    pub fn look(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<Answer, ApiError> {
+        let book = self.accounts[account.index()].book(mode);
+        Ok(match call {
+            Call::Account => Answer::Account,
+            Call::List { list, ask, anchor } => {
+                let listing = book.listing(&list);
+                let anchor = match anchor {
+                    Some(anchor) => Some(must_hold(book, &list, &anchor)?),
+                    None => listing.newest(),
+                };
+                let page = Page::cut(&listing, ask, anchor);
+                let anchor = anchor.map(|member| book.public_id(&list, member));
+                Answer::Page { list, page, anchor }
+            }
+            Call::Charge(code) => Answer::Charge(book.find_charge(code)?),
+            Call::Link(code) => Answer::Link(book.find_link(code)?),
+            Call::Invoice(code) => Answer::Invoice(book.find_invoice(code)?),
+            Call::Event(id) => Answer::Event(book.find_event(id)?),
+            _ => return Err(ApiError::WrongMethod { allow: "GET, HEAD" }),
+        })
     }
 
     /// The account owner does something in the dashboard.
@@ -387,7 +410,7 @@ impl Service {
             return Err(ApiError::conflict(format!("There is an account {id} already.")));
         }
         let no = AccountNo::next(self.accounts.len());
-        let books = Mode::ALL.map(|mode| Book::new(self.start.seed, id, mode));
+        let books = Mode::ALL.map(|mode| Book::new(self.start.seed, self.start.vault.as_ref(), id, mode));
         self.accounts.push(Account::new(now, id.to_owned(), kind, settings, books));
         Ok(no)
     }
@@ -477,4 +500,9 @@ impl Service {
     fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
         self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.knows_wallet(wallet))
     }
+}
+
+/// The record that a reader's anchor names.
+fn must_hold(book: &Book, list: &List, anchor: &str) -> Result<u32, ApiError> {
+    book.anchored(list, anchor).ok_or_else(|| ApiError::field("anchor", "The selected anchor is invalid."))
 }

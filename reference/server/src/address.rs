@@ -86,6 +86,7 @@ impl<'a> Authority<'a> {
 pub(crate) struct Addresses {
     /// Where it listens, as a client on this machine would call it.
     listening: String,
+    port: u16,
     public: Option<PublicUrl>,
 }
 
@@ -99,7 +100,7 @@ impl Addresses {
                 IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
             });
         }
-        Addresses { listening: format!("http://{callable}"), public }
+        Addresses { listening: format!("http://{callable}"), port: bound.port(), public }
     }
 
     /// The address to give to people.
@@ -125,6 +126,16 @@ impl Addresses {
             Some(rest) if rest.starts_with('/') => rest,
             _ => path,
         }
+    }
+
+    /// The port it listens on.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The path that links inside a page start with, without a slash at the end: `/prefix`, or nothing.
+    pub(crate) fn prefix(&self) -> &str {
+        self.public.as_ref().map_or("", PublicUrl::prefix)
     }
 
     /// Whether `host` is the one of the public address.

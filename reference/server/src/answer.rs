@@ -1,24 +1,81 @@
 //! Answers on their way out: the world's, turned into hyper's without a copy of the body, and the host's own.
 
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
 use http_body_util::Full;
-use hyper::body::Body;
+use hyper::body::{Body, Frame, SizeHint};
 use reference_core::wire::http::Response;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::refusal::Refusal;
 
 /// What a connection sends back.
-pub(crate) type Answer = http::Response<Full<Bytes>>;
+pub(crate) type Answer = http::Response<Content>;
+
+/// The body of an answer.
+pub(crate) enum Content {
+    /// All of it is known.
+    Whole(Full<Bytes>),
+    /// It comes in pieces, for as long as somebody makes them.
+    Stream {
+        /// The pieces.
+        pieces: mpsc::Receiver<Bytes>,
+        /// The place among all streams, given back when this one ends.
+        _place: OwnedSemaphorePermit,
+    },
+}
+
+impl From<Bytes> for Content {
+    fn from(whole: Bytes) -> Content {
+        Content::Whole(Full::new(whole))
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Content::Whole(body) => Pin::new(body).poll_frame(cx),
+            Content::Stream { pieces, .. } => {
+                pieces.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Content::Whole(body) => body.is_end_stream(),
+            Content::Stream { .. } => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Content::Whole(body) => body.size_hint(),
+            Content::Stream { .. } => SizeHint::default(),
+        }
+    }
+}
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An answer of the host's own.
 pub(crate) fn own(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Answer::new(Full::new(body.into()));
+    let mut answer = Answer::new(Content::from(body.into()));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     // Room for what the world adds, so that the map is made once.
@@ -65,7 +122,7 @@ pub(crate) fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
         answer.headers_mut().insert(CONTENT_LENGTH, length.into());
     }
-    *answer.body_mut() = Full::default();
+    *answer.body_mut() = Content::from(Bytes::new());
     answer
 }
 

@@ -88,7 +88,8 @@ impl Clock {
         (!self.is_frozen()).then(|| Duration::from_micros(due.since(now).0.div_ceil(self.factor())))
     }
 
-    fn factor(&self) -> u64 {
+    /// Seconds of service time in a second of real time; 0 if only the world moves it.
+    pub(crate) fn factor(&self) -> u64 {
         match self.kind {
             ClockKind::Wall => 1,
             ClockKind::Fast { factor } => u64::from(factor.get()),

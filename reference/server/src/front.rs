@@ -2,6 +2,8 @@
 //!
 //! Everything that every connection shares is here. Changes nothing itself.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
@@ -11,6 +13,8 @@ use http::{
 use hyper::body::{Body, Incoming};
 use reference_core::wire;
 
+#[cfg(feature = "mcp")]
+use crate::mcp::Mcp;
 use crate::{
     address::Addresses,
     answer::{self, Answer},
@@ -19,29 +23,42 @@ use crate::{
     gate::{self, Ends, Token},
     host::Host,
     metrics::Metrics,
+    openapi::Document,
+    pages::{self, Call, Streams, dashboard::Dashboard},
     refusal::Refusal,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
 pub(crate) struct Front {
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
     pub(crate) addresses: Addresses,
     pub(crate) token: Token,
     pub(crate) bounds: Bounds,
     pub(crate) metrics: Metrics,
+    pub(crate) document: Document,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: Mcp,
+    pub(crate) streams: Streams,
+    pub(crate) dashboard: Dashboard,
 }
 
 /// Who answers a path.
 enum Room {
     Api,
     Sandbox,
+    Hosted,
+    Dashboard,
+    Asset,
     Index,
     Health,
     Metrics,
+    Document,
+    #[cfg(feature = "mcp")]
+    Mcp,
 }
 
 impl Room {
@@ -51,9 +68,15 @@ impl Room {
         match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
             ("v1", _) => Some(Room::Api),
             ("sandbox", _) => Some(Room::Sandbox),
+            ("c" | "pay" | "i", Some(_)) => Some(Room::Hosted),
+            ("dashboard", _) => Some(Room::Dashboard),
+            ("assets", Some(_)) => Some(Room::Asset),
             ("", None) => Some(Room::Index),
             ("healthz", None) => Some(Room::Health),
             ("metrics", None) => Some(Room::Metrics),
+            ("openapi.json", None) => Some(Room::Document),
+            #[cfg(feature = "mcp")]
+            ("mcp", None) => Some(Room::Mcp),
             _ => None,
         }
     }
@@ -61,43 +84,58 @@ impl Room {
 
 impl Front {
     /// Answers a request, whatever it is.
-    pub(crate) async fn answer(&self, ends: Ends, request: Request<Incoming>) -> Answer {
+    pub(crate) async fn answer(self: &Arc<Self>, ends: Ends, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
         let answer = self.decide(ends, &head, body).await.unwrap_or_else(Refusal::answer);
         self.metrics.on_answer(answer.status());
         if head.method == Method::HEAD { answer::without_body(answer) } else { answer }
     }
 
-    async fn decide(&self, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+    async fn decide(self: &Arc<Self>, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
         let authority = called(head)?;
         let path = self.addresses.inside(head.uri.path());
         let room = Room::of(path).ok_or(Refusal::NotFound)?;
         match room {
-            Room::Api => {}
+            Room::Api | Room::Hosted | Room::Dashboard => {}
             Room::Sandbox => {
                 gate::admit(ends, &head.headers, authority, &self.addresses, &self.token)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !self.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
-            Room::Index | Room::Health | Room::Metrics => {
+            #[cfg(feature = "mcp")]
+            Room::Mcp => return Box::pin(self.answer_mcp(ends, head, authority, body)).await,
+            Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
-                    Ok(self.page(&room))
+                    self.page(&room, path, authority)
                 } else {
                     Err(Refusal::ReadOnly)
                 };
             }
         }
-        let body = if body.is_end_stream() {
-            Bytes::new()
-        } else {
-            // In a box, because most requests have no body, and every one would carry the room for reading it.
-            Box::pin(body::read(body, head.headers.contains_key(EXPECT), &self.bounds)).await?
-        };
-        if matches!(room, Room::Sandbox) {
-            gate::admit_body(&head.headers, &body)?;
+        let body = self.read_body(&head.headers, body).await?;
+        match room {
+            // In boxes for the same reason.
+            Room::Hosted => {
+                let call = Call { front: self, ends, head, path, authority, body };
+                return Box::pin(pages::hosted::answer(&call)).await;
+            }
+            Room::Dashboard => {
+                let call = Call { front: self, ends, head, path, authority, body };
+                return Box::pin(pages::dashboard::answer(&call)).await;
+            }
+            Room::Sandbox => gate::admit_body(&head.headers, &body)?,
+            _ => {}
         }
         self.ask_world(head, path, authority, &body).await
+    }
+
+    pub(crate) async fn read_body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
+        if body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        // In a box, because most requests have no body, and every one would carry the room for reading it.
+        Box::pin(body::read(body, headers.contains_key(EXPECT), &self.bounds)).await
     }
 
     async fn ask_world(
@@ -120,8 +158,10 @@ impl Front {
         answer::of_world(self.host.respond(&request).await?)
     }
 
-    fn page(&self, room: &Room) -> Answer {
-        match room {
+    fn page(&self, room: &Room, path: &str, authority: Option<&str>) -> Result<Answer, Refusal> {
+        Ok(match room {
+            Room::Asset => return pages::asset(path),
+            Room::Document => answer::json(StatusCode::OK, self.document.at(&self.addresses.base(authority))),
             Room::Metrics => {
                 answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.host.times().ok()))
             }
@@ -129,8 +169,8 @@ impl Front {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
             }
             Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
-            Room::Index | Room::Api | Room::Sandbox => answer::json(StatusCode::OK, INDEX),
-        }
+            _ => answer::json(StatusCode::OK, INDEX),
+        })
     }
 }
 
@@ -146,7 +186,7 @@ fn called(head: &Parts) -> Result<Option<&str>, Refusal> {
 }
 
 /// The one `Authorization` header. Two of them are none: nobody can say which was meant.
-fn only(headers: &HeaderMap) -> Option<&[u8]> {
+pub(crate) fn only(headers: &HeaderMap) -> Option<&[u8]> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     match (all.next(), all.next()) {
         (Some(value), None) => Some(value.as_bytes()),

@@ -17,6 +17,7 @@ use crate::{
     refusal::Refusal,
 };
 
+const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The two ends of a connection.
@@ -43,6 +44,13 @@ impl Token {
         &self.0
     }
 
+    /// Whether it stands in a header of its own, because `Authorization` holds an API key.
+    pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
+        let mut all = headers.get_all(SANDBOX_TOKEN).iter();
+        let (Some(value), None) = (all.next(), all.next()) else { return false };
+        bool::from(value.as_bytes().ct_eq(self.0.as_bytes()))
+    }
+
     fn opens(&self, headers: &HeaderMap) -> bool {
         let mut all = headers.get_all(AUTHORIZATION).iter();
         let (Some(value), None) = (all.next(), all.next()) else { return false };
@@ -59,6 +67,17 @@ pub(crate) fn admit(
     addresses: &Addresses,
     token: &Token,
 ) -> Result<(), Refusal> {
+    let from_here = pass(ends, headers, authority, addresses)?;
+    if from_here || token.opens(headers) { Ok(()) } else { Err(Refusal::SandboxToken) }
+}
+
+/// Whether the caller may come in by the name and from the page that it does; and whether it is on this machine.
+pub(crate) fn pass(
+    ends: Ends,
+    headers: &HeaderMap,
+    authority: Option<&str>,
+    addresses: &Addresses,
+) -> Result<bool, Refusal> {
     let called = authority.filter(|text| !text.is_empty());
     let host = match called {
         Some(text) => Some(Authority::parse(text).ok_or(Refusal::SandboxHost)?),
@@ -76,8 +95,7 @@ pub(crate) fn admit(
     }
     // Behind a proxy on this machine every client comes from loopback; its traces tell.
     let proxied = [FORWARDED, VIA, X_FORWARDED_FOR].iter().any(|name| headers.contains_key(name));
-    let from_here = ends.remote.to_canonical().is_loopback() && local_name && !proxied;
-    if from_here || token.opens(headers) { Ok(()) } else { Err(Refusal::SandboxToken) }
+    Ok(ends.remote.to_canonical().is_loopback() && local_name && !proxied)
 }
 
 /// Whether a body may go to `/sandbox`.

@@ -16,8 +16,8 @@ use reference_core::{
     time::Timestamp,
     wire::http::{Request, Response},
 };
-use simulator::sandbox::{Dispatch, FirstKeys, Journey, Progress, Ticket};
-use tokio::sync::{Notify, mpsc::UnboundedSender};
+use simulator::sandbox::{Dispatch, FirstKeys, Guest, Journey, Progress, Ticket};
+use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
 use crate::{
     clock::Clock,
@@ -43,6 +43,8 @@ pub(crate) struct Host {
     /// Nothing if the world's deliveries stay inside.
     exit: Option<Exit>,
     frozen: bool,
+    /// Counts what somebody outside could notice; nothing once the server is about to end.
+    pulse: watch::Sender<Option<u64>>,
 }
 
 /// The way out for deliveries.
@@ -68,6 +70,25 @@ impl Host {
             landed: Notify::new(),
             exit,
             frozen,
+            pulse: watch::Sender::new(Some(0)),
+        }
+    }
+
+    /// Changes whenever something happened or the sandbox moved the clock; becomes nothing when the server is
+    /// about to end. Who looks at the world after taking it misses nothing.
+    pub(crate) fn pulse(&self) -> watch::Receiver<Option<u64>> {
+        self.pulse.subscribe()
+    }
+
+    /// Ends what follows the pulse.
+    pub(crate) fn end_pulse(&self) {
+        self.pulse.send_replace(None);
+    }
+
+    /// Called after the change, so that whoever takes the pulse from now on sees the changed world.
+    fn beat(&self) {
+        if self.pulse.receiver_count() > 0 {
+            self.pulse.send_modify(|count| *count = count.map(|count| count.wrapping_add(1)));
         }
     }
 
@@ -81,8 +102,26 @@ impl Host {
         self.held.is_poisoned()
     }
 
+    /// Who asks at the time it is, for [`Host::respond_as`]; or the refusal as it goes back.
+    pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Guest, Response>, Broken> {
+        self.step(|world, now| world.admit(now, authorization))
+    }
+
     /// Answers a request at the time it is.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
+        self.answer(request, |world, now| world.respond(now, request)).await
+    }
+
+    /// The same for a key that was let in, without counting it again.
+    pub(crate) async fn respond_as(&self, guest: &Guest, request: &Request<'_>) -> Result<Response, Broken> {
+        self.answer(request, |world, now| world.respond_as(now, guest, request)).await
+    }
+
+    async fn answer(
+        &self,
+        request: &Request<'_>,
+        ask: impl FnOnce(&mut dyn World, Timestamp) -> Progress,
+    ) -> Result<Response, Broken> {
         // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
         let heard = match &self.exit {
             Some(exit) if courier::may_save(request) => Box::pin(exit.courier.hear(request)).await,
@@ -94,7 +133,7 @@ impl Host {
                 Some(Hearsay::Forwarded { host }) => world.vouch_for(&host),
                 None => {}
             }
-            world.respond(now, request)
+            ask(world, now)
         })?;
         match progress {
             Progress::Done(response) => Ok(response),
@@ -125,19 +164,24 @@ impl Host {
 
     /// Lets something happen to the world at the time it is, and passes on what comes of it.
     fn step<T>(&self, act: impl FnOnce(&mut dyn World, Timestamp) -> T) -> Result<T, Broken> {
-        let (done, rearm) = self.locked(|held| {
+        let (done, rearm, changed) = self.locked(|held| {
             let reading = held.clock.read();
             let now = held.clock.at(reading);
+            let before = held.world.happened();
             let done = act(&mut *held.world, now);
             let moved = held.clock.follow(reading, held.world.now());
+            let changed = moved || held.world.happened() != before;
             self.send_out(held);
             let due = held.world.next_due();
             let sooner = due.is_some_and(|due| held.armed.is_none_or(|armed| due < armed));
             if sooner {
                 held.armed = due;
             }
-            (done, moved || sooner)
+            (done, moved || sooner, changed)
         })?;
+        if changed {
+            self.beat();
+        }
         if rearm {
             self.rearm.notify_one();
         }
@@ -156,6 +200,14 @@ impl Host {
     /// The keys that the present world started with.
     pub(crate) fn first_keys(&self) -> Result<FirstKeys, Broken> {
         self.locked(|held| held.world.first_keys())
+    }
+
+    /// What the service clock shows, and how many seconds it goes on in a second of real time.
+    pub(crate) fn clock(&self) -> Result<(Timestamp, u64), Broken> {
+        self.locked(|held| {
+            let reading = held.clock.read();
+            (held.clock.at(reading), held.clock.factor())
+        })
     }
 
     /// What the service clock shows, and when something is due.
@@ -184,17 +236,23 @@ impl Host {
 
     /// Lets happen what is due, and says how long nothing else will be.
     fn turn(&self) -> Result<Option<Duration>, Broken> {
-        self.locked(|held| {
+        let (nap, changed) = self.locked(|held| {
             let reading = held.clock.read();
             let now = held.clock.at(reading);
+            let before = held.world.happened();
             if held.world.next_due().is_some_and(|due| due <= now) {
                 held.world.advance_to(now);
                 held.clock.follow(reading, held.world.now());
                 self.send_out(held);
             }
             held.armed = held.world.next_due();
-            held.armed.and_then(|due| held.clock.until(now, due))
-        })
+            let nap = held.armed.and_then(|due| held.clock.until(now, due));
+            (nap, held.world.happened() != before)
+        })?;
+        if changed {
+            self.beat();
+        }
+        Ok(nap)
     }
 
     /// A panic inside poisons the lock, which is how all later calls know.

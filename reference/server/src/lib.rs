@@ -7,8 +7,10 @@
 //! ```text
 //! listen ── connection ── front ──┬── gate        may this caller use /sandbox?
 //! sockets   hyper, time   routes  ├── body        the bounded body
-//!           limits                └── host ────── World: respond, advance_to, take_outgoing, on_landing
-//!                                      ├── clock    the only reader of the operating system's clock
+//!           limits                ├── mcp         the same calls as tools
+//!                                 └── host ────── World: respond, advance_to, take_outgoing, on_landing
+//!                           pages ─────┤
+//!                           HTML, live ├── clock    the only reader of the operating system's clock
 //!                                      └── courier  posts deliveries over the real network
 //! ```
 //!
@@ -26,7 +28,12 @@ mod front;
 mod gate;
 mod host;
 mod listen;
+mod local;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod metrics;
+mod openapi;
+mod pages;
 mod refusal;
 mod server;
 mod world;
@@ -34,6 +41,7 @@ mod world;
 pub use clock::ClockKind;
 pub use config::{Bounds, Config};
 pub use courier::{CourierBounds, CourierConfig, Forward, Resolve, Resolved, SystemResolver};
+pub use local::Local;
 pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use world::World;

@@ -32,14 +32,22 @@ pub(crate) enum Refusal {
         /// The bound in bytes.
         most: usize,
     },
-    /// `/sandbox` was called by a name that is not ours: a page may have made its own name point here.
+    /// `/sandbox` or `/mcp` was called by a name that is not ours: a page may have made its own name point here.
     SandboxHost,
-    /// `/sandbox` was called by a page of somebody else.
+    /// `/sandbox` or `/mcp` was called by a page of somebody else.
     SandboxOrigin,
     /// `/sandbox` was called from another machine without the token.
     SandboxToken,
     /// A body for `/sandbox` that a foreign page could have sent.
     SandboxNotJson,
+    /// A form of a page that is not ours.
+    FormOrigin,
+    /// A body that is no form.
+    NotAForm,
+    /// The page takes other methods.
+    PageMethod,
+    /// As many pages follow what happens as may.
+    TooManyStreams,
     /// A new world while time goes by itself.
     WorldNeedsFrozenClock,
     /// The world met a bug of its own.
@@ -51,12 +59,15 @@ impl Refusal {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Refusal::NotFound => StatusCode::NOT_FOUND,
-            Refusal::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::ReadOnly | Refusal::PageMethod => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::HostHeader | Refusal::BodyCutShort => StatusCode::BAD_REQUEST,
             Refusal::HeadTooSlow | Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Refusal::SandboxHost | Refusal::SandboxOrigin | Refusal::SandboxToken => StatusCode::FORBIDDEN,
-            Refusal::SandboxNotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::SandboxHost | Refusal::SandboxOrigin | Refusal::SandboxToken | Refusal::FormOrigin => {
+                StatusCode::FORBIDDEN
+            }
+            Refusal::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::SandboxNotJson | Refusal::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Refusal::WorldNeedsFrozenClock => StatusCode::CONFLICT,
             Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -102,11 +113,11 @@ impl fmt::Display for Refusal {
             Refusal::BodyTooSlow => "The body did not arrive in time. Send it again.",
             Refusal::BodyTooLarge { most } => return write!(f, "The body may have at most {most} bytes."),
             Refusal::SandboxHost => {
-                "The sandbox does not answer to this Host. Call it by localhost or by the address of the server, \
+                "This path does not answer to this Host. Call it by localhost or by the address of the server, \
                  or start the server with this address as its --public-url."
             }
             Refusal::SandboxOrigin => {
-                "The sandbox does not answer to pages of another origin. Call it from a page of this server, or \
+                "This path does not answer to pages of another origin. Call it from a page of this server, or \
                  without a browser."
             }
             Refusal::SandboxToken => {
@@ -114,6 +125,16 @@ impl fmt::Display for Refusal {
                  start: Authorization: Bearer <token>."
             }
             Refusal::SandboxNotJson => "The sandbox takes bodies with Content-Type: application/json.",
+            Refusal::FormOrigin => {
+                "This form was sent by a page of another origin. Open the page here and send it again."
+            }
+            Refusal::NotAForm => {
+                "A page takes forms with Content-Type: application/x-www-form-urlencoded. Programs call the API."
+            }
+            Refusal::PageMethod => "This page does not take that method. The Allow header says what it takes.",
+            Refusal::TooManyStreams => {
+                "As many pages as possible already follow what happens. Close one, or reload this page by hand."
+            }
             Refusal::WorldNeedsFrozenClock => {
                 "A new world needs a clock that only the sandbox moves. Start the server with a frozen clock."
             }

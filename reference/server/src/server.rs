@@ -11,6 +11,8 @@ use tokio::{
     time::Instant,
 };
 
+#[cfg(feature = "mcp")]
+use crate::mcp::Mcp;
 use crate::{
     address::{Addresses, PublicUrl},
     clock::Clock,
@@ -21,6 +23,8 @@ use crate::{
     host::{Exit, Host},
     listen,
     metrics::Metrics,
+    openapi::Document,
+    pages::{Streams, dashboard::Dashboard},
     world::World,
 };
 
@@ -56,7 +60,9 @@ impl Server {
         let listener = TcpListener::bind(config.address).await?;
         let address = listener.local_addr()?;
         let addresses = Addresses::new(address, public);
-        let token = Token::draw().map_err(|error| io::Error::other(error.to_string()))?;
+        let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
+        let token = Token::draw().map_err(no_randomness)?;
+        let dashboard = Dashboard::new(&config.dialect).map_err(no_randomness)?;
 
         let reach = config.courier.reach;
         let (dispatches, to_post) = mpsc::unbounded_channel();
@@ -68,6 +74,7 @@ impl Server {
         };
         let courier = exit.as_ref().map(|exit| Arc::clone(&exit.courier));
 
+        let document = Document::new(&config.dialect);
         let mut clock = Clock::new(config.clock, config.start);
         let start = clock.read();
         let world = begin(&Setup {
@@ -78,10 +85,21 @@ impl Server {
             dialect: config.dialect,
             journal: false,
             reach,
+            vault: None,
         });
-        let host = Host::new(Box::new(world), clock, exit);
-        let front =
-            Arc::new(Front { host, addresses, token, bounds: config.bounds, metrics: Metrics::default() });
+        let host = Arc::new(Host::new(Box::new(world), clock, exit));
+        let front = Arc::new(Front {
+            #[cfg(feature = "mcp")]
+            mcp: Mcp::new(&host, &config.bounds),
+            host,
+            addresses,
+            token,
+            streams: Streams::new(&config.bounds),
+            dashboard,
+            bounds: config.bounds,
+            metrics: Metrics::default(),
+            document,
+        });
 
         let mut timer = JoinSet::new();
         if !front.host.is_frozen() {
@@ -124,6 +142,11 @@ impl Server {
         self.front.host.times().ok().map(|(now, _)| now)
     }
 
+    /// What all its connections share.
+    pub(crate) fn front(&self) -> Arc<Front> {
+        Arc::clone(&self.front)
+    }
+
     /// What opens `/sandbox` from another machine.
     pub fn sandbox_token(&self) -> &str {
         self.front.token.as_str()
@@ -136,6 +159,8 @@ impl Server {
     pub async fn stop(self) -> usize {
         let Server { stop, mut listening, mut timer, fleet, front, .. } = self;
         let until = Instant::now() + front.bounds.drain_time;
+        // What would go on for ever goes first.
+        front.host.end_pulse();
         // An error means that it has stopped already.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);

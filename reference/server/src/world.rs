@@ -2,8 +2,13 @@
 
 use std::net::IpAddr;
 
-use reference_core::{outbox::Landing, time::Timestamp, wire::http::Request};
-use simulator::sandbox::{Dispatch, FirstKeys, Journey, Progress, Sandbox, Ticket};
+use reference_core::{
+    error::ApiError,
+    outbox::Landing,
+    time::Timestamp,
+    wire::http::{Request, Response},
+};
+use simulator::sandbox::{Dispatch, FirstKeys, Guest, Journey, Progress, Sandbox, Ticket};
 
 /// A world that a host can keep: it answers, and things happen in it as time goes by.
 pub trait World: Send {
@@ -22,6 +27,23 @@ pub trait World: Send {
 
     /// The keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
+
+    // A world that knows no keys lets nobody in.
+
+    /// Who asks, for a request that is answered by [`World::respond_as`]; or the refusal as it goes back.
+    fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<Guest, Response> {
+        Err(Response::refusal(&ApiError::UnknownKey))
+    }
+
+    /// Answers a request of a key that was let in, which does not count again.
+    fn respond_as(&mut self, _now: Timestamp, _guest: &Guest, _request: &Request<'_>) -> Progress {
+        unreachable!("only a world that lets keys in has guests")
+    }
+
+    /// Counts what happened so far, as far as somebody outside could notice it. Pages look again when it changes.
+    fn happened(&self) -> u64 {
+        0
+    }
 
     // A world that posts nothing abroad needs none of what follows.
 
@@ -62,6 +84,14 @@ impl World for Sandbox {
         self.call(now, request)
     }
 
+    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Guest, Response> {
+        Sandbox::admit(self, now, authorization)
+    }
+
+    fn respond_as(&mut self, now: Timestamp, guest: &Guest, request: &Request<'_>) -> Progress {
+        self.call_as(now, guest, request)
+    }
+
     fn go_on(&mut self, now: Timestamp, journey: Journey) -> Progress {
         Sandbox::go_on(self, now, journey)
     }
@@ -84,5 +114,9 @@ impl World for Sandbox {
 
     fn first_keys(&self) -> FirstKeys {
         Sandbox::first_keys(self)
+    }
+
+    fn happened(&self) -> u64 {
+        self.chronicle().count()
     }
 }

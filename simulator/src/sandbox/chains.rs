@@ -32,18 +32,22 @@ impl Chains {
         })
     }
 
-    /// Lets all of them do what is due, in order of mode and coin, and says what is to be seen of it.
-    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Sighting> {
-        let mut seen = Vec::new();
+    /// Lets all of them do what is due, in order of mode and coin, and says what is to be seen on each.
+    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<((Mode, Asset), Vec<Sighting>)> {
         if self.next_due().is_none_or(|due| due > now) {
-            return seen;
+            return Vec::new();
         }
-        for chain in self.values_mut() {
-            if chain.next_due().is_some_and(|due| due <= now) {
-                seen.extend(chain.advance(now).into_iter().map(|(_, sighting)| sighting));
-            }
-        }
-        seen
+        self.next_due.set(None);
+        let due = self.all.iter_mut().filter(|(_, chain)| chain.next_due().is_some_and(|due| due <= now));
+        due.map(|(place, chain)| {
+            (*place, chain.advance(now).into_iter().map(|(_, sighting)| sighting).collect())
+        })
+        .collect()
+    }
+
+    /// A coin's chain.
+    pub(super) fn get(&self, mode: Mode, asset: Asset) -> &Chain {
+        self.all.get(&(mode, asset)).expect("there is a chain for every coin and mode")
     }
 
     /// Every chain, in order of mode and coin.

@@ -11,7 +11,7 @@ use reference_core::{
     mode::Mode,
     money::Rate,
     outbox::Landing,
-    service::{Service, Start},
+    service::{Admission, Service, Start},
     sighting::Sighting,
     time::Timestamp,
     wire::http::{self, Request, Response},
@@ -23,6 +23,8 @@ enum Input {
     Tick,
     Account { id: String, kind: AccountKind, settings: Box<Settings> },
     Request(Box<OwnRequest>),
+    Admit(Option<Vec<u8>>),
+    Admitted(Admission, Box<OwnRequest>),
     Action(Action),
     Visit(Visit),
     Sightings(Vec<Sighting>),
@@ -32,20 +34,23 @@ enum Input {
     Restart,
 }
 
-#[derive(Clone)]
-struct OwnRequest {
-    method: String,
-    path: String,
-    query: Option<String>,
-    authorization: Option<Vec<u8>>,
-    content_type: Option<Vec<u8>>,
-    idempotency_key: Option<Vec<u8>>,
-    base: String,
-    body: Vec<u8>,
+/// A request with nothing borrowed.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields are those of the request")]
+pub struct OwnRequest {
+    pub method: String,
+    pub path: String,
+    pub query: Option<String>,
+    pub authorization: Option<Vec<u8>>,
+    pub content_type: Option<Vec<u8>>,
+    pub idempotency_key: Option<Vec<u8>>,
+    pub base: String,
+    pub body: Vec<u8>,
 }
 
 impl OwnRequest {
-    fn of(request: &Request<'_>) -> OwnRequest {
+    /// A copy.
+    pub fn of(request: &Request<'_>) -> OwnRequest {
         OwnRequest {
             method: request.method.to_owned(),
             path: request.path.to_owned(),
@@ -58,7 +63,8 @@ impl OwnRequest {
         }
     }
 
-    fn borrow(&self) -> Request<'_> {
+    /// The request, to be handed on.
+    pub fn borrow(&self) -> Request<'_> {
         Request {
             method: &self.method,
             path: &self.path,
@@ -123,6 +129,20 @@ impl Desk {
         http::respond(&mut self.service, now, request)
     }
 
+    pub(super) fn admit(
+        &mut self,
+        now: Timestamp,
+        authorization: Option<&[u8]>,
+    ) -> Result<Admission, Response> {
+        self.write_down(now, || Input::Admit(authorization.map(<[u8]>::to_vec)));
+        http::admit(&mut self.service, now, authorization)
+    }
+
+    pub(super) fn request_of(&mut self, now: Timestamp, who: &Admission, request: &Request<'_>) -> Response {
+        self.write_down(now, || Input::Admitted(*who, Box::new(OwnRequest::of(request))));
+        http::respond_to(&mut self.service, now, who, request)
+    }
+
     pub(super) fn action(&mut self, now: Timestamp, action: Action) -> Result<Done, ApiError> {
         self.write_down(now, || Input::Action(action.clone()));
         self.service.on_action(now, action)
@@ -185,6 +205,8 @@ fn replay(service: &mut Service, now: Timestamp, input: &Input) {
         Input::Tick => service.on_tick(now),
         Input::Account { id, kind, settings } => drop(service.open_account(now, &id, kind, *settings)),
         Input::Request(request) => drop(http::respond(service, now, &request.borrow())),
+        Input::Admit(authorization) => drop(http::admit(service, now, authorization.as_deref())),
+        Input::Admitted(who, request) => drop(http::respond_to(service, now, &who, &request.borrow())),
         Input::Action(action) => drop(service.on_action(now, action)),
         Input::Visit(visit) => drop(service.on_visit(now, visit)),
         Input::Sightings(sightings) => service.on_sightings(now, &sightings),

@@ -73,6 +73,21 @@ pub enum What {
     Restart,
 }
 
+impl What {
+    /// Somebody who knows only this account in this mode could have noticed it.
+    pub(super) fn concerns(&self, own_account: &str, own_mode: &str) -> bool {
+        match self {
+            What::Event { mode, account, .. }
+            | What::Post { mode, account, .. }
+            | What::Mail { mode, account, .. }
+            | What::EndpointOff { mode, account, .. } => *mode == own_mode && account == own_account,
+            // A chain is there for everybody who uses it.
+            What::Transfer { mode, .. } | What::Reorg { mode, .. } => *mode == own_mode,
+            What::Restart => true,
+        }
+    }
+}
+
 /// The last things that happened.
 #[derive(Default)]
 pub struct Chronicle {

@@ -24,6 +24,8 @@ pub struct Journey {
     until: Timestamp,
     /// What had happened before it began.
     before: u64,
+    /// Whose happenings it tells, if not everybody's.
+    within: Option<api::Within>,
     /// The world that it began in.
     era: u64,
     /// Everything abroad up to this one lands before time goes on. What leaves later because of other calls
@@ -32,8 +34,13 @@ pub struct Journey {
 }
 
 impl Journey {
-    pub(super) fn new(sandbox: &Sandbox, until: Timestamp, before: u64) -> Journey {
-        Journey { until, before, era: sandbox.era, last_awaited: None }
+    pub(super) fn new(
+        sandbox: &Sandbox,
+        until: Timestamp,
+        before: u64,
+        within: Option<api::Within>,
+    ) -> Journey {
+        Journey { until, before, within, era: sandbox.era, last_awaited: None }
     }
 }
 
@@ -58,7 +65,7 @@ impl Sandbox {
             }
             journey.last_awaited = None;
             if !self.step(journey.until) {
-                return Progress::Done(api::arrived(self, journey.before));
+                return Progress::Done(api::arrived(self, journey.before, journey.within));
             }
         }
     }
@@ -66,7 +73,7 @@ impl Sandbox {
     /// Arrives without waiting.
     pub(super) fn hurry(&mut self, journey: Journey) -> Response {
         self.advance_to(journey.until);
-        api::arrived(self, journey.before)
+        api::arrived(self, journey.before, journey.within)
     }
 
     /// Lets the next thing happen that is due up to `until`; says whether there was one.
@@ -105,6 +112,7 @@ mod tests {
                 dialect: Dialect::default(),
                 journal: true,
                 reach: Reach::Abroad,
+                vault: None,
             });
             let mut world = World { sandbox, endpoint: String::new() };
             world.sandbox.vouch_for("shop.example");

@@ -14,8 +14,7 @@ use std::{
 use conformance::{
     Secret,
     receiver::{
-        Arrival, Bounds, Caught, Diagnosis, Given, Keyring, Names, Note, Settings, Tally, Withheld, diagnose,
-        notes,
+        Arrival, Caught, Diagnosis, Given, Keyring, Names, Note, Settings, Tally, Withheld, diagnose, notes,
     },
 };
 use serde::Serialize;
@@ -37,7 +36,7 @@ const DEFAULT_PORT: u16 = 8403;
 /// A shorter one could not be told from other text, and so not be withheld.
 const SECRET_LETTERS_MIN: usize = 8;
 /// A recorded request is at most a head and a body, each byte written as several letters.
-const RECORD_LINE_MAX: usize = 16 * 1024 * 1024;
+pub(super) const RECORD_LINE_MAX: usize = 16 * 1024 * 1024;
 
 pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
     match action {
@@ -57,7 +56,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
         address,
         answers: args.answer.clone().unwrap_or_default(),
         forward_to: args.forward_to.clone(),
-        bounds: Bounds::default(),
+        ..Settings::default()
     };
     let runtime =
         Runtime::new().map_err(|error| Failure::usage(format!("no threads to listen with: {error}")))?;
@@ -218,7 +217,12 @@ impl Reader {
                 anstream::println!("{text}");
             }
         }
-        u8::from(summary.not_verified > 0)
+        match summary {
+            Summary { not_verified: 1.., .. } => 1,
+            // Nothing came, or no secret was at hand: silence is no success.
+            Summary { verified: 0, .. } => 3,
+            _ => 0,
+        }
     }
 }
 

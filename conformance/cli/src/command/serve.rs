@@ -183,8 +183,9 @@ fn announce(ready: &Ready, format: Format) {
     anstream::println!("test key  {test_key}");
     anstream::println!("seed      {seed}   {DIM}(--seed {seed} makes the same world again){DIM:#}");
     anstream::println!("clock     {clock}");
+    anstream::println!("dashboard {url}/dashboard");
     anstream::println!(
-        "sandbox   {url}/sandbox   {DIM}(from other machines with the token {sandbox_token}){DIM:#}"
+        "sandbox   {url}/sandbox   {DIM}(both from other machines with the token {sandbox_token}){DIM:#}"
     );
     if !ready.address.ip().is_loopback() {
         anstream::println!("{DIM}other machines can reach this server; everything on it is simulated{DIM:#}");

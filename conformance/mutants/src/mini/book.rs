@@ -1,5 +1,8 @@
 //! What one account has in one mode, and how it is asked for.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use conformance::Mode;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
@@ -23,6 +26,8 @@ pub struct Manners {
     pub foreign_filter_404: bool,
     /// Refusals are problem details.
     pub problem_json: bool,
+    /// Pages after the first go on from what was there when the first was read.
+    pub steady: bool,
 }
 
 #[derive(Clone)]
@@ -36,8 +41,12 @@ pub struct Book {
     pub invoices: Vec<Value>,
     /// Newest first, all of them.
     pub events: Vec<Value>,
+    /// Whether the filter by an invoice also finds events of charges that belong to it.
+    pub wide: bool,
     /// Its legal choices.
     pub manners: Manners,
+    /// How many records there were when the first page was read, by list, filters, size and key.
+    pub anchors: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Book {
@@ -51,8 +60,17 @@ impl Book {
             utc: "Z",
             foreign_filter_404: false,
             problem_json: false,
+            steady: true,
         };
-        Book { name: "A shop".into(), charges: Vec::new(), invoices: Vec::new(), events: Vec::new(), manners }
+        Book {
+            name: "A shop".into(),
+            charges: Vec::new(),
+            invoices: Vec::new(),
+            events: Vec::new(),
+            wide: false,
+            manners,
+            anchors: RefCell::default(),
+        }
     }
 
     /// Charges with two events each, then invoices with three.
@@ -70,6 +88,17 @@ impl Book {
         book
     }
 
+    /// Opens one more charge, as the create call does.
+    pub fn open(&mut self) -> Reply {
+        let (charges, events) = (self.charges.len(), self.events.len());
+        self.open_charge(9, charges as u64);
+        self.charges.rotate_right(1);
+        // What came last comes first; the charge is settled at once.
+        let new = self.events.split_off(events);
+        self.events.splice(0..0, new.into_iter().rev());
+        Reply::json(201, json!({ "data": self.charges[0] }))
+    }
+
     fn open_charge(&mut self, world: u64, number: u64) {
         let paid = number.is_multiple_of(2);
         let charge = json!({
@@ -83,14 +112,18 @@ impl Book {
         self.charges.push(charge);
     }
 
+    /// The first one is paid, by the first charge.
     fn issue_invoice(&mut self, world: u64, number: u64) {
+        let paid = self.charges.first().filter(|_| number == 0).map(|charge| charge["code"].clone());
+        let charges: Vec<_> = paid.iter().map(|code| json!({ "code": code, "status": "paid" })).collect();
         let invoice = json!({
             "code": format!("in{world}mnopqr{number:02}"),
-            "status": "open",
-            "charges": [],
+            "status": if paid.is_some() { "paid" } else { "open" },
+            "charges": charges,
             "created_at": self.next_time(),
         });
-        for kind in ["invoice.created", "invoice.sent", "invoice.viewed"] {
+        let last = if paid.is_some() { "invoice.paid" } else { "invoice.viewed" };
+        for kind in ["invoice.created", "invoice.sent", last] {
             self.event(world, kind, &Value::Null, &invoice);
         }
         self.invoices.push(invoice);
@@ -126,6 +159,8 @@ impl Book {
             "/v1/charges" => self.page(asked, &self.charges, address),
             "/v1/invoices" => self.page(asked, &self.invoices, address),
             "/v1/events" => self.page(asked, &self.events, address),
+            path if path.starts_with("/v1/charges/") => self.single(path, &self.charges),
+            path if path.starts_with("/v1/invoices/") => self.single(path, &self.invoices),
             path => path.strip_prefix("/v1/events/").map_or_else(|| self.not_found(), |id| self.one(id)),
         }
     }
@@ -138,6 +173,15 @@ impl Book {
             Reply::json(404, json!({ "type": "about:blank", "title": "Not Found", "status": 404 }));
         reply.set("content-type", "application/problem+json");
         reply
+    }
+
+    /// A charge or an invoice by its code.
+    fn single(&self, path: &str, all: &[Value]) -> Reply {
+        let code = path.rsplit('/').next().unwrap_or_default();
+        match all.iter().find(|it| it["code"] == code) {
+            None => self.not_found(),
+            Some(found) => Reply::json(200, json!({ "data": self.dressed(found) })),
+        }
     }
 
     fn one(&self, id: &str) -> Reply {
@@ -155,6 +199,21 @@ impl Book {
         event
     }
 
+    /// The records that were there when the first page was read, unless this is the first.
+    fn anchored<'a>(&self, asked: &Asked, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
+        if !self.manners.steady {
+            return fits;
+        }
+        let mut anchors = self.anchors.borrow_mut();
+        let list = format!("{} {:?}", list_of(asked), asked.authorization);
+        if page == 1 {
+            anchors.insert(list, fits.len());
+            return fits;
+        }
+        let until = anchors.get(&list).copied().unwrap_or(fits.len());
+        fits[fits.len().saturating_sub(until)..].to_vec()
+    }
+
     fn page(&self, asked: &Asked, all: &[Value], address: &str) -> Reply {
         let (page, mut size) = (asked.number("page").unwrap_or(1), asked.number("per_page").unwrap_or(25));
         if size > 100 && self.manners.clamps {
@@ -163,11 +222,12 @@ impl Book {
         if page == 0 || size == 0 || size > 100 {
             return Reply::json(422, json!({ "message": "per_page takes 1 to 100." }));
         }
-        let fits: Vec<_> = all.iter().filter(|row| let_through(row, asked)).collect();
+        let fits: Vec<_> = all.iter().filter(|row| let_through(row, asked, self.wide)).collect();
         let named = ["charge", "invoice", "payment_link"].iter().any(|name| asked.query.contains_key(*name));
         if fits.is_empty() && named && self.manners.foreign_filter_404 {
             return self.not_found();
         }
+        let fits = self.anchored(asked, fits, page);
         let total = fits.len() as u64;
         let last = if total == 0 { self.manners.empty_last_page } else { total.div_ceil(size) };
         let from = ((page - 1) * size) as usize;
@@ -194,9 +254,15 @@ impl Book {
     }
 }
 
-fn let_through(row: &Value, asked: &Asked) -> bool {
+fn list_of(asked: &Asked) -> String {
+    let named = asked.query.iter().filter(|(name, _)| *name != "page");
+    named.fold(asked.path.clone(), |text, (name, value)| format!("{text} {name}={value}"))
+}
+
+fn let_through(row: &Value, asked: &Asked, wide: bool) -> bool {
     asked.query.iter().all(|(name, value)| match name.as_str() {
         "type" | "status" | "payment_link" => row[name] == **value,
+        "invoice" if wide && row["charge"]["invoice"] == **value => true,
         "charge" | "invoice" => row[name]["code"] == **value,
         _ => true,
     })

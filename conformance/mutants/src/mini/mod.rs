@@ -4,6 +4,7 @@
 //! in a rule, or an answer that is warped on the wire.
 
 pub mod book;
+pub mod sender;
 pub mod wire;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use conformance::{Mode, Outcome, Plan, Secret, Silent, Wait, Waiter, check};
+use conformance::{Create, Mode, Outcome, Part, Plan, Secret, Silent, Wait, Waiter, check};
 use serde_json::{Value, json};
 
 use book::Book;
@@ -22,8 +23,10 @@ pub const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
 pub const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
 /// A key that was valid once.
 pub const REVOKED_KEY: &str = "svc_live_oldOLDoldOLDoldOLD99";
+/// A second key of the same account and mode as the test key.
+pub const SECOND_KEY: &str = "svc_test_zX8cV6bN4mQ2wE1rT3yU";
 /// A key of another account, in test mode.
-pub const SECOND_KEY: &str = "svc_test_another2account3key4";
+pub const OTHER_KEY: &str = "svc_test_another2account3key4";
 
 /// Microseconds since 2026-01-01T00:00:00Z, for the service and for whoever waits.
 #[derive(Clone, Default)]
@@ -59,6 +62,8 @@ pub enum Limiter {
     Sliding,
     /// Those since the last full minute of the clock.
     AlignedMinute,
+    /// Those since the first one, for 60 seconds from it.
+    FromFirst,
     /// A bucket that gets two back each second.
     Bucket,
     /// Not at all.
@@ -79,6 +84,8 @@ pub enum RetryAfter {
 pub struct Asked {
     /// The mode of the key, once it is known.
     pub mode: Option<Mode>,
+    /// `GET` or `POST`.
+    pub method: String,
     /// The header as it came.
     pub authorization: Option<String>,
     /// The path below the prefix.
@@ -125,6 +132,11 @@ impl Reply {
         self.headers.push((name.into(), value.into()));
     }
 
+    /// The first value of a header field.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
     /// Takes a header field out.
     pub fn drop_header(&mut self, name: &str) {
         self.headers.retain(|(it, _)| it != name);
@@ -156,6 +168,10 @@ pub struct Mini {
     pub retry_after: RetryAfter,
     /// Names the one who is counted: the key, unless a mutant thinks otherwise.
     pub counted: fn(&Asked) -> String,
+    /// Whether a refused request uses the limit up as well.
+    pub refusals_count: bool,
+    /// How the wire is used.
+    pub wire: wire::Wire,
     /// Paths that begin so are not counted.
     pub exempt: Option<&'static str>,
     /// Whether what was given is that key.
@@ -174,6 +190,8 @@ pub struct Mini {
     pub hits: BTreeMap<String, Vec<u64>>,
     /// Where it listens.
     pub address: String,
+    /// Sends deliveries too, if it is there.
+    pub sender: Option<sender::Sender>,
 }
 
 impl Default for Mini {
@@ -188,6 +206,8 @@ impl Default for Mini {
             limit: 120,
             retry_after: RetryAfter::Seconds,
             counted: |asked| asked.authorization.clone().unwrap_or_default(),
+            refusals_count: false,
+            wire: wire::Wire::default(),
             exempt: None,
             key_fits: |given, key| given == key,
             scheme_matters: true,
@@ -197,6 +217,7 @@ impl Default for Mini {
             warps: Vec::new(),
             hits: BTreeMap::new(),
             address: String::new(),
+            sender: None,
         }
     }
 }
@@ -236,10 +257,13 @@ impl Mini {
             return self.too_many(wait);
         }
         let book = match (second, mode) {
-            (true, _) => &self.second,
-            (false, Mode::Live) => &self.live,
-            (false, Mode::Test) => &self.test,
+            (true, _) => &mut self.second,
+            (false, Mode::Live) => &mut self.live,
+            (false, Mode::Test) => &mut self.test,
         };
+        if asked.method == "POST" && asked.path == "/v1/charges" {
+            return book.open();
+        }
         book.answer(asked, mode, &format!("{}{}", self.address, self.prefix))
     }
 
@@ -253,7 +277,8 @@ impl Mini {
         let keys = [
             (LIVE_KEY, Mode::Live, false, true),
             (TEST_KEY, Mode::Test, false, true),
-            (SECOND_KEY, Mode::Test, true, true),
+            (SECOND_KEY, Mode::Test, false, true),
+            (OTHER_KEY, Mode::Test, true, true),
             (REVOKED_KEY, Mode::Live, false, self.revoked_works),
         ];
         let found = keys.into_iter().find(|(key, _, _, valid)| *valid && (self.key_fits)(given, key));
@@ -271,12 +296,13 @@ impl Mini {
         match self.limiter {
             Limiter::Sliding => hits.retain(|at| at + MINUTE > now),
             Limiter::AlignedMinute => hits.retain(|at| at / MINUTE == now / MINUTE),
+            Limiter::FromFirst if hits.first().is_some_and(|at| at + MINUTE <= now) => hits.clear(),
             // A full bucket, less one for each hit, plus one for each half second since it was full.
             Limiter::Bucket => {
                 let refilled = now / 500_000;
                 hits.retain(|slot| *slot > refilled);
             }
-            Limiter::Off => {}
+            Limiter::FromFirst | Limiter::Off => {}
         }
         if (hits.len() as u64) < self.limit {
             let at = match self.limiter {
@@ -286,8 +312,13 @@ impl Mini {
             hits.push(at);
             return None;
         }
+        if self.refusals_count {
+            hits.push(now);
+        }
         Some(match self.limiter {
-            Limiter::Sliding => hits[0] + MINUTE - now,
+            // As many must have left as there are too many.
+            Limiter::Sliding => hits[hits.len() - self.limit as usize] + MINUTE - now,
+            Limiter::FromFirst => hits[0] + MINUTE - now,
             Limiter::AlignedMinute => MINUTE - now % MINUTE,
             _ => hits[0] * 500_000 - now,
         })
@@ -313,8 +344,13 @@ impl Mini {
 pub fn plan(base: &str) -> Plan {
     let mut plan = Plan::new(base.parse().expect("an address"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
     plan.second_key = Some(Secret::new(SECOND_KEY));
+    plan.other_account_key = Some(Secret::new(OTHER_KEY));
     plan.revoked_key = Some(Secret::new(REVOKED_KEY));
+    plan.writes = Some(Create::default());
+    plan.paths.charge = Some("/v1/charges/{id}".into());
+    plan.paths.invoice = Some("/v1/invoices/{id}".into());
     plan.seed = 42;
+    plan.without = [Part::Webhooks].into();
     plan
 }
 
@@ -323,12 +359,19 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 
-/// Serves the mini service and checks it, with a plan that may be changed first.
+/// Serves the mini service and checks it, with a plan that may be changed first. If it sends, somebody
+/// receives.
 pub fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = mini.clock.clone();
+        let sends = mini.sender.as_ref().map(|it| it.quick);
         let (base, mini) = wire::serve_shared(mini).await;
         let mut plan = plan(&base);
+        if let Some(quick) = sends {
+            plan.without.remove(&Part::Webhooks);
+            plan.webhooks = Some(sender::webhooks(&mini).await);
+            plan.quick = quick;
+        }
         change(&mut plan);
         let outcome = check(plan, &mut clock, &mut Silent).await;
         assert!(!mini.is_poisoned(), "the mini service crashed; a crash is no fault to be caught");

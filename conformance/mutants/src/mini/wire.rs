@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use time::macros::{datetime, format_description};
@@ -17,6 +19,19 @@ use tokio_rustls::TlsAcceptor;
 use url::form_urlencoded;
 
 use super::{Asked, Mini, Reply};
+
+/// What HTTP leaves to who speaks it.
+#[derive(Clone, Copy, Default)]
+pub struct Wire {
+    /// Bodies come in chunks, without their length.
+    pub chunked: bool,
+    /// Each connection is closed after one answer.
+    pub closed: bool,
+    /// Answers are those of HTTP/1.0.
+    pub old: bool,
+    /// Names of header fields begin with a capital.
+    pub title_case: bool,
+}
 
 /// Listens on a free port and tells the base address.
 pub async fn serve(mini: Mini) -> String {
@@ -59,19 +74,23 @@ pub async fn serve_tls(mut mini: Mini, tls: TlsAcceptor) -> u16 {
 }
 
 async fn converse(mini: Arc<Mutex<Mini>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let wire = mini.lock().expect("no answer panics").wire;
     let service = service_fn(move |request| {
         let reply = answer(&mut mini.lock().expect("no answer panics"), &request);
         std::future::ready(Ok::<_, Infallible>(reply))
     });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.title_case_headers(wire.title_case).keep_alive(!wire.closed);
     // A client may leave whenever it likes.
-    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
-fn answer(mini: &mut Mini, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+fn answer(mini: &mut Mini, request: &Request<Incoming>) -> Response<Written> {
     let authorization = request.headers().get("authorization").and_then(|it| it.to_str().ok());
     let query = request.uri().query().unwrap_or_default();
     let asked = Asked {
         mode: None,
+        method: request.method().to_string(),
         authorization: authorization.map(str::to_owned),
         path: request.uri().path().strip_prefix(mini.prefix).unwrap_or("/nowhere").to_owned(),
         query: form_urlencoded::parse(query.as_bytes()).into_owned().collect::<BTreeMap<_, _>>(),
@@ -81,7 +100,35 @@ fn answer(mini: &mut Mini, request: &Request<Incoming>) -> Response<Full<Bytes>>
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    response.body(Full::from(raw.unwrap_or_else(|| body.to_string()))).expect("a sound reply")
+    let whole = Full::from(raw.unwrap_or_else(|| body.to_string()));
+    let body = Written { whole, chunked: mini.wire.chunked };
+    let mut response = response.body(body).expect("a sound reply");
+    if mini.wire.old {
+        *response.version_mut() = http::Version::HTTP_10;
+    }
+    response
+}
+
+/// A body that may hide how long it is.
+struct Written {
+    whole: Full<Bytes>,
+    chunked: bool,
+}
+
+impl Body for Written {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.whole).poll_frame(cx)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.chunked { SizeHint::default() } else { self.whole.size_hint() }
+    }
 }
 
 /// Seconds since 2026-01-01 as HTTP writes them.

@@ -4,7 +4,6 @@
 //! a pure function of what was written down, `report` tells. What the handler *does* can't be seen from outside, so a
 //! [`Witness`] of the operator's says how often it acted; without one, such statements are not judged.
 
-mod client;
 mod judge;
 mod letter;
 mod report;

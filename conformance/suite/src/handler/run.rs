@@ -7,13 +7,19 @@ use tokio::time::sleep;
 
 use super::{
     Attempt, HandlerOutcome,
-    client::Way,
     judge::rows,
     letter::{Draw, Secrets},
     trials::{Scene, TRIALS, Trial},
 };
-use crate::catalogue::fits;
+use crate::{
+    catalogue::fits,
+    recording::Ending,
+    target::line::{Connections, Line},
+};
 
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// So much of an answer is shown.
+const SHOWN_CHARS_MAX: usize = 200;
 /// How often the witness is asked while the handler is expected to act.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -51,6 +57,17 @@ pub enum Heard {
     Nothing(String),
 }
 
+impl Heard {
+    fn of(ending: Ending) -> Heard {
+        match ending {
+            Ending::Answered(answer) => {
+                Heard::Status(answer.status, answer.body.chars().take(SHOWN_CHARS_MAX).collect())
+            }
+            Ending::Lost(why) => Heard::Nothing(why),
+        }
+    }
+}
+
 /// One delivery that was posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
@@ -77,7 +94,8 @@ pub async fn attempt(
     mut witness: Option<&mut dyn Witness>,
     progress: &mut dyn Progress,
 ) -> HandlerOutcome {
-    let way = Way::to(&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
+    let (url, limit, ca_pem) = (&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
+    let line = Line::to(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
     // The first trial is the ground of all others, whatever was asked for.
     let chosen: Vec<&Trial> = TRIALS
         .iter()
@@ -94,7 +112,7 @@ pub async fn attempt(
             Some(witness) => Some(&mut **witness),
             None => None,
         };
-        let result = run(attempt, trial, &way, lent).await;
+        let result = run(attempt, trial, &line, lent).await;
         if n == 0
             && let [Sent { heard: Heard::Nothing(why), .. }] = result.sent.as_slice()
         {
@@ -133,7 +151,7 @@ fn is_wanted(attempt: &Attempt, trial: &Trial) -> bool {
     ids(trial).any(|id| wants(attempt, id))
 }
 
-async fn run(attempt: &Attempt, trial: &Trial, way: &Way, mut witness: Option<&mut dyn Witness>) -> Took {
+async fn run(attempt: &Attempt, trial: &Trial, line: &Line, mut witness: Option<&mut dyn Witness>) -> Took {
     let now = OffsetDateTime::now_utc();
     let created_at = crate::receiver::stamp(now);
     let scene = Scene {
@@ -157,8 +175,9 @@ async fn run(attempt: &Attempt, trial: &Trial, way: &Way, mut witness: Option<&m
             .map(|letter| {
                 let now = OffsetDateTime::now_utc().unix_timestamp();
                 let (headers, body) = letter.sealed(now, &attempt.names, &secrets);
-                let way = way.clone();
-                (letter.kind, tokio::spawn(async move { way.post(headers, body).await }))
+                let (line, address) = (line.clone(), attempt.url.to_string());
+                let post = async move { Heard::of(line.send("POST", &address, &headers, body).await) };
+                (letter.kind, tokio::spawn(post))
             })
             .collect();
         for (kind, post) in posts {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Check;
+use super::delivered::is_uuid;
 use super::evidence::{sheets, unanswered};
 use crate::catalogue::EVENT_TYPES;
 use crate::plan::Mode;
@@ -67,13 +68,6 @@ fn told(event: &Value, name: &str) -> String {
 fn id(event: &Value) -> Flaw {
     let fine = text_at(event, &["id"]).is_some_and(is_uuid);
     (!fine).then(|| ("a UUID", told(event, "id")))
-}
-
-/// Any version: the specification names none.
-fn is_uuid(text: &str) -> bool {
-    let groups: Vec<_> = text.split('-').collect();
-    let lengths: Vec<_> = groups.iter().map(|group| group.len()).collect();
-    lengths == [8, 4, 4, 4, 12] && groups.concat().bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn kind(event: &Value) -> Flaw {

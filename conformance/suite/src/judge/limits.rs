@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::Check;
 use super::evidence::unanswered;
 use crate::plan::Mode;
+use crate::probes::burst::SETTLING;
 use crate::probes::{Group, retry_after};
-use crate::reading::{Fit, LIMIT, Series, has_text, http_date, parse};
+use crate::reading::{Fit, LIMIT, Series, WINDOW, has_text, http_date, parse};
 use crate::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
 use crate::verdict::{Halt, Held, Judged};
 
@@ -36,6 +37,11 @@ fn series(recording: &Recording) -> Result<(Series, bool), Halt> {
         (_, Some(second)) => Ok((second, true)),
         (None, None) => Err(unanswered(None, "a burst")),
     }
+}
+
+/// Why there is nothing to judge, if there was no burst.
+pub(super) fn no_burst(recording: &Recording) -> Result<(), Halt> {
+    series(recording).map(drop)
 }
 
 fn too_slow(series: Series) -> Halt {
@@ -68,10 +74,36 @@ fn served(recording: &Recording) -> Judged {
     }
 }
 
+/// The burst that began right after the server's minute, and what it says about the reading.
+fn settled(recording: &Recording) -> Option<String> {
+    let series = Series::of(recording, SETTLING)?;
+    let at = ordinal(series.refused_at());
+    match series.fit() {
+        Fit::Exact => Some(format!("right after the server's minute exact, at the {at}")),
+        Fit::Bucket => Some(format!("right after the server's minute a refilling bucket still, at the {at}")),
+        Fit::Border => {
+            Some(format!("right after the server's minute at the {at}: its windows begin elsewhere"))
+        }
+        Fit::Early => Some(format!("right after the server's minute early, at the {at}")),
+        Fit::Unlimited | Fit::TooSlow => None,
+    }
+}
+
 fn refused(recording: &Recording) -> Judged {
+    let held = refused_at(recording)?;
+    Ok(match (held, settled(recording)) {
+        (Held::With(reading), Some(settled)) => Held::With(format!("{reading}; {settled}")),
+        (held, _) => held,
+    })
+}
+
+fn refused_at(recording: &Recording) -> Judged {
     let (series, repeated) = series(recording)?;
     let at = ordinal(series.refused_at());
     let millis = series.elapsed.as_millis();
+    if let Some((number, actual)) = refused_otherwise(recording, series).or_else(|| forgotten(recording)) {
+        return Err(Halt::broken(number, format!("429 from the {} request on", ordinal(LIMIT + 1)), actual));
+    }
     match series.fit() {
         Fit::Unlimited => Err(Halt::broken(
             None,
@@ -105,6 +137,60 @@ fn refused(recording: &Recording) -> Judged {
             "refilling bucket: the {at} request, two more for each second of {millis} ms"
         ))),
     }
+}
+
+/// A limit that answers with another status than 429: so many are served as the limit allows, all that come
+/// later in the minute get a 5xx, and after the minute the key is served again.
+fn refused_otherwise(recording: &Recording, series: Series) -> Option<(u32, String)> {
+    /// So many refusals in a row are no passing weakness.
+    const IN_A_ROW: usize = 60;
+    if series.fit() != Fit::TooSlow || series.served < LIMIT || series.elapsed >= WINDOW {
+        return None;
+    }
+    let shots =
+        || recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. })));
+    let row: Vec<_> =
+        shots().rev().take_while(|it| it.status().is_some_and(|status| status >= 500)).collect();
+    let (first, last) = (row.last()?, row.first()?);
+    let again = recording.exchanges.iter().any(|it| {
+        it.caller == last.caller
+            && it.number > last.number
+            && it.status() == Some(200)
+            && it.sent > last.ended
+    });
+    let all_refused = row.len() >= IN_A_ROW && row.len() + series.served as usize >= shots().count();
+    (again && all_refused).then(|| {
+        let actual = format!(
+            "{} to {} requests in a row, after {} were served",
+            first.summary(),
+            row.len(),
+            series.served
+        );
+        (first.number, actual)
+    })
+}
+
+/// A refusal that is forgotten at once. While the time lasts that the server itself asked to wait, no window
+/// ends, and a bucket lets no more through than it refills.
+fn forgotten(recording: &Recording) -> Option<(u32, String)> {
+    let first = in_rounds(recording).next()?;
+    let refused =
+        recording.exchanges.iter().rfind(|it| it.number < first.number && it.status() == Some(429))?;
+    let told = retry_after(refused.answer()?)?;
+    let until = refused.ended.saturating_add(told.saturating_sub(Duration::from_secs(1)));
+    let meanwhile: Vec<_> = in_rounds(recording).filter(|it| it.ended < until).collect();
+    if meanwhile.iter().any(|it| it.status() == Some(429)) {
+        return None;
+    }
+    let served: Vec<_> = meanwhile.into_iter().filter(|it| it.status() == Some(200)).collect();
+    (served.len() as u128 > refilled_in_rounds(recording)).then(|| {
+        let actual = format!(
+            "{} requests served right after a 429 that asked to wait {} s",
+            served.len(),
+            told.as_secs()
+        );
+        (served[0].number, actual)
+    })
 }
 
 fn every_path(recording: &Recording) -> Judged {
@@ -158,7 +244,7 @@ fn refilled_in_rounds(recording: &Recording) -> u128 {
 
 fn per_key(recording: &Recording) -> Judged {
     series(recording)?;
-    let other = one(recording, &Burst::OtherKey);
+    let other = burst_step(recording, &Burst::OtherKey);
     let Some(status) = other.and_then(Exchange::status) else {
         return Err(if other.is_some() { unanswered(other, "the live key") } else { never_refused() });
     };
@@ -192,10 +278,37 @@ fn retry_after_given(recording: &Recording) -> Judged {
                 if !seconds && http_date(text).is_none() {
                     return Err(Halt::broken(exchange.number, expected, format!("Retry-After: {text}")));
                 }
+                if let Some(served) = served_long_before(recording, exchange, answer) {
+                    let after = (served.sent - exchange.ended).as_secs();
+                    let actual = format!(
+                        "Retry-After: {text}, and served {after} s later (exchange {})",
+                        served.number
+                    );
+                    return Err(Halt::broken(exchange.number, "how long to wait, in seconds", actual));
+                }
             }
         }
     }
     Ok(Held::Plainly)
+}
+
+/// Who is served after a small part of the time was not told how long to wait: a number of another unit
+/// looks like that. Asking for some more patience than it takes is honest.
+fn served_long_before<'a>(
+    recording: &'a Recording,
+    refused: &Exchange,
+    answer: &Answer,
+) -> Option<&'a Exchange> {
+    const FACTOR_MAX: u32 = 30;
+    let told = retry_after(answer)?;
+    recording.exchanges.iter().find(|it| {
+        let waited = it.sent.saturating_sub(refused.ended);
+        it.caller == refused.caller
+            && it.number > refused.number
+            && it.status() == Some(200)
+            && waited >= WINDOW
+            && waited.checked_mul(FACTOR_MAX).is_some_and(|span| span < told)
+    })
 }
 
 fn retry_after_held(recording: &Recording) -> Judged {
@@ -243,7 +356,7 @@ fn json(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
-fn one<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
+pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
     recording.last(|it| matches!(&it.purpose, Purpose::Burst(burst) if burst == step))
 }
 

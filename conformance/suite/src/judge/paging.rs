@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::Check;
 use super::evidence::{
     Sheet, list_moved, long, moved, no_readable_list, sheets, too_few_records, unanswered,
 };
 use crate::probes::Group;
-use crate::reading::{Page, identity, text_at, utc};
+use crate::reading::{Page, named_identity, text_at, utc};
 use crate::recording::{Exchange, List, PageAsk, Purpose, Recording};
 use crate::verdict::{Halt, Held, Judged};
 
@@ -31,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn served(recording: &Recording) -> Judged {
     for list in List::ALL {
-        let plain = PageAsk { list, filter: None, page: None, per_page: None, link: None };
+        let plain = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
         let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(ask) if *ask == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
         let clear = |it: &&&Exchange| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504));
@@ -66,19 +68,30 @@ fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)>
 }
 
 fn envelope(recording: &Recording) -> Judged {
-    each(&sheets(recording), |sheet| {
-        let page = &sheet.page;
-        let object = page.object();
-        let is_object = |name| object.and_then(|it| it.get(name)).is_some_and(|it| it.is_object());
-        let missing = [
-            ("an object", object.is_some()),
-            ("the array `data`", page.rows().is_some()),
-            ("the object `links`", is_object("links")),
-            ("the object `meta`", is_object("meta")),
-        ];
-        let wrong = missing.iter().find(|(_, there)| !there);
-        Some(wrong.map_or(Ok(()), |(what, _)| Err(((*what).to_owned(), sheet.exchange.summary()))))
-    })
+    let held = each(&sheets(recording), |sheet| {
+        let wrong = not_in_envelope(&sheet.page);
+        Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), sheet.exchange.summary()))))
+    })?;
+    // Lists that are filtered by what is not there: an empty list is a list too.
+    for it in recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Twin { .. })) {
+        if let Some(what) = Page::of(it).and_then(|page| not_in_envelope(&page)) {
+            return Err(Halt::broken(it.number, what, it.summary()));
+        }
+    }
+    Ok(held)
+}
+
+/// The first part of a list that is not there, or not of its type.
+fn not_in_envelope(page: &Page) -> Option<&'static str> {
+    let object = page.object();
+    let is_object = |name| object.and_then(|it| it.get(name)).is_some_and(|it| it.is_object());
+    let parts = [
+        ("an object", object.is_some()),
+        ("the array `data`", page.rows().is_some()),
+        ("the object `links`", is_object("links")),
+        ("the object `meta`", is_object("meta")),
+    ];
+    parts.iter().find(|(_, there)| !there).map(|(what, _)| *what)
 }
 
 fn meta(recording: &Recording) -> Judged {
@@ -121,7 +134,7 @@ fn current_page(recording: &Recording) -> Judged {
 fn length(recording: &Recording) -> Judged {
     let mut full = false;
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         full |= numbers.len() > 0;
         Some(equal("rows:", numbers.len(), sheet.page.rows()?.len() as u64))
@@ -132,7 +145,7 @@ fn length(recording: &Recording) -> Judged {
 fn last_page(recording: &Recording) -> Judged {
     let (mut even, mut uneven) = (false, false);
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         let told = sheet.page.meta("last_page")?;
         if numbers.total == 0 {
@@ -146,43 +159,70 @@ fn last_page(recording: &Recording) -> Judged {
     if even && uneven { Ok(judged) } else { Err(too_few_records()) }
 }
 
+/// Every page of a list beside the long one, at the place that its number and size give it.
 fn joined(recording: &Recording) -> Judged {
     let sheets = sheets(recording);
-    let (mut lists, mut disturbed) = (Vec::new(), false);
-    for second in sheets.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
-        let (list, mode) = (second.ask.list, second.mode);
-        let first = sheets.iter().find(|it| {
-            let same = (it.mode, it.ask.list, it.ask.per_page) == (mode, list, second.ask.per_page);
-            same && it.is_plain() && it.ask.page == Some(1)
-        });
-        let (Some(first), Some(long)) = (first, long(&sheets, list, mode)) else { continue };
+    let (mut lists, mut disturbed) = (BTreeSet::new(), false);
+    for sheet in sheets.iter().filter(|it| it.ask.filters.is_empty()) {
+        let (list, mode) = (sheet.ask.list, sheet.mode);
+        if let Some(twice) = twice(sheet) {
+            return Err(Halt::broken(
+                sheet.number(),
+                "every record once",
+                format!("{twice} stands there twice"),
+            ));
+        }
+        // What is behind a link is links_lead's, and another size than asked for is per_page's.
+        let told = sheet.page.meta("per_page").filter(|told| sheet.ask.per_page.is_none_or(|it| it == *told));
+        let (Some(size), Some(long)) = (told, long(&sheets, list, mode)) else { continue };
+        if sheet.ask.link.is_some() {
+            continue;
+        }
         if moved(&sheets, list, mode) {
             disturbed = true;
             continue;
         }
-        let ids = |rows: &[serde_json::Value]| rows.iter().map(identity).collect::<Vec<_>>();
-        let joined = ids(&[first.rows(), second.rows()].concat());
-        let whole = ids(long.rows());
-        let shared = joined.len().min(whole.len());
-        if joined[..shared] != whole[..shared] {
-            let at = (0..shared).find(|at| joined[*at] != whole[*at]).unwrap_or_default();
-            return Err(Halt::broken(
-                second.number(),
-                format!("record {} of the long page ({}), exchange {}", at + 1, whole[at], long.number()),
-                format!("{} in its place", joined[at]),
-            ));
+        let from = (sheet.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
+        if let Some((expected, actual)) = out_of_place(sheet.rows(), long, from, size) {
+            return Err(Halt::broken(sheet.number(), expected, actual));
         }
-        let distinct: BTreeSet<_> = joined.iter().collect();
-        if distinct.len() != joined.len() {
-            return Err(Halt::broken(second.number(), "every record once", "a record stands on two pages"));
+        if sheet.ask.page == Some(2) {
+            lists.insert(list.word());
         }
-        lists.push(list.word());
     }
     match (lists.is_empty(), disturbed) {
-        (false, _) => Ok(Held::With(format!("judged on {}", lists.join(", ")))),
+        (false, _) => Ok(Held::With(format!("judged on {}", Vec::from_iter(lists).join(", ")))),
         (true, true) => Err(list_moved()),
         (true, false) => Err(too_few_records()),
     }
+}
+
+/// The first record of a page that is not the one of the long page at its place.
+fn out_of_place(rows: &[Value], long: &Sheet<'_>, from: u64, size: u64) -> Option<(String, String)> {
+    let all = long.rows();
+    let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(all.len());
+    let beside = &all[at(from)..at(from.saturating_add(size))];
+    // Where the long page ends before the list does, it says nothing about what follows.
+    let is_end = long.page.meta("total") == Some(all.len() as u64) || beside.len() as u64 == size;
+    let places = if is_end { beside.len().max(rows.len()) } else { beside.len().min(rows.len()) };
+    // What has neither id nor code may show other words each time: only that it is there can be compared.
+    let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
+    let differs = |place: &usize| {
+        let (whole, here) = (beside.get(*place), rows.get(*place));
+        whole.is_some() != here.is_some() || named(whole).zip(named(here)).is_some_and(|(a, b)| a != b)
+    };
+    let place = (0..places).find(differs)?;
+    let told = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
+    let at = from.saturating_add(place as u64 + 1);
+    let expected =
+        format!("record {at} of the long page, exchange {}: {}", long.number(), told(beside.get(place)));
+    Some((expected, format!("{} in its place", told(rows.get(place)))))
+}
+
+/// A record that stands on a page twice.
+fn twice(sheet: &Sheet<'_>) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    sheet.rows().iter().filter_map(named_identity).find(|id| !seen.insert(id.clone()))
 }
 
 /// The first pair of rows in which the later one is the newer.

@@ -58,7 +58,7 @@ impl Series {
         let before = recording.exchanges.iter().filter(|it| {
             it.caller == Caller::Own(Mode::Test)
                 && it.number < shots[0].number
-                && it.sent + WINDOW > last.ended
+                && it.sent.saturating_add(WINDOW) > last.ended
         });
         let counted: Vec<_> = before.chain(shots.iter().copied()).collect();
         let is = |wanted: fn(u16) -> bool| {

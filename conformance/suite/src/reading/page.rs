@@ -39,12 +39,28 @@ impl Page {
 
 /// What tells one item of a list from another: its id or code, or all of it.
 pub(crate) fn identity(row: &Value) -> String {
-    for name in ["id", "code"] {
-        if let Some(text) = text_at(row, &[name]) {
-            return text.to_owned();
-        }
-    }
-    row.to_string()
+    named_identity(row).unwrap_or_else(|| row.to_string())
+}
+
+/// The id or code of an item. Two items without one may be equal and still be two.
+pub(crate) fn named_identity(row: &Value) -> Option<String> {
+    ["id", "code"].iter().find_map(|name| match row.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// Whether the invoice of an event counts that charge among its own.
+pub(crate) fn holds_charge(event: &Value, charge: &str) -> bool {
+    let charges = event.get("invoice").and_then(|it| it.get("charges")).and_then(Value::as_array);
+    charges.into_iter().flatten().any(|it| text_at(it, &["code"]) == Some(charge))
+}
+
+/// Whether the charge of an event says that it is of that invoice.
+pub(crate) fn names_invoice(event: &Value, invoice: &str) -> bool {
+    let is = |path: &[&str]| text_at(event, path) == Some(invoice);
+    is(&["charge", "invoice"]) || is(&["charge", "invoice", "code"])
 }
 
 /// The string at a path of names.

@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -28,11 +28,12 @@ use super::{
     caught::{Caught, Octets},
     forward::ForwardTo,
     header::quote,
+    routes::Routes,
     tap::{Head, Tap},
 };
 
 /// Where a scripted redirect leads: whoever asks for it has followed.
-pub(super) const REDIRECTED: &str = "/chargeproof-redirected";
+pub(crate) const REDIRECTED: &str = "/chargeproof-redirected";
 /// Arrivals that wait for the one who reads them. Senders wait when it is full.
 const ARRIVALS_MAX: usize = 256;
 /// A body that is too large is read on this far, so that the sender reads its answer.
@@ -45,6 +46,10 @@ pub struct Settings {
     pub address: SocketAddr,
     /// What it answers when it passes nothing on.
     pub answers: Answers,
+    /// What it answers instead to requests to some paths.
+    pub routes: Routes,
+    /// Which requests it catches.
+    pub methods: Methods,
     /// Who answers in its place.
     pub forward_to: Option<ForwardTo>,
     /// What senders may take up.
@@ -56,10 +61,21 @@ impl Default for Settings {
         Settings {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             answers: Answers::default(),
+            routes: Routes::default(),
+            methods: Methods::Post,
             forward_to: None,
             bounds: Bounds::default(),
         }
     }
+}
+
+/// Which requests are caught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Methods {
+    /// POST; others are turned away.
+    Post,
+    /// All, for whoever wants to see what a sender does wrong.
+    Any,
 }
 
 /// What senders may take up.
@@ -171,6 +187,8 @@ impl fmt::Display for Turned {
 pub struct Receiver {
     address: SocketAddr,
     arrivals: mpsc::Receiver<Arrival>,
+    /// Arrivals so far, those that nobody has taken yet included.
+    count: Arc<AtomicUsize>,
     listening: JoinHandle<()>,
 }
 
@@ -180,14 +198,18 @@ impl Receiver {
         let listener = TcpListener::bind(settings.address).await?;
         let address = listener.local_addr()?;
         let (arrivals, received) = mpsc::channel(ARRIVALS_MAX);
+        let count = Arc::new(AtomicUsize::new(0));
         let catcher = Arc::new(Catcher {
             answers: Mutex::new(settings.answers),
+            routes: settings.routes,
+            methods: settings.methods,
             forward_to: settings.forward_to,
             bounds: settings.bounds,
             arrivals,
+            count: Arc::clone(&count),
         });
         let listening = tokio::spawn(accept(listener, catcher));
-        Ok(Receiver { address, arrivals: received, listening })
+        Ok(Receiver { address, arrivals: received, count, listening })
     }
 
     /// Where it listens.
@@ -198,6 +220,11 @@ impl Receiver {
     /// The next arrival; none after `stop` once all have been taken.
     pub async fn next(&mut self) -> Option<Arrival> {
         self.arrivals.recv().await
+    }
+
+    /// How many arrivals there have been. Whoever has got an answer has been counted.
+    pub(super) fn count(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.count)
     }
 
     /// Closes the door and every connection. What has arrived can still be taken.
@@ -215,9 +242,12 @@ impl Drop for Receiver {
 
 struct Catcher {
     answers: Mutex<Answers>,
+    routes: Routes,
+    methods: Methods,
     forward_to: Option<ForwardTo>,
     bounds: Bounds,
     arrivals: mpsc::Sender<Arrival>,
+    count: Arc<AtomicUsize>,
 }
 
 /// Ends when its task is aborted, and every connection with it.
@@ -280,7 +310,7 @@ impl Catcher {
         request: Request<Incoming>,
     ) -> Result<Response<Full<Bytes>>, &'static str> {
         let (method, path) = head.request_line();
-        if request.method() != Method::POST {
+        if request.method() != Method::POST && self.methods == Methods::Post {
             let turned = Turned::Method { method: quote(&method), path: quote(&path) };
             self.tell(Arrival::Turned(turned)).await;
             let mut answer = answer(StatusCode::METHOD_NOT_ALLOWED);
@@ -320,7 +350,9 @@ impl Catcher {
             self.tell(Arrival::Caught(caught, given)).await;
             return Some(response);
         }
-        let reply = self.answers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let routed = self.routes.take(&caught.path);
+        let reply =
+            routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.tell(Arrival::Caught(caught, Given::Scripted(reply))).await;
         match reply {
             Reply::Status(status) => Some(scripted(status)),
@@ -333,6 +365,7 @@ impl Catcher {
     }
 
     async fn tell(&self, arrival: Arrival) {
+        self.count.fetch_add(1, Relaxed);
         // Nobody listens any more: then nobody needs to know.
         let _ = self.arrivals.send(arrival).await;
     }

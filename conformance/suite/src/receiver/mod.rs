@@ -6,7 +6,9 @@
 
 mod answers;
 mod base64;
+mod catch;
 mod caught;
+mod construction;
 mod diagnose;
 mod fit;
 mod forward;
@@ -15,19 +17,24 @@ mod listen;
 mod note;
 mod reason;
 mod rewriting;
+mod routes;
 mod tap;
 #[cfg(test)]
 mod tests;
 mod withheld;
 
 pub use answers::{Answers, Reply};
+pub use catch::{Catch, Haul};
 pub(crate) use caught::stamp;
 pub use caught::{Caught, Glance, Names, Octets};
+pub(crate) use construction::construction;
 pub use diagnose::{Diagnosis, Keyring, diagnose};
 pub use fit::TOLERANCE_SECS;
 pub use forward::ForwardTo;
-pub use listen::{Arrival, Bounds, Given, Receiver, Settings, Turned};
+pub(crate) use listen::REDIRECTED;
+pub use listen::{Arrival, Bounds, Given, Methods, Receiver, Settings, Turned};
 pub use note::{Note, Tally, notes};
 pub use reason::{Encoding, Joined, Padding, Reason, TimeUnit};
 pub use rewriting::Rewriting;
+pub use routes::Routes;
 pub use withheld::Withheld;

@@ -2,6 +2,8 @@
 
 use url::Url;
 
+use crate::deliveries::Deliveries;
+use crate::judge::needs_deliveries;
 use crate::plan::Mode;
 use crate::recording::{Caller, Exchange, Forgery, Recording};
 
@@ -18,7 +20,17 @@ pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
 /// The command that judges one statement again.
 pub(super) fn again(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
-    format!("chargeproof check {base} --only {id}")
+    let from = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
+        None => String::new(),
+        Some(Deliveries { receiver: Some(address), .. }) => format!(" --receiver {address}"),
+        Some(_) => " --deliveries FILE".to_owned(),
+    };
+    let with = match id.split('.').next() {
+        Some("extended") => " --profile extended",
+        _ if id.starts_with("paging.stable") => " --allow-writes",
+        _ => "",
+    };
+    format!("chargeproof check {base}{from} --only {id}{with}")
 }
 
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
@@ -30,6 +42,7 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
         Caller::Own(Mode::Test) => format!("Bearer ${TEST}"),
         Caller::Second => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
+        Caller::OtherAccount => "Bearer $CHARGEPROOF_OTHER_ACCOUNT_KEY".into(),
         Caller::Revoked => "Bearer $CHARGEPROOF_REVOKED_KEY".into(),
         Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),
         Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),

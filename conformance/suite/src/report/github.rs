@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::check::Outcome;
-use crate::report::sheet::Sheet;
+use crate::report::sheet::{Sheet, printable};
 use crate::verdict::{Row, Verdict};
 
 /// An error for each failure, a warning for each gap and each doubt, a notice for the rest.
@@ -47,7 +47,7 @@ fn annotate(out: &mut String, kind: &str, title: &str, text: &str) {
 
 /// A line break would begin a new command, and a server could write one.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    printable(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
 
 fn property(text: &str) -> String {

@@ -1,7 +1,8 @@
 //! What every format tells: the sections of the specification, the counts, the words below a statement.
 
 use crate::catalogue::Level;
-use crate::check::{Outcome, Stop};
+use crate::check::{Outcome, Profile, Stop};
+use crate::deliveries::Deliveries;
 use crate::observe::{Observation, observations};
 use crate::recording::Exchange;
 use crate::report::command::{again, curl};
@@ -24,14 +25,13 @@ pub(super) struct Sheet<'a> {
 /// A section of the specification, and the statements that come from it.
 pub(super) struct Section<'a> {
     pub(super) number: String,
-    pub(super) title: &'static str,
     pub(super) rows: Vec<&'a Row>,
 }
 
 impl Section<'_> {
     /// `4.1 Paging`
     pub(super) fn name(&self) -> String {
-        format!("{} {}", self.number, self.title).trim_end().to_owned()
+        section_name(&self.number)
     }
 
     pub(super) fn counts(&self) -> String {
@@ -46,7 +46,7 @@ impl<'a> Sheet<'a> {
             let number = section_of(&row.requirement.spec);
             match sections.iter_mut().find(|section| section.number == number) {
                 Some(section) => section.rows.push(row),
-                None => sections.push(Section { title: title(&number), number, rows: vec![row] }),
+                None => sections.push(Section { number, rows: vec![row] }),
             }
         }
         sections.sort_by_key(|section| place(&section.number));
@@ -79,6 +79,9 @@ impl<'a> Sheet<'a> {
 
     /// `40 of 52 required statements judged: incomplete`
     pub(super) fn completeness(&self) -> String {
+        if self.outcome.rows.is_empty() {
+            return "nothing was judged".to_owned();
+        }
         let word = if self.is_complete { "complete" } else { "incomplete" };
         format!("{} of {} required statements judged: {word}", self.judged, self.required)
     }
@@ -91,7 +94,7 @@ impl<'a> Sheet<'a> {
         counts(&self.outcome.rows)
     }
 
-    /// `52 of 52 checks reported`
+    /// `52 of 52 checks reported`. A run that was stopped had none to report.
     pub(super) fn reported(&self) -> String {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
     }
@@ -104,11 +107,18 @@ impl<'a> Sheet<'a> {
         };
         let selection = &outcome.selection;
         let without: Vec<_> = outcome.recording.without.iter().map(|part| part.word().to_owned()).collect();
+        let deliveries = outcome.recording.deliveries.as_ref().map(received);
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
+        let profile = (selection.profile == Profile::Extended).then(|| {
+            "--profile extended: choices of the reference server are judged too, which the specification leaves open"
+                .to_owned()
+        });
         [
+            profile,
             list("--only", &selection.only),
             list("--skip", &selection.skip),
             list("--without", &without),
+            deliveries,
             privacy,
         ]
         .into_iter()
@@ -155,6 +165,24 @@ impl<'a> Sheet<'a> {
     }
 }
 
+/// How many deliveries there were, and where from.
+fn received(deliveries: &Deliveries) -> String {
+    let Deliveries { caught, lost, strays, receiver, lasted, settled, .. } = deliveries;
+    let mut text = match receiver {
+        Some(address) if *settled => {
+            format!("deliveries: {} came to {address}, all that were caused", caught.len())
+        }
+        Some(address) => format!("deliveries: {} came to {address} in {} s", caught.len(), lasted.as_secs()),
+        None => format!("deliveries: {} captured before the run", caught.len()),
+    };
+    for (count, what) in [(*lost, "more that were not kept"), (*strays, "other requests")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text
+}
+
 /// What a server sent must not move the cursor of whoever reads it.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() && it != '\n' { '\u{fffd}' } else { it }).collect()
@@ -165,6 +193,11 @@ fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let of = |word: &str| rows.iter().filter(|row| row.verdict.word() == word).count();
     let told = WORDS.iter().map(|word| (of(word), word)).filter(|(count, _)| *count > 0);
     told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// `4.1 Paging`
+pub(super) fn section_name(number: &str) -> String {
+    format!("{number} {}", title(number)).trim_end().to_owned()
 }
 
 /// `4.1 item 6; 8` is told in section 4.1.
@@ -198,6 +231,7 @@ fn title(number: &str) -> &'static str {
         "8" => "Limits",
         "9" => "Versioning",
         "HTTP" => "itself",
+        "reference" => "Choices of the reference server",
         _ => "",
     }
 }

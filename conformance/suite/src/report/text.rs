@@ -27,7 +27,7 @@ impl Style {
         self.coloured(&word, colour)
     }
 
-    fn coloured(self, text: &str, colour: &str) -> String {
+    pub(crate) fn coloured(self, text: &str, colour: &str) -> String {
         match self {
             Style::Plain => text.to_owned(),
             Style::Colour => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),

@@ -22,13 +22,13 @@ type Refusal = Box<dyn Error + Send + Sync>;
 
 /// Opens connections to one target.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub(super) struct Connector {
     tcp: HttpConnector,
     tls: Option<TlsConnector>,
 }
 
 impl Connector {
-    pub(crate) fn new(time_limit: Duration, tls: Option<TlsConnector>) -> Connector {
+    pub(super) fn new(time_limit: Duration, tls: Option<TlsConnector>) -> Connector {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(time_limit));
@@ -71,7 +71,7 @@ fn refusal(host: &str, err: io::Error) -> Refusal {
 }
 
 /// An open connection.
-pub(crate) enum Stream {
+pub(super) enum Stream {
     Plain(TokioIo<TcpStream>),
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }

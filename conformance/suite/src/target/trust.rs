@@ -25,7 +25,7 @@ pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, St
 }
 
 /// TLS with everybody who is trusted. A plan with a wrong CA file is refused before it comes here.
-pub(crate) fn tls(ca_pem: Option<&str>) -> TlsConnector {
+pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     // A machine without certificates of its own still has the public ones.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -153,6 +153,11 @@ impl Book {
     pub(super) fn settle_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
         if self.invoice_mut(no).settle(at.now) {
             self.invoice_shelf.change(no.0, InvoiceStatus::Paid as usize);
+            // An earlier charge may settle it by late money. What still waits must not be paid as well.
+            if let Ok(Some(charge)) = self.untouched_charge(no) {
+                self.cancel_charge(at, charge, Some("invoice_paid"))
+                    .expect("an untouched pending charge can be canceled");
+            }
             self.record(at, EventType::InvoicePaid, Subject::Invoice(no), Details::None);
         }
     }

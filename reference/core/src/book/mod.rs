@@ -33,6 +33,7 @@ use crate::{
     page::Listing,
     shelf::Shelf,
     time::Timestamp,
+    wallet::Vault,
     wire::{Fragments, webhook},
 };
 
@@ -112,7 +113,7 @@ struct Lots {
 }
 
 impl Book {
-    pub(crate) fn new(seed: Seed, account: &str, mode: Mode) -> Book {
+    pub(crate) fn new(seed: Seed, vault: Option<&Vault>, account: &str, mode: Mode) -> Book {
         let lot = |purpose| seed.lot(mode.as_str(), account, purpose);
         Book {
             mode,
@@ -143,7 +144,7 @@ impl Book {
             delivery_mint: Mint::new(lot("delivery")),
             secrets: 0,
             mails: Mails::default(),
-            payouts: Payouts::seeded(seed, account, mode),
+            payouts: Payouts::seeded(seed, vault, account, mode),
             strays: BTreeMap::new(),
             answers: Answers::default(),
             fragments: Fragments::default(),

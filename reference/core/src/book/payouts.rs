@@ -11,7 +11,7 @@ use crate::{
     mode::Mode,
     money::Coin,
     sighting::{Depth, Sighting},
-    wallet::Wallet,
+    wallet::{Vault, Wallet},
 };
 
 /// The wallets of one account in one mode.
@@ -21,17 +21,23 @@ pub struct Payouts {
     /// The number of the next address of each key that was ever set. Kept when a wallet is taken
     /// away, so that no two charges share an address. Coins with the same key share the count.
     next: BTreeMap<String, u32>,
+    /// Where addresses are derived, if not here.
+    vault: Option<Vault>,
 }
 
 impl Payouts {
-    /// The wallets that a new book starts with: one for each form of address, from the seed.
-    pub(crate) fn seeded(seed: Seed, account: &str, mode: Mode) -> Payouts {
-        let mut payouts = Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new() };
+    /// The wallets that a new book starts with: one for each form of address, from the vault or the seed.
+    pub(crate) fn seeded(seed: Seed, vault: Option<&Vault>, account: &str, mode: Mode) -> Payouts {
+        let vault = vault.cloned();
+        let mut payouts = Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new(), vault };
         let mut by_form = BTreeMap::new();
         for asset in Asset::ALL {
             let form = asset.facts().form;
             let realm = format!("{account}/{mode}");
-            let wallet = by_form.entry(form).or_insert_with(|| Wallet::seeded(seed, &realm, form, mode));
+            let wallet = by_form.entry(form).or_insert_with(|| match &payouts.vault {
+                Some(vault) => vault.wallet(&realm, form, mode),
+                None => Wallet::seeded(seed, &realm, form, mode),
+            });
             payouts.set(asset, wallet.clone());
         }
         payouts
@@ -62,7 +68,10 @@ impl Payouts {
         let wallet = self.wallets.get(&asset)?;
         // A list that was edited counts from its start again, so it may name addresses that are taken.
         for n in self.next_of(wallet).. {
-            let address = wallet.address(n)?;
+            let address = match &self.vault {
+                Some(vault) => vault.address(wallet, n)?,
+                None => wallet.address(n)?,
+            };
             if !taken(&address) {
                 return Some(Ticket { address, asset, next: n.checked_add(1)? });
             }

@@ -12,6 +12,7 @@ mod extended_key;
 mod list;
 mod monero;
 mod secret;
+mod vault;
 mod version;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod refusals;
 pub use address::spelled;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
+pub use vault::Vault;
 
 use crate::{asset::AddressForm, draw::Seed, mode::Mode};
 use list::{Drawn, Listed};

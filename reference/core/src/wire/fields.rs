@@ -191,13 +191,11 @@ impl<'a> Fields<'a> {
     /// An absolute web address.
     pub fn web_address(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, PROSE_MAX)?;
-        match url::Url::parse(&text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => Some(text),
-            _ => {
-                self.wrong(name, "The {} field must be a valid URL.");
-                None
-            }
+        if !is_web_address(&text) {
+            self.wrong(name, "The {} field must be a valid URL.");
+            return None;
         }
+        Some(text)
     }
 
     /// Yes or no.
@@ -213,7 +211,10 @@ impl<'a> Fields<'a> {
     /// A whole number from 1 up.
     pub fn count(&mut self, name: &str) -> Option<u32> {
         let value = self.get(name)?;
-        match value.get().parse::<u32>() {
+        // `5.0` is as whole as `5`: some writers of JSON know only one kind of number.
+        let (whole, part) = value.get().split_once('.').unwrap_or((value.get(), ""));
+        let digits = if part.bytes().all(|b| b == b'0') { whole } else { value.get() };
+        match digits.parse::<u32>() {
             Ok(n) if n >= 1 => Some(n),
             _ => {
                 self.wrong(name, "The {} field must be a whole number of at least 1.");
@@ -423,6 +424,28 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Whether a text is an address that every reader takes. Parsing is not enough: browsers' rules mend what others
+/// refuse (spaces, letters beyond ASCII, `https:shop`), and the text is handed out as it came.
+fn is_web_address(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let schemes = ["http", "https"];
+    if !schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)) || url::Url::parse(text).is_err() {
+        return false;
+    }
+    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&b);
+    let percents = rest.match_indices('%').all(|(at, _)| {
+        let digits = rest.as_bytes().get(at + 1..at + 3);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    });
+    let in_path = |b: u8| plain(b) || b"/?#".contains(&b);
+    !host.is_empty()
+        && percents
+        && host.bytes().all(|b| plain(b) || b"[]".contains(&b))
+        && path.bytes().all(in_path)
+        && path.matches('#').count() <= 1
+}
+
 /// A value without parts.
 pub enum Scalar {
     /// A string.
@@ -433,4 +456,56 @@ pub enum Scalar {
     Truth(bool),
     /// `null`.
     Null,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_may_be_written_as_a_fraction() {
+        let count = |body: &str| Fields::read(body.as_bytes()).expect("an object").count("n");
+        for (body, n) in [
+            (r#"{"n":5}"#, Some(5)),
+            (r#"{"n":5.0}"#, Some(5)),
+            (r#"{"n":5.00}"#, Some(5)),
+            (r#"{"n":5.5}"#, None),
+            (r#"{"n":5e1}"#, None),
+            (r#"{"n":0.0}"#, None),
+            (r#"{"n":-5.0}"#, None),
+            (r#"{"n":"5"}"#, None),
+            (r#"{"n":4294967296.0}"#, None),
+        ] {
+            assert_eq!(count(body), n, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_web_address_is_one_for_every_reader() {
+        for good in [
+            "https://shop.example",
+            "HTTP://shop.example:8080/a/b?c=d&e=%20#f",
+            "http://127.0.0.1:3000/thanks",
+            "https://[::1]/?a",
+        ] {
+            assert!(is_web_address(good), "{good}");
+        }
+        for bad in [
+            "",
+            "shop.example",
+            "ftp://shop.example",
+            "https:shop.example",
+            "https://",
+            "https:///x",
+            "https://Ï",
+            " https://shop.example",
+            "https://shop.example/a b",
+            "https://shop.example/%2",
+            "https://shop.example/[a]",
+            "https://shop.example/#a#b",
+            "https://shop.example/\\",
+        ] {
+            assert!(!is_web_address(bad), "{bad}");
+        }
+    }
 }

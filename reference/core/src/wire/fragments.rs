@@ -12,6 +12,7 @@ const GUESS: usize = 1_200;
 #[derive(Default)]
 pub(crate) struct Fragments {
     places: Vec<Option<Fragment>>,
+    keeps_nothing: bool,
 }
 
 struct Fragment {
@@ -21,6 +22,11 @@ struct Fragment {
 }
 
 impl Fragments {
+    /// For one answer: everything is written anew.
+    pub(crate) fn unkept() -> Fragments {
+        Fragments { places: Vec::new(), keeps_nothing: true }
+    }
+
     /// About how many bytes an event takes.
     pub(crate) fn room(&self, no: u32) -> usize {
         match self.places.get(place(no)) {
@@ -31,6 +37,9 @@ impl Fragments {
 
     /// Adds an event to `body`: copied if it was written under this stamp, otherwise written by `write`.
     pub(crate) fn add(&mut self, body: &mut Vec<u8>, no: u32, stamp: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.keeps_nothing {
+            return write(body);
+        }
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || None);
         }

@@ -6,7 +6,7 @@ use crate::{
     error::ApiError,
     idempotency::{self, Known},
     key::Principal,
-    service::Service,
+    service::{Admission, Quota, Service},
     time::Timestamp,
 };
 
@@ -64,19 +64,47 @@ impl Response {
 
 /// Answers a request to a path under `/v1`: who asks, what for, and then the call itself.
 pub fn respond(service: &mut Service, now: Timestamp, request: &Request<'_>) -> Response {
-    let (mut response, quota) = match service.admit(now, bearer(request.authorization)) {
-        Ok(admission) => (
-            call(service, now, &admission.principal, request)
-                .unwrap_or_else(|error| Response::refusal(&error)),
-            admission.quota,
-        ),
-        Err((error, quota)) => (Response::refusal(&error), quota),
-    };
-    if let Some(quota) = quota {
-        response.headers.push(("x-ratelimit-limit", quota.limit.to_string()));
-        response.headers.push(("x-ratelimit-remaining", quota.remaining.to_string()));
+    match admit(service, now, request.authorization) {
+        Ok(admission) => respond_to(service, now, &admission, request),
+        Err(refusal) => refusal,
     }
+}
+
+/// Who asks, or the refusal as it goes back. Counts as one request of the key.
+pub fn admit(
+    service: &mut Service,
+    now: Timestamp,
+    authorization: Option<&[u8]>,
+) -> Result<Admission, Response> {
+    service
+        .admit(now, bearer(authorization))
+        .map_err(|(error, quota)| with_quota(Response::refusal(&error), quota))
+}
+
+/// Answers a request of a key that was admitted: it is not counted again, and its `authorization` is not looked at.
+pub fn respond_to(
+    service: &mut Service,
+    now: Timestamp,
+    admission: &Admission,
+    request: &Request<'_>,
+) -> Response {
+    let answer = call(service, now, &admission.principal, request);
+    with_quota(answer.unwrap_or_else(|error| Response::refusal(&error)), admission.quota)
+}
+
+fn with_quota(mut response: Response, quota: Option<Quota>) -> Response {
+    response.headers.extend(quota_headers(quota));
     response
+}
+
+/// What says how much a key may still ask: nothing without a limit.
+pub fn quota_headers(quota: Option<Quota>) -> Vec<(&'static str, String)> {
+    quota.map_or_else(Vec::new, |quota| {
+        vec![
+            ("x-ratelimit-limit", quota.limit.to_string()),
+            ("x-ratelimit-remaining", quota.remaining.to_string()),
+        ]
+    })
 }
 
 /// The token of `Authorization: Bearer <token>`.

@@ -4,6 +4,7 @@ pub mod fields;
 mod fragments;
 pub mod http;
 mod json;
+mod look;
 mod pen;
 mod read;
 mod route;
@@ -12,4 +13,5 @@ mod view;
 pub(crate) mod webhook;
 
 pub(crate) use fragments::Fragments;
+pub use look::{delivery_body, look};
 pub use view::DetailsView;

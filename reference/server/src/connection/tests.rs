@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use hyper_util::server::graceful::GracefulShutdown;
 use reference_core::{
+    dialect::Dialect,
     time::Timestamp,
     wire::http::{Request, Response},
 };
@@ -21,6 +22,8 @@ use crate::{
     gate::Token,
     host::Host,
     metrics::Metrics,
+    openapi::Document,
+    pages::{Streams, dashboard::Dashboard},
     world::World,
 };
 
@@ -70,12 +73,18 @@ struct Pipe {
 fn connect() -> Pipe {
     let bounds =
         Bounds { head_time: HEAD_TIME, body_time: BODY_TIME, idle_time: IDLE_TIME, ..Bounds::default() };
+    let host = Arc::new(Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None));
     let front = Front {
-        host: Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None),
+        #[cfg(feature = "mcp")]
+        mcp: crate::mcp::Mcp::new(&host, &bounds),
+        host,
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None),
         token: Token::draw().expect("randomness"),
         bounds,
         metrics: Metrics::default(),
+        document: Document::new(&Dialect::default()),
+        streams: Streams::new(&bounds),
+        dashboard: Dashboard::new(&Dialect::default()).expect("randomness"),
     };
     let (stream, ours) = duplex(65_536);
     let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod client;
+mod dashboard;
 mod framing;
 mod life;
 mod mirror;

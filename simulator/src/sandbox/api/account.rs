@@ -93,7 +93,7 @@ pub(super) fn create_key(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["account", "mode"]);
     let account = read_account(sandbox, &mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     f.finish()?;
     let account = account.expect("an unknown account was refused");
     let Done::Key(no, text) = sandbox.act(account, mode, Act::CreateKey)? else {
@@ -122,6 +122,8 @@ pub(super) fn wallets(sandbox: &Sandbox) -> Outcome {
                 json!({
                     "account": id, "mode": mode.as_str(), "asset": asset.code(),
                     "key": wallet.extended_key().map(ToString::to_string),
+                    "listed": wallet.listed().len(),
+                    "first_address": wallet.address(0),
                 })
             })
         })
@@ -133,7 +135,7 @@ pub(super) fn set_wallet(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["account", "mode", "asset", "key", "addresses"]);
     let account = read_account(sandbox, &mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let asset = read_asset(&mut f);
     let key = f.text("key", PROSE_MAX);
     let addresses = f.texts("addresses", ADDRESSES_MAX);
@@ -151,7 +153,7 @@ pub(super) fn remove_wallet(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["account", "mode", "asset"]);
     let account = read_account(sandbox, &mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let asset = read_asset(&mut f);
     f.finish()?;
     let (account, asset) = account.zip(asset).expect("missing values were refused");

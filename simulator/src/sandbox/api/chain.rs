@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::{Outcome, answer, find_book, nothing, read_asset, read_mode};
 use crate::{
-    chain::{Chain, ChainError, FeeLevel, Keep, Output, Payment, TxId},
-    sandbox::{Sandbox, money},
+    chain::{Chain, ChainError, Congestion, FeeLevel, Keep, Output, Payment, TxId},
+    sandbox::{Sandbox, money, watcher::Manner},
 };
 
 const OUTPUTS_MAX: u32 = 100;
@@ -60,7 +60,7 @@ pub(super) fn pay(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let asset = f.word("asset", Asset::parse);
     let amount = f.decimal("amount");
     let share = f.decimal("share");
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let fee = read_fee(&mut f);
     let outputs = f.count("outputs").unwrap_or(1);
     let unseen = f.truth("unseen").unwrap_or(false);
@@ -146,7 +146,9 @@ fn chain_of<'s>(
     txid: &TxId,
 ) -> Result<(&'s mut Chain, reference_core::time::Timestamp), ApiError> {
     let now = sandbox.now;
-    let chain = sandbox.chains.values_mut().find(|chain| chain.transaction(txid).is_some());
+    let own = sandbox.within.map(|(_, mode)| mode);
+    let reached = |chain: &Chain| own.is_none_or(|own| chain.mode() == own);
+    let chain = sandbox.chains.values_mut().find(|chain| reached(chain) && chain.transaction(txid).is_some());
     chain
         .map(|chain| (chain, now))
         .ok_or_else(|| ApiError::field("txid", "The txid field is invalid: no chain knows this transaction."))
@@ -156,7 +158,7 @@ pub(super) fn mine(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["asset", "mode", "blocks", "at_once"]);
     let asset = read_asset(&mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let blocks = f.count("blocks").unwrap_or(1);
     let at_once = f.truth("at_once").unwrap_or(false);
     if blocks > BLOCKS_MAX {
@@ -176,7 +178,7 @@ pub(super) fn reorganise(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["asset", "mode", "depth", "keep"]);
     let asset = read_asset(&mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let depth = f.count("depth");
     if !f.has("depth") {
         f.wrong("depth", "The {} field is required.");
@@ -267,7 +269,7 @@ pub(super) fn stall(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["asset", "mode", "for"]);
     let asset = read_asset(&mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let span = f.word_like("for", "30s or 2h", Span::parse);
     if !f.has("for") {
         f.wrong("for", "The {} field is required: a length of time such as 2h.");
@@ -276,5 +278,38 @@ pub(super) fn stall(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let span = required(span, "for")?;
     let (chain, now) = chain(sandbox, mode, required(asset, "asset")?);
     chain.stall(now, span);
+    nothing()
+}
+
+pub(super) fn congest(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["asset", "mode", "empty", "full"]);
+    let asset = read_asset(&mut f);
+    let mode = read_mode(sandbox, &mut f);
+    let empty_percent = f.count("empty").unwrap_or(0);
+    let full_percent = f.count("full").unwrap_or(0);
+    f.finish()?;
+    let (chain, now) = chain(sandbox, mode, required(asset, "asset")?);
+    chain.congest(now, Congestion { empty_percent, full_percent }).map_err(refusal)?;
+    nothing()
+}
+
+pub(super) fn watch(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["asset", "mode", "notices"]);
+    let asset = read_asset(&mut f);
+    let mode = read_mode(sandbox, &mut f);
+    let manner = f.word("notices", Manner::parse);
+    if !f.has("notices") {
+        f.wrong("notices", "The {} field is required: up, late, reversed, lost or twice.");
+    }
+    f.finish()?;
+    let (asset, manner) = (required(asset, "asset")?, required(manner, "notices")?);
+    // What the chain has shown by now belongs to the time before.
+    sandbox.work();
+    if sandbox.watchers.change((mode, asset), manner) {
+        let (chain, now) = chain(sandbox, mode, asset);
+        chain.rescan(now);
+    }
     nothing()
 }

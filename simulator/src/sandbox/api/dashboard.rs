@@ -12,13 +12,12 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Outcome, answer, find_book, nothing, parameter, read_account, read_mode, shape};
+use super::{Outcome, answer, books, find_book, nothing, parameter, read_account, read_mode, shape};
 use crate::sandbox::Sandbox;
 
 pub(super) fn endpoints(sandbox: &Sandbox) -> Outcome {
     let service = sandbox.service();
-    let endpoints: Vec<Value> = service
-        .books()
+    let endpoints: Vec<Value> = books(sandbox)
         .flat_map(|(account, mode, book)| {
             book.endpoints().iter().map(move |endpoint| shape::endpoint(service, account, mode, endpoint))
         })
@@ -34,7 +33,7 @@ pub(super) fn add_endpoint(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
     f.only(&["account", "mode", "url", "events"]);
     let account = read_account(sandbox, &mut f);
-    let mode = read_mode(&mut f);
+    let mode = read_mode(sandbox, &mut f);
     let url = f.required_text("url", PROSE_MAX);
     let events = read_events(&mut f).unwrap_or_else(|| EventType::ALL.into_iter().collect());
     f.finish()?;
@@ -148,11 +147,17 @@ pub(super) fn mails(sandbox: &Sandbox, query: &str) -> Outcome {
         parameter(query, "account").is_none_or(|account| account == id)
             && parameter(query, "mode").is_none_or(|word| word == mode.as_str())
     };
-    let mails: Vec<Value> = service
-        .books()
+    // Of each book, so that a busy one hides no other.
+    let limit = match parameter(query, "limit") {
+        None => usize::MAX,
+        Some(text) => {
+            text.parse().map_err(|_| ApiError::field("limit", "The limit field must be a whole number."))?
+        }
+    };
+    let mails: Vec<Value> = books(sandbox)
         .filter(|(account, mode, _)| wanted(&service.account(*account).id, *mode))
         .flat_map(|(account, mode, book)| {
-            book.mails().iter().map(move |mail| {
+            book.mails().newest(limit).map(move |mail| {
                 json!({
                     "account": service.account(account).id,
                     "mode": mode.as_str(),

@@ -10,10 +10,16 @@ use reference_core::{
 };
 use serde_json::json;
 
-use super::{Outcome, answer, nothing, read_asset};
+use super::{Outcome, answer, find_book, nothing, read_asset};
 use crate::sandbox::Sandbox;
 
 fn visit(sandbox: &mut Sandbox, visit: Visit) -> Outcome {
+    find_book(sandbox, |book| match &visit {
+        Visit::ViewInvoice(code) | Visit::ChooseCoin { invoice: code, .. } => {
+            book.find_invoice(*code).is_ok()
+        }
+        Visit::ViewLink(code) | Visit::PayLink { link: code, .. } => book.find_link(*code).is_ok(),
+    })?;
     match sandbox.desk.visit(sandbox.now, visit)? {
         Seen::Page => nothing(),
         Seen::Charge(account, mode, no) => {

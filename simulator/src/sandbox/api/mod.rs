@@ -3,10 +3,12 @@
 //! Pure: the server and the player call the same function, one over sockets, the other directly.
 
 mod account;
+mod book;
 mod chain;
 mod dashboard;
 mod delivery;
 mod hosted;
+mod page;
 mod shape;
 mod world;
 
@@ -14,6 +16,7 @@ use std::borrow::Cow;
 
 use reference_core::{
     asset::Asset,
+    book::Book,
     error::ApiError,
     id::{AccountNo, Code},
     mode::Mode,
@@ -24,26 +27,36 @@ use reference_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{FIRST_ACCOUNT, Journey, Progress, Sandbox};
+use super::{FIRST_ACCOUNT, Happening, Journey, Progress, Sandbox};
 
 type Outcome = Result<Map<String, Value>, ApiError>;
 
-/// Answers a call to `/sandbox`.
-pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Progress {
+/// The only book that a call reaches.
+pub(super) type Within = (AccountNo, Mode);
+
+/// Answers a call to `/sandbox`: of somebody who may do everything, or within one book.
+pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Option<Within>) -> Progress {
     // A new world's chronicle begins anew.
     let before = if request.path == "/sandbox/world" { 0 } else { sandbox.chronicle.count() };
+    if within.is_none()
+        && let Some(looked) = look(sandbox, request)
+    {
+        return Progress::Done(looked.unwrap_or_else(|error| Response::refusal(&error)));
+    }
+    sandbox.within = within;
     let outcome = route(sandbox, request);
+    sandbox.within = None;
     let heading = sandbox.heading.take();
     match outcome {
         Ok(mut answer) => {
             // What the call caused is part of its answer.
             sandbox.work();
             if let Some(until) = heading {
-                let journey = Journey::new(sandbox, until, before);
+                let journey = Journey::new(sandbox, until, before, within);
                 return sandbox.travel(journey);
             }
-            if request.method != "GET" && request.method != "HEAD" {
-                answer.insert("happened".to_owned(), happened(sandbox, before));
+            if request.method != "GET" && request.method != "HEAD" && !sandbox.terse {
+                answer.insert("happened".to_owned(), happened(sandbox, before, within));
             }
             Progress::Done(finish(sandbox, answer))
         }
@@ -52,8 +65,20 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>) -> Progress 
 }
 
 /// The answer to a call that moved the clock.
-pub(super) fn arrived(sandbox: &Sandbox, before: u64) -> Response {
-    finish(sandbox, Map::from_iter([("happened".to_owned(), happened(sandbox, before))]))
+pub(super) fn arrived(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Response {
+    finish(sandbox, Map::from_iter([("happened".to_owned(), happened(sandbox, before, within))]))
+}
+
+/// What a key would read is answered as the key would be; everything else is this module's own.
+fn look(sandbox: &Sandbox, request: &Request<'_>) -> Option<Result<Response, ApiError>> {
+    let segments: Vec<&str> = request.path.trim_start_matches('/').split('/').skip(1).collect();
+    match segments.as_slice() {
+        ["books", _, _] | ["books", _, _, "late"] | ["books", _, _, "charges", _, "transfers"] => None,
+        ["books", account, mode, rest @ ..] if matches!(request.method, "GET" | "HEAD") => {
+            Some(book::look(sandbox, request, (account, mode, rest)))
+        }
+        _ => None,
+    }
 }
 
 fn finish(sandbox: &Sandbox, mut answer: Map<String, Value>) -> Response {
@@ -62,8 +87,16 @@ fn finish(sandbox: &Sandbox, mut answer: Map<String, Value>) -> Response {
     Response { status: 200, headers: Vec::new(), body }
 }
 
-fn happened(sandbox: &Sandbox, before: u64) -> Value {
-    sandbox.chronicle.after(before).map(|happening| json!(happening)).collect()
+fn happened(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Value {
+    happenings(sandbox, before, within).map(|happening| json!(happening)).collect()
+}
+
+/// What happened after the `n`th thing, as far as it concerns the book.
+fn happenings(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Iterator<Item = &Happening> {
+    let within = within.map(|(no, mode)| (sandbox.service().account(no).id.as_str(), mode));
+    sandbox.chronicle.after(n).filter(move |happening| {
+        within.is_none_or(|(account, mode)| happening.what.concerns(account, mode.as_str()))
+    })
 }
 
 fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
@@ -74,6 +107,9 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
     let method = if request.method == "HEAD" { "GET" } else { request.method };
     let body = request.body;
     let query = request.query.unwrap_or("");
+    if sandbox.within.is_some() && !stays_within_a_book(method, &segments) {
+        return Err(ApiError::NotFound);
+    }
     match (method, segments.as_slice()) {
         ("GET", []) => world::overview(sandbox),
         ("GET", ["happenings"]) => world::happenings(sandbox, query),
@@ -84,6 +120,11 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
 
         ("POST", ["accounts"]) => account::open(sandbox, body),
         ("PATCH", ["accounts", id]) => account::change(sandbox, id, body),
+        ("GET", ["books", account, mode]) => book::glance(sandbox, account, mode),
+        ("GET", ["books", account, mode, "late"]) => book::late(sandbox, account, mode),
+        ("GET", ["books", account, mode, "charges", id, "transfers"]) => {
+            book::transfers(sandbox, (account, mode), id)
+        }
         ("GET", ["keys"]) => account::keys(sandbox),
         ("POST", ["keys"]) => account::create_key(sandbox, body),
         ("DELETE", ["keys", id]) => account::revoke_key(sandbox, code(id)?),
@@ -113,6 +154,10 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
         ("POST", ["links", id, "view"]) => hosted::view_link(sandbox, code(id)?),
         ("POST", ["links", id, "choose"]) => hosted::pay_link(sandbox, code(id)?, body),
 
+        ("GET", ["pages", "c", id]) => page::charge(sandbox, request, code(id)?),
+        ("GET", ["pages", "i", id]) => page::invoice(sandbox, request, code(id)?),
+        ("GET", ["pages", "pay", id]) => page::link(sandbox, request, code(id)?),
+
         ("POST", ["pay"]) => chain::pay(sandbox, body),
         ("POST", ["mine"]) => chain::mine(sandbox, body),
         ("POST", ["reorg"]) => chain::reorganise(sandbox, body),
@@ -121,6 +166,8 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
         ("POST", ["drop"]) => chain::drop_transaction(sandbox, body),
         ("POST", ["rebroadcast"]) => chain::rebroadcast(sandbox, body),
         ("POST", ["stall"]) => chain::stall(sandbox, body),
+        ("POST", ["congest"]) => chain::congest(sandbox, body),
+        ("POST", ["watchers"]) => chain::watch(sandbox, body),
         (_, other) => match allow(other) {
             Some(allow) => Err(ApiError::WrongMethod { allow }),
             None => Err(ApiError::NotFound),
@@ -128,10 +175,40 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
     }
 }
 
+/// What can be done for one book alone. The clock is the exception: there is one for all.
+fn stays_within_a_book(method: &str, segments: &[&str]) -> bool {
+    matches!(
+        (method, segments),
+        ("GET", ["happenings" | "endpoints" | "deliveries" | "mails"] | ["deliveries", _])
+            | (
+                "POST",
+                ["advance"
+                    | "pay"
+                    | "mine"
+                    | "reorg"
+                    | "double-spend"
+                    | "replace"
+                    | "drop"
+                    | "rebroadcast"
+                    | "stall"
+                    | "endpoints"]
+                    | ["endpoints", _, "rotate" | "test"]
+                    | ["deliveries", _, "resend"]
+                    | ["charges", _, "accept"]
+                    | ["invoices" | "links", _, "view" | "choose"]
+            )
+            | ("PATCH" | "DELETE", ["endpoints", _])
+    )
+}
+
 /// What a known path takes.
 fn allow(segments: &[&str]) -> Option<&'static str> {
     Some(match segments {
-        [] | ["happenings" | "deliveries" | "mails"] | ["deliveries", _] => "GET, HEAD",
+        []
+        | ["happenings" | "deliveries" | "mails"]
+        | ["deliveries", _]
+        | ["books", _, _, ..]
+        | ["pages", "c" | "i" | "pay", _] => "GET, HEAD",
         ["keys" | "endpoints"] => "GET, HEAD, POST",
         ["wallets"] => "GET, HEAD, PUT, DELETE",
         ["accounts", _] => "PATCH",
@@ -139,7 +216,7 @@ fn allow(segments: &[&str]) -> Option<&'static str> {
         ["endpoints", _] => "PATCH, DELETE",
         [
             "world" | "advance" | "restart" | "rates" | "accounts" | "merchants" | "pay" | "mine" | "reorg"
-            | "double-spend" | "replace" | "drop" | "rebroadcast" | "stall",
+            | "double-spend" | "replace" | "drop" | "rebroadcast" | "stall" | "congest" | "watchers",
         ]
         | ["endpoints", _, "rotate" | "test"]
         | ["charges", _, "accept" | "cancel"]
@@ -169,19 +246,27 @@ fn parameter<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
     url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
 }
 
-/// `account`, by default the first one.
+/// `account`, by default the first one, or the only one within reach.
 fn read_account(sandbox: &Sandbox, fields: &mut Fields<'_>) -> Option<AccountNo> {
-    let id = fields.text("account", TEXT_MAX);
-    let no = sandbox.service().find_account(id.as_deref().unwrap_or(FIRST_ACCOUNT));
-    if no.is_none() {
+    let own = sandbox.within.map(|(account, _)| account);
+    let no = match fields.text("account", TEXT_MAX) {
+        None if own.is_some() => own,
+        id => sandbox.service().find_account(id.as_deref().unwrap_or(FIRST_ACCOUNT)),
+    };
+    if no.is_none() || own.is_some_and(|own| no != Some(own)) {
         fields.wrong("account", "The selected {} is invalid.");
     }
     no
 }
 
-/// `mode`, by default live.
-fn read_mode(fields: &mut Fields<'_>) -> Mode {
-    fields.word("mode", Mode::parse).unwrap_or(Mode::Live)
+/// `mode`, by default live, or the only one within reach.
+fn read_mode(sandbox: &Sandbox, fields: &mut Fields<'_>) -> Mode {
+    let own = sandbox.within.map(|(_, mode)| mode);
+    let mode = fields.word("mode", Mode::parse).or(own).unwrap_or(Mode::Live);
+    if own.is_some_and(|own| mode != own) {
+        fields.wrong("mode", "The {} field must be the mode of the key.");
+    }
+    mode
 }
 
 /// `asset`, which must be there.
@@ -194,12 +279,16 @@ fn read_asset(fields: &mut Fields<'_>) -> Option<Asset> {
     asset
 }
 
+/// Every book within reach.
+fn books(sandbox: &Sandbox) -> impl Iterator<Item = (AccountNo, Mode, &Book)> {
+    let within = sandbox.within;
+    let reached = move |account, mode| within.is_none_or(|only| only == (account, mode));
+    sandbox.service().books().filter(move |(account, mode, _)| reached(*account, *mode))
+}
+
 /// The book that holds what `find` looks for.
-fn find_book(
-    sandbox: &Sandbox,
-    find: impl Fn(&reference_core::book::Book) -> bool,
-) -> Result<(AccountNo, Mode), ApiError> {
-    let mut books = sandbox.service().books();
+fn find_book(sandbox: &Sandbox, find: impl Fn(&Book) -> bool) -> Result<(AccountNo, Mode), ApiError> {
+    let mut books = books(sandbox);
     books.find(|(_, _, book)| find(book)).map(|(account, mode, _)| (account, mode)).ok_or(ApiError::NotFound)
 }
 
@@ -219,6 +308,7 @@ mod tests {
             dialect: Dialect::default(),
             journal: false,
             reach: Reach::Simulated,
+            vault: None,
         })
     }
 

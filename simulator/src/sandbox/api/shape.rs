@@ -8,6 +8,7 @@ use reference_core::{
     mode::Mode,
     outbox::{Attempt, Delivery, DeliveryState, Outcome, Trace},
     service::Service,
+    wire,
 };
 use serde_json::{Value, json};
 
@@ -40,16 +41,23 @@ pub(super) fn endpoint(service: &Service, account: AccountNo, mode: Mode, endpoi
 }
 
 /// A delivery with its attempts.
-pub(super) fn delivery(book: &Book, delivery: &Delivery) -> Value {
-    shape_delivery(book, delivery, |_, _| {})
+pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> Value {
+    shape_delivery(account, book, delivery, |_, _| {})
 }
 
 /// The same with all that went over the wire.
-pub(super) fn delivery_in_full(book: &Book, delivery: &Delivery) -> Value {
-    shape_delivery(book, delivery, add_trace)
+pub(super) fn delivery_in_full(account: &str, book: &Book, delivery: &Delivery) -> Value {
+    let mut shape = shape_delivery(account, book, delivery, add_trace);
+    shape["request_body"] = json!(String::from_utf8_lossy(&wire::delivery_body(delivery, book.mode())));
+    shape
 }
 
-fn shape_delivery(book: &Book, delivery: &Delivery, add: impl Fn(&Attempt, &mut Value)) -> Value {
+fn shape_delivery(
+    account: &str,
+    book: &Book,
+    delivery: &Delivery,
+    add: impl Fn(&Attempt, &mut Value),
+) -> Value {
     let attempts: Vec<Value> = (1..)
         .zip(&delivery.attempts)
         .map(|(n, attempt)| {
@@ -62,10 +70,13 @@ fn shape_delivery(book: &Book, delivery: &Delivery, add: impl Fn(&Attempt, &mut 
         DeliveryState::Waiting(at) => Some(at.to_string()),
         _ => None,
     };
+    let endpoint = book.endpoint(delivery.endpoint);
     json!({
         "id": delivery.id.to_string(),
+        "account": account,
         "mode": book.mode().as_str(),
-        "endpoint": book.endpoint(delivery.endpoint).id.as_str(),
+        "endpoint": endpoint.id.as_str(),
+        "url": endpoint.url.to_string(),
         "event": delivery.parcel.event.map(|(_, id)| id.to_string()),
         "type": delivery.parcel.kind.as_str(),
         "test": delivery.parcel.event.is_none(),

@@ -1,12 +1,12 @@
 //! The world as a whole: its clock, its market, its beginning.
 
 use reference_core::{
-    account::Settings,
     asset::{Asset, Currency},
     draw::Seed,
     error::ApiError,
     money::Rate,
     time::{Span, Timestamp},
+    wallet::takes_list,
     wire::fields::Fields,
 };
 use serde_json::{Map, Value, json};
@@ -39,6 +39,10 @@ pub(super) fn overview(sandbox: &Sandbox) -> Outcome {
                 "mode": chain.mode().as_str(), "asset": chain.asset().code(),
                 "height": chain.height(sandbox.now),
                 "required_confirmations": chain.asset().required_confirmations(chain.mode()),
+                "network": chain.asset().facts().network,
+                "decimals": chain.asset().facts().decimals,
+                "wallet": if takes_list(chain.asset().facts().form) { "addresses" } else { "key" },
+                "next_block_at": chain.block_after(sandbox.now, 1).to_string(),
             })
         })
         .collect();
@@ -66,7 +70,7 @@ pub(super) fn happenings(sandbox: &Sandbox, query: &str) -> Outcome {
             text.parse().map_err(|_| ApiError::field("after", "The after field must be a whole number."))?
         }
     };
-    let happened: Vec<_> = sandbox.chronicle.after(after).take(HAPPENINGS_MAX).collect();
+    let happened: Vec<_> = super::happenings(sandbox, after, sandbox.within).take(HAPPENINGS_MAX).collect();
     let next = happened.last().map_or(after, |last| last.n);
     Ok(Map::from_iter([("happened".to_owned(), json!(happened)), ("next".to_owned(), json!(next))]))
 }
@@ -81,8 +85,7 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     }
     let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
     let journal = f.truth("journal");
-    let mut settings = Settings::new("Acme");
-    settings.members = vec!["owner@acme.example".to_owned()];
+    let mut settings = Sandbox::first_settings();
     if let Some(draft) = f.object("account", |f| Some(read_settings(f, &[]))) {
         settings.change(draft);
     }
@@ -94,9 +97,9 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
         ..sandbox.setup.clone()
     };
     // Tickets go on counting, so that a post of the old world can't land in the new one.
-    let (tickets, era) = (sandbox.tickets, sandbox.era);
-    *sandbox = Sandbox::with_account(&setup, settings);
-    (sandbox.tickets, sandbox.era) = (tickets, era + 1);
+    let before = std::mem::replace(sandbox, Sandbox::with_account(&setup, settings));
+    (sandbox.tickets, sandbox.era) = (before.tickets, before.era + 1);
+    (sandbox.terse, sandbox.record, sandbox.tamper) = (before.terse, before.record, before.tamper);
     let keys = sandbox.first_keys();
     Ok(Map::from_iter([
         ("account".to_owned(), json!(FIRST_ACCOUNT)),

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{IsTerminal, Read, Write},
+    io::{Read, Write},
     process::{Command, Stdio},
     sync::mpsc,
     time::Duration,
@@ -14,7 +14,7 @@ use conformance::{
     receiver::Names,
     report::Style,
 };
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 use url::Url;
@@ -24,7 +24,7 @@ use crate::{
     args::{EndpointMode, HandlerFormat, Try},
     config::Config,
     reports::{writable, write_whole},
-    screen::DIM,
+    screen::{DIM, spinner},
 };
 
 /// A command of the operator that takes longer is stopped.
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
         Runtime::new().map_err(|error| Failure::usage(format!("no threads to post with: {error}")))?;
     let mut commands = Commands { acted: args.acted.clone(), prepare: args.prepare.clone() };
     let witness: Option<&mut dyn Witness> = if args.acted.is_some() { Some(&mut commands) } else { None };
-    let mut bar = Bar(progress_bar());
+    let mut bar = Bar(spinner());
     let outcome = runtime.block_on(attempt(&plan, witness, &mut bar));
     bar.0.finish_and_clear();
     tell(&outcome, args)?;
@@ -185,16 +185,6 @@ fn quoted(word: &str) -> String {
 }
 
 struct Bar(ProgressBar);
-
-fn progress_bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
-}
 
 impl Progress for Bar {
     fn trying(&mut self, name: &str, number: usize, of: usize) {

@@ -1,0 +1,73 @@
+//! What `chargeproof check` takes to see deliveries.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Args;
+use url::Url;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Deliveries")]
+pub(crate) struct Receiving {
+    /// Receive deliveries here while checking. Add its address, followed by /live and /test, as endpoints of
+    /// both modes. Their secrets come from CHARGEPROOF_LIVE_WEBHOOK_SECRET and CHARGEPROOF_TEST_WEBHOOK_SECRET
+    #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen, requires = "url")]
+    pub(crate) receiver: Option<SocketAddr>,
+    /// Where the service reaches the receiver, if it is another address, such as that of a tunnel
+    #[arg(long, value_name = "URL", requires = "receiver")]
+    pub(crate) public_url: Option<Url>,
+    /// How long to wait for deliveries after everything else [default: 60s]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "receiver")]
+    pub(crate) receive_for: Option<Duration>,
+    /// The event types that the endpoints are subscribed to, if not to all; patterns such as charge.*
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    pub(crate) subscribed: Vec<String>,
+    /// Answer the first delivery at the test endpoint with a redirect, which must not be followed
+    #[arg(long, requires = "receiver")]
+    pub(crate) redirect_trial: bool,
+    /// A command that adds $CHARGEPROOF_ENDPOINT_URL as an endpoint in test mode, and fails if the service
+    /// refuses it. It is run with the receiver's address and /added, and with addresses that must be refused
+    #[arg(long, value_name = "COMMAND", requires = "receiver")]
+    pub(crate) register: Option<String>,
+    /// Judge captured deliveries: a file of `receiver listen --record`
+    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "receiver")]
+    pub(crate) deliveries: Option<PathBuf>,
+}
+
+fn parse_span(text: &str) -> Result<Duration, String> {
+    const SPAN_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+    const TAKES: &str = "takes a span of at most a day such as 90s, 5m or 1h";
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or(TAKES)?;
+    let number: u64 = number.parse().map_err(|_| TAKES)?;
+    let secs = match unit {
+        "s" => Some(number),
+        "m" => number.checked_mul(60),
+        "h" => number.checked_mul(60 * 60),
+        _ => None,
+    };
+    secs.map(Duration::from_secs).filter(|span| *span <= SPAN_MAX).ok_or_else(|| TAKES.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<u64>) {
+        assert_eq!(parse_span(text).ok(), expected.map(Duration::from_secs), "{text}");
+    }
+
+    #[test]
+    fn a_span_is_a_number_and_a_unit() {
+        check("0s", Some(0));
+        check("90s", Some(90));
+        check("5m", Some(300));
+        check("24h", Some(86_400));
+    }
+
+    #[test]
+    fn other_spans_are_refused() {
+        for text in ["", "s", "60", "1d", "-1s", "1.5s", "25h", "18446744073709551615h", "5µ", "1 s"] {
+            check(text, None);
+        }
+    }
+}

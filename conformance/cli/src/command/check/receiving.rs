@@ -1,0 +1,238 @@
+//! Deliveries of a foreign server: a receiver of our own, or a file of captured requests.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::Path,
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use conformance::{
+    Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks,
+    receiver::{Catch, Caught, Names},
+};
+use reference_core::event::EventType;
+use tokio::{process::Command, runtime::Runtime, time::timeout};
+
+use super::Screen;
+use crate::{
+    Failure,
+    args::Receiving,
+    command::{receiver::RECORD_LINE_MAX, serve::cannot_listen},
+    config::Config,
+    screen::{DIM, GOOD},
+};
+
+const LIVE_SECRET: &str = "CHARGEPROOF_LIVE_WEBHOOK_SECRET";
+const TEST_SECRET: &str = "CHARGEPROOF_TEST_WEBHOOK_SECRET";
+/// A shorter one could not be told from other text, and so not be withheld.
+const SECRET_LETTERS_MIN: usize = 8;
+const RECEIVE_FOR: Duration = Duration::from_secs(60);
+/// A captured file holds as many deliveries as a receiver keeps.
+const CAPTURED_MAX: usize = 5_000;
+const LIVE_PATH: &str = "/live";
+const TEST_PATH: &str = "/test";
+/// Where the operator's command adds an endpoint: beside the others, which it must not disturb.
+const ADDED_PATH: &str = "/added";
+
+/// Where endpoints must never be: on the service's own machine, in its networks, at its cloud's metadata.
+pub(super) const REFUSED: [&str; 12] = [
+    "https://localhost/hooks",
+    "https://127.0.0.1/hooks",
+    "https://[::1]/hooks",
+    "https://0.0.0.0/hooks",
+    "https://10.0.0.1/hooks",
+    "https://172.16.0.1/hooks",
+    "https://192.168.1.1/hooks",
+    "https://169.254.169.254/latest/meta-data",
+    "https://metadata.google.internal/computeMetadata/v1",
+    "https://[fd00::1]/hooks",
+    "https://[::ffff:127.0.0.1]/hooks",
+    "https://2130706433/hooks",
+];
+
+/// What the command line says about deliveries; nothing if it says nothing.
+pub(super) fn webhooks(
+    args: &Receiving,
+    config: &Config,
+    runtime: &Runtime,
+    screen: &Screen,
+) -> Result<Option<Webhooks>, Failure> {
+    let dialect = config.dialect().map_err(Failure::usage)?;
+    let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
+    let source = if let Some(path) = &args.deliveries {
+        Source::Captured { caught: read(path)?, endpoints: endpoints(args)?.into() }
+    } else if let Some(address) = args.receiver {
+        listen(args, address, runtime, screen)?
+    } else if args.subscribed.is_empty() {
+        return Ok(None);
+    } else {
+        return Err(Failure::usage(
+            "--subscribed says what is received; it goes with --receiver or --deliveries",
+        ));
+    };
+    Ok(Some(Webhooks { names, source }))
+}
+
+fn listen(
+    args: &Receiving,
+    address: SocketAddr,
+    runtime: &Runtime,
+    screen: &Screen,
+) -> Result<Source, Failure> {
+    let endpoints = endpoints(args)?;
+    let catch = runtime
+        .block_on(Catch::start(address))
+        .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
+    let public = match &args.public_url {
+        Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+        None => format!("http://{}", catch.address()),
+    };
+    endpoints.into_iter().for_each(|endpoint| catch.declare(endpoint));
+    if args.redirect_trial {
+        catch.answer(TEST_PATH, "302,200".parse().expect("two statuses"));
+    }
+    screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", catch.address()));
+    screen.say(&format!(
+        "{DIM}endpoints: {public}{LIVE_PATH} in live mode, {public}{TEST_PATH} in test mode; then make something happen{DIM:#}"
+    ));
+    let occasion = args.register.as_ref().map(|command| {
+        let registrar = Registrar { command: command.clone(), own: format!("{public}{ADDED_PATH}") };
+        Arc::new(registrar) as Arc<dyn Occasion>
+    });
+    let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR);
+    Ok(Source::Receiver { catch: Arc::new(catch), receive_for, occasion })
+}
+
+/// One endpoint for each mode.
+fn endpoints(args: &Receiving) -> Result<[Endpoint; 2], Failure> {
+    let events = subscribed(&args.subscribed)?;
+    let endpoint = |path: &str, mode, secret| Endpoint {
+        path: path.to_owned(),
+        mode: Some(mode),
+        events: Some(events.clone()),
+        secret,
+    };
+    Ok([
+        endpoint(LIVE_PATH, Mode::Live, secret(LIVE_SECRET)?),
+        endpoint(TEST_PATH, Mode::Test, secret(TEST_SECRET)?),
+    ])
+}
+
+/// White space stays: that a secret has some is a fault that is worth a word.
+fn secret(name: &str) -> Result<Option<Secret>, Failure> {
+    match env::var(name) {
+        Err(_) => Ok(None),
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) if text.trim().len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
+            "the variable `{name}` has fewer than {SECRET_LETTERS_MIN} characters; it takes an endpoint's secret"
+        ))),
+        Ok(text) => Ok(Some(Secret::new(text))),
+    }
+}
+
+/// The types that fit the patterns; all if there are none.
+fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
+    let all = || EventType::ALL.into_iter().map(|kind| kind.as_str().to_owned());
+    if patterns.is_empty() {
+        return Ok(all().collect());
+    }
+    let mut chosen = BTreeSet::new();
+    for pattern in patterns {
+        let fits = |kind: &String| match pattern.split_once('*') {
+            None => kind == pattern,
+            Some((head, tail)) => kind.starts_with(head) && kind.ends_with(tail),
+        };
+        let fitting: Vec<String> = all().filter(fits).collect();
+        if fitting.is_empty() {
+            let types: Vec<String> = all().collect();
+            return Err(Failure::usage(format!(
+                "no event type is called `{pattern}`; they are {}",
+                types.join(", ")
+            )));
+        }
+        chosen.extend(fitting);
+    }
+    Ok(chosen)
+}
+
+/// The requests of a file, a line of JSON each.
+fn read(path: &Path) -> Result<Vec<Caught>, Failure> {
+    let shown = path.display();
+    let cant = |error| Failure::usage(format!("`{shown}` can't be read: {error}"));
+    let mut file = BufReader::new(fs::File::open(path).map_err(cant)?);
+    let mut caught = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut bounded = std::io::Read::take(&mut file, RECORD_LINE_MAX as u64);
+        if bounded.read_until(b'\n', &mut line).map_err(cant)? == 0 {
+            return Ok(caught);
+        }
+        if caught.len() == CAPTURED_MAX {
+            return Err(Failure::usage(format!(
+                "`{shown}` has more than {CAPTURED_MAX} requests; give a part of it"
+            )));
+        }
+        let number = caught.len() + 1;
+        caught.push(serde_json::from_slice(&line).map_err(|error| {
+            Failure::usage(format!("`{shown}` line {number} is not a recorded request: {error}"))
+        })?);
+    }
+}
+
+/// Adds endpoints by a command of the operator's.
+#[derive(Debug)]
+struct Registrar {
+    command: String,
+    /// An address that must be taken: refusals say nothing otherwise.
+    own: String,
+}
+
+impl Occasion for Registrar {
+    fn cause<'a>(&'a self, _: &'a Catch) -> Causing<'a> {
+        let (command, own) = (self.command.clone(), self.own.clone());
+        Box::pin(async move {
+            let public = register(&command, &own, true).await?;
+            let taken = public.accepted;
+            let mut registrations = vec![public];
+            // Whoever takes nothing is not asked a dozen times.
+            for address in &REFUSED[..if taken { REFUSED.len() } else { 1 }] {
+                registrations.push(register(&command, address, false).await?);
+            }
+            Ok(Caused { settled: false, registrations })
+        })
+    }
+}
+
+/// Runs the command for one address. That it fails is the answer; that it can't be run is not.
+async fn register(command: &str, address: &str, public: bool) -> Result<Registration, String> {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let running = Command::new("sh")
+        .args(["-c", command])
+        .env("CHARGEPROOF_ENDPOINT_URL", address)
+        .env("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.word())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .status();
+    let status = timeout(PATIENCE, running)
+        .await
+        .map_err(|_| format!("the command that adds endpoints took longer than {} s", PATIENCE.as_secs()))?
+        .map_err(|error| format!("the command that adds endpoints can't be run: {error}"))?;
+    match status.code() {
+        // 126 and 127 are the shell's own: there was nothing to run.
+        None | Some(126 | 127) => Err(format!("the command that adds endpoints ended with {status}")),
+        Some(code) => Ok(Registration {
+            address: address.to_owned(),
+            public,
+            accepted: code == 0,
+            answer: format!("the command ended with {code}"),
+        }),
+    }
+}

@@ -1,0 +1,261 @@
+//! Deliveries of a served server as a user of the suite meets them: at a receiver, or from a file.
+
+use std::{
+    env, fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+/// A served reference with a frozen clock. It is killed when the test ends.
+struct Served {
+    child: Child,
+    ready: Value,
+}
+
+impl Served {
+    fn start(directory: &Path, forward: &str) -> Served {
+        let mut child = command(directory)
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--clock",
+                "frozen",
+                "--seed",
+                "1",
+                "--format",
+                "json",
+            ])
+            .args(["--forward", forward])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+        Served { child, ready: serde_json::from_str(&line).unwrap() }
+    }
+
+    fn word(&self, name: &str) -> &str {
+        self.ready[name].as_str().unwrap()
+    }
+
+    fn check(&self, directory: &Path, secrets: [&str; 2], arguments: &[&str]) -> Output {
+        command(directory)
+            .env("CHARGEPROOF_LIVE_KEY", self.word("live_key"))
+            .env("CHARGEPROOF_TEST_KEY", self.word("test_key"))
+            .env("CHARGEPROOF_LIVE_WEBHOOK_SECRET", secrets[0])
+            .env("CHARGEPROOF_TEST_WEBHOOK_SECRET", secrets[1])
+            .args(["check", self.word("url"), "--quick", "--format", "json"])
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Value {
+        post(self.word("address"), path, key, body)
+    }
+
+    /// Adds an endpoint; its secret.
+    fn add(&self, url: &str, mode: &str) -> String {
+        let answer = self.post("/sandbox/endpoints", None, &json!({ "url": url, "mode": mode }));
+        answer["endpoint"]["secret"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Asks the sandbox, or the API with a key.
+#[track_caller]
+fn post(address: &str, path: &str, key: Option<&str>, body: &Value) -> Value {
+    let body = body.to_string();
+    let bearer = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\n{bearer}Content-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 2"), "{path}: {answer}");
+    serde_json::from_str(body).unwrap()
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Already over, if the test came to its end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chargeproof"));
+    for (name, _) in env::vars().filter(|(name, _)| name.starts_with("CHARGEPROOF_")) {
+        command.env_remove(name);
+    }
+    command.env("NO_COLOR", "1").current_dir(directory);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The word on a statement.
+fn word(output: &Output, id: &str) -> String {
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    let statements = report["statements"].as_array().unwrap();
+    let statement = statements.iter().find(|it| it["id"] == id).unwrap_or_else(|| panic!("no {id}"));
+    statement["verdict"].as_str().unwrap().to_owned()
+}
+
+/// A free port: whoever listens there next may still find it taken, which no test here has met.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn captured_deliveries_are_judged_and_no_secret_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let mut receiver = command(here)
+        .args(["receiver", "listen", "--port", "0", "--format", "json", "--record", "deliveries.jsonl"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(receiver.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let forward = format!("https://shop.example={}", ready["url"].as_str().unwrap());
+    let served = Served::start(here, &forward);
+    let live = served.add("https://shop.example/live", "live");
+    let test = served.add("https://shop.example/test", "test");
+    for key in ["live_key", "test_key"] {
+        let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+        served.post("/v1/charges", Some(served.word(key)), &charge);
+    }
+    // Answers when everything has landed.
+    served.post("/sandbox/advance", None, &json!({ "by": "1s" }));
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+
+    let arguments = ["--deliveries", "deliveries.jsonl", "--record", "run.json"];
+    let output = served.check(here, [&live, &test], &arguments);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    for id in ["webhooks.signed", "webhooks.event_id", "webhooks.mode_endpoints", "charges.asset_amount"] {
+        assert_eq!(word(&output, id), "pass", "{id}");
+    }
+    for id in ["webhooks.pushed", "webhooks.redirects", "invoices.fields", "endpoints.address"] {
+        assert_eq!(word(&output, id), "not_judged", "{id}");
+    }
+    let kept = fs::read_to_string(here.join("run.json")).unwrap();
+    for secret in [&live, &test] {
+        assert!(!kept.contains(&secret["whsec_".len()..]), "a secret is kept");
+    }
+
+    let swapped = served.check(here, [&test, &live], &["--deliveries", "deliveries.jsonl"]);
+    assert_eq!((swapped.status.code(), word(&swapped, "webhooks.signed")), (Some(1), "fail".to_owned()));
+}
+
+const ADDRESS: &str = "SERVED_ADDRESS";
+const KEYS: &str = "SERVED_KEYS";
+
+/// Does nothing but when `check --register` runs it: then it adds an endpoint, and fails if it is refused. By the
+/// first time the receiver listens, so it makes something happen, too.
+#[test]
+fn the_command_that_adds_an_endpoint() {
+    let Ok(url) = env::var("CHARGEPROOF_ENDPOINT_URL") else { return };
+    let address = env::var(ADDRESS).unwrap();
+    let add = json!({ "url": url, "mode": "test" });
+    post(&address, "/sandbox/endpoints", None, &add);
+    for key in env::var(KEYS).unwrap().split(',') {
+        let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+        post(&address, "/v1/charges", Some(key), &charge);
+    }
+    // What is answered with a redirect is tried again.
+    post(&address, "/sandbox/advance", None, &json!({ "by": "2m" }));
+}
+
+#[test]
+fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let address = format!("127.0.0.1:{}", free_port());
+    let served = Served::start(here, &format!("https://shop.example=http://{address}"));
+    let live = served.add("https://shop.example/live", "live");
+    let test = served.add("https://shop.example/test", "test");
+    // This very program is the command.
+    let command = format!(
+        "{ADDRESS}={} {KEYS}={},{} '{}' --exact the_command_that_adds_an_endpoint",
+        served.word("address"),
+        served.word("live_key"),
+        served.word("test_key"),
+        env::current_exe().unwrap().display(),
+    );
+    let arguments = [
+        "--receiver",
+        &address,
+        "--public-url",
+        "https://shop.example",
+        "--receive-for",
+        "0s",
+        "--redirect-trial",
+        "--register",
+        &command,
+        "--only",
+        "webhooks.*,endpoints.*,charges.fields",
+    ];
+    let output = served.check(here, [&live, &test], &arguments);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{told}{}", text(&output.stderr));
+    for id in [
+        "endpoints.address",
+        "webhooks.redirects",
+        "webhooks.signed",
+        "webhooks.mode_endpoints",
+        "charges.fields",
+    ] {
+        assert_eq!(word(&output, id), "pass", "{id} in {told}");
+    }
+    assert!(told.contains("after a 302 it came again"), "{told}");
+    assert!(!told.contains("\"fail\""), "{told}");
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], part: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("bad.jsonl"), "{}\n").unwrap();
+    let output = command(directory.path())
+        .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef")
+        .env("CHARGEPROOF_TEST_KEY", "svc_test_0123456789abcdef")
+        .env("CHARGEPROOF_LIVE_WEBHOOK_SECRET", "short")
+        .args(["check"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(part), "{part:?} in {said}");
+}
+
+#[test]
+fn wrong_usage_is_told_before_the_first_byte() {
+    let url = "http://127.0.0.1:9";
+    check_refused(&["--receiver", "127.0.0.1:0"], "<URL>");
+    check_refused(&[url, "--public-url", "https://a.example"], "--receiver");
+    check_refused(&[url, "--receiver", "here"], "such as 127.0.0.1:8402");
+    check_refused(&[url, "--receiver", "127.0.0.1:0", "--receive-for", "soon"], "such as 90s, 5m or 1h");
+    check_refused(&[url, "--deliveries", "none.jsonl"], "`none.jsonl` can't be read");
+    check_refused(&[url, "--deliveries", "bad.jsonl"], "line 1 is not a recorded request");
+    check_refused(&[url, "--receiver", "127.0.0.1:0"], "`CHARGEPROOF_LIVE_WEBHOOK_SECRET` has fewer than 8");
+    check_refused(&[url, "--subscribed", "charge.paid"], "goes with --receiver or --deliveries");
+    check_refused(&[url, "--without", "webhooks", "--deliveries", "bad.jsonl"], "line 1");
+}

@@ -1,0 +1,156 @@
+//! `cargo xtask mutants`: tries every mutant and every honest variant, and compares with the table that is kept.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use std::{env, fs, thread};
+
+use conformance::fits;
+use mutants::{Subject, Trial, mutants, table, trials, variants};
+
+const HELP: &str = "\
+Tries every mutant and every honest variant of a service, and tells what the suite says of them.
+
+usage: cargo xtask mutants [--only GLOB] [--jobs N] [--bless]
+
+  --only GLOB   only those whose name, or a statement that they must break, fits; `*` stands for anything
+  --jobs N      so many at a time; otherwise as many as there are processors
+  --bless       keeps what came out as the new table, conformance/mutants/kills.txt
+
+exit 0 if every mutant is killed by the right statements, nothing else fails, and the table is as it was
+";
+
+#[derive(Debug, Default)]
+struct Options {
+    only: Option<String>,
+    jobs: Option<usize>,
+    bless: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.iter().any(|it| matches!(it.as_str(), "help" | "--help" | "-h")) {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    match options(&arguments).and_then(|options| run(&options)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}\n\ntry `cargo xtask mutants --help`");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options(arguments: &[String]) -> Result<Options, String> {
+    let mut options = Options::default();
+    let mut rest = arguments.iter().map(String::as_str);
+    while let Some(option) = rest.next() {
+        match option {
+            "--bless" => options.bless = true,
+            "--only" => options.only = Some(rest.next().ok_or("`--only` needs a pattern")?.to_owned()),
+            "--jobs" => {
+                let told = rest.next().ok_or("`--jobs` needs a number")?;
+                let jobs = told.parse().ok().filter(|jobs| (1..=256).contains(jobs));
+                options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{told}`; it takes 1 to 256"))?);
+            }
+            other => return Err(format!("`{other}` is no option of `mutants`")),
+        }
+    }
+    if options.bless && options.only.is_some() {
+        return Err("`--bless` keeps the whole table, so it does not go with `--only`".to_owned());
+    }
+    Ok(options)
+}
+
+/// Whether everything is as it should be.
+fn run(options: &Options) -> Result<bool, String> {
+    let chosen = |it: &Subject| {
+        options
+            .only
+            .as_deref()
+            .is_none_or(|only| fits(only, it.name) || it.breaks.iter().any(|id| fits(only, id)))
+    };
+    let [liars, honest] =
+        [mutants(), variants()].map(|all| all.into_iter().filter(chosen).collect::<Vec<_>>());
+    let all = liars.len() + honest.len();
+    if all == 0 {
+        return Err(format!("nobody fits `{}`", options.only.as_deref().unwrap_or_default()));
+    }
+    let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
+    let (started, done) = (Instant::now(), AtomicUsize::new(0));
+    let tell = |trial: &Trial| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if stderr().is_terminal() {
+            // A line that is gone is no loss.
+            let _ = write!(stderr(), "\r\x1b[2K{done} of {all}  {}", trial.name);
+        } else if done.is_multiple_of(50) {
+            eprintln!("{done} of {all}");
+        }
+    };
+    let killed = trials(&liars, jobs, tell);
+    let left_alone = trials(&honest, jobs, tell);
+    if stderr().is_terminal() {
+        eprint!("\r\x1b[2K");
+    }
+    print!("{}", matrix(&liars, &killed));
+    print!("\nhonest variants\n{}", table(&left_alone));
+    let wrong: Vec<_> = killed.iter().chain(&left_alone).filter(|it| it.wrong.is_some()).collect();
+    for trial in &wrong {
+        println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
+    }
+    let sound = |trials: &[Trial]| trials.iter().filter(|it| it.wrong.is_none()).count();
+    println!(
+        "\n{} of {} mutants killed by the right statements, {} false alarms at {} honest variants, {} s",
+        sound(&killed),
+        killed.len(),
+        left_alone.len() - sound(&left_alone),
+        left_alone.len(),
+        started.elapsed().as_secs(),
+    );
+    let same =
+        options.only.is_some() || kept(&format!("{}\n{}", table(&killed), table(&left_alone)), options)?;
+    Ok(wrong.is_empty() && same)
+}
+
+/// The mutants by the statements that kill them, a chapter of statements after the other.
+fn matrix(liars: &[Subject], killed: &[Trial]) -> String {
+    let mut by: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (liar, trial) in liars.iter().zip(killed) {
+        for id in &trial.broken {
+            let mark = if liar.breaks.contains(&id.as_str()) { ' ' } else { '~' };
+            by.entry(id).or_default().push(format!("  {mark} {:<72} needs {}", trial.name, liar.needs()));
+        }
+    }
+    let lines = by.iter().map(|(id, names)| format!("{id}  ({})\n{}\n", names.len(), names.join("\n")));
+    let legend = "statements and the mutants they kill; ~ where the fault only reaches\n\n";
+    legend.to_owned() + &lines.collect::<String>()
+}
+
+/// Compares with the table that is kept, or keeps this one.
+fn kept(now: &str, options: &Options) -> Result<bool, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kills.txt");
+    let shown = "conformance/mutants/kills.txt";
+    if options.bless {
+        fs::write(&path, now).map_err(|err| format!("cannot write `{shown}`: {err}"))?;
+        println!("kept in {shown}");
+        return Ok(true);
+    }
+    let before = fs::read_to_string(&path).map_err(|err| format!("cannot read `{shown}`: {err}"))?;
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (old, new) = (lines(&before), lines(now));
+    for line in old.iter().filter(|line| !new.contains(line)) {
+        println!("- {line}");
+    }
+    for line in new.iter().filter(|line| !old.contains(line)) {
+        println!("+ {line}");
+    }
+    if old != new {
+        println!("differs from {shown}; `cargo xtask mutants --bless` keeps what came out now");
+    }
+    Ok(old == new)
+}

@@ -1,0 +1,195 @@
+//! A request as data: it can be drawn, sent, left out, simplified, kept and shown.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::known::Known;
+use crate::{plan::Mode, reading::twin_of, secret::Secret};
+
+/// Whose key a request carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The live key.
+    Live,
+    /// The test key.
+    Test,
+    /// Nobody's.
+    Nobody,
+    /// A key of the right form that nobody has.
+    Unknown,
+    /// The test key without its last character.
+    Shortened,
+    /// The test key, said to be of live mode.
+    Swapped,
+    /// The test key under another scheme.
+    OtherScheme,
+    /// The test key under no scheme at all.
+    NoScheme,
+}
+
+impl By {
+    /// The mode, if the key is one that must work.
+    pub(super) fn mode(self) -> Option<Mode> {
+        match self {
+            By::Live => Some(Mode::Live),
+            By::Test => Some(Mode::Test),
+            _ => None,
+        }
+    }
+}
+
+/// One request. In `target` and `body`, `{event:live:2}` stands for the third event that the live key has been shown (the
+/// last one if there are fewer), `{charge:…}`, `{invoice:…}` and `{link:…}` likewise, and `{absent:event:live:2}` for an
+/// identifier of the same make that nobody has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// Whose key it carries.
+    pub by: By,
+    /// The method.
+    pub method: String,
+    /// Path and query below the base address.
+    pub target: String,
+    /// More headers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The body, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
+/// What went out for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sent {
+    /// Path and query below the base address.
+    pub target: String,
+    /// The body, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
+/// A request with its names replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filled {
+    pub(super) sent: Sent,
+    /// The identifiers that stand in it, and whose they are; nobody's if they were made up.
+    pub(super) named: Vec<Named>,
+}
+
+/// An identifier that a request names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) text: String,
+    pub(super) of: Option<Mode>,
+}
+
+/// The keys of a plan.
+pub(super) struct Keys<'a> {
+    pub(super) live: &'a Secret,
+    pub(super) test: &'a Secret,
+    pub(super) prefix: &'a str,
+}
+
+impl Keys<'_> {
+    pub(super) fn authorization(&self, by: By) -> Option<String> {
+        let (live, test) = (self.live.expose(), self.test.expose());
+        let tail = test.rsplit('_').next().unwrap_or(test);
+        Some(match by {
+            By::Live => format!("Bearer {live}"),
+            By::Test => format!("Bearer {test}"),
+            By::Nobody => return None,
+            By::Unknown => format!("Bearer {}_test_{}", self.prefix, twin_of(tail, 7)),
+            By::Shortened => {
+                let end = test.char_indices().last().map_or(0, |(at, _)| at);
+                format!("Bearer {}", &test[..end])
+            }
+            By::Swapped => format!("Bearer {}_live_{tail}", self.prefix),
+            By::OtherScheme => format!("Token {test}"),
+            By::NoScheme => test.to_owned(),
+        })
+    }
+}
+
+impl Ask {
+    pub(super) fn get(by: By, target: impl Into<String>) -> Ask {
+        Ask { by, method: "GET".to_owned(), target: target.into(), headers: Vec::new(), body: None }
+    }
+
+    /// Whether it may change something.
+    pub(super) fn writes(&self) -> bool {
+        !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+    }
+
+    /// Puts what is known in place of the names.
+    pub(super) fn filled(&self, known: &Known) -> Filled {
+        let mut named = Vec::new();
+        let target = fill(&self.target, known, &mut named);
+        let body = self.body.as_deref().map(|body| fill(body, known, &mut named));
+        Filled { sent: Sent { target, body }, named }
+    }
+
+    /// A curl line that sends the same.
+    pub(super) fn curl(&self, base: &Url, prefix: &str, sent: &Sent) -> String {
+        let mut line = "curl -i".to_owned();
+        if self.method != "GET" {
+            line.push_str(&format!(" -X {}", self.method));
+        }
+        if let Some(value) = shown_authorization(self.by, prefix) {
+            line.push_str(&format!(" -H \"Authorization: {value}\""));
+        }
+        for (name, value) in &self.headers {
+            line.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
+        }
+        if let Some(body) = &sent.body {
+            line.push_str(&format!(" --data-binary {}", quoted(body)));
+        }
+        format!("{line} --path-as-is {}", quoted(&address(base, &sent.target)))
+    }
+}
+
+/// The absolute address of a path and query below the base address.
+pub(super) fn address(base: &Url, target: &str) -> String {
+    format!("{}{}{target}", base.origin().ascii_serialization(), base.path().trim_end_matches('/'))
+}
+
+fn shown_authorization(by: By, prefix: &str) -> Option<String> {
+    const TEST: &str = "CHARGEPROOF_TEST_KEY";
+    Some(match by {
+        By::Live => "Bearer $CHARGEPROOF_LIVE_KEY".to_owned(),
+        By::Test => format!("Bearer ${TEST}"),
+        By::Nobody => return None,
+        By::Unknown => format!("Bearer {prefix}_test_0000000000000000000000000000000000000000"),
+        By::Shortened => format!("Bearer ${{{TEST}%?}}"),
+        By::Swapped => format!("Bearer {prefix}_live_${{{TEST}##*_}}"),
+        By::OtherScheme => format!("Token ${TEST}"),
+        By::NoScheme => format!("${TEST}"),
+    })
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn fill(text: &str, known: &Known, named: &mut Vec<Named>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match rest.find('}').and_then(|end| Some((end, known.look_up(&rest[1..end])?))) {
+            Some((end, name)) => {
+                out.push_str(&name.text);
+                named.push(name);
+                rest = &rest[end + 1..];
+            }
+            None => {
+                out.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out + rest
+}

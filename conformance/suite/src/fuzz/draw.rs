@@ -1,0 +1,254 @@
+//! Requests from a seed: mostly such as a client makes, some such as nobody should.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+use super::ask::{Ask, By};
+use crate::catalogue::EVENT_TYPES;
+
+const ENDPOINTS: [&str; 4] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events"];
+const ODD_PATHS: &[&str] = &[
+    "/v1",
+    "/v1/",
+    "/v1/event",
+    "/v1/events/",
+    "/v1/Events",
+    "//v1/account",
+    "/v1//account",
+    "/v1/account/",
+    "/v1/account/../events",
+    "/v1/%61ccount",
+    "/v1/events/%2e%2e/account",
+    "/v1/events/%00",
+    "/v1/events/..%2f..%2fetc%2fpasswd",
+    "/v1/charges/%F0%9F%92%B0",
+    "/v1/events/0",
+    "/v1/events/-1",
+    "/v1/events/null",
+    "/v1/events/00000000-0000-0000-0000-000000000000",
+    "/v1/events/ffffffff-ffff-ffff-ffff-ffffffffffff",
+    "/v1/events/{event:test:0}/charge",
+    "/v2/account",
+];
+const ODD_VALUES: &[&str] = &[
+    "",
+    "0",
+    "-1",
+    "1.5",
+    "1e3",
+    "101",
+    "999999999999999999999999",
+    "9223372036854775807",
+    "NaN",
+    "null",
+    "true",
+    "%00",
+    "%FF%FE",
+    "%F0%9F%92%B0",
+    "%27%20OR%201%3D1--",
+    "%7B%22%24gt%22%3A%22%22%7D",
+    "..%2F..%2Fetc%2Fpasswd",
+    "%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+    "%E2%80%AE",
+    "%0d%0aX-Injected:%201",
+    "paid,expired",
+    "*",
+];
+const PARAMETERS: &[&str] =
+    &["page", "per_page", "status", "payment_link", "type", "charge", "invoice", "sort", "filter"];
+const STATUSES: &[&str] = &["pending", "underpaid", "paid", "expired", "canceled", "open", "void"];
+const BODIES: &[&str] = &[
+    r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#,
+    r#"{"asset":"ETH","amount":"0.01","currency":"USD","metadata":{"order":"7","gift":true}}"#,
+    r#"{"asset":"BTC","payment_link":"{link:test:0}"}"#,
+    r#"{"asset":"BTC","payment_link":"{link:live:0}"}"#,
+    r#"{"asset":"NONE","amount":"10.00"}"#,
+    r#"{"asset":"BTC","amount":"-1"}"#,
+    r#"{"asset":"BTC","amount":1e400}"#,
+    r#"{"asset":"BTC","amount":"99999999999999999999999999999999"}"#,
+    r#"{"asset":"BTC","amount":"1","metadata":[]}"#,
+    r#"{"asset":"BTC","amount":"1","amount":"2"}"#,
+    r#"{"asset":{"BTC":1},"amount":["1"]}"#,
+    r#"{"asset":"BTC","amount":"1","customer":{"email":"\u0000@x"}}"#,
+    "[]",
+    "null",
+    "\"BTC\"",
+    "{",
+    "",
+];
+
+/// Draws one request after the other.
+pub(super) struct Draw {
+    rng: ChaCha8Rng,
+    allow_writes: bool,
+    /// What was drawn, so that some of it can be asked again.
+    drawn: Vec<Ask>,
+}
+
+impl Draw {
+    pub(super) fn new(seed: u64, allow_writes: bool) -> Draw {
+        Draw { rng: ChaCha8Rng::seed_from_u64(seed), allow_writes, drawn: Vec::new() }
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.rng.next_u64() % n as u64) as usize
+    }
+
+    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+
+    /// The next request. The first ones learn what there is.
+    pub(super) fn next(&mut self) -> Ask {
+        let first = [
+            "/v1/account",
+            "/v1/events?per_page=100",
+            "/v1/charges?per_page=100",
+            "/v1/invoices?per_page=100",
+        ];
+        let n = self.drawn.len();
+        let ask = match first.get(n / 2) {
+            Some(target) => Ask::get(if n.is_multiple_of(2) { By::Live } else { By::Test }, *target),
+            None => self.drawn_freely(),
+        };
+        self.drawn.push(ask.clone());
+        ask
+    }
+
+    fn drawn_freely(&mut self) -> Ask {
+        let mut ask = match self.below(100) {
+            0..=29 => self.list(),
+            30..=49 => self.event(),
+            50..=54 => Ask::get(self.own(), "/v1/account"),
+            55..=71 => self.hostile_list(),
+            72..=81 => self.stranger(),
+            82..=88 => Ask::get(self.own(), self.one_of(ODD_PATHS)),
+            89..=93 => {
+                let again = self.below(self.drawn.len());
+                self.drawn[again].clone()
+            }
+            94..=96 => {
+                let method = self.one_of(&["HEAD", "OPTIONS"]);
+                Ask { method: method.to_owned(), ..self.list() }
+            }
+            _ if self.allow_writes => self.create(),
+            _ => self.list(),
+        };
+        if self.below(12) == 0 {
+            let headers: [(&str, &str); 6] = [
+                ("accept", "text/html"),
+                ("accept", "application/xml;q=0.9, */*;q=0"),
+                ("accept-language", "ar"),
+                ("x-http-method-override", "DELETE"),
+                ("content-type", "application/x-www-form-urlencoded"),
+                ("if-none-match", "*"),
+            ];
+            let (name, value) = headers[self.below(headers.len())];
+            ask.headers.push((name.to_owned(), value.to_owned()));
+        }
+        ask
+    }
+
+    fn own(&mut self) -> By {
+        if self.below(2) == 0 { By::Live } else { By::Test }
+    }
+
+    /// The name of an identifier: often the caller's own, often the other mode's, sometimes nobody's.
+    fn name(&mut self, kind: &str) -> String {
+        let mode = self.one_of(&["live", "test"]);
+        let n = self.below(40);
+        match self.below(5) {
+            0 => format!("{{absent:{kind}:{mode}:{n}}}"),
+            _ => format!("{{{kind}:{mode}:{n}}}"),
+        }
+    }
+
+    fn list(&mut self) -> Ask {
+        let path = self.one_of(&ENDPOINTS[1..]);
+        let mut query = Vec::new();
+        let filters: &[&str] = match path {
+            "/v1/events" => &["type", "charge", "invoice"],
+            "/v1/charges" => &["status", "payment_link"],
+            _ => &["status"],
+        };
+        for filter in filters {
+            if self.below(3) == 0 {
+                let value = match *filter {
+                    "type" => self.one_of(&EVENT_TYPES).to_owned(),
+                    "status" => self.one_of(STATUSES).to_owned(),
+                    "payment_link" => self.name("link"),
+                    kind => self.name(kind),
+                };
+                query.push(format!("{filter}={value}"));
+            }
+        }
+        if self.below(2) == 0 {
+            let size = [1, 2, 3, 5, 7, 10, 24, 25, 26, 50, 99, 100][self.below(12)];
+            query.push(format!("per_page={size}"));
+        }
+        if self.below(2) == 0 {
+            query.push(format!("page={}", 1 + self.below(6)));
+        }
+        // Parameters come in any order.
+        for at in (1..query.len()).rev() {
+            let other = self.below(at + 1);
+            query.swap(at, other);
+        }
+        Ask::get(self.own(), with_query(path, &query))
+    }
+
+    fn hostile_list(&mut self) -> Ask {
+        let path = self.one_of(&ENDPOINTS);
+        let mut query = Vec::new();
+        for _ in 0..=self.below(3) {
+            let (name, value) = (self.one_of(PARAMETERS), self.one_of(ODD_VALUES));
+            query.push(match self.below(6) {
+                0 => format!("{name}[]={value}"),
+                1 => format!("{name}={value}&{name}=1"),
+                2 => format!("{name}={}", "9".repeat(1 + self.below(300))),
+                _ => format!("{name}={value}"),
+            });
+        }
+        Ask::get(self.own(), with_query(path, &query))
+    }
+
+    fn event(&mut self) -> Ask {
+        let name = self.name("event");
+        let target = match self.below(10) {
+            0 => format!("/v1/events/{name}x"),
+            1 => format!("/v1/events/{name}?per_page=0&page=-1"),
+            2 => format!("/v1/events/%20{name}"),
+            _ => format!("/v1/events/{name}"),
+        };
+        Ask::get(self.own(), target)
+    }
+
+    fn stranger(&mut self) -> Ask {
+        let all = [By::Nobody, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme];
+        let by = all[self.below(all.len())];
+        match self.below(3) {
+            0 => Ask { by, ..self.event() },
+            1 => Ask { by, ..self.list() },
+            _ => Ask::get(by, self.one_of(&ENDPOINTS)),
+        }
+    }
+
+    fn create(&mut self) -> Ask {
+        let body = self.one_of(BODIES).to_owned();
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        if self.below(3) == 0 {
+            headers.push(("idempotency-key".to_owned(), format!("fuzz-{}", self.below(4))));
+        }
+        Ask {
+            by: By::Test,
+            method: "POST".to_owned(),
+            target: "/v1/charges".to_owned(),
+            headers,
+            body: Some(body),
+        }
+    }
+}
+
+fn with_query(path: &str, query: &[String]) -> String {
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+}

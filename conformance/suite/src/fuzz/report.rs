@@ -1,0 +1,72 @@
+//! How the outcome is told. Pure.
+
+use std::fmt::Write;
+
+use url::Url;
+
+use super::{Kept, Outcome};
+use crate::report::{Style, printable};
+
+/// What `fuzz --replay` reads: the laws that broke, and their sequences.
+pub fn kept(outcome: &Outcome) -> String {
+    let kept = Kept { format: Kept::FORMAT, found: outcome.found.clone() };
+    serde_json::to_string_pretty(&kept).expect("sequences are JSON") + "\n"
+}
+
+/// For programs.
+pub fn json(outcome: &Outcome) -> String {
+    let mut value = serde_json::to_value(outcome).expect("an outcome is JSON");
+    value["exit_code"] = outcome.exit_code().into();
+    serde_json::to_string_pretty(&value).expect("a value is JSON") + "\n"
+}
+
+/// For people: each law that broke, with the curl lines that show it. `kept` is the file that holds them, if there is one.
+pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| writeln!(out, "{}", printable(text)).expect("a string takes any text");
+    if let Some(why) =
+        outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {why}", outcome.base))
+    {
+        line(&why);
+    }
+    if let Some(why) = &outcome.wrong_key {
+        line(why);
+    }
+    let base = Url::parse(&outcome.base).ok();
+    for found in &outcome.found {
+        let breach = &found.breach;
+        writeln!(out, "{}  {}", style.coloured("broken", "31"), breach.law).expect("a string takes any text");
+        let mut line = |text: &str| {
+            writeln!(out, "{}", printable(text).replace('\n', " ")).expect("a string takes any text")
+        };
+        line(&format!("  expected  {}", breach.expected));
+        line(&format!("  actual    {}", breach.actual));
+        if !found.repeats {
+            line("  it did not break again when the requests were repeated");
+        }
+        for (n, (ask, sent)) in found.asks.iter().zip(&found.sent).enumerate() {
+            let name = if n == 0 { "asked" } else { "" };
+            if let Some(base) = &base {
+                line(&format!("  {name:<9} {}", ask.curl(base, &outcome.key_prefix, sent)));
+            }
+        }
+        if let Some(file) = kept {
+            line(&format!("  again     chargeproof fuzz {} --replay {file}", outcome.base));
+        }
+    }
+    let statuses: Vec<_> =
+        outcome.statuses.iter().map(|(status, count)| format!("{count} × {status}")).collect();
+    let told = match outcome.found.len() {
+        0 if outcome.exit_code() != 0 => "nothing judged".to_owned(),
+        0 => "no law broke".to_owned(),
+        1 => "1 law broke".to_owned(),
+        n => format!("{n} laws broke"),
+    };
+    let line =
+        format!("{told}; {} requests, seed {}; exit {}", outcome.requests, outcome.seed, outcome.exit_code());
+    if !statuses.is_empty() {
+        writeln!(out, "answers   {}", statuses.join(", ")).expect("a string takes any text");
+    }
+    writeln!(out, "{line}").expect("a string takes any text");
+    out
+}

@@ -1,0 +1,177 @@
+//! The laws, one answer at a time. Whole runs stand in the tests of the package.
+
+use serde_json::{Value, json};
+
+use super::{
+    ask::{Ask, By, Filled, Sent},
+    known::{Kind, Known},
+    law,
+};
+use crate::{
+    plan::Mode,
+    recording::{Answer, Ending},
+};
+
+const OWN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c";
+const FOREIGN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2d";
+
+fn event(id: &str, kind: &str) -> Value {
+    json!({"id": id, "type": kind, "details": {}, "charge": {"code": format!("code{}", &id[30..])}, "created_at": "2026-01-05T09:00:00Z"})
+}
+
+/// The live key has been shown one event, the test key another.
+fn known() -> Known {
+    let mut known = Known::default();
+    known.learn(Mode::Live, Kind::Event, &event(OWN, "charge.paid"));
+    known.learn(Mode::Test, Kind::Event, &event(FOREIGN, "charge.paid"));
+    known
+}
+
+fn answer(status: u16, body: &Value) -> Answer {
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    Answer { status, headers, body: body.to_string() }
+}
+
+fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
+    let [page, last, size, total] = numbers;
+    let link = |there: bool| if there { json!("/v1/events") } else { Value::Null };
+    json!({
+        "data": rows,
+        "links": {"first": "/", "last": "/", "prev": link(page > 1), "next": link(page < last)},
+        "meta": {"current_page": page, "last_page": last, "per_page": size, "total": total},
+    })
+}
+
+#[track_caller]
+fn check(by: By, target: &str, answer: Answer, expected: &[&str]) {
+    let ask = Ask::get(by, target);
+    let found = law::judge(&ask, &ask.filled(&known()), &Ending::Answered(answer), &known());
+    let laws: Vec<_> = found.iter().map(|breach| breach.law.as_str()).collect();
+    assert_eq!(laws, expected, "{found:?}");
+}
+
+#[test]
+fn a_server_error_breaks_a_law_wherever_it_is() {
+    check(By::Live, "/v1/%00", answer(500, &json!({})), &["answers.no_server_error"]);
+    check(By::Live, "/nowhere", answer(404, &json!({})), &[]);
+    check(By::Nobody, "/v1/events", answer(500, &json!({})), &["answers.no_server_error"]);
+}
+
+#[test]
+fn silence_breaks_a_law() {
+    let ask = Ask::get(By::Live, "/v1/events");
+    let found = law::judge(&ask, &ask.filled(&known()), &Ending::Lost("reset".into()), &known());
+    assert_eq!(found[0].law, "answers.silence");
+}
+
+#[test]
+fn nobody_is_let_in_without_a_key() {
+    let message = json!({"message": "Unauthenticated."});
+    for by in [By::Nobody, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
+        check(by, "/v1/events", answer(401, &message), &[]);
+        check(by, "/v1/events", answer(400, &message), &[]);
+        check(by, "/v1/events", answer(200, &list(&[], [1, 1, 25, 0])), &["auth.refused"]);
+        check(by, "/v1/events", answer(403, &message), &["auth.refused"]);
+    }
+    check(By::Nobody, "/v1/account", answer(401, &json!({})), &["auth.message"]);
+    check(By::Live, "/v1/account", answer(401, &message), &["auth.known_key"]);
+}
+
+#[test]
+fn answers_are_json_on_the_paths_that_are_specified() {
+    let html = |status| Answer {
+        status,
+        headers: vec![("content-type".into(), "text/html".into())],
+        body: "<p>".into(),
+    };
+    check(By::Live, "/v1/events", html(422), &["answers.json"]);
+    check(By::Live, "/v1/events", html(400), &[]);
+    check(By::Live, "/v1/event", html(404), &[]);
+    let twice = Answer { body: r#"{"message":"a","message":"b"}"#.into(), ..answer(422, &json!({})) };
+    check(By::Live, "/v1/events?page=0", twice, &["answers.json"]);
+}
+
+#[test]
+fn what_belongs_to_the_other_mode_is_not_found() {
+    let shown = |id: &str| answer(200, &json!({"data": event(id, "charge.paid")}));
+    let path = |id: &str| format!("/v1/events/{id}");
+    let absent = || answer(404, &json!({"message": "Not found."}));
+    check(By::Live, &path(OWN), shown(OWN), &[]);
+    check(By::Live, &path(OWN), absent(), &["events.readable"]);
+    check(By::Live, &path(FOREIGN), absent(), &[]);
+    check(By::Live, &path(FOREIGN), shown(FOREIGN), &["isolation.leak", "isolation.not_found"]);
+    check(By::Live, &path(FOREIGN), answer(403, &json!({})), &["isolation.not_found"]);
+    check(By::Live, "/v1/events/{absent:event:live:0}", absent(), &[]);
+    let made_up = Ask::get(By::Live, "/v1/events/{absent:event:live:0}");
+    let id = made_up.filled(&known()).named[0].text.clone();
+    check(By::Live, "/v1/events/{absent:event:live:0}", shown(&id), &["isolation.not_found"]);
+    check(
+        By::Live,
+        "/v1/events",
+        answer(200, &list(&[event(FOREIGN, "charge.paid")], [1, 1, 25, 1])),
+        &["isolation.leak"],
+    );
+}
+
+#[test]
+fn an_event_stays_as_it_was_told() {
+    let changed = event(OWN, "charge.expired");
+    check(By::Live, &format!("/v1/events/{OWN}"), answer(200, &json!({"data": changed})), &["events.stable"]);
+    check(By::Live, "/v1/events", answer(200, &list(&[changed], [1, 1, 25, 1])), &["events.stable"]);
+}
+
+#[test]
+fn a_page_is_what_it_says() {
+    let row = |n: u64| json!({"code": format!("charge{n}"), "status": "paid", "created_at": format!("2026-01-05T09:00:{:02}Z", 59 - n)});
+    let rows = |from: u64, count: u64| (from..from + count).map(row).collect::<Vec<_>>();
+    let page = |count, numbers| answer(200, &list(&rows(0, count), numbers));
+    let ask = |query: &str| format!("/v1/charges{query}");
+    check(By::Live, &ask(""), page(3, [1, 1, 25, 3]), &[]);
+    check(By::Live, &ask(""), page(3, [1, 2, 2, 3]), &["paging.default_size", "paging.length"]);
+    check(By::Live, &ask("?per_page=2"), page(2, [1, 2, 2, 3]), &[]);
+    check(By::Live, &ask("?per_page=2"), page(3, [1, 1, 25, 3]), &["paging.per_page"]);
+    check(By::Live, &ask("?per_page=2&page=2"), page(1, [2, 2, 2, 3]), &[]);
+    check(By::Live, &ask("?per_page=2&page=2"), page(2, [1, 2, 2, 3]), &["paging.current_page"]);
+    check(By::Live, &ask("?per_page=2"), page(2, [1, 3, 2, 3]), &["paging.last_page"]);
+    check(By::Live, &ask("?per_page=500"), page(3, [1, 1, 100, 3]), &[]);
+    check(By::Live, &ask("?per_page=500"), page(3, [1, 1, 500, 3]), &["paging.per_page"]);
+    check(By::Live, &ask("?per_page=500"), answer(422, &json!({"message": "no"})), &[]);
+    check(By::Live, &ask(""), answer(422, &json!({"message": "no"})), &["lists.served"]);
+    check(By::Live, &ask("?page=9"), answer(200, &list(&[], [9, 1, 25, 3])), &[]);
+    check(By::Live, &ask(""), answer(200, &list(&[], [1, 0, 25, 0])), &[]);
+    let twice = [row(0), row(0)];
+    check(By::Live, &ask(""), answer(200, &list(&twice, [1, 1, 25, 2])), &["paging.joined"]);
+    let upside_down = [row(1), row(0)];
+    check(By::Live, &ask(""), answer(200, &list(&upside_down, [1, 1, 25, 2])), &["paging.newest_first"]);
+    let mut beyond = list(&rows(0, 1), [1, 1, 25, 1]);
+    beyond["links"]["next"] = json!("/v1/charges?page=2");
+    check(By::Live, &ask(""), answer(200, &beyond), &["paging.ends"]);
+}
+
+#[test]
+fn a_filter_selects() {
+    let rows = [event(OWN, "charge.paid")];
+    let body = || answer(200, &list(&rows, [1, 1, 25, 1]));
+    check(By::Live, "/v1/events?type=charge.paid", body(), &[]);
+    check(By::Live, "/v1/events?type=charge.expired", body(), &["filters.type"]);
+    check(By::Live, "/v1/events?type=charge.expired&type=charge.paid", body(), &[]);
+    check(By::Live, "/v1/events?charge={charge:live:0}", body(), &[]);
+    check(By::Live, "/v1/events?charge={charge:test:0}", body(), &["filters.charge", "isolation.filters"]);
+    check(By::Live, "/v1/charges?payment_link={link:test:0}", answer(404, &json!({"message": "no"})), &[]);
+}
+
+#[test]
+fn a_refusal_by_the_limit_says_how_long() {
+    check(By::Live, "/v1/events", answer(429, &json!({})), &["limits.retry_after"]);
+}
+
+#[test]
+fn names_are_filled_with_what_was_shown() {
+    let filled = Ask::get(By::Live, "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={")
+        .filled(&known());
+    let expected = format!("/v1/events/{FOREIGN}?charge=code{}&x={{nothing}}&y={{", &OWN[30..]);
+    assert_eq!(filled.sent, Sent { target: expected, body: None });
+    assert_eq!(filled.named.iter().map(|it| it.of).collect::<Vec<_>>(), [Some(Mode::Test), Some(Mode::Live)]);
+    let Filled { named, .. } = Ask::get(By::Live, "/v1/events/{absent:event:live:0}").filled(&known());
+    assert_eq!((named[0].of, named[0].text.len()), (None, 36));
+}

@@ -1,0 +1,35 @@
+//! Chapter "endpoints": which addresses the service takes.
+
+use super::Check;
+use crate::probes::Group;
+use crate::recording::Recording;
+use crate::verdict::{Halt, Held, Judged};
+
+pub(super) const CHECKS: &[Check] =
+    &[Check { id: "endpoints.address", needs: &[Group::Account, Group::Webhooks], judge: address }];
+
+/// A refusal counts only beside an address that was taken.
+fn address(recording: &Recording) -> Judged {
+    let tried = recording.deliveries.iter().flat_map(|it| &it.registrations);
+    let (public, private): (Vec<_>, Vec<_>) = tried.partition(|it| it.public);
+    if let Some(taken) = private.iter().find(|it| it.accepted) {
+        return Err(Halt::broken(
+            None,
+            format!("a refusal of the endpoint {}", taken.address),
+            format!("it was taken: {}", taken.answer),
+        ));
+    }
+    if private.is_empty() {
+        return Err(Halt::unjudged(
+            "no endpoint was registered by the suite",
+            "endpoints are added in the dashboard: name a command that adds one with `--register COMMAND`",
+        ));
+    }
+    if !public.iter().any(|it| it.accepted) {
+        return Err(Halt::unjudged(
+            "an address that anybody can reach was not taken either",
+            "see what the command says, and whether it can add an endpoint at all",
+        ));
+    }
+    Ok(Held::With(format!("{} addresses were refused, a public one was taken", private.len())))
+}

@@ -1,0 +1,82 @@
+//! How a check gets to see deliveries: from a receiver of its own, or from requests that were captured.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::deliveries::{Place, Registration};
+use crate::plan::Mode;
+use crate::receiver::{Catch, Caught, Names};
+use crate::secret::Secret;
+
+/// What a plan says about deliveries.
+#[derive(Clone, Debug)]
+pub struct Webhooks {
+    /// What the headers are called, and the sender.
+    pub names: Names,
+    /// Where deliveries come from.
+    pub source: Source,
+}
+
+/// Where deliveries come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A receiver that has been listening since before the run.
+    Receiver {
+        /// What it has caught.
+        catch: Arc<Catch>,
+        /// How long to go on listening after everything else, if nobody says when all has come.
+        receive_for: Duration,
+        /// Who causes deliveries. If nobody does, the operator must.
+        occasion: Option<Arc<dyn Occasion>>,
+    },
+    /// Requests that were caught earlier.
+    Captured {
+        /// The requests in order.
+        caught: Vec<Caught>,
+        /// The endpoints that they came to.
+        endpoints: Vec<Endpoint>,
+    },
+}
+
+/// An endpoint of the service that sends to us.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// What the path of its address ends in, such as `/live`.
+    pub path: String,
+    /// The mode in which it was added, if it is known.
+    pub mode: Option<Mode>,
+    /// The types that it wants, if they are known.
+    pub events: Option<BTreeSet<String>>,
+    /// What its deliveries are signed with, if it is known.
+    pub secret: Option<Secret>,
+}
+
+impl Endpoint {
+    /// What may be shown of it.
+    pub(crate) fn place(&self) -> Place {
+        Place { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
+    }
+}
+
+/// Somebody is making deliveries happen.
+pub type Causing<'a> = Pin<Box<dyn Future<Output = Result<Caused, String>> + 'a>>;
+
+/// Who makes deliveries happen.
+pub trait Occasion: fmt::Debug + Send + Sync {
+    /// Makes them happen. Endpoints that come to be on the way are declared to the catch. The error says why
+    /// it could not be done.
+    fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a>;
+}
+
+/// What has been made to happen.
+#[derive(Clone, Debug, Default)]
+pub struct Caused {
+    /// Whether everything that was to be delivered has been.
+    pub settled: bool,
+    /// Addresses that were given to the service as endpoints.
+    pub registrations: Vec<Registration>,
+}

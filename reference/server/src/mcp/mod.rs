@@ -1,0 +1,127 @@
+//! `/mcp`: the API, and in test mode the simulated world, as tools of the Model Context Protocol.
+//!
+//! Speaks by the official SDK, which knows the revisions of the protocol. A tool call becomes the request that it
+//! stands for and goes to the same world; nothing here knows what a charge is. Keys and limits are those of the API:
+//! a request to this path counts once, whatever it carries.
+
+mod handler;
+mod schema;
+mod toolbox;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, header::CONTENT_TYPE, request::Parts};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use reference_core::wire::http::quota_headers;
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use simulator::sandbox::Guest;
+
+use self::handler::Handler;
+use crate::{
+    answer::{self, Answer},
+    config::Bounds,
+    front::{self, Front},
+    gate::{self, Ends},
+    host::Host,
+    refusal::Refusal,
+};
+
+const JSON: &str = "application/json";
+
+/// Who calls, for the tools.
+#[derive(Clone)]
+struct Caller {
+    guest: Guest,
+    /// What links start with.
+    base: String,
+    /// It may use the simulated world.
+    in_sandbox: bool,
+}
+
+/// The protocol's server.
+pub(crate) struct Mcp {
+    service: StreamableHttpService<Handler, NeverSessionManager>,
+}
+
+impl Mcp {
+    pub(crate) fn new(host: &Arc<Host>, bounds: &Bounds) -> Mcp {
+        // `Host`, `Origin` and keys are looked at before the SDK is asked.
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(bounds.body_bytes)
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        let handler = Handler::new(Arc::clone(host));
+        let sessions = Arc::new(NeverSessionManager::default());
+        Mcp { service: StreamableHttpService::new(move || Ok(handler.clone()), sessions, config) }
+    }
+}
+
+impl Front {
+    /// Answers a request to `/mcp`.
+    pub(crate) async fn answer_mcp(
+        &self,
+        ends: Ends,
+        head: &Parts,
+        authority: Option<&str>,
+        body: Incoming,
+    ) -> Result<Answer, Refusal> {
+        let admitted = self.host.admit(front::only(&head.headers))?;
+        // After the key was counted: a request counts whatever becomes of it.
+        let from_here = gate::pass(ends, &head.headers, authority, &self.addresses)?;
+        let guest = match admitted {
+            Ok(guest) => guest,
+            Err(refusal) => return answer::of_world(refusal),
+        };
+        let may_act = from_here || self.token.is_in(&head.headers);
+        let caller = Caller {
+            guest,
+            base: self.addresses.base(authority).into_owned(),
+            in_sandbox: guest.mode() == reference_core::mode::Mode::Test && may_act,
+        };
+        let body = self.read_body(&head.headers, body).await?;
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = head.method.clone();
+        *request.uri_mut() = head.uri.clone();
+        *request.headers_mut() = head.headers.clone();
+        request.extensions_mut().insert(caller);
+        let mut answer = whole(self.mcp.service.handle(request).await).await?;
+        for (name, value) in quota_headers(guest.quota()) {
+            let value = HeaderValue::try_from(value).map_err(|_| Refusal::Broken)?;
+            answer.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+        Ok(answer)
+    }
+}
+
+/// The SDK's answer as ours. Its refusals are plain sentences; here every one is JSON.
+async fn whole(
+    response: http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>,
+) -> Result<Answer, Refusal> {
+    let (head, body) = response.into_parts();
+    let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    // It was told to answer in one piece, and nothing here sends more than one.
+    if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        return Err(Refusal::Broken);
+    }
+    let Ok(body) = body.collect().await;
+    let body = body.to_bytes();
+    let is_json = kind.is_some_and(|kind| kind.starts_with(JSON.as_bytes()));
+    let mut answer = if body.is_empty() || is_json {
+        answer::json(head.status, body)
+    } else {
+        let message = String::from_utf8_lossy(&body);
+        answer::json(head.status, serde_json::json!({ "message": message }).to_string())
+    };
+    for (name, value) in &head.headers {
+        if name != CONTENT_TYPE {
+            answer.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+    Ok(answer)
+}

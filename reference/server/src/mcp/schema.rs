@@ -1,0 +1,151 @@
+//! Schemas of the document as schemas of a tool's arguments: whole, and as plain as clients want them.
+
+use serde_json::{Map, Value};
+
+/// What a body adds to a tool's arguments.
+#[derive(Default)]
+pub(super) struct Arguments {
+    pub(super) properties: Map<String, Value>,
+    pub(super) required: Vec<Value>,
+    pub(super) description: String,
+}
+
+/// The value with everything in it that it refers to. The document refers to nothing in a circle.
+pub(super) fn whole(value: &Value, document: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut found = match map.get("$ref").and_then(Value::as_str) {
+                Some(reference) => {
+                    let target = document.pointer(reference.trim_start_matches('#'));
+                    match whole(target.unwrap_or(&Value::Null), document) {
+                        Value::Object(target) => target,
+                        other => return other,
+                    }
+                }
+                None => Map::new(),
+            };
+            // What stands beside a reference is nearer, and says more.
+            for (key, inner) in map.iter().filter(|(key, _)| *key != "$ref") {
+                found.insert(key.clone(), whole(inner, document));
+            }
+            Value::Object(found)
+        }
+        Value::Array(all) => all.iter().map(|inner| whole(inner, document)).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The schema of a parameter, with its description.
+pub(super) fn described(parameter: &Value) -> Value {
+    let mut schema = plain(&parameter["schema"], false);
+    if let (Value::Object(schema), Some(description)) = (&mut schema, parameter.get("description")) {
+        schema.insert("description".to_owned(), description.clone());
+    }
+    schema
+}
+
+/// The fields of a body. Which of them go together is for its description and the service to say: few clients
+/// take alternatives at the top of a tool's schema. `keeps_null`: null says something here.
+pub(super) fn arguments(body: &Value, document: &Value, keeps_null: bool) -> Arguments {
+    let body = whole(body, document);
+    let fields = body.get("properties").and_then(Value::as_object);
+    let properties =
+        fields.into_iter().flatten().map(|(name, field)| (name.clone(), plain(field, keeps_null)));
+    Arguments {
+        properties: properties.collect(),
+        required: body["required"].as_array().cloned().unwrap_or_default(),
+        description: body["description"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Without the alternatives that say "not given": whoever has nothing to say leaves an argument out.
+fn plain(schema: &Value, keeps_null: bool) -> Value {
+    let Value::Object(map) = schema else { return schema.clone() };
+    let mut map: Map<String, Value> = map
+        .iter()
+        .map(|(word, inner)| {
+            let inner = match (word.as_str(), inner) {
+                ("properties", Value::Object(fields)) => {
+                    fields.iter().map(|(name, field)| (name.clone(), plain(field, keeps_null))).collect()
+                }
+                ("items" | "additionalProperties", inner) => plain(inner, keeps_null),
+                ("anyOf" | "oneOf", Value::Array(all)) => all
+                    .iter()
+                    .filter(|it| !is_left_out(it, keeps_null))
+                    .map(|it| plain(it, keeps_null))
+                    .collect(),
+                _ => inner.clone(),
+            };
+            (word.clone(), inner)
+        })
+        .collect();
+    if !keeps_null
+        && let Some(Value::Array(types)) = map.get("type")
+        && let [one, Value::String(null)] = &types[..]
+        && null == "null"
+    {
+        let one = one.clone();
+        map.insert("type".to_owned(), one);
+    }
+    match map.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([Value::Object(only)]) => {
+            let mut only = only.clone();
+            map.remove("anyOf");
+            only.append(&mut map);
+            Value::Object(only)
+        }
+        _ => Value::Object(map),
+    }
+}
+
+/// `null`, or the empty text and null.
+fn is_left_out(schema: &Value, keeps_null: bool) -> bool {
+    let is_null = schema["type"] == "null" && !keeps_null;
+    let is_nothing = schema["maxLength"] == 0;
+    is_null || is_nothing && !keeps_null
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reference_is_replaced_and_what_stands_beside_it_counts() {
+        let document = json!({ "schemas": { "Code": { "type": "string", "description": "A code." } } });
+        let schema = json!({ "items": { "$ref": "#/schemas/Code", "description": "Of a charge." } });
+        assert_eq!(
+            whole(&schema, &document),
+            json!({ "items": { "type": "string", "description": "Of a charge." } })
+        );
+    }
+
+    #[track_caller]
+    fn check(schema: Value, keeps_null: bool, expected: Value) {
+        assert_eq!(plain(&schema, keeps_null), expected);
+    }
+
+    #[test]
+    fn whoever_has_nothing_to_say_leaves_it_out() {
+        let nothing = json!({ "type": ["string", "null"], "maxLength": 0, "description": "Not given." });
+        let email = json!({ "type": "string", "maxLength": 255 });
+        check(
+            json!({ "anyOf": [email, nothing], "description": "Whose." }),
+            false,
+            json!({ "type": "string", "maxLength": 255, "description": "Whose." }),
+        );
+        check(json!({ "type": ["boolean", "null"] }), false, json!({ "type": "boolean" }));
+        check(json!({ "anyOf": [email, { "type": "null" }] }), false, email.clone());
+        check(
+            json!({ "type": "array", "items": { "type": ["string", "null"] } }),
+            false,
+            json!({ "type": "array", "items": { "type": "string" } }),
+        );
+    }
+
+    #[test]
+    fn where_null_says_something_it_stays() {
+        check(json!({ "type": ["boolean", "null"] }), true, json!({ "type": ["boolean", "null"] }));
+    }
+}

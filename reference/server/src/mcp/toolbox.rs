@@ -1,0 +1,307 @@
+//! The tools: one for each operation of the document that a key may use.
+//!
+//! The document is the only list of operations, so a tool is what the document says and cannot differ from it.
+
+use std::sync::{Arc, LazyLock};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rmcp::model::{JsonObject, Tool as Shown, ToolAnnotations};
+use serde_json::{Map, Value};
+use url::form_urlencoded;
+
+use super::schema;
+use crate::openapi;
+
+/// What of the simulated world stays within one account and mode. The clock is everybody's.
+const SANDBOX_TOOLS: [&str; 25] = [
+    "listHappenings",
+    "advance",
+    "pay",
+    "mine",
+    "reorganise",
+    "doubleSpend",
+    "dropTransaction",
+    "rebroadcast",
+    "replace",
+    "stall",
+    "listEndpoints",
+    "addEndpoint",
+    "changeEndpoint",
+    "removeEndpoint",
+    "rotateSecret",
+    "sendTestEvent",
+    "listDeliveries",
+    "getDelivery",
+    "resendDelivery",
+    "listMails",
+    "acceptLatePayment",
+    "viewInvoice",
+    "chooseCoin",
+    "viewLink",
+    "payLink",
+];
+
+/// What takes something away that was there.
+const DESTRUCTIVE: [&str; 9] = [
+    "cancelCharge",
+    "voidInvoice",
+    "archivePaymentLink",
+    "reorganise",
+    "doubleSpend",
+    "dropTransaction",
+    "replace",
+    "removeEndpoint",
+    "rotateSecret",
+];
+
+const IDEMPOTENCY_KEY: &str = "idempotency_key";
+/// What stands in one segment of a path as it is.
+const IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// Every tool, those of the API first.
+pub(super) struct Toolbox {
+    tools: Vec<Tool>,
+}
+
+/// An operation as a tool.
+pub(super) struct Tool {
+    pub(super) shown: Shown,
+    method: &'static str,
+    /// `/v1/charges/{id}`
+    path: String,
+    in_path: Vec<String>,
+    in_query: Vec<String>,
+    has_body: bool,
+}
+
+/// The request that a call stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    pub(super) query: Option<String>,
+    pub(super) idempotency_key: Option<String>,
+    pub(super) body: String,
+}
+
+impl Toolbox {
+    /// The toolbox. Made once for all servers of the process.
+    pub(super) fn get() -> &'static Toolbox {
+        static TOOLBOX: LazyLock<Toolbox> = LazyLock::new(Toolbox::read);
+        &TOOLBOX
+    }
+
+    fn read() -> Toolbox {
+        let document: Value = serde_json::from_str(openapi::DOCUMENT).expect("the tests read the document");
+        let mut tools = Vec::new();
+        for (path, item) in document["paths"].as_object().into_iter().flatten() {
+            for method in ["GET", "POST", "PATCH", "DELETE"] {
+                let operation = &item[method.to_lowercase()];
+                let id = operation["operationId"].as_str().unwrap_or_default();
+                if (path.starts_with("/v1/") && !id.is_empty()) || SANDBOX_TOOLS.contains(&id) {
+                    tools.push(Tool::read(&document, method, path, id, operation));
+                }
+            }
+        }
+        tools.sort_by_key(|tool| !tool.path.starts_with("/v1/"));
+        Toolbox { tools }
+    }
+
+    /// The tools as a client sees them.
+    pub(super) fn shown(&self, in_sandbox: bool) -> Vec<Shown> {
+        self.within(in_sandbox).map(|tool| tool.shown.clone()).collect()
+    }
+
+    /// The tool of that name.
+    pub(super) fn find(&self, name: &str, in_sandbox: bool) -> Option<&Tool> {
+        self.within(in_sandbox).find(|tool| tool.shown.name == name)
+    }
+
+    fn within(&self, in_sandbox: bool) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(move |tool| in_sandbox || tool.path.starts_with("/v1/"))
+    }
+}
+
+impl Tool {
+    fn read(document: &Value, method: &'static str, path: &str, id: &str, operation: &Value) -> Tool {
+        let mut arguments = JsonObject::new();
+        let mut required = Vec::new();
+        let (mut in_path, mut in_query) = (Vec::new(), Vec::new());
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let parameter = schema::whole(parameter, document);
+            let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+            let described = schema::described(&parameter);
+            match parameter["in"].as_str() {
+                Some("path") => {
+                    required.push(Value::from(name.as_str()));
+                    in_path.push(name.clone());
+                    arguments.insert(name, described);
+                }
+                Some("query") => {
+                    in_query.push(name.clone());
+                    arguments.insert(name, described);
+                }
+                // The only one that a caller may set.
+                _ => drop(arguments.insert(IDEMPOTENCY_KEY.to_owned(), described)),
+            }
+        }
+        let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let body = schema::arguments(body, document, method == "PATCH");
+        required.extend(body.required);
+        arguments.extend(body.properties);
+
+        let text = |field: &str| operation[field].as_str().unwrap_or_default();
+        let (title, more) = (text("summary").to_owned(), text("description"));
+        let sentences = [title.as_str(), more, &body.description].into_iter().filter(|text| !text.is_empty());
+        let description =
+            sentences.map(|text| format!("{}.", text.trim_end_matches('.'))).collect::<Vec<_>>().join(" ");
+        let mut input = JsonObject::new();
+        input.insert("type".to_owned(), "object".into());
+        input.insert("properties".to_owned(), Value::Object(arguments));
+        if !required.is_empty() {
+            input.insert("required".to_owned(), Value::Array(required));
+        }
+        let reads = method == "GET";
+        let hints = ToolAnnotations::from_raw(
+            None,
+            Some(reads),
+            (!reads).then(|| DESTRUCTIVE.contains(&id)),
+            None,
+            Some(false),
+        );
+        let mut shown = Shown::new(snake(id), description, Arc::new(input)).with_annotations(hints);
+        shown.title = Some(title);
+        let has_body = operation.get("requestBody").is_some();
+        Tool { shown, method, path: path.to_owned(), in_path, in_query, has_body }
+    }
+
+    /// The request that a call with these arguments stands for, or what is missing to make one.
+    pub(super) fn ask(&self, mut arguments: Map<String, Value>) -> Result<Asked, String> {
+        let mut path = self.path.clone();
+        for name in &self.in_path {
+            let value = arguments.remove(name).filter(|value| !value.is_null());
+            let value = value.ok_or_else(|| format!("The {name} field is required."))?;
+            let segment = utf8_percent_encode(&plain(&value), IN_A_SEGMENT).to_string();
+            path = path.replace(&format!("{{{name}}}"), &segment);
+        }
+        let idempotency_key = match self.method {
+            "GET" => None,
+            _ => arguments.remove(IDEMPOTENCY_KEY).filter(|key| !key.is_null()).map(|key| plain(&key)),
+        };
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for name in &self.in_query {
+            if let Some(value) = arguments.remove(name).filter(|value| !value.is_null()) {
+                query.append_pair(name, &plain(&value));
+            }
+        }
+        let query = Some(query.finish()).filter(|query| !query.is_empty());
+        if !self.has_body
+            && let Some(name) = arguments.keys().next()
+        {
+            return Err(format!("The {name} field is not known here."));
+        }
+        let body = if self.has_body { Value::Object(arguments).to_string() } else { String::new() };
+        Ok(Asked { method: self.method, path, query, idempotency_key, body })
+    }
+}
+
+/// A value as it stands in a path, a query or a header.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// `createCharge` as `create_charge`.
+fn snake(id: &str) -> String {
+    let mut name = String::new();
+    for c in id.chars() {
+        if c.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(tool: &str, arguments: Value, expected: Result<(&str, &str, Option<&str>, &str), &str>) {
+        let tool = Toolbox::get().find(tool, true).expect("there is such a tool");
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        let asked = tool.ask(arguments);
+        let found = match &asked {
+            Ok(asked) => Ok((asked.method, asked.path.as_str(), asked.query.as_deref(), asked.body.as_str())),
+            Err(why) => Err(why.as_str()),
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_call_is_the_request_that_it_stands_for() {
+        check("get_account", json!({}), Ok(("GET", "/v1/account", None, "")));
+        check("get_charge", json!({"id": "abc"}), Ok(("GET", "/v1/charges/abc", None, "")));
+        check(
+            "list_events",
+            json!({"type": "charge.paid", "page": 2, "charge": "a&b", "invoice": null}),
+            Ok(("GET", "/v1/events", Some("type=charge.paid&charge=a%26b&page=2"), "")),
+        );
+        check(
+            "create_charge",
+            json!({"asset": "BTC", "amount": "49.90"}),
+            Ok(("POST", "/v1/charges", None, r#"{"amount":"49.90","asset":"BTC"}"#)),
+        );
+        check(
+            "archive_payment_link",
+            json!({"id": "a"}),
+            Ok(("POST", "/v1/payment-links/a/archive", None, "{}")),
+        );
+        check(
+            "restore_payment_link",
+            json!({"id": "a"}),
+            Ok(("DELETE", "/v1/payment-links/a/archive", None, "")),
+        );
+        check("pay", json!({"charge": "a"}), Ok(("POST", "/sandbox/pay", None, r#"{"charge":"a"}"#)));
+    }
+
+    #[test]
+    fn an_argument_never_leaves_its_segment() {
+        check(
+            "get_charge",
+            json!({"id": "../keys?x#"}),
+            Ok(("GET", "/v1/charges/..%2Fkeys%3Fx%23", None, "")),
+        );
+        check("get_charge", json!({"id": ["a"]}), Ok(("GET", "/v1/charges/%5B%22a%22%5D", None, "")));
+    }
+
+    #[test]
+    fn what_makes_no_request_is_said() {
+        check("get_charge", json!({}), Err("The id field is required."));
+        check("get_charge", json!({"id": null}), Err("The id field is required."));
+        check("get_account", json!({"mode": "live"}), Err("The mode field is not known here."));
+    }
+
+    #[test]
+    fn an_idempotency_key_is_a_header() {
+        let tool = Toolbox::get().find("create_charge", false).expect("it is there");
+        let Value::Object(arguments) = json!({"asset": "BTC", "idempotency_key": "k"}) else {
+            unreachable!()
+        };
+        let asked = tool.ask(arguments).expect("a request");
+        assert_eq!(asked.idempotency_key.as_deref(), Some("k"));
+        assert_eq!(asked.body, r#"{"asset":"BTC"}"#);
+    }
+
+    #[test]
+    fn every_sandbox_tool_is_in_the_document() {
+        let found = Toolbox::get().tools.iter().filter(|tool| tool.path.starts_with("/sandbox")).count();
+        assert_eq!(found, SANDBOX_TOOLS.len());
+        let names: Vec<&str> = Toolbox::get().tools.iter().map(|tool| tool.shown.name.as_ref()).collect();
+        for id in DESTRUCTIVE {
+            assert!(names.contains(&snake(id).as_str()), "{id}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `/openapi.json`: the document of the repository, in the names of this server.
+//!
+//! The document is written by hand for the usual names and the usual address. Here only these are put in
+//! their place; whether the rest is true is what the tests ask.
+
+use reference_core::{dialect::Dialect, mode::Mode};
+
+/// As it lies in the repository.
+pub(crate) const DOCUMENT: &str = include_str!("../../openapi.json");
+/// The address that the document was written for.
+const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
+
+/// The document, cut where the server's address stands.
+pub(crate) struct Document {
+    parts: Vec<String>,
+}
+
+impl Document {
+    /// The document with the dialect's names.
+    pub(crate) fn new(dialect: &Dialect) -> Document {
+        let usual = Dialect::default();
+        let mut text = DOCUMENT.to_owned();
+        for mode in Mode::ALL {
+            text = text.replace(&usual.key_start(mode), &inside_a_string(&dialect.key_start(mode)));
+        }
+        text = text.replace(&usual.user_agent, &inside_a_string(&dialect.user_agent));
+        let names = |dialect: &Dialect| format!("\"{}-", dialect.header_prefix);
+        text = text.replace(&names(&usual), &names(dialect));
+        Document { parts: text.split(WRITTEN_FOR).map(str::to_owned).collect() }
+    }
+
+    /// The document for clients that call the server by this address.
+    pub(crate) fn at(&self, base: &str) -> String {
+        self.parts.join(&inside_a_string(base))
+    }
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn inside_a_string(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn read(dialect: &Dialect, base: &str) -> (String, Value) {
+        let text = Document::new(dialect).at(base);
+        let value = serde_json::from_str(&text).expect("the document is JSON");
+        (text, value)
+    }
+
+    #[test]
+    fn the_usual_names_leave_the_document_as_it_is() {
+        assert_eq!(Document::new(&Dialect::default()).at(WRITTEN_FOR), DOCUMENT);
+    }
+
+    #[test]
+    fn every_name_of_the_dialect_is_put_in() {
+        let dialect = Dialect {
+            key_prefix: "acme".to_owned(),
+            header_prefix: "X-Acme".to_owned(),
+            user_agent: r#"Acme "7" \ Hooks"#.to_owned(),
+        };
+        let (text, value) = read(&dialect, "https://pay.example/shop");
+        for usual in ["svc_", "X-Service", "Service-Webhooks", WRITTEN_FOR] {
+            assert!(!text.contains(usual), "{usual} is left");
+        }
+        let parameters = &value["components"]["parameters"];
+        assert_eq!(parameters["webhookSignature"]["name"], "X-Acme-Signature");
+        assert_eq!(parameters["webhookAgent"]["schema"]["const"], dialect.user_agent);
+        let schemes = &value["components"]["securitySchemes"];
+        assert!(schemes["apiKey"]["description"].as_str().is_some_and(|text| text.contains("`acme_live_`")));
+        assert_eq!(value["servers"][0]["url"], "https://pay.example/shop");
+    }
+
+    #[test]
+    fn an_address_with_odd_characters_stays_inside_its_quotes() {
+        let (_, value) = read(&Dialect::default(), r#"https://pay.example/"a\"#);
+        assert_eq!(value["servers"][0]["url"], r#"https://pay.example/"a\"#);
+    }
+}

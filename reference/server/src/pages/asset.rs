@@ -1,0 +1,103 @@
+//! Styles, scripts and pictures: part of the program, named after what is in them, so that a browser may keep
+//! each for ever.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
+use sha2::{Digest, Sha256};
+
+use super::{dashboard, hosted};
+use crate::{
+    answer::{self, Answer},
+    refusal::Refusal,
+};
+
+/// Bytes of the digest in a name.
+const DIGEST_BYTES: usize = 6;
+const KEEP: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+/// The look of every page.
+pub(crate) static FRAME_CSS: Asset = Asset::css("frame", include_str!("../../templates/frame.css"));
+/// What every page does by itself: the clock, changes as they happen, copying.
+pub(crate) static FRAME_JS: Asset = Asset::js("frame", include_str!("../../templates/frame.js"));
+/// The picture in the browser's tab.
+pub(crate) static ICON: Asset = Asset::svg("icon", include_str!("../../templates/icon.svg"));
+
+static FRAME: [&Asset; 3] = [&FRAME_CSS, &FRAME_JS, &ICON];
+
+/// One file.
+pub(crate) struct Asset {
+    stem: &'static str,
+    ending: &'static str,
+    content_type: &'static str,
+    text: &'static str,
+    file: OnceLock<String>,
+}
+
+impl Asset {
+    /// A style sheet.
+    pub(crate) const fn css(stem: &'static str, text: &'static str) -> Asset {
+        Asset { stem, ending: "css", content_type: "text/css; charset=utf-8", text, file: OnceLock::new() }
+    }
+
+    /// A script.
+    pub(crate) const fn js(stem: &'static str, text: &'static str) -> Asset {
+        let content_type = "text/javascript; charset=utf-8";
+        Asset { stem, ending: "js", content_type, text, file: OnceLock::new() }
+    }
+
+    /// A picture.
+    pub(crate) const fn svg(stem: &'static str, text: &'static str) -> Asset {
+        Asset { stem, ending: "svg", content_type: "image/svg+xml", text, file: OnceLock::new() }
+    }
+
+    /// The name of the file: `frame-0123456789ab.css`.
+    pub(crate) fn file(&self) -> &str {
+        self.file.get_or_init(|| {
+            let digest = Sha256::digest(self.text.as_bytes());
+            format!("{}-{}.{}", self.stem, hex::encode(&digest[..DIGEST_BYTES]), self.ending)
+        })
+    }
+}
+
+/// The answer to `/assets/{file}`.
+pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
+    let file = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
+    if let Some(mut brand) = hosted::brand(file) {
+        brand.headers_mut().insert(CACHE_CONTROL, KEEP);
+        return Ok(brand);
+    }
+    let mut all = FRAME.iter().chain(hosted::ASSETS).chain(dashboard::ASSETS);
+    let asset = all.find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
+    let mut answer = answer::own(
+        StatusCode::OK,
+        HeaderValue::from_static(asset.content_type),
+        Bytes::from_static(asset.text.as_bytes()),
+    );
+    answer.headers_mut().insert(CACHE_CONTROL, KEEP);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_after_what_is_in_it() {
+        let (one, other) = (Asset::css("a", "x"), Asset::css("a", "y"));
+        assert_eq!(one.file(), "a-2d711642b726.css");
+        assert_ne!(one.file(), other.file());
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_present_name_only() {
+        let found = asset(&format!("/assets/{}", FRAME_CSS.file())).expect("the style of every page");
+        assert_eq!(found.headers()[CACHE_CONTROL], KEEP);
+        for path in
+            ["/assets/", "/assets/frame.css", "/assets/frame-000000000000.css", "/assets/../frame.css"]
+        {
+            assert!(matches!(asset(path), Err(Refusal::NotFound)), "{path}");
+        }
+    }
+}

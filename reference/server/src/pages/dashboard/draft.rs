@@ -1,0 +1,53 @@
+//! What was typed into a form that the world refused, so that nobody types it twice.
+
+use super::desk::Complaint;
+use crate::pages::form::Form;
+
+/// A refused form; empty if none was.
+#[derive(Default)]
+pub(super) struct Draft {
+    /// Which form: the path that it was sent to, below the place.
+    form: String,
+    fields: Option<Form>,
+    pub(super) complaint: Option<Complaint>,
+}
+
+impl Draft {
+    pub(super) fn new(form: impl Into<String>, fields: Form, complaint: Complaint) -> Draft {
+        Draft { form: form.into(), fields: Some(fields), complaint: Some(complaint) }
+    }
+
+    fn fields_of(&self, form: &str) -> Option<&Form> {
+        self.fields.as_ref().filter(|_| self.form == form)
+    }
+
+    /// Whether this form was refused.
+    pub(super) fn is_of(&self, form: &str) -> bool {
+        self.fields_of(form).is_some()
+    }
+
+    /// What was typed into a field of this form.
+    pub(super) fn typed(&self, form: &str, name: &str) -> &str {
+        self.fields_of(form).and_then(|fields| fields.text(name)).unwrap_or_default()
+    }
+
+    /// The same, or what stands there at first.
+    pub(super) fn typed_or<'a>(&'a self, form: &str, name: &str, first: &'a str) -> &'a str {
+        if self.is_of(form) { self.typed(form, name) } else { first }
+    }
+
+    /// Whether a box was ticked, or an option chosen.
+    pub(super) fn chosen(&self, form: &str, name: &str, value: &str) -> bool {
+        self.fields_of(form).is_some_and(|fields| fields.all(name).any(|it| it == value))
+    }
+
+    /// What is wrong with a field of this form.
+    pub(super) fn wrong(&self, form: &str, name: &str) -> Vec<&str> {
+        let Some(complaint) = self.complaint.as_ref().filter(|_| self.is_of(form)) else {
+            return Vec::new();
+        };
+        let below = |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let named = complaint.errors.iter().filter(|(field, _)| *field == name || below(field));
+        named.flat_map(|(_, messages)| messages).map(String::as_str).collect()
+    }
+}

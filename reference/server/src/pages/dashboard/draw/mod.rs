@@ -1,0 +1,157 @@
+//! What each page shows, in blocks. A live block is drawn again whenever something happens.
+
+mod account;
+mod developers;
+mod overview;
+mod payments;
+mod shell;
+
+use std::fmt;
+
+use askama::Template;
+
+use super::{
+    desk::Desk,
+    facts,
+    place::{self, Page},
+};
+use crate::{pages::Part, refusal::Refusal};
+
+pub(super) use shell::{login, menu, plain, shell};
+
+/// Records on a page.
+const PER_PAGE: u32 = 25;
+
+/// One page.
+pub(super) struct Sheet {
+    pub(super) title: String,
+    pub(super) blocks: Vec<Block>,
+}
+
+/// One block of a page.
+pub(super) enum Block {
+    /// It stays until the page is loaded again: forms.
+    Still(String),
+    /// It changes while the page is open.
+    Live(Part),
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Block::Still(html) => f.write_str(html),
+            Block::Live(part) => part.fmt(f),
+        }
+    }
+}
+
+fn still(template: &impl Template) -> Result<Block, Refusal> {
+    template.render().map(Block::Still).map_err(|_| Refusal::Broken)
+}
+
+fn live(id: &'static str, template: &impl Template) -> Result<Block, Refusal> {
+    template.render().map(|html| Block::Live(Part { id, html })).map_err(|_| Refusal::Broken)
+}
+
+/// Draws the page that somebody is on.
+pub(super) async fn draw(desk: &Desk) -> Result<Sheet, Refusal> {
+    match &desk.page {
+        Page::Overview => overview::overview(desk).await,
+        Page::World => overview::world(desk).await,
+        Page::Charges => payments::charges(desk).await,
+        Page::Charge(code) => payments::charge(desk, code).await,
+        Page::Invoices => payments::invoices(desk).await,
+        Page::Invoice(code) => payments::invoice(desk, code).await,
+        Page::Links => payments::links(desk).await,
+        Page::Link(code) => payments::link(desk, code).await,
+        Page::Late => payments::late(desk).await,
+        Page::Events => developers::events(desk).await,
+        Page::Event(id) => developers::event(desk, id).await,
+        Page::Deliveries => developers::deliveries(desk).await,
+        Page::Delivery(id) => developers::delivery(desk, id).await,
+        Page::Endpoints => developers::endpoints(desk).await,
+        Page::Endpoint(id) => developers::endpoint(desk, id).await,
+        Page::Keys => developers::keys(desk).await,
+        Page::Wallets => account::wallets(desk).await,
+        Page::Wallet(asset) => account::wallet(desk, asset).await,
+        Page::Outbox => account::outbox(desk).await,
+        Page::Settings => account::settings(desk).await,
+    }
+}
+
+/// A choice among parts of a list.
+struct Tab {
+    label: &'static str,
+    count: Option<u64>,
+    href: String,
+    current: bool,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/tabs.html")]
+struct Tabs {
+    label: &'static str,
+    tabs: Vec<Tab>,
+}
+
+impl Tabs {
+    /// A tab for all records and one for each status. `counts`: how many, in that order.
+    fn by_status(desk: &Desk, label: &'static str, path: &str, counts: &[(&'static str, u64)]) -> Tabs {
+        let chosen = desk.query.get("status").unwrap_or("all");
+        let tab = |(word, count): &(&'static str, u64)| Tab {
+            label: word,
+            count: Some(*count),
+            href: desk
+                .to(format!("{path}{}", place::query(&[("status", Some(*word).filter(|w| *w != "all"))]))),
+            current: *word == chosen,
+        };
+        Tabs { label, tabs: counts.iter().map(tab).collect() }
+    }
+}
+
+/// The way through a list.
+#[derive(Template)]
+#[template(path = "dashboard/pager.html")]
+struct Pager {
+    said: String,
+    newer: Option<String>,
+    older: Option<String>,
+}
+
+impl Pager {
+    /// Of a list of the API. `filters` stand before the page.
+    fn of<T>(desk: &Desk, path: &str, filters: &[(&str, Option<&str>)], list: &facts::List<T>) -> Pager {
+        let meta = &list.meta;
+        let anchor = list.links.anchor();
+        let to = |page: u64| {
+            let page = page.to_string();
+            // Page 1 is always fresh.
+            let fresh = page == "1";
+            let mut fields = filters.to_vec();
+            fields.push(("page", Some(page.as_str()).filter(|_| !fresh)));
+            fields.push(("anchor", anchor.as_deref().filter(|_| !fresh)));
+            desk.to(format!("{path}{}", place::query(&fields)))
+        };
+        let said = match (meta.from, meta.to) {
+            (Some(from), Some(to)) => format!("{from}–{to} of {}", meta.total),
+            _ => String::new(),
+        };
+        Pager {
+            said,
+            newer: list.links.prev.as_ref().map(|_| to((meta.current_page - 1).clamp(1, meta.last_page))),
+            older: list.links.next.as_ref().map(|_| to(meta.current_page + 1)),
+        }
+    }
+}
+
+/// The query for a list of the API: these filters, and the page that is asked for.
+fn listed(desk: &Desk, filters: &[(&str, Option<&str>)]) -> String {
+    let per_page = PER_PAGE.to_string();
+    let mut fields = filters.to_vec();
+    fields.extend([
+        ("per_page", Some(per_page.as_str())),
+        ("page", desk.query.get("page")),
+        ("anchor", desk.query.get("anchor")),
+    ]);
+    place::query(&fields)
+}

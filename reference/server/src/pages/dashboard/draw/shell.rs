@@ -1,0 +1,185 @@
+//! What stands around every page.
+
+use askama::Template;
+use http::StatusCode;
+
+use super::{Block, Sheet};
+use crate::{
+    answer::Answer,
+    pages::{
+        Call, Part, Site,
+        dashboard::{
+            desk::{Complaint, Desk},
+            facts,
+            flash::Notice,
+            pieces,
+        },
+        html,
+    },
+    refusal::Refusal,
+};
+
+/// The menu: groups of entries with the path of each below the place.
+const MENU: [(&str, &[(&str, &str)]); 5] = [
+    ("", &[("", "Overview")]),
+    (
+        "Payments",
+        &[
+            ("/charges", "Charges"),
+            ("/invoices", "Invoices"),
+            ("/links", "Payment links"),
+            ("/late", "Late payments"),
+        ],
+    ),
+    (
+        "Developers",
+        &[
+            ("/events", "Events"),
+            ("/deliveries", "Deliveries"),
+            ("/endpoints", "Webhook endpoints"),
+            ("/keys", "API keys"),
+        ],
+    ),
+    ("Account", &[("/wallets", "Payout wallets"), ("/outbox", "E-mail outbox"), ("/settings", "Settings")]),
+    ("Simulation", &[("/world", "Chain and clock")]),
+];
+
+struct Entry {
+    id: &'static str,
+    label: &'static str,
+    href: String,
+    current: bool,
+    /// How much waits for the owner there.
+    waits: u64,
+}
+
+struct Group {
+    label: &'static str,
+    entries: Vec<Entry>,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/menu.html")]
+struct Menu {
+    groups: Vec<Group>,
+}
+
+/// The menu, with what waits for the owner.
+pub(in super::super) async fn menu(desk: &Desk) -> Result<Part, Refusal> {
+    let glance: facts::Glance = desk.book("").await?;
+    let section = desk.page.section();
+    let entry = |(path, label): &(&'static str, &'static str)| Entry {
+        id: path.trim_start_matches('/'),
+        label,
+        href: desk.to(path),
+        current: path.trim_start_matches('/') == section,
+        waits: if *path == "/late" { glance.late } else { 0 },
+    };
+    let groups = MENU
+        .iter()
+        .map(|(label, entries)| Group { label, entries: entries.iter().map(entry).collect() })
+        .collect();
+    let html = Menu { groups }.render().map_err(|_| Refusal::Broken)?;
+    Ok(Part { id: "menu", html })
+}
+
+/// Another account.
+struct Neighbour {
+    id: String,
+    href: String,
+    current: bool,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/shell.html")]
+struct Shell<'a> {
+    site: &'a Site,
+    desk: &'a Desk,
+    title: &'a str,
+    menu: Part,
+    modes: [(&'static str, String, bool); 2],
+    neighbours: Vec<Neighbour>,
+    notice: Option<&'a Notice>,
+    complaint: Option<&'a Complaint>,
+    blocks: &'a [Block],
+    /// Somebody who logged in can log out.
+    came_by_login: bool,
+}
+
+/// A page with everything around it.
+pub(in super::super) async fn shell(
+    desk: &Desk,
+    sheet: &Sheet,
+    notice: Option<&Notice>,
+    came_by_login: bool,
+) -> Result<Answer, Refusal> {
+    let world: facts::World = desk.get("/sandbox").await?;
+    let path = desk.page.in_other_mode();
+    let modes = [("Live", "live"), ("Test", "test")].map(|(label, mode)| {
+        let href = desk.site.to(&format!("/dashboard/{}/{mode}{path}", desk.place.account));
+        (label, href, mode == desk.place.mode)
+    });
+    let neighbours = world
+        .accounts
+        .into_iter()
+        .map(|account| Neighbour {
+            href: desk.site.to(&format!("/dashboard/{}/{}{path}", account.id, desk.place.mode)),
+            current: account.id == desk.place.account,
+            id: account.id,
+        })
+        .collect();
+    let complaint = desk.draft.complaint.as_ref();
+    let page = Shell {
+        site: &desk.site,
+        desk,
+        title: &sheet.title,
+        menu: menu(desk).await?,
+        modes,
+        neighbours,
+        notice,
+        complaint,
+        blocks: &sheet.blocks,
+        came_by_login,
+    };
+    html(complaint.map_or(StatusCode::OK, |complaint| complaint.status), &page)
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/login.html")]
+struct Login<'a> {
+    site: &'a Site,
+    word: &'a str,
+    wrong: bool,
+}
+
+/// What somebody from elsewhere sees first.
+pub(in super::super) fn login(call: &Call<'_>, wrong: bool) -> Result<Answer, Refusal> {
+    let site = call.site()?;
+    let word = call.front.dashboard.access.form_word();
+    let status = if wrong { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
+    html(status, &Login { site: &site, word, wrong })
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/plain.html")]
+struct Plain<'a> {
+    site: &'a Site,
+    title: &'a str,
+    message: String,
+}
+
+/// A page that says why there is no page.
+pub(in super::super) fn plain(call: &Call<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
+    let site = call.site()?;
+    let title = match refusal {
+        Refusal::NotFound => "Nothing here",
+        _ => "Not allowed",
+    };
+    let message = match refusal {
+        Refusal::NotFound => {
+            "There is no such page, or no such object in this mode of this account.".to_owned()
+        }
+        other => other.to_string(),
+    };
+    html(refusal.status(), &Plain { site: &site, title, message })
+}

@@ -1,0 +1,100 @@
+//! What the next page says once: that something is done, and secrets that are shown a single time.
+//!
+//! Kept here and not in the address, so that neither the browser's history nor anybody's log holds a secret.
+
+use std::{collections::VecDeque, sync::Mutex};
+
+use super::place::is_id;
+
+/// So many wait to be shown; an older one is forgotten.
+const KEPT_MAX: usize = 64;
+const NAME_BYTES: usize = 8;
+
+/// What came of something the owner did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Notice {
+    /// In a sentence.
+    pub(super) text: String,
+    /// What is shown this once.
+    pub(super) secret: Option<Secret>,
+}
+
+/// A secret with its name.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret {
+    /// What it is: `Live API key`.
+    pub(super) label: String,
+    pub(super) text: String,
+    /// A command that uses it, with a place in it for the secret's variable.
+    pub(super) hint: String,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret({}, …)", self.label)
+    }
+}
+
+impl Notice {
+    pub(super) fn said(text: impl Into<String>) -> Notice {
+        Notice { text: text.into(), secret: None }
+    }
+}
+
+/// Notices that wait to be shown.
+#[derive(Default)]
+pub(super) struct Notices(Mutex<VecDeque<(String, Notice)>>);
+
+impl Notices {
+    /// Keeps a notice and says under which name; nothing if there is no randomness for one, or a bug.
+    pub(super) fn put(&self, notice: Notice) -> Option<String> {
+        let mut bits = [0; NAME_BYTES];
+        getrandom::fill(&mut bits).ok()?;
+        let name = hex::encode(bits);
+        let mut kept = self.0.lock().ok()?;
+        if kept.len() == KEPT_MAX {
+            kept.pop_front();
+        }
+        kept.push_back((name.clone(), notice));
+        Some(name)
+    }
+
+    /// Takes a notice: nobody sees it again.
+    pub(super) fn take(&self, name: &str) -> Option<Notice> {
+        if !is_id(name) {
+            return None;
+        }
+        let mut kept = self.0.lock().ok()?;
+        let place = kept.iter().position(|(known, _)| known == name)?;
+        kept.remove(place).map(|(_, notice)| notice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_shown_once() {
+        let notices = Notices::default();
+        let name = notices.put(Notice::said("Done.")).expect("randomness");
+        assert_eq!(notices.take(&name), Some(Notice::said("Done.")));
+        assert_eq!(notices.take(&name), None);
+    }
+
+    #[test]
+    fn the_oldest_notices_are_forgotten() {
+        let notices = Notices::default();
+        let names: Vec<_> =
+            (0..=KEPT_MAX).map(|n| notices.put(Notice::said(n.to_string())).expect("randomness")).collect();
+        assert_eq!(notices.take(&names[0]), None);
+        assert_eq!(notices.take(&names[1]), Some(Notice::said("1")));
+        assert_eq!(notices.take(&names[KEPT_MAX]), Some(Notice::said(KEPT_MAX.to_string())));
+    }
+
+    #[test]
+    fn a_secret_is_not_printed_by_accident() {
+        let secret = Secret { label: "Key".to_owned(), text: "svc_live_x".to_owned(), hint: String::new() };
+        assert!(!format!("{secret:?}").contains("svc_live_x"));
+    }
+}

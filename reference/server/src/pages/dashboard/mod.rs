@@ -1,0 +1,214 @@
+//! The dashboard: what the account owner sees and does.
+//!
+//! ```text
+//! access   who may come in, and which forms are ours
+//! place    account, mode and page in a path
+//! desk     one request: where it is, and how it asks the world
+//! draw     what each page shows, as blocks
+//! acts     what each form does, as calls of /sandbox
+//! flash    what is shown once afterwards
+//! ```
+//!
+//! Everything works without scripts: forms that are sent, answered with a redirection, and links. Holds no
+//! rule of the service: whatever is typed goes to the world as it is, and what the world says against it is
+//! shown.
+
+mod access;
+mod acts;
+mod desk;
+mod draft;
+mod draw;
+mod facts;
+mod flash;
+mod pieces;
+mod place;
+
+use http::{HeaderValue, Method, header::CACHE_CONTROL};
+use reference_core::{dialect::Dialect, mode::Mode};
+
+use self::{
+    access::{Access, Entry},
+    acts::Outcome,
+    desk::Desk,
+    draft::Draft,
+    draw::Block,
+    flash::{Notice, Notices},
+    place::{Page, Place, Query},
+};
+use super::{Asker, Asset, Call, Part, follow, form::Form, see_other, takes_only};
+use crate::{answer::Answer, refusal::Refusal};
+
+/// The look of the dashboard.
+pub(super) static DASHBOARD_CSS: Asset =
+    Asset::css("dashboard", include_str!("../../../templates/dashboard/dashboard.css"));
+
+/// The files that only the dashboard needs.
+pub(super) static ASSETS: &[&Asset] = &[&DASHBOARD_CSS];
+
+/// What all requests to the dashboard share.
+pub(crate) struct Dashboard {
+    access: Access,
+    notices: Notices,
+    key_starts: [(&'static str, String); 2],
+}
+
+impl Dashboard {
+    /// Fails if the operating system gives no randomness.
+    pub(crate) fn new(dialect: &Dialect) -> Result<Dashboard, getrandom::Error> {
+        Ok(Dashboard {
+            access: Access::draw()?,
+            notices: Notices::default(),
+            key_starts: Mode::ALL.map(|mode| (mode.as_str(), dialect.key_start(mode))),
+        })
+    }
+
+    /// What keys of a mode begin with.
+    fn key_start(&self, mode: &str) -> String {
+        let found = self.key_starts.iter().find(|(known, _)| *known == mode);
+        found.map(|(_, start)| start.clone()).unwrap_or_default()
+    }
+}
+
+/// Whether the caller may use the dashboard, and with it all that goes beyond what customers see: this machine,
+/// whoever shows the token, and browsers that showed it once.
+pub(super) fn admit(call: &Call<'_>) -> Result<(), Refusal> {
+    match call.front.dashboard.access.judge(call)? {
+        Entry::Open => Ok(()),
+        Entry::Login => Err(Refusal::SandboxToken),
+    }
+}
+
+/// Answers a request under `/dashboard`.
+pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let mut answer = match enter(call).await {
+        Err(refusal @ Refusal::Broken) => return Err(refusal),
+        Err(refusal) => draw::plain(call, refusal)?,
+        Ok(answer) => answer,
+    };
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
+}
+
+async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let access = &call.front.dashboard.access;
+    let is_read = call.method() == Method::GET;
+    if !is_read && call.method() != Method::POST {
+        return Ok(takes_only("GET, HEAD, POST"));
+    }
+    let entry = access.judge(call)?;
+    let query = Query::read(call.head.uri.query());
+    if is_read && let Some(token) = query.get("token") {
+        return exchange(call, token, call.path);
+    }
+    let path = call.path.strip_prefix("/dashboard").ok_or(Refusal::NotFound)?;
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    if let Entry::Login = entry {
+        return match (is_read, segments.as_slice()) {
+            (false, ["login"]) => log_in(call),
+            // What was posted is lost with its login; it is not kept for later.
+            _ => draw::login(call, false),
+        };
+    }
+    match segments.as_slice() {
+        [] | ["login"] if is_read => see_other(&call.site()?, &first_place(call).await?.path("")),
+        ["login"] => log_in(call),
+        ["logout"] if !is_read => log_out(call),
+        [account, mode, rest @ ..] => {
+            let place = Place::read(account, mode).ok_or(Refusal::NotFound)?;
+            if is_read { show(call, place, rest, query).await } else { act(call, place, rest).await }
+        }
+        _ => Err(Refusal::NotFound),
+    }
+}
+
+/// The first account, live.
+async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
+    let nowhere = Place { account: String::new(), mode: "live" };
+    let desk = Desk::new(call.asker(), nowhere, Page::Overview, Query::default())?;
+    let facts::World { accounts, .. } = desk.get("/sandbox").await?;
+    let account = accounts.into_iter().next().ok_or(Refusal::NotFound)?.id;
+    Ok(Place { account, mode: "live" })
+}
+
+async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Result<Answer, Refusal> {
+    let page = Page::read(rest).ok_or(Refusal::NotFound)?;
+    let notice = query.get("said").and_then(|name| call.front.dashboard.notices.take(name));
+    if query.get("stream").is_some() {
+        let drawn = move |asker: Asker| parts(asker, place.clone(), page.clone(), query.clone());
+        return follow(call.asker(), drawn);
+    }
+    let mut desk = Desk::new(call.asker(), place, page, query)?;
+    desk.site.live = Some(stream(call, &desk));
+    finish(call, &desk, notice.as_ref()).await
+}
+
+/// What of a page changes while it is open.
+async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
+    let desk = Desk::new(asker, place, page, query)?;
+    let menu = draw::menu(&desk).await?;
+    let blocks = draw::draw(&desk).await?.blocks;
+    let live = blocks.into_iter().filter_map(|block| match block {
+        Block::Live(part) => Some(part),
+        Block::Still(_) => None,
+    });
+    Ok(std::iter::once(menu).chain(live).collect())
+}
+
+/// Where the page that is shown is streamed from: the same query, for the same filters and page.
+fn stream(call: &Call<'_>, desk: &Desk) -> String {
+    let query = call.head.uri.query().filter(|query| !query.is_empty() && !query.contains("said="));
+    let query = query.map_or("stream=1".to_owned(), |query| format!("{query}&stream=1"));
+    desk.to(format!("{}?{query}", desk.page.path()))
+}
+
+async fn finish(call: &Call<'_>, desk: &Desk, notice: Option<&Notice>) -> Result<Answer, Refusal> {
+    let sheet = draw::draw(desk).await?;
+    draw::shell(desk, &sheet, notice, call.admit().is_err()).await
+}
+
+/// A form: what it says is done and the browser sent on, or it is shown again with what is wrong.
+async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Refusal> {
+    let form = Form::read(&call.head.headers, &call.body)?;
+    call.front.dashboard.access.judge_form(call, form.text("word"))?;
+    let desk = Desk::new(call.asker(), place, Page::Overview, Query::default())?;
+    let (page, outcome) = acts::act(&desk, rest, &form).await?;
+    match outcome {
+        Outcome::Done(notice) => {
+            let said = call.front.dashboard.notices.put(notice);
+            let path = page.path() + &place::query(&[("said", said.as_deref())]);
+            see_other(&desk.site, &desk.place.path(&path))
+        }
+        Outcome::Refused(complaint) => {
+            let sent_to = format!("/{}", rest.join("/"));
+            let draft = Draft::new(sent_to, form, complaint);
+            let mut desk = Desk { page, draft, ..desk };
+            desk.site = call.site()?;
+            finish(call, &desk, None).await
+        }
+    }
+}
+
+/// The token was shown in a form.
+fn log_in(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let form = Form::read(&call.head.headers, &call.body)?;
+    call.front.dashboard.access.judge_form(call, form.text("word"))?;
+    exchange(call, form.text("token").unwrap_or_default(), "/dashboard")
+}
+
+/// The token for a cookie; the browser goes on to an address without it.
+fn exchange(call: &Call<'_>, token: &str, path: &str) -> Result<Answer, Refusal> {
+    if !Access::is_token(call, token) {
+        return draw::login(call, true);
+    }
+    let mut answer = see_other(&call.site()?, path)?;
+    call.front.dashboard.access.open(call, &mut answer)?;
+    Ok(answer)
+}
+
+fn log_out(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let form = Form::read(&call.head.headers, &call.body)?;
+    call.front.dashboard.access.judge_form(call, form.text("word"))?;
+    let mut answer = see_other(&call.site()?, "/dashboard")?;
+    Access::close(call, &mut answer)?;
+    Ok(answer)
+}

@@ -1,0 +1,257 @@
+//! Small things that many pages show, as HTML.
+
+use std::fmt::{self, Display, Write};
+
+use askama::filters::{Escaper, Html as Escape, HtmlSafe};
+
+use super::facts::Moment;
+
+/// So many characters of a long name are shown at its start, and fewer at its end.
+const HEAD_SHOWN: usize = 10;
+const TAIL_SHOWN: usize = 6;
+
+/// HTML with everything from outside escaped.
+pub(super) struct Html(String);
+
+impl Display for Html {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl HtmlSafe for Html {}
+
+/// Any text as it has to stand in HTML.
+struct Text<'t>(&'t str);
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Escape.write_escaped_str(f, self.0)
+    }
+}
+
+fn html(write: impl FnOnce(&mut String) -> fmt::Result) -> Html {
+    let mut text = String::new();
+    write(&mut text).expect("a string takes everything");
+    Html(text)
+}
+
+/// A moment to the second, in UTC as everything here.
+pub(super) fn time(at: &Moment) -> Html {
+    html(|out| {
+        let (iso, day, time) = (Text(at.iso()), Text(at.day()), Text(at.time()));
+        write!(out, r#"<time datetime="{iso}"><span class="day">{day}</span> {time}</time>"#)
+    })
+}
+
+/// A state as a word in a badge.
+pub(super) fn status(word: impl AsRef<str>) -> Html {
+    let word = word.as_ref();
+    badge(word.replace('_', " "), tone(word))
+}
+
+/// A word in a badge.
+pub(super) fn badge(word: impl AsRef<str>, tone: impl AsRef<str>) -> Html {
+    html(|out| write!(out, r#"<span class="badge {}">{}</span>"#, Text(tone.as_ref()), Text(word.as_ref())))
+}
+
+/// How a state looks: its colour only repeats the word.
+fn tone(word: &str) -> &'static str {
+    match word {
+        "paid" | "delivered" | "enabled" | "active" | "accepted" => "good",
+        "pending" | "open" | "in_flight" => "info",
+        "underpaid" | "waiting" | "overdue" => "warn",
+        "failed" => "bad",
+        _ => "",
+    }
+}
+
+/// A long name with its middle left out; the whole is in the title.
+pub(super) fn short(text: impl AsRef<str>) -> Html {
+    let text = text.as_ref();
+    let chars = text.chars().count();
+    if chars <= HEAD_SHOWN + TAIL_SHOWN + 3 {
+        return html(|out| write!(out, r#"<code dir="ltr">{}</code>"#, Text(text)));
+    }
+    let head: String = text.chars().take(HEAD_SHOWN).collect();
+    let tail: String = text.chars().skip(chars - TAIL_SHOWN).collect();
+    html(|out| {
+        let (whole, head, tail) = (Text(text), Text(&head), Text(&tail));
+        write!(out, r#"<code dir="ltr" title="{whole}">{head}…{tail}</code>"#)
+    })
+}
+
+/// The name of an event type, which may break after its dot and its underscores.
+pub(super) fn kind(name: impl AsRef<str>) -> Html {
+    html(|out| {
+        for part in name.as_ref().split_inclusive(['.', '_']) {
+            write!(out, "{}<wbr>", Text(part))?;
+        }
+        Ok(())
+    })
+}
+
+/// A text that somebody else wrote: it keeps its direction to itself, and breaks anywhere.
+pub(super) fn said(text: impl AsRef<str>) -> Html {
+    html(|out| write!(out, "<bdi>{}</bdi>", Text(text.as_ref())))
+}
+
+/// A text in a box, with a button that copies it. `id` is unique on the page.
+pub(super) fn copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
+    html(|out| {
+        let (id, text) = (Text(id.as_ref()), Text(text.as_ref()));
+        write!(
+            out,
+            r#"<div class="copy"><code id="{id}" dir="ltr">{text}</code><button class="small scripted-only" type="button" data-copy="{id}">Copy</button></div>"#
+        )
+    })
+}
+
+/// Fields of a form that nobody sees.
+pub(super) fn hidden(fields: &[(&str, &str)]) -> Html {
+    html(|out| {
+        for (name, value) in fields {
+            write!(out, r#"<input type="hidden" name="{}" value="{}">"#, Text(name), Text(value))?;
+        }
+        Ok(())
+    })
+}
+
+/// What is wrong with a field; nothing if nothing is.
+pub(super) fn wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
+    html(|out| match messages.as_ref() {
+        [] => Ok(()),
+        some => {
+            write!(
+                out,
+                r#"<p class="field-error" id="{}-wrong">{}</p>"#,
+                Text(id.as_ref()),
+                Text(&some.join(" "))
+            )
+        }
+    })
+}
+
+/// What a field says of itself when it is wrong, for those who listen; the first one gets the focus.
+pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
+    html(|out| match messages.as_ref() {
+        [] => Ok(()),
+        _ => write!(out, r#" aria-invalid="true" autofocus aria-describedby="{}-wrong""#, Text(id.as_ref())),
+    })
+}
+
+/// A JSON text with line breaks for people: the same tokens in the same order. What turns the direction of
+/// writing is spelled out, so that it can't make the text read as another one.
+pub(super) fn pretty(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let mut depth: usize = 0;
+    let mut chars = json.chars().peekable();
+    let mut text = false;
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(char) = chars.next() {
+        match char {
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
+            '\\' if text => {
+                out.push(char);
+                out.extend(chars.next());
+            }
+            '"' => {
+                text = !text;
+                out.push(char);
+            }
+            _ if text => out.push(char),
+            '{' | '[' => {
+                out.push(char);
+                if matches!(chars.peek(), Some('}' | ']')) {
+                    out.extend(chars.next());
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(char);
+            }
+            ',' => {
+                out.push(char);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => out.push(char),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_outside_is_escaped() {
+        let evil = r#""><script>alert('&')</script>"#;
+        for html in [
+            said(evil),
+            short(evil),
+            short(evil.repeat(5)),
+            copy(evil, evil),
+            badge(evil, evil),
+            status(evil),
+        ] {
+            let html = html.to_string();
+            assert!(!html.contains("<script") && !html.contains(r#"""><"#), "{html}");
+        }
+        let html = wrong(evil, [evil]).to_string() + &time(&Moment(evil.to_owned())).to_string();
+        assert!(!html.contains("<script"), "{html}");
+    }
+
+    #[track_caller]
+    fn check_pretty(json: &str, lines: &[&str]) {
+        assert_eq!(pretty(json), lines.join("\n"));
+    }
+
+    #[test]
+    fn json_gets_lines_and_keeps_its_order_and_numbers() {
+        check_pretty(
+            r#"{"b":1e400,"a":[{},[],"x, {\"y\": 1}"]}"#,
+            &[
+                "{",
+                r#"  "b": 1e400,"#,
+                r#"  "a": ["#,
+                "    {},",
+                "    [],",
+                r#"    "x, {\"y\": 1}""#,
+                "  ]",
+                "}",
+            ],
+        );
+        check_pretty("[\"\u{202e}ab\"]", &["[", r#"  "\u202eab""#, "]"]);
+        check_pretty("not JSON", &["not JSON"]);
+        check_pretty("}}]", &["", "}", "}", "]"]);
+    }
+
+    #[test]
+    fn long_names_keep_their_ends() {
+        assert_eq!(short("abc").to_string(), r#"<code dir="ltr">abc</code>"#);
+        let long = "0x0123456789abcdef0123456789abcdef";
+        assert_eq!(
+            short(long).to_string(),
+            format!(r#"<code dir="ltr" title="{long}">0x01234567…abcdef</code>"#)
+        );
+    }
+
+    #[test]
+    fn moments_are_shown_to_the_second() {
+        let at = Moment("2026-09-20T10:05:41.123456Z".to_owned());
+        assert_eq!((at.day(), at.time()), ("2026-09-20", "10:05:41"));
+        let broken = Moment("2026".to_owned());
+        assert_eq!((broken.day(), broken.time()), ("2026", ""));
+    }
+}

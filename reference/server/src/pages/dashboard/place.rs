@@ -1,0 +1,216 @@
+//! Where somebody is in the dashboard: account, mode and page, as paths say it.
+
+use url::form_urlencoded;
+
+/// Longer than any id of ours.
+const ID_MAX: usize = 64;
+/// More fields than any query of ours has.
+const QUERY_MAX: usize = 20;
+
+/// One book's side of the dashboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) account: String,
+    pub(super) mode: &'static str,
+}
+
+/// A page of the dashboard. Ids are plain characters, fit to stand in a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    Overview,
+    Charges,
+    Charge(String),
+    Invoices,
+    Invoice(String),
+    Links,
+    Link(String),
+    Events,
+    Event(String),
+    Late,
+    Deliveries,
+    Delivery(String),
+    Endpoints,
+    Endpoint(String),
+    Keys,
+    Wallets,
+    Wallet(String),
+    Outbox,
+    World,
+    Settings,
+}
+
+impl Page {
+    /// The page that these segments name.
+    pub(super) fn read(segments: &[&str]) -> Option<Page> {
+        let id = |text: &str| is_id(text).then(|| text.to_owned());
+        Some(match segments {
+            [] => Page::Overview,
+            ["charges"] => Page::Charges,
+            ["charges", code] => Page::Charge(id(code)?),
+            ["invoices"] => Page::Invoices,
+            ["invoices", code] => Page::Invoice(id(code)?),
+            ["links"] => Page::Links,
+            ["links", code] => Page::Link(id(code)?),
+            ["events"] => Page::Events,
+            ["events", event] => Page::Event(id(event)?),
+            ["late"] => Page::Late,
+            ["deliveries"] => Page::Deliveries,
+            ["deliveries", delivery] => Page::Delivery(id(delivery)?),
+            ["endpoints"] => Page::Endpoints,
+            ["endpoints", endpoint] => Page::Endpoint(id(endpoint)?),
+            ["keys"] => Page::Keys,
+            ["wallets"] => Page::Wallets,
+            ["wallets", asset] => Page::Wallet(id(asset)?),
+            ["outbox"] => Page::Outbox,
+            ["world"] => Page::World,
+            ["settings"] => Page::Settings,
+            _ => return None,
+        })
+    }
+
+    /// The path below the place, with a slash before it; nothing for the overview.
+    pub(super) fn path(&self) -> String {
+        match self {
+            Page::Overview => String::new(),
+            Page::Charge(id) => format!("/charges/{id}"),
+            Page::Invoice(id) => format!("/invoices/{id}"),
+            Page::Link(id) => format!("/links/{id}"),
+            Page::Event(id) => format!("/events/{id}"),
+            Page::Delivery(id) => format!("/deliveries/{id}"),
+            Page::Endpoint(id) => format!("/endpoints/{id}"),
+            Page::Wallet(asset) => format!("/wallets/{asset}"),
+            list => format!("/{}", list.section()),
+        }
+    }
+
+    /// The entry of the menu that it belongs to.
+    pub(super) fn section(&self) -> &'static str {
+        match self {
+            Page::Overview => "",
+            Page::Charges | Page::Charge(_) => "charges",
+            Page::Invoices | Page::Invoice(_) => "invoices",
+            Page::Links | Page::Link(_) => "links",
+            Page::Events | Page::Event(_) => "events",
+            Page::Late => "late",
+            Page::Deliveries | Page::Delivery(_) => "deliveries",
+            Page::Endpoints | Page::Endpoint(_) => "endpoints",
+            Page::Keys => "keys",
+            Page::Wallets | Page::Wallet(_) => "wallets",
+            Page::Outbox => "outbox",
+            Page::World => "world",
+            Page::Settings => "settings",
+        }
+    }
+
+    /// The same place in the other mode: what has an id has none there.
+    pub(super) fn in_other_mode(&self) -> String {
+        match self.section() {
+            "" => String::new(),
+            section => format!("/{section}"),
+        }
+    }
+}
+
+/// Whether a text may be an id: of plain characters only.
+pub(super) fn is_id(text: &str) -> bool {
+    (1..=ID_MAX).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+impl Place {
+    /// The place that an account and a mode name.
+    pub(super) fn read(account: &str, mode: &str) -> Option<Place> {
+        let mode = ["live", "test"].into_iter().find(|known| *known == mode)?;
+        is_id(account).then(|| Place { account: account.to_owned(), mode })
+    }
+
+    /// The path of something in this place, without the public prefix. `rest` begins with a slash or is empty.
+    pub(super) fn path(&self, rest: &str) -> String {
+        format!("/dashboard/{}/{}{rest}", self.account, self.mode)
+    }
+}
+
+/// What stands after the question mark.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn read(text: Option<&str>) -> Query {
+        let fields = form_urlencoded::parse(text.unwrap_or_default().as_bytes()).take(QUERY_MAX);
+        Query(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    /// The first value of a field, unless it is empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
+    }
+}
+
+/// A query of these fields, those that are given, with its question mark; empty if there are none.
+pub(super) fn query(fields: &[(&str, Option<&str>)]) -> String {
+    let mut writer = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in fields {
+        if let Some(value) = value {
+            writer.append_pair(name, value);
+        }
+    }
+    match writer.finish() {
+        none if none.is_empty() => none,
+        some => format!("?{some}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Option<Page> {
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        Page::read(&segments)
+    }
+
+    #[test]
+    fn a_page_is_found_by_its_own_path() {
+        for path in [
+            "/charges",
+            "/charges/abc123",
+            "/invoices/abc",
+            "/links/abc",
+            "/events/0197a0be-42aa-7000-8000-000000000000",
+            "/late",
+            "/deliveries/0197",
+            "/endpoints/abc",
+            "/keys",
+            "/wallets/USDT_TRON",
+            "/outbox",
+            "/world",
+            "/settings",
+        ] {
+            assert_eq!(read(path).map(|page| page.path()).as_deref(), Some(path));
+        }
+        assert_eq!(Page::read(&[]), Some(Page::Overview));
+    }
+
+    #[test]
+    fn what_is_no_id_names_no_page() {
+        for path in ["/charges/", "/charges/a%2Fb", "/charges/..", "/charges/a?b", "/nowhere", "/charges/a/b"]
+        {
+            assert_eq!(read(path), None, "{path}");
+        }
+        assert_eq!(Page::read(&["charges", &"a".repeat(ID_MAX + 1)]), None);
+        assert_eq!(Place::read("acme", "both"), None);
+        assert_eq!(Place::read("../x", "live"), None);
+    }
+
+    #[test]
+    fn a_query_leaves_out_what_is_not_asked() {
+        assert_eq!(query(&[("a", None)]), "");
+        assert_eq!(
+            query(&[("status", Some("paid")), ("page", None), ("x", Some("a b&c"))]),
+            "?status=paid&x=a+b%26c"
+        );
+        assert_eq!(Query::read(Some("a=&b=1&b=2")).get("a"), None);
+        assert_eq!(Query::read(Some("a=&b=1&b=2")).get("b"), Some("1"));
+    }
+}

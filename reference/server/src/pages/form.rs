@@ -1,0 +1,68 @@
+//! What a form says.
+
+use http::{HeaderMap, header::CONTENT_TYPE};
+use url::form_urlencoded;
+
+use crate::refusal::Refusal;
+
+/// More fields than any form of ours has.
+const FIELDS_MAX: usize = 200;
+
+/// The fields of a form, in order.
+pub(crate) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads a body as browsers send forms.
+    pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Form, Refusal> {
+        let is_form = headers.get(CONTENT_TYPE).is_some_and(|value| {
+            let kind = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+            kind.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+        });
+        if !is_form && !body.is_empty() {
+            return Err(Refusal::NotAForm);
+        }
+        let fields = form_urlencoded::parse(body).take(FIELDS_MAX);
+        Ok(Form(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
+    }
+
+    /// The first value of a field, without white space around it; nothing if that is empty.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        Some(value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// Every value of a field, as it was sent.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(kind: Option<&str>, body: &str) -> Result<Form, Refusal> {
+        let mut headers = HeaderMap::new();
+        if let Some(kind) = kind {
+            headers.insert(CONTENT_TYPE, kind.parse().expect("a header value"));
+        }
+        Form::read(&headers, body.as_bytes())
+    }
+
+    #[test]
+    fn fields_are_found_by_name() {
+        let form = read(Some("application/x-www-form-urlencoded; charset=utf-8"), "a=+1%20&b=&a=2&c=%3Cb%3E")
+            .unwrap_or_else(|refusal| panic!("{refusal}"));
+        assert_eq!(form.text("a"), Some("1"));
+        assert_eq!(form.text("b"), None);
+        assert_eq!(form.text("c"), Some("<b>"));
+        assert_eq!(form.all("a").collect::<Vec<_>>(), [" 1 ", "2"]);
+    }
+
+    #[test]
+    fn anything_else_is_no_form() {
+        assert!(matches!(read(Some("application/json"), "{}"), Err(Refusal::NotAForm)));
+        assert!(matches!(read(None, "a=1"), Err(Refusal::NotAForm)));
+        assert!(read(None, "").is_ok());
+    }
+}

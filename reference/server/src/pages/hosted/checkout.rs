@@ -1,0 +1,215 @@
+//! The checkout of a charge, and its receipt.
+
+use std::time::Duration;
+
+use askama::Template;
+use http::StatusCode;
+use reference_core::time::Timestamp;
+
+use super::{
+    coin, load,
+    model::{Account, ChargePage, Payment, Stage},
+    nowhere, panel,
+};
+use crate::{
+    answer::Answer,
+    pages::{Asker, Call, Part, Site, follow, html, qr::Qr, see_other, words},
+    refusal::Refusal,
+};
+
+#[derive(Template)]
+#[template(path = "hosted/checkout.html")]
+struct Checkout {
+    site: Site,
+    account: Account,
+    mode: String,
+    title: String,
+    is_settled: bool,
+    payment: Part,
+    panel: Option<Part>,
+}
+
+/// `GET /c/{code}`.
+pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    let path = format!("/c/{code}");
+    let asker = call.asker();
+    let Some(shown) = load::<ChargePage>(&asker, &path).await? else { return nowhere(call) };
+    let mut site = asker.site()?;
+    site.live = Some(site.to(&format!("{path}/live")));
+    let ChargePage { account, mode, payment } = shown;
+    let page = Checkout {
+        title: format!("{} · {}", heading(payment.stage), account.display_name),
+        is_settled: is_settled(payment.stage),
+        panel: match call.admit_owner() {
+            Ok(()) => Some(panel::part(&site, &path, (&account, &mode), &payment)?),
+            Err(_) => None,
+        },
+        payment: part(&site, &account, &mode, &payment, Place::Alone)?,
+        site,
+        account,
+        mode,
+    };
+    html(StatusCode::OK, &page)
+}
+
+/// `GET /c/{code}/live`.
+pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
+    // A browser comes back to a stream that ends, but not to a page that is none.
+    if load::<ChargePage>(&call.asker(), &path).await?.is_none() {
+        return nowhere(call);
+    }
+    follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
+}
+
+async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
+    let shown: ChargePage = load(&asker, &path).await?.ok_or(Refusal::NotFound)?;
+    let site = asker.site()?;
+    let ChargePage { account, mode, payment } = &shown;
+    let mut parts = vec![part(&site, account, mode, payment, Place::Alone)?];
+    if is_owner {
+        parts.push(panel::part(&site, &path, (account, mode), payment)?);
+    }
+    Ok(parts)
+}
+
+/// Where a payment is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is all that the page is about.
+    Alone,
+    /// Below an invoice, which says what for.
+    OnInvoice,
+}
+
+#[derive(Template)]
+#[template(path = "hosted/payment.html")]
+struct PaymentView<'a> {
+    site: &'a Site,
+    account: &'a Account,
+    payment: &'a Payment,
+    heading: &'static str,
+    is_alone: bool,
+    is_live: bool,
+    uri: String,
+    qr: Option<Qr>,
+    left: Duration,
+}
+
+impl PaymentView<'_> {
+    fn is(&self, stage: Stage) -> bool {
+        self.payment.stage == stage
+    }
+
+    /// Money is still asked for.
+    fn asks(&self) -> bool {
+        match self.payment.stage {
+            Stage::Waiting | Stage::Underpaid => true,
+            Stage::Confirming => !self.payment.covered,
+            _ => false,
+        }
+    }
+
+    /// It goes towards being paid.
+    fn is_on_its_way(&self) -> bool {
+        self.asks() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
+    }
+
+    /// Open beyond its time, because money is on its way.
+    fn is_held(&self) -> bool {
+        self.left == Duration::ZERO
+    }
+
+    fn left_in_words(&self) -> String {
+        words::length(self.left)
+    }
+
+    /// The step of three that it has come to.
+    fn step(&self) -> usize {
+        match self.payment.stage {
+            Stage::Confirming => 2,
+            Stage::Paid => 3,
+            _ => 1,
+        }
+    }
+
+    /// The time to pay is over, or was called off.
+    fn is_over(&self) -> bool {
+        matches!(self.payment.stage, Stage::Expired | Stage::Canceled)
+    }
+}
+
+/// The payment as a part of a page.
+pub(super) fn part(
+    site: &Site,
+    account: &Account,
+    mode: &str,
+    payment: &Payment,
+    place: Place,
+) -> Result<Part, Refusal> {
+    let Payment { charge, coin, stage, .. } = payment;
+    let is_live = mode == "live";
+    let uri = coin::uri(&coin::Due {
+        asset: &charge.asset,
+        network: &coin.network,
+        decimals: coin.decimals,
+        is_live,
+        address: &charge.deposit_address,
+        amount: &payment.missing,
+    });
+    let end = Timestamp::parse(&charge.expires_at).unwrap_or(site.now);
+    let left = Duration::from_micros(if end > site.now { end.since(site.now).0 } else { 0 });
+    let view = PaymentView {
+        site,
+        account,
+        payment,
+        heading: heading(*stage),
+        is_alone: place == Place::Alone,
+        is_live,
+        qr: Qr::of(&uri),
+        uri,
+        left,
+    };
+    Ok(Part { id: "payment", html: view.render().map_err(|_| Refusal::Broken)? })
+}
+
+/// The first words about a charge.
+fn heading(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Waiting => "Waiting for your payment",
+        Stage::Confirming => "Payment seen, confirming",
+        Stage::Underpaid => "A part is still missing",
+        Stage::Paid => "Paid",
+        Stage::Late => "Your payment came too late",
+        Stage::Short => "A part is missing",
+        Stage::Expired => "The time to pay is over",
+        Stage::Canceled => "This payment was called off",
+    }
+}
+
+/// Nothing more will happen unless somebody does something.
+pub(super) fn is_settled(stage: Stage) -> bool {
+    matches!(stage, Stage::Paid | Stage::Expired | Stage::Canceled)
+}
+
+#[derive(Template)]
+#[template(path = "hosted/receipt.html")]
+struct Receipt {
+    site: Site,
+    account: Account,
+    mode: String,
+    payment: Payment,
+}
+
+/// `GET /c/{code}/receipt`: of what is not paid there is none, so the checkout is shown.
+pub(super) async fn receipt(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    let path = format!("/c/{code}");
+    let asker = call.asker();
+    let Some(shown) = load::<ChargePage>(&asker, &path).await? else { return nowhere(call) };
+    let site = asker.site()?;
+    let ChargePage { account, mode, payment } = shown;
+    if payment.charge.paid_at.is_none() {
+        return see_other(&site, &path);
+    }
+    html(StatusCode::OK, &Receipt { site, account, mode, payment })
+}

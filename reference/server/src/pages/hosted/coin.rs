@@ -1,0 +1,198 @@
+//! What people call coins and networks, and the text of a QR code that a wallet understands.
+
+/// A table of what people say. What is not in it is called by its code.
+const NAMES: &[(&str, &str)] = &[
+    ("BTC", "Bitcoin"),
+    ("LTC", "Litecoin"),
+    ("DOGE", "Dogecoin"),
+    ("BCH", "Bitcoin Cash"),
+    ("ETH", "Ether"),
+    ("XMR", "Monero"),
+    ("SOL", "Solana"),
+    ("USDT", "Tether USD"),
+    ("USDC", "USD Coin"),
+];
+
+const NETWORKS: &[(&str, &str)] = &[
+    ("bitcoin", "Bitcoin"),
+    ("litecoin", "Litecoin"),
+    ("dogecoin", "Dogecoin"),
+    ("bitcoin-cash", "Bitcoin Cash"),
+    ("ethereum", "Ethereum"),
+    ("monero", "Monero"),
+    ("solana", "Solana"),
+    ("tron", "Tron"),
+    ("base", "Base"),
+    ("polygon", "Polygon"),
+    ("bsc", "BNB Smart Chain"),
+];
+
+/// Networks that speak like Ethereum: their chain ids, live and test.
+const CHAIN_IDS: &[(&str, u32, u32)] =
+    &[("ethereum", 1, 11_155_111), ("base", 8_453, 84_532), ("polygon", 137, 80_002), ("bsc", 56, 97)];
+
+/// Contracts of tokens on the main networks. The test networks know many of the same name, so there a code
+/// holds the address alone.
+const CONTRACTS: &[(&str, &str)] = &[
+    ("USDT", "0xdAC17F958D2ee523a2206206994597C13D831ec7"),
+    ("USDC", "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
+    ("USDC_BASE", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+    ("USDC_POLYGON", "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359"),
+    ("USDT_BSC", "0x55d398326f99059fF775485246999027B3197955"),
+    ("USDT_TRON", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"),
+];
+
+fn find<'t>(table: &[(&str, &'t str)], key: &str) -> Option<&'t str> {
+    table.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+}
+
+/// `USDT` of `USDT_TRON`.
+pub(super) fn unit(asset: &str) -> &str {
+    asset.split_once('_').map_or(asset, |(unit, _)| unit)
+}
+
+pub(super) fn name(asset: &str) -> &str {
+    find(NAMES, unit(asset)).unwrap_or(asset)
+}
+
+pub(super) fn network_name(network: &str) -> &str {
+    find(NETWORKS, network).unwrap_or(network)
+}
+
+/// The coin lives on networks that hold others too.
+pub(super) fn is_token(asset: &str) -> bool {
+    matches!(unit(asset), "USDT" | "USDC")
+}
+
+/// Where money goes, how much and what.
+pub(super) struct Due<'a> {
+    pub(super) asset: &'a str,
+    pub(super) network: &'a str,
+    pub(super) decimals: usize,
+    pub(super) is_live: bool,
+    pub(super) address: &'a str,
+    /// In whole coins, as a decimal.
+    pub(super) amount: &'a str,
+}
+
+/// What a wallet reads from a QR code or a link; the address alone where there is no common form.
+pub(super) fn uri(due: &Due<'_>) -> String {
+    let Due { asset, network, is_live, address, amount, .. } = due;
+    let contract = find(CONTRACTS, asset).filter(|_| *is_live);
+    match (*network, contract) {
+        ("bitcoin" | "litecoin" | "dogecoin", _) => format!("{network}:{address}?amount={amount}"),
+        // Its addresses begin with the scheme.
+        ("bitcoin-cash", _) => format!("{address}?amount={amount}"),
+        ("monero", _) => format!("monero:{address}?tx_amount={amount}"),
+        ("solana", _) => format!("solana:{address}?amount={amount}"),
+        ("tron", Some(token)) => format!("tron:{address}?token={token}&amount={amount}"),
+        _ => like_ethereum(due, contract).unwrap_or_else(|| (*address).to_owned()),
+    }
+}
+
+/// EIP-681.
+fn like_ethereum(due: &Due<'_>, contract: Option<&str>) -> Option<String> {
+    let (_, live, test) = CHAIN_IDS.iter().find(|(network, _, _)| *network == due.network)?;
+    let chain = if due.is_live { live } else { test };
+    let units = units(due.amount, due.decimals)?;
+    let address = due.address;
+    match contract {
+        Some(contract) => {
+            Some(format!("ethereum:{contract}@{chain}/transfer?address={address}&uint256={units}"))
+        }
+        None if is_token(due.asset) => None,
+        None => Some(format!("ethereum:{address}@{chain}?value={units}")),
+    }
+}
+
+/// An amount in the coin's smallest unit: the point moved to the right.
+fn units(amount: &str, decimals: usize) -> Option<String> {
+    let (whole, part) = amount.split_once('.').unwrap_or((amount, ""));
+    if part.len() > decimals {
+        return None;
+    }
+    let digits = format!("{whole}{part:0<decimals$}");
+    let units = digits.trim_start_matches('0');
+    Some(if units.is_empty() { "0".to_owned() } else { units.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use sha3::{Digest, Keccak256};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(asset: &str, network: &str, (decimals, is_live): (usize, bool), amount: &str, expected: &str) {
+        let due = Due { asset, network, decimals, is_live, address: "ADDRESS", amount };
+        assert_eq!(uri(&due), expected);
+    }
+
+    #[test]
+    fn coins_of_their_own_network_have_their_scheme() {
+        check("BTC", "bitcoin", (8, true), "0.0025", "bitcoin:ADDRESS?amount=0.0025");
+        check("BTC", "bitcoin", (8, false), "0.0025", "bitcoin:ADDRESS?amount=0.0025");
+        check("LTC", "litecoin", (8, true), "1", "litecoin:ADDRESS?amount=1");
+        check("DOGE", "dogecoin", (8, true), "150.5", "dogecoin:ADDRESS?amount=150.5");
+        check("BCH", "bitcoin-cash", (8, true), "0.1", "ADDRESS?amount=0.1");
+        check("XMR", "monero", (12, true), "0.3", "monero:ADDRESS?tx_amount=0.3");
+        check("SOL", "solana", (9, true), "0.4", "solana:ADDRESS?amount=0.4");
+    }
+
+    #[test]
+    fn coins_of_ethereum_and_its_kin_count_in_the_smallest_unit() {
+        check("ETH", "ethereum", (18, true), "0.015", "ethereum:ADDRESS@1?value=15000000000000000");
+        check("ETH", "ethereum", (18, false), "2", "ethereum:ADDRESS@11155111?value=2000000000000000000");
+        check(
+            "USDC_BASE",
+            "base",
+            (6, true),
+            "49.9",
+            "ethereum:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913@8453/transfer?address=ADDRESS&uint256=49900000",
+        );
+        check("USDC_BASE", "base", (6, false), "49.9", "ADDRESS");
+    }
+
+    #[test]
+    fn tron_names_the_token() {
+        let live = "tron:ADDRESS?token=TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t&amount=49.9";
+        check("USDT_TRON", "tron", (6, true), "49.9", live);
+        check("USDT_TRON", "tron", (6, false), "49.9", "ADDRESS");
+    }
+
+    #[test]
+    fn the_point_moves_to_the_right() {
+        for (amount, decimals, expected) in [
+            ("1", 6, Some("1000000")),
+            ("0.000001", 6, Some("1")),
+            ("12.5", 1, Some("125")),
+            ("0", 6, Some("0")),
+            ("0.0000001", 6, None),
+        ] {
+            assert_eq!(units(amount, decimals).as_deref(), expected, "{amount}");
+        }
+    }
+
+    /// EIP-55: the case of each letter is a bit of the hash of the others.
+    #[test]
+    fn contracts_are_written_with_their_checksums() {
+        for (asset, contract) in CONTRACTS.iter().filter(|(_, contract)| contract.starts_with("0x")) {
+            let plain = contract[2..].to_ascii_lowercase();
+            let hash = hex::encode(Keccak256::digest(plain.as_bytes()));
+            let written: String = plain
+                .chars()
+                .zip(hash.chars())
+                .map(|(c, bit)| if bit > '7' { c.to_ascii_uppercase() } else { c })
+                .collect();
+            assert_eq!(*contract, format!("0x{written}"), "{asset}");
+        }
+    }
+
+    #[test]
+    fn every_coin_and_network_has_a_name() {
+        for asset in reference_core::asset::Asset::ALL {
+            let (code, network) = (asset.code(), asset.facts().network);
+            assert!(find(NAMES, unit(code)).is_some() && find(NETWORKS, network).is_some(), "{code}");
+        }
+    }
+}

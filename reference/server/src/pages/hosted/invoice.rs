@@ -1,0 +1,157 @@
+//! The page of an invoice, and its document to print.
+
+use askama::Template;
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use super::{
+    checkout::{self, Place},
+    load,
+    model::{Account, Coin, Invoice, InvoicePage, Stage},
+    nowhere, panel,
+};
+use crate::{
+    answer::Answer,
+    pages::{Asker, Call, Part, Site, follow, form::Form, html, see_other},
+    refusal::Refusal,
+};
+
+#[derive(Template)]
+#[template(path = "hosted/invoice.html")]
+struct Page {
+    site: Site,
+    account: Account,
+    mode: String,
+    invoice: Invoice,
+    error: Option<String>,
+    is_settled: bool,
+    state: Part,
+    panel: Option<Part>,
+}
+
+/// What of an invoice's page changes by itself: where it stands, and how to pay it.
+#[derive(Template)]
+#[template(path = "hosted/invoice_state.html")]
+struct State<'a> {
+    site: &'a Site,
+    invoice: &'a Invoice,
+    payment: Option<String>,
+    /// The coin of the charge that waits for money.
+    chosen: Option<&'a str>,
+    may_choose: bool,
+    coins: &'a [Coin],
+}
+
+#[derive(Template)]
+#[template(path = "hosted/document.html")]
+struct Document {
+    site: Site,
+    account: Account,
+    mode: String,
+    invoice: Invoice,
+    payment: Option<super::model::Payment>,
+}
+
+/// `GET /i/{code}`.
+pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    // A look at the headers, or a browser that guesses what will be opened, opens nothing.
+    let guesses =
+        call.head.headers.get("sec-purpose").is_some_and(|it| it.as_bytes().starts_with(b"prefetch"));
+    if call.head.method == Method::GET && !guesses {
+        let seen = call.ask("POST", &format!("/sandbox/invoices/{code}/view"), None).await?;
+        if !seen.is_good() {
+            return nowhere(call);
+        }
+    }
+    draw(call, code, (StatusCode::OK, None)).await
+}
+
+async fn draw(
+    call: &Call<'_>,
+    code: &str,
+    (status, error): (StatusCode, Option<String>),
+) -> Result<Answer, Refusal> {
+    let path = format!("/i/{code}");
+    let asker = call.asker();
+    let Some(shown) = load::<InvoicePage>(&asker, &path).await? else { return nowhere(call) };
+    let mut site = asker.site()?;
+    site.live = Some(site.to(&format!("{path}/live")));
+    let page = Page {
+        state: state(&site, &shown)?,
+        panel: match call.admit_owner() {
+            Ok(()) => panel(&site, &path, &shown)?,
+            Err(_) => None,
+        },
+        is_settled: shown.payment.as_ref().is_none_or(|payment| checkout::is_settled(payment.stage)),
+        site,
+        account: shown.account,
+        mode: shown.mode,
+        invoice: shown.invoice,
+        error,
+    };
+    html(status, &page)
+}
+
+/// `GET /i/{code}/live`.
+pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
+    if load::<InvoicePage>(&call.asker(), &path).await?.is_none() {
+        return nowhere(call);
+    }
+    follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
+}
+
+async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
+    let shown: InvoicePage = load(&asker, &path).await?.ok_or(Refusal::NotFound)?;
+    let site = asker.site()?;
+    let mut parts = vec![state(&site, &shown)?];
+    if is_owner {
+        parts.extend(panel(&site, &path, &shown)?);
+    }
+    Ok(parts)
+}
+
+fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, Refusal> {
+    let owner = (&shown.account, shown.mode.as_str());
+    shown.payment.as_ref().map(|payment| panel::part(site, path, owner, payment)).transpose()
+}
+
+fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
+    // A charge that was called off for another coin, or with the invoice, says nothing to the customer.
+    let telling = shown.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
+    let payment = telling
+        .map(|payment| checkout::part(site, &shown.account, &shown.mode, payment, Place::OnInvoice))
+        .transpose()?;
+    let waits = telling.filter(|payment| payment.stage == Stage::Waiting);
+    let state = State {
+        site,
+        invoice: &shown.invoice,
+        payment: payment.map(|part| part.html),
+        chosen: waits.map(|payment| payment.charge.asset.as_str()),
+        may_choose: shown.may_choose,
+        coins: &shown.coins,
+    };
+    Ok(Part { id: "invoice", html: state.render().map_err(|_| Refusal::Broken)? })
+}
+
+/// `POST /i/{code}/coin`.
+pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    call.admit_form()?;
+    let form = Form::read(&call.head.headers, &call.body)?;
+    let asset = json!({ "asset": form.text("asset") });
+    let reply = call.ask("POST", &format!("/sandbox/invoices/{code}/choose"), Some(&asset)).await?;
+    if reply.is_good() {
+        let site = call.site()?;
+        return see_other(&site, &format!("/i/{code}#payment"));
+    }
+    draw(call, code, (reply.status, Some(reply.message().to_owned()))).await
+}
+
+/// `GET /i/{code}/document`.
+pub(super) async fn document(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+    let asker = call.asker();
+    let Some(shown) = load::<InvoicePage>(&asker, &format!("/i/{code}")).await? else { return nowhere(call) };
+    let InvoicePage { account, mode, invoice, payment, .. } = shown;
+    let payment = payment.filter(|payment| payment.stage == Stage::Paid);
+    html(StatusCode::OK, &Document { site: asker.site()?, account, mode, invoice, payment })
+}

@@ -1,0 +1,96 @@
+//! The pages that customers see: checkout and receipt, payment link, invoice and its document.
+//!
+//! Anybody who knows the address may open them. Only the test panel is for those who may use `/sandbox`.
+
+mod brand;
+mod checkout;
+mod coin;
+mod invoice;
+mod link;
+mod model;
+mod panel;
+
+use askama::Template;
+use http::{Method, StatusCode, header::ACCEPT};
+use serde::de::DeserializeOwned;
+
+pub(super) use brand::brand;
+
+use super::{Asker, Asset, Call, Site, html, takes_only};
+use crate::{answer::Answer, refusal::Refusal};
+
+/// The look of hosted pages.
+pub(crate) static HOSTED_CSS: Asset =
+    Asset::css("hosted", include_str!("../../../templates/hosted/hosted.css"));
+/// What hosted pages do by themselves beyond what every page does.
+pub(crate) static HOSTED_JS: Asset = Asset::js("hosted", include_str!("../../../templates/hosted/hosted.js"));
+
+/// The files that only hosted pages need.
+pub(super) static ASSETS: &[&Asset] = &[&HOSTED_CSS, &HOSTED_JS];
+
+/// Answers a request under `/c`, `/pay` or `/i`.
+pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let segments: Vec<&str> = call.path.trim_start_matches('/').split('/').collect();
+    let is_get = call.method() == Method::GET;
+    let is_post = call.method() == Method::POST;
+    match segments.as_slice() {
+        ["c", code] if is_get => checkout::page(call, code).await,
+        ["c", code, "live"] if is_get => checkout::live(call, code).await,
+        ["c", code, "receipt"] if is_get => checkout::receipt(call, code).await,
+        ["c", code, "sandbox"] if is_post => panel::act(call, &format!("/c/{code}")).await,
+        ["i", code] if is_get => invoice::page(call, code).await,
+        ["i", code, "live"] if is_get => invoice::live(call, code).await,
+        ["i", code, "document"] if is_get => invoice::document(call, code).await,
+        ["i", code, "coin"] if is_post => invoice::choose(call, code).await,
+        ["i", code, "sandbox"] if is_post => panel::act(call, &format!("/i/{code}")).await,
+        ["pay", code] if is_get => link::page(call, code).await,
+        ["pay", code] if is_post => link::choose(call, code).await,
+        ["c" | "i" | "pay", _]
+        | ["c", _, "live" | "receipt" | "sandbox"]
+        | ["i", _, "live" | "document" | "coin" | "sandbox"] => Ok(takes_only(match segments.as_slice() {
+            ["pay", _] => "GET, HEAD, POST",
+            [_, _, "sandbox" | "coin"] => "POST",
+            _ => "GET, HEAD",
+        })),
+        _ => nowhere(call),
+    }
+}
+
+/// What the world says about the page at `path`; nothing if there is no such thing.
+async fn load<T: DeserializeOwned>(asker: &Asker, path: &str) -> Result<Option<T>, Refusal> {
+    let reply = asker.ask("GET", &format!("/sandbox/pages{path}"), None).await?;
+    match reply.status {
+        StatusCode::NOT_FOUND => Ok(None),
+        status if status.is_success() => {
+            serde_json::from_value(reply.json).map(Some).map_err(|_| Refusal::Broken)
+        }
+        _ => Err(Refusal::Broken),
+    }
+}
+
+/// The caller is a script that says what came of a form in its own place.
+fn wants_json(call: &Call<'_>) -> bool {
+    call.head.headers.get(ACCEPT).is_some_and(|accept| accept == "application/json")
+}
+
+#[derive(Template)]
+#[template(path = "hosted/notice.html")]
+struct Notice<'a> {
+    site: Site,
+    heading: &'a str,
+    message: &'a str,
+    back: Option<String>,
+}
+
+/// A page that says why something was not done. `back`: the page to return to.
+fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<Answer, Refusal> {
+    let back = Some(site.to(back));
+    html(status, &Notice { site, heading: "That did not work", message, back })
+}
+
+/// There is no such page.
+fn nowhere(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let message = "There is nothing to pay at this address. Check that you have the whole link, or ask whoever sent it to you.";
+    let site = call.site()?;
+    html(StatusCode::NOT_FOUND, &Notice { site, heading: "Page not found", message, back: None })
+}

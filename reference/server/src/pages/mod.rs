@@ -1,0 +1,219 @@
+//! Pages for people: what every page shares.
+//!
+//! A page holds no rule of the service. It shows what the world answers under `/sandbox` and `/v1`, and what
+//! a form says becomes such a call again. Nothing on a page comes from elsewhere, nothing in it is a script
+//! but the files under `/assets`, and the browser is told to insist on both.
+
+mod asset;
+pub(crate) mod dashboard;
+pub(crate) mod form;
+pub(crate) mod hosted;
+mod live;
+pub(crate) mod qr;
+pub(crate) mod words;
+
+use std::sync::Arc;
+
+use askama::Template;
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, Method, StatusCode,
+    header::{ALLOW, CONTENT_SECURITY_POLICY, LOCATION, ORIGIN, REFERRER_POLICY, X_FRAME_OPTIONS},
+    request::Parts,
+};
+use reference_core::{time::Timestamp, wire};
+use serde_json::Value;
+
+pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON, asset};
+pub(crate) use live::{Part, Streams, follow};
+
+use crate::{
+    answer::{self, Answer},
+    front::Front,
+    gate::{self, Ends},
+    refusal::Refusal,
+};
+
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+/// Everything that is not named is forbidden: inline scripts and styles, frames, other origins.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+     form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// A request for a page, with all that its answer may depend on.
+pub(crate) struct Call<'a> {
+    pub(crate) front: &'a Arc<Front>,
+    pub(crate) ends: Ends,
+    pub(crate) head: &'a Parts,
+    /// As the service knows it: without the public prefix.
+    pub(crate) path: &'a str,
+    /// What the client called us.
+    pub(crate) authority: Option<&'a str>,
+    pub(crate) body: Bytes,
+}
+
+impl Call<'_> {
+    /// The method, with `HEAD` taken for `GET`.
+    pub(crate) fn method(&self) -> &Method {
+        if self.head.method == Method::HEAD { &Method::GET } else { &self.head.method }
+    }
+
+    /// Whether the caller is the owner of this server, who sees more on hosted pages than customers do.
+    pub(crate) fn admit_owner(&self) -> Result<(), Refusal> {
+        dashboard::admit(self)
+    }
+
+    /// Whether the caller may use `/sandbox`: this machine, or who knows the token.
+    pub(crate) fn admit(&self) -> Result<(), Refusal> {
+        let Call { front, ends, head, authority, .. } = self;
+        gate::admit(*ends, &head.headers, *authority, &front.addresses, &front.token)
+    }
+
+    /// Whether a form that was sent is on a page of ours, by what the browser says of it. A caller that is no
+    /// browser says nothing, and no page can make it call.
+    pub(crate) fn admit_form(&self) -> Result<(), Refusal> {
+        let headers = &self.head.headers;
+        let called = self.authority.unwrap_or_default();
+        let own = |origin: &HeaderValue| {
+            origin.to_str().is_ok_and(|origin| self.front.addresses.is_own_origin(origin, called))
+        };
+        let same = |site: &HeaderValue| site == "same-origin";
+        let fit = headers.get_all(ORIGIN).iter().all(own) && headers.get_all(SEC_FETCH_SITE).iter().all(same);
+        if fit { Ok(()) } else { Err(Refusal::FormOrigin) }
+    }
+
+    /// Asks the world in the name of this call.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, Refusal> {
+        self.asker().ask(method, path, body).await
+    }
+
+    /// What asks the world when this call is over.
+    pub(crate) fn asker(&self) -> Asker {
+        Asker { front: Arc::clone(self.front), base: self.front.addresses.base(self.authority).into_owned() }
+    }
+
+    /// What every page is drawn with.
+    pub(crate) fn site(&self) -> Result<Site, Refusal> {
+        self.asker().site()
+    }
+}
+
+/// Asks the world for pages.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    pub(crate) front: Arc<Front>,
+    base: String,
+}
+
+/// What the world answered.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) json: Value,
+}
+
+impl Reply {
+    /// The world did what was asked.
+    pub(crate) fn is_good(&self) -> bool {
+        self.status.is_success()
+    }
+
+    /// What the world has to say against it.
+    pub(crate) fn message(&self) -> &str {
+        self.json["message"].as_str().unwrap_or_default()
+    }
+}
+
+impl Asker {
+    /// Asks the world. Who may ask what is the caller's to know.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, Refusal> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let request = wire::http::Request {
+            method,
+            path,
+            query,
+            authorization: None,
+            content_type: Some(b"application/json"),
+            idempotency_key: None,
+            base: &self.base,
+            body: body.as_bytes(),
+        };
+        let response = self.front.host.respond(&request).await?;
+        let status = StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?;
+        let json = serde_json::from_slice(&response.body).map_err(|_| Refusal::Broken)?;
+        Ok(Reply { status, json })
+    }
+
+    /// What every page is drawn with.
+    pub(crate) fn site(&self) -> Result<Site, Refusal> {
+        let (now, pace) = self.front.host.clock()?;
+        Ok(Site {
+            prefix: self.front.addresses.prefix().to_owned(),
+            base: self.base.clone(),
+            now,
+            pace,
+            live: None,
+        })
+    }
+}
+
+/// What every page is drawn with.
+pub(crate) struct Site {
+    prefix: String,
+    /// What absolute links start with.
+    pub(crate) base: String,
+    /// What the service clock shows.
+    pub(crate) now: Timestamp,
+    /// How many seconds it goes on in a second of real time.
+    pub(crate) pace: u64,
+    /// Where the page's stream of changes is, if it has one.
+    pub(crate) live: Option<String>,
+}
+
+impl Site {
+    /// A path of ours as a link has to say it.
+    pub(crate) fn to(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+
+    /// Where an asset is.
+    pub(crate) fn asset(&self, asset: &Asset) -> String {
+        format!("{}/assets/{}", self.prefix, asset.file())
+    }
+
+    /// The service time in milliseconds since 1970, for scripts.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.now.0 / 1_000
+    }
+}
+
+/// A page on its way out.
+pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, Refusal> {
+    let text = page.render().map_err(|_| Refusal::Broken)?;
+    let mut answer = answer::own(status, HTML, text);
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    // Not `no-referrer`: then browsers would send `Origin: null` with our own forms.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    Ok(answer)
+}
+
+/// Sends the browser on to a page of ours: what it posted is done.
+pub(crate) fn see_other(site: &Site, path: &str) -> Result<Answer, Refusal> {
+    let mut answer = answer::own(StatusCode::SEE_OTHER, HTML, Bytes::new());
+    let location = HeaderValue::try_from(site.to(path)).map_err(|_| Refusal::Broken)?;
+    answer.headers_mut().insert(LOCATION, location);
+    Ok(answer)
+}
+
+/// A page that takes other methods.
+pub(crate) fn takes_only(methods: &'static str) -> Answer {
+    let mut answer = Refusal::PageMethod.answer();
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    answer
+}

@@ -1,0 +1,56 @@
+//! QR codes as one path of an SVG picture.
+
+use std::fmt::Write;
+
+use qrcode::{Color, EcLevel, QrCode};
+
+/// Modules of white around the code, as readers expect.
+const QUIET: usize = 4;
+
+/// A QR code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Qr {
+    /// Modules on each side, the quiet zone included.
+    pub(crate) size: usize,
+    /// The dark modules as an SVG path, in modules.
+    pub(crate) path: String,
+}
+
+impl Qr {
+    /// The code of a text; nothing if it is longer than a QR code can be.
+    pub(crate) fn of(text: &str) -> Option<Qr> {
+        let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
+        let width = code.width();
+        let mut path = String::new();
+        for (y, row) in code.to_colors().chunks(width).enumerate() {
+            let mut x = 0;
+            for run in row.chunk_by(|a, b| a == b) {
+                if run[0] == Color::Dark {
+                    let _ = write!(path, "M{} {}h{}v1h-{}z", x + QUIET, y + QUIET, run.len(), run.len());
+                }
+                x += run.len();
+            }
+        }
+        Some(Qr { size: width + 2 * QUIET, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_has_three_corners_and_a_quiet_zone() {
+        let qr = Qr::of("bitcoin:bc1qexample?amount=0.0025").expect("it is short");
+        // Version 3 at this level: 29 modules.
+        assert_eq!(qr.size, 29 + 2 * QUIET);
+        assert!(qr.path.starts_with("M4 4h7v1h-7z"), "{}", qr.path);
+        assert!(qr.path.contains("M26 4h7v1h-7z"), "{}", qr.path);
+        assert!(qr.path.contains("M4 26h7v1h-7z"), "{}", qr.path);
+    }
+
+    #[test]
+    fn what_is_too_long_has_no_code() {
+        assert_eq!(Qr::of(&"x".repeat(5_000)), None);
+    }
+}

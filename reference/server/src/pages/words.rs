@@ -1,0 +1,87 @@
+//! How pages say times and amounts.
+
+use std::time::Duration;
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// A moment or a day of the API for people: `20 Sep 2026, 10:05 UTC`. What is none stays as it is.
+pub(crate) fn moment(text: &str) -> String {
+    day_and_time(text).unwrap_or_else(|| text.to_owned())
+}
+
+fn day_and_time(text: &str) -> Option<String> {
+    let (day, time) = text.split_once('T').map_or((text, None), |(day, time)| (day, Some(time)));
+    let mut parts = day.split('-');
+    let (year, month, date) = (parts.next()?, parts.next()?, parts.next()?);
+    let month = MONTHS.get(month.parse::<usize>().ok()?.checked_sub(1)?)?;
+    let date: u32 = date.parse().ok()?;
+    Some(match time {
+        Some(time) => format!("{date} {month} {year}, {} UTC", time.get(..5)?),
+        None => format!("{date} {month} {year}"),
+    })
+}
+
+/// A length of time, rounded down to its largest unit: `29 minutes`.
+pub(crate) fn length(of: Duration) -> String {
+    let secs = of.as_secs();
+    let (n, unit) = match secs {
+        0..60 => (secs, "second"),
+        60..3_600 => (secs / 60, "minute"),
+        3_600..86_400 => (secs / 3_600, "hour"),
+        _ => (secs / 86_400, "day"),
+    };
+    format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
+}
+
+/// An amount of fiat with its thousands apart: `12 345.60`, with thin spaces that do not break.
+pub(crate) fn fiat(text: &str) -> String {
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::with_capacity(text.len() + 8);
+    for (place, digit) in whole.char_indices() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    grouped + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_said_for_people() {
+        for (text, said) in [
+            ("2026-09-20T10:05:41.000000Z", "20 Sep 2026, 10:05 UTC"),
+            ("2026-01-05", "5 Jan 2026"),
+            ("2026-13-05", "2026-13-05"),
+            ("soon", "soon"),
+            ("", ""),
+        ] {
+            assert_eq!(moment(text), said);
+        }
+    }
+
+    #[test]
+    fn lengths_are_said_in_their_largest_unit() {
+        for (secs, said) in
+            [(0, "0 seconds"), (1, "1 second"), (1_799, "29 minutes"), (7_200, "2 hours"), (86_400, "1 day")]
+        {
+            assert_eq!(length(Duration::from_secs(secs)), said);
+        }
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (text, said) in [
+            ("0.05", "0.05"),
+            ("999.00", "999.00"),
+            ("1234.50", "1\u{202f}234.50"),
+            ("1000000.00", "1\u{202f}000\u{202f}000.00"),
+        ] {
+            assert_eq!(fiat(text), said);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The accessibility rules of axe-core, run on a page. Fetched by npm into the target directory, because it
+//! is no part of the program.
+
+use std::{io::Write, path::PathBuf, process::Command, sync::OnceLock};
+
+use serde_json::Value;
+
+use crate::{driver::is_required, page::Page};
+
+const VERSION: &str = "4.10.3";
+
+/// The script; nothing if npm is not there, which is said aloud.
+pub(crate) fn script() -> Option<&'static str> {
+    static SCRIPT: OnceLock<Option<String>> = OnceLock::new();
+    SCRIPT.get_or_init(fetch).as_deref()
+}
+
+fn fetch() -> Option<String> {
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("axe-core-{VERSION}"));
+    let file = place.join("node_modules/axe-core/axe.min.js");
+    if !file.exists() {
+        std::fs::create_dir_all(&place).expect("a directory for axe-core");
+        let npm = Command::new("npm")
+            .args(["install", "--no-save", "--no-audit", "--no-fund", "--silent", "--prefix"])
+            .arg(&place)
+            .arg(format!("axe-core@{VERSION}"))
+            .output();
+        let problem = match npm {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => "npm is not installed".to_owned(),
+            Err(error) => error.to_string(),
+            Ok(output) if output.status.success() => String::new(),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(!is_required(), "npm could not fetch axe-core {VERSION}: {said}");
+                said
+            }
+        };
+        if !problem.is_empty() {
+            let _ =
+                writeln!(std::io::stderr(), "NOT RUN, NO AXE-CORE: accessibility is not judged ({problem})");
+            return None;
+        }
+    }
+    Some(std::fs::read_to_string(&file).expect("npm installed it"))
+}
+
+/// No problem that keeps people out or makes it hard for them. Does nothing without axe-core.
+pub(crate) async fn judge(page: &Page, what: &str) {
+    let Some(script) = script() else { return };
+    page.eval(&format!("{script}; true")).await;
+    let found =
+        page.eval("axe.run(document, { resultTypes: ['violations'] }).then((it) => it.violations)").await;
+    let serious: Vec<String> = found
+        .as_array()
+        .expect("a list of violations")
+        .iter()
+        .filter(|it| matches!(it["impact"].as_str(), Some("serious" | "critical")))
+        .map(|it| {
+            let nodes = it["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let places: Vec<&str> = nodes.iter().filter_map(|node| node["html"].as_str()).take(3).collect();
+            let why = nodes.first().map(|node| node["failureSummary"].to_string()).unwrap_or_default();
+            format!("{}: {} {places:?} {why}", text(it, "id"), text(it, "help"))
+        })
+        .collect();
+    assert!(serious.is_empty(), "{what}:\n{}", serious.join("\n"));
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,187 @@
+//! A charge is opened, paid on the panel, and seen to be paid.
+
+use reference_server::ClockKind;
+use serde_json::json;
+
+use crate::{driver::Browser, shop::Shop};
+
+#[tokio::test]
+async fn a_charge_is_paid_on_the_panel_and_the_page_follows_without_a_reload() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::open(ClockKind::Wall).await;
+    let page = browser.page().await;
+    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.eval("window.kept = 'since the page was opened'").await;
+    page.wait_for_text("h1", "Waiting for your payment").await;
+    assert!(page.text(".left time").await.contains(':'), "the time left counts down");
+
+    page.click("#act-exact").await;
+    page.wait_for_text("[data-result]", "Sent.").await;
+    page.wait_for_text("h1", "Payment seen, confirming").await;
+    page.wait_for_text("#announce", "Payment seen, confirming").await;
+
+    page.click("#act-mine-enough").await;
+    page.wait_for_text("h1", "Paid").await;
+    assert_eq!(page.eval("window.kept").await, json!("since the page was opened"));
+
+    page.click(".payment a.primary").await;
+    page.wait_for_address("/receipt").await;
+    page.wait_for_text("h1", "Receipt").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn every_trouble_of_the_panel_shows_on_the_page() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    // What is pressed, and what the page comes to.
+    for (button, heading, transfers) in [
+        ("exact", "Payment seen, confirming", "seen, not in a block yet"),
+        ("replaced", "Waiting for your payment", "its sender replaced it"),
+        ("short", "Payment seen, confirming", "seen, not in a block yet"),
+        ("dropped", "Waiting for your payment", "the network dropped it"),
+        ("over", "Payment seen, confirming", "seen, not in a block yet"),
+        ("double-spent", "Payment seen, confirming", ""),
+        ("mine", "Waiting for your payment", "the same money was spent elsewhere"),
+        ("split", "Payment seen, confirming", "seen, not in a block yet"),
+        ("mine", "Payment seen, confirming", "1 of 3 confirmations"),
+        ("reorganised", "Payment seen, confirming", "seen, not in a block yet"),
+        ("mine-enough", "Paid", "confirmed"),
+        ("again", "Paid", ""),
+        ("mine-enough", "Paid", "confirmed"),
+    ] {
+        page.eval("document.querySelector('[data-result]').textContent = ''").await;
+        page.click(&format!("#act-{button}")).await;
+        page.until("document.querySelector('[data-result]').textContent", || {
+            format!("{button} said nothing")
+        })
+        .await;
+        let said = page.text("[data-result]").await;
+        assert_eq!(page.count("[data-result].bad").await, 0, "{button}: {said}");
+        page.wait_for_text("h1", heading).await;
+        if !transfers.is_empty() {
+            page.wait_for_text(".transfers", transfers).await;
+        }
+    }
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn who_pays_too_little_is_asked_for_the_rest_at_once() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    let whole = page.text("#pay-amount").await;
+    page.click("#act-short").await;
+    page.wait_for_text("h1", "Payment seen, confirming").await;
+    page.wait_for_text(".due", &format!("still missing of {whole} LTC")).await;
+    let rest = page.text("#pay-amount").await;
+    assert_ne!(rest, whole);
+    page.click("#act-mine-enough").await;
+    page.wait_for_text("h1", "A part is still missing").await;
+    assert_eq!(page.text("#pay-amount").await, rest);
+    page.click("#act-exact").await;
+    page.wait_for_text(".payment", "There is nothing more to do").await;
+    assert_eq!(page.count("#pay-amount").await, 0);
+    page.click("#act-mine-enough").await;
+    page.wait_for_text("h1", "Paid").await;
+}
+
+#[tokio::test]
+async fn late_money_is_said_to_be_late() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    let path = shop.charge("BTC").await;
+    page.open(&shop.url(&path)).await;
+    page.click("#act-late").await;
+    page.wait_for_text("h1", "Your payment came too late").await;
+    page.click("#act-mine-enough").await;
+    page.wait_for_text("[data-result]", "The clock was moved on").await;
+    shop.sandbox(&format!("charges/{}/accept", Shop::code(&path)), json!({})).await;
+    page.wait_for_text("h1", "Paid").await;
+}
+
+#[tokio::test]
+async fn each_button_shows_the_line_that_does_the_same() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let path = shop.charge("BTC").await;
+    let page = browser.page().await;
+    page.open(&shop.url(&path)).await;
+    page.click("#curl-exact > summary").await;
+    let line = page.text("#line-exact").await;
+    let body = format!(r#"{{"charge":"{}"}}"#, Shop::code(&path));
+    assert_eq!(
+        line,
+        format!("curl -X POST {} -H 'Content-Type: application/json' -d '{body}'", shop.url("/sandbox/pay"))
+    );
+    // What changes beside it does not close it.
+    shop.sandbox("advance", json!({ "by": "1s" })).await;
+    shop.pay(&path, "0.5", 0).await;
+    page.wait_for_text("h1", "Payment seen, confirming").await;
+    assert!(page.sees("#line-exact").await, "the open line stays open");
+}
+
+#[tokio::test]
+async fn the_time_left_runs_as_the_service_clock_does() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::open(ClockKind::Fast { factor: std::num::NonZeroU32::new(600).unwrap() }).await;
+    let page = browser.page().await;
+    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    // Half an hour is over in three seconds, and the page sees that too.
+    page.wait_for_text("h1", "The time to pay is over").await;
+
+    let shop = Shop::frozen().await;
+    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.wait_for_text(".left time", "30:00").await;
+    shop.sandbox("advance", json!({ "by": "90s" })).await;
+    page.wait_for_text(".left time", "28:30").await;
+}
+
+#[tokio::test]
+async fn without_scripts_the_page_shows_and_does_the_same() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.without_scripts().await;
+    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.wait_for_text(".left time", "30 minutes").await;
+    assert!(!page.sees("#copy-address").await, "a button that could do nothing is not shown");
+    assert_eq!(page.count("meta[http-equiv=refresh]").await, 1, "the page looks again by itself");
+    for (button, heading) in
+        [("exact", "Payment seen, confirming"), ("advance", "Payment seen"), ("mine-enough", "Paid")]
+    {
+        page.click(&format!("#act-{button}")).await;
+        page.wait_for_text("h1", heading).await;
+    }
+    assert_eq!(page.count("meta[http-equiv=refresh]").await, 0, "nothing more will happen");
+}
+
+#[tokio::test]
+async fn a_keyboard_is_enough() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.press("Tab").await;
+    assert_eq!(page.eval("document.activeElement.className").await, json!("skip"));
+    page.press("Enter").await;
+    let focused = "document.activeElement.id";
+    assert_eq!(page.eval(focused).await, json!("main"));
+    for id in ["copy-amount", "copy-address"] {
+        page.press("Tab").await;
+        assert_eq!(page.eval(focused).await, json!(id));
+    }
+    page.press("Tab").await;
+    page.press("Tab").await;
+    assert_eq!(page.eval(focused).await, json!("act-exact"));
+    page.press("Enter").await;
+    page.wait_for_text("[data-result]", "Sent.").await;
+    // The panel is drawn anew under the finger, and the focus stays.
+    page.wait_for("#act-replaced").await;
+    assert_eq!(page.eval(focused).await, json!("act-exact"));
+}

@@ -1,0 +1,228 @@
+//! The dashboard in a browser: a day of a merchant's developer.
+
+use reference_server::ClockKind;
+use serde_json::{Value, json};
+
+use crate::{driver::Browser, page::Page, shop::Shop};
+
+const LIVE: &str = "/dashboard/acme/live";
+
+/// Follows links and buttons by the Tab key until the element has the focus.
+async fn tab_to(page: &Page, id: &str) {
+    for _ in 0..80 {
+        if page.eval("document.activeElement.id").await == json!(id) {
+            return;
+        }
+        page.press("Tab").await;
+    }
+    panic!("#{id} is not reached by the Tab key");
+}
+
+async fn mark(page: &Page) {
+    page.eval("window.kept = 'since the page was opened'").await;
+}
+
+async fn must_be_kept(page: &Page) {
+    assert_eq!(
+        page.eval("window.kept").await,
+        json!("since the page was opened"),
+        "nobody reloaded the page"
+    );
+}
+
+#[tokio::test]
+async fn a_key_is_made_shown_once_and_revoked() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.open(&shop.url(&format!("{LIVE}/keys"))).await;
+    page.click("#create-key").await;
+    page.wait_for_address("said=").await;
+    let secret = page.text("#secret").await;
+    assert!(secret.starts_with("svc_live_"), "{secret}");
+    assert_eq!(shop.api_with(&secret, "/v1/account").await, 200);
+
+    page.open(&shop.url(&format!("{LIVE}/keys"))).await;
+    assert_eq!(page.count("#secret").await, 0, "it is shown once");
+    let ending = format!("…{}", &secret[secret.len() - 4..]);
+    page.wait_for_text("tbody tr:first-child th", &ending).await;
+    page.click("tbody tr:first-child summary").await;
+    page.click("tbody tr:first-child form button").await;
+    page.wait_for_text(".note.good", "revoked").await;
+    page.wait_for_text("tbody tr:first-child", "revoked").await;
+    assert_eq!(shop.api_with(&secret, "/v1/account").await, 401);
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_test_event_is_sent_seen_and_sent_again() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::open(ClockKind::Wall).await;
+    let page = browser.page().await;
+    page.open(&shop.url(&format!("{LIVE}/endpoints"))).await;
+    page.fill("#url", "https://10.0.0.7/hooks").await;
+    page.click("#save").await;
+    page.wait_for_text("#url-wrong", "10.0.0.7").await;
+    assert_eq!(page.eval("document.activeElement.id").await, json!("url"), "what is wrong has the focus");
+    assert!(page.eval("document.title").await.as_str().is_some_and(|it| it.starts_with("Not done")));
+    page.fill("#url", "https://shop.sim/hooks").await;
+    page.click("#save").await;
+    page.wait_for_address("/endpoints?said=").await;
+    assert!(page.text("#secret").await.starts_with("whsec_"));
+
+    page.click("tbody th a").await;
+    page.wait_for("#send-test").await;
+    page.click("#send-test").await;
+    page.wait_for_address("/deliveries/").await;
+    mark(&page).await;
+    page.wait_for_text("#attempts-head", "One attempt").await;
+    page.wait_for_text(".figure", "delivered").await;
+    assert!(page.text("pre.code").await.contains(r#""test": true"#));
+    must_be_kept(&page).await;
+
+    page.click("#resend").await;
+    page.wait_for_text(".note.good", "on its way again").await;
+    page.wait_for_text("#attempts-head", "2 attempts").await;
+    page.wait_for_text(".figure", "delivered").await;
+    page.open(&shop.url(&format!("{LIVE}/deliveries"))).await;
+    assert_eq!(page.count("tbody tr").await, 1, "a resend is the same delivery");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// A charge that expired before its money came.
+async fn late_charge(shop: &Shop) -> String {
+    let path = shop.charge("BTC").await;
+    shop.sandbox("advance", json!({ "by": "31m" })).await;
+    shop.pay(&path, "1", 2).await;
+    Shop::code(&path).to_owned()
+}
+
+#[tokio::test]
+async fn a_late_payment_is_accepted() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let code = late_charge(&shop).await;
+    let page = browser.page().await;
+    page.open(&shop.url(LIVE)).await;
+    page.click("#late-note").await;
+    page.wait_for_address("/late").await;
+    page.click(".acts button").await;
+    page.wait_for_text(".note.good", &code).await;
+    page.wait_for_text("main", "Nothing waits for you").await;
+    page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
+    page.wait_for_text(".figure", "paid").await;
+    page.wait_for_text(".timeline", "charge.paid").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn everything_is_reached_by_keyboard() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let code = late_charge(&shop).await;
+    let page = browser.page().await;
+    page.open(&shop.url(LIVE)).await;
+    page.press("Tab").await;
+    assert_eq!(page.eval("document.activeElement.className").await, json!("skip"), "the first stop");
+    tab_to(&page, "to-late").await;
+    page.press("Enter").await;
+    page.wait_for_address("/late").await;
+    tab_to(&page, &format!("accept-{code}-1")).await;
+    page.press("Enter").await;
+    page.wait_for_text(".note.good", &code).await;
+
+    tab_to(&page, "to-keys").await;
+    page.press("Enter").await;
+    page.wait_for_address("/keys").await;
+    tab_to(&page, "create-key").await;
+    page.press("Enter").await;
+    page.wait_for("#secret").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_happens_elsewhere_appears_without_a_reload() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.open(&shop.url(LIVE)).await;
+    page.wait_for_text("main", "Nothing has happened yet").await;
+    mark(&page).await;
+    let path = shop.charge("LTC").await;
+    page.wait_for_text("main", "charge.created").await;
+    page.wait_for_text("main", Shop::code(&path)).await;
+    page.wait_for_text(".tiles li:first-child", "1").await;
+    let clock = page.text("time[data-clock]").await;
+    shop.sandbox("advance", json!({ "by": "31m" })).await;
+    page.wait_for_text("main", "charge.expired").await;
+    assert_ne!(page.text("time[data-clock]").await, clock, "the clock goes on with the world's");
+    must_be_kept(&page).await;
+
+    page.open(&shop.url(&format!("{LIVE}/late"))).await;
+    mark(&page).await;
+    shop.pay(&path, "1", 3).await;
+    page.wait_for_text(".acts", "Accept").await;
+    page.wait_for_text("#to-late", "1").await;
+    must_be_kept(&page).await;
+}
+
+#[tokio::test]
+async fn everything_works_without_scripts() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let code = Shop::code(&shop.charge("BTC").await).to_owned();
+    let page = browser.page().await;
+    page.without_scripts().await;
+    page.open(&shop.url(LIVE)).await;
+    assert!(!page.sees("button.scripted-only").await, "nothing that does not work is shown");
+    page.click(&format!("#pay-{code}")).await;
+    page.wait_for_address("said=").await;
+    page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
+    for confirmations in ["1 of 2", "2 of 2"] {
+        page.click("button[name=at_once]").await;
+        page.wait_for_text(".transfers", confirmations).await;
+    }
+    page.wait_for_text(".figure", "paid").await;
+    page.open(&shop.url(&format!("{LIVE}/world"))).await;
+    page.fill("#by", "soon").await;
+    page.click("form[action$='/advance'] button").await;
+    page.wait_for_text("#by-wrong", "30s").await;
+    page.wait_for_address("/world/advance").await;
+    page.fill("#by", "2h").await;
+    page.click("form[action$='/advance'] button").await;
+    page.wait_for_text(".note.good", "2026-09-20 12:").await;
+}
+
+#[tokio::test]
+async fn a_wallet_is_judged_set_and_removed() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    let wallets: Value = shop.read("/sandbox/wallets").await;
+    let of = |mode: &str| {
+        let all = wallets["wallets"].as_array().expect("a list");
+        let found = all.iter().find(|it| it["mode"] == mode && it["asset"] == "BTC").expect("a wallet");
+        found["key"].as_str().expect("a key").to_owned()
+    };
+    page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
+    for (typed, says) in [("nonsense", "checksum"), (of("live").as_str(), "vpub or tpub")] {
+        page.fill("#key", typed).await;
+        page.click("#save").await;
+        page.wait_for_text("#key-wrong", says).await;
+        assert_eq!(page.eval("document.getElementById('key').value").await, json!(typed), "it stays typed");
+    }
+    let private = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
+    page.fill("#key", private).await;
+    page.click("#save").await;
+    page.wait_for_text("#key-wrong", "private key").await;
+    assert_eq!(page.eval("document.documentElement.innerHTML.includes('xprv9s21')").await, json!(false));
+    page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
+    page.click("#remove summary").await;
+    page.click("#remove-now").await;
+    page.wait_for_text("tbody tr:first-child", "not accepted").await;
+    page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
+    page.fill("#key", &of("test")).await;
+    page.click("#save").await;
+    page.wait_for_text("tbody tr:first-child", "extended public key").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

@@ -1,0 +1,203 @@
+//! Every page of the dashboard, at both widths and in both colour schemes, empty, full, and full of what a
+//! page would rather not show.
+
+use serde_json::{Value, json};
+
+use crate::{
+    axe,
+    driver::Browser,
+    page::{Look, Page},
+    shop::{Shop, picture},
+};
+
+const LIVE: &str = "/dashboard/acme/live";
+
+/// Markup, an override of the direction of writing, and a word that fits no line.
+fn hostile() -> String {
+    format!(
+        "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=1</script> \u{202e}שלום {}",
+        "m".repeat(200)
+    )
+}
+
+/// A book with something on every page, all of it hostile; the paths of pages by their names.
+async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
+    let bad = hostile();
+    let short: String = bad.chars().take(250).collect();
+    let metadata: serde_json::Map<String, Value> = (0..20)
+        .map(|n| {
+            (
+                format!("<b>key {n:02}</b> {}", "k".repeat(20)),
+                json!(format!("{bad}{short}").chars().take(500).collect::<String>()),
+            )
+        })
+        .collect();
+    let endpoint = shop.sandbox("endpoints", json!({ "url": "https://shop.sim/hooks" })).await;
+    let endpoint = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
+    let long = format!("https://down.sim/{}", "very/long/path/".repeat(20));
+    shop.sandbox("endpoints", json!({ "url": long })).await;
+    shop.sandbox("merchants", json!({ "name": "down", "state": "down" })).await;
+    let charge = shop
+        .api(
+            "POST",
+            "/v1/charges",
+            json!({
+                "asset": "ETH", "amount": "123456.78", "currency": "EUR", "description": bad,
+                "customer": { "name": short, "email": format!("{}@shop.example", "e".repeat(200)), "metadata": metadata },
+                "metadata": metadata,
+                "custom_fields": [{ "label": "<i>Size</i>", "value": short }],
+            }),
+        )
+        .await;
+    let charge = charge["code"].as_str().expect("a code").to_owned();
+    shop.pay(&format!("/c/{charge}"), "0.5", 12).await;
+    shop.pay(&format!("/c/{charge}"), "0.25", 0).await;
+    let refund = json!({ "amount": "0.001", "reason": bad });
+    shop.api("POST", &format!("/v1/charges/{charge}/refunds"), refund).await;
+    let late = Shop::code(&shop.charge("BTC").await).to_owned();
+    shop.sandbox("advance", json!({ "by": "31m" })).await;
+    shop.pay(&format!("/c/{late}"), "1", 2).await;
+    let open = shop.charge("LTC").await;
+    let link = shop
+        .api(
+            "POST",
+            "/v1/payment-links",
+            json!({
+                "title": short, "description": bad, "pricing_type": "open", "currency": "EUR",
+                "custom_fields": [{ "label": short, "required": true }],
+            }),
+        )
+        .await;
+    let link = link["code"].as_str().expect("a code").to_owned();
+    let invoice = shop
+        .api(
+            "POST",
+            "/v1/invoices",
+            json!({
+                "customer_name": short, "customer_email": format!("{}@shop.example", "e".repeat(200)), "memo": bad,
+                "currency": "EUR", "items": [{ "description": short, "quantity": "2", "unit_amount": "80.00" }],
+            }),
+        )
+        .await;
+    let invoice = invoice["code"].as_str().expect("a code").to_owned();
+    shop.sandbox(&format!("invoices/{invoice}/send"), Value::Null).await;
+    shop.sandbox(&format!("endpoints/{endpoint}/test"), Value::Null).await;
+    shop.sandbox("advance", json!({ "by": "2m" })).await;
+    shop.sandbox("accounts", json!({ "id": "a-second-account-with-the-longest-name-0" })).await;
+    let account = json!({ "name": short, "display_name": short });
+    shop.change("/sandbox/accounts/acme", account).await;
+    let events = shop.api("GET", "/v1/events", Value::Null).await;
+    let event = events[0]["id"].as_str().expect("an id").to_owned();
+    let log = shop.read("/sandbox/deliveries?status=waiting").await;
+    let delivery = log["deliveries"][0]["id"].as_str().expect("one that is tried again").to_owned();
+    let page = |rest: &str| format!("{LIVE}{rest}");
+    vec![
+        ("overview", page("")),
+        ("charges", page("/charges")),
+        ("charges-none", page("/charges?status=canceled")),
+        ("charge", page(&format!("/charges/{charge}"))),
+        ("charge-late", page(&format!("/charges/{late}"))),
+        ("charge-open", page(&format!("/charges/{}", Shop::code(&open)))),
+        ("invoices", page("/invoices")),
+        ("invoice", page(&format!("/invoices/{invoice}"))),
+        ("links", page("/links")),
+        ("link", page(&format!("/links/{link}"))),
+        ("late", page("/late")),
+        ("events", page("/events")),
+        ("event", page(&format!("/events/{event}"))),
+        ("deliveries", page("/deliveries")),
+        ("delivery", page(&format!("/deliveries/{delivery}"))),
+        ("endpoints", page("/endpoints")),
+        ("endpoint", page(&format!("/endpoints/{endpoint}"))),
+        ("keys", page("/keys")),
+        ("wallets", page("/wallets")),
+        ("wallet", page("/wallets/BTC")),
+        ("wallet-list", page("/wallets/SOL")),
+        ("outbox", page("/outbox")),
+        ("world", page("/world")),
+        ("settings", page("/settings")),
+    ]
+}
+
+/// Looks at a page in every way. What is wrong is said with the page's name.
+async fn inspect(page: &Page, shop: &Shop, name: &str, path: &str) {
+    page.open(&shop.url(path)).await;
+    page.wait_for("main h1").await;
+    for look in Look::ALL {
+        page.look(look).await;
+        page.must_fit().await;
+        picture(page, &format!("dashboard-{name}-{}", look.name)).await;
+        // Each scheme once and each width once: colours hang on the one, places on the other.
+        if [Look::DESKTOP.name, Look::PHONE_DARK.name].contains(&look.name) {
+            axe::judge(page, &format!("{name}, {}", look.name)).await;
+        }
+    }
+    assert_eq!(page.eval("window.pwned").await, Value::Null, "{name}: something was run");
+    assert_eq!(page.count("main img, main script").await, 0, "{name}: markup got in");
+    assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+}
+
+#[tokio::test]
+async fn every_page_bears_hostile_content_at_every_width() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let pages = full(&shop).await;
+    let page = browser.page().await;
+    for (name, path) in &pages {
+        inspect(&page, &shop, name, path).await;
+    }
+}
+
+#[tokio::test]
+async fn an_empty_page_says_what_to_do_next() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    for (name, says) in [
+        ("", "curl -s"),
+        ("/charges", "curl -s"),
+        ("/invoices", "curl -s"),
+        ("/links", "curl -s"),
+        ("/events", "curl -s"),
+        ("/late", "Nothing waits for you"),
+        ("/deliveries", "Add a webhook endpoint"),
+        ("/endpoints", "https://shop.sim/hooks"),
+        ("/outbox", "Send an invoice"),
+    ] {
+        let path = format!("/dashboard/acme/test{name}");
+        page.open(&shop.url(&path)).await;
+        page.wait_for_text("main", says).await;
+        inspect(&page, &shop, &format!("empty{}", name.replace('/', "-")), &path).await;
+    }
+}
+
+#[tokio::test]
+async fn errors_and_secrets_can_be_read_by_everybody() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    for look in [Look::DESKTOP, Look::PHONE_DARK] {
+        page.look(look).await;
+        page.open(&shop.url(&format!("{LIVE}/endpoints"))).await;
+        page.fill("#url", "https://localhost/hooks").await;
+        page.click("#save").await;
+        page.wait_for("#url-wrong").await;
+        page.must_fit().await;
+        axe::judge(&page, "a refused endpoint").await;
+        page.open(&shop.url(&format!("{LIVE}/keys"))).await;
+        page.click("#create-key").await;
+        page.wait_for("#secret").await;
+        page.must_fit().await;
+        axe::judge(&page, "a new key").await;
+        picture(&page, &format!("dashboard-new-key-{}", look.name)).await;
+        page.open(&shop.url(&format!("{LIVE}#menu"))).await;
+        page.must_fit().await;
+        axe::judge(&page, "the menu").await;
+        page.open(&shop.url(&format!("{LIVE}/charges/aaaaaaaaaaaa"))).await;
+        page.wait_for_text("h1", "Nothing here").await;
+        axe::judge(&page, "a page that is not there").await;
+        page.open(&shop.url("/dashboard?token=wrong")).await;
+        page.wait_for("#token-wrong").await;
+        axe::judge(&page, "the login").await;
+    }
+}

@@ -1,0 +1,224 @@
+//! A headless Chromium, spoken to in its own protocol over two pipes: no port, no driver program, no
+//! dependency.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::PathBuf,
+    process::Stdio,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::oneshot,
+    time::Instant,
+};
+
+use crate::page::Page;
+
+/// Where Chromium may be, besides where `CHARGEPROOF_CHROMIUM` says.
+const PLACES: &[&str] = &[
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome-stable",
+    "/usr/bin/google-chrome",
+];
+
+const FLAGS: &[&str] = &[
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--lang=en-GB",
+    "--mute-audio",
+    "--remote-debugging-pipe",
+];
+
+/// What a pipe carries between messages.
+const END: u8 = 0;
+
+/// A running browser with a profile of its own. Dropping it ends it.
+pub(crate) struct Browser {
+    line: Arc<Line>,
+    process: Child,
+    profile: TempDir,
+}
+
+impl Drop for Browser {
+    /// Its children write to the profile until they notice, so taking it away may need a second try.
+    fn drop(&mut self) {
+        let _ = self.process.start_kill();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while std::fs::remove_dir_all(self.profile.path()).is_err() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Browser {
+    /// Starts one. Without a browser on this machine says so, whatever the test runner hides, and gives
+    /// nothing; where a browser is required, fails.
+    pub(crate) async fn start() -> Option<Browser> {
+        let Some(program) = program() else {
+            let name = std::thread::current().name().unwrap_or("a browser test").to_owned();
+            assert!(
+                !is_required(),
+                "{name}: there is no browser here, and CI or CHARGEPROOF_BROWSER=required asks for one: \
+                 install Debian's package chromium, or set CHARGEPROOF_CHROMIUM"
+            );
+            // Not `eprintln!`, which the runner swallows when a test passes.
+            let _ = writeln!(
+                std::io::stderr(),
+                "NOT RUN, NO BROWSER: {name} (install chromium, or set CHARGEPROOF_CHROMIUM)"
+            );
+            return None;
+        };
+        let profile = TempDir::with_prefix("chargeproof-browser-").expect("a directory for the profile");
+        // The browser reads commands from descriptor 3 and answers on 4; only a shell can place them there.
+        let mut process = Command::new("/bin/sh")
+            .args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 1>&2 2>/dev/null"#])
+            .arg(program)
+            .args(FLAGS)
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("a shell can be started");
+        let line = Line::new(process.stdin.take().expect("it is piped"));
+        tokio::spawn(Arc::clone(&line).listen(process.stdout.take().expect("it is piped")));
+        Some(Browser { line, process, profile })
+    }
+
+    /// A new page of desktop width in light colours, in a context of its own: nothing is remembered.
+    pub(crate) async fn page(&self) -> Page {
+        let context = self.line.command(None, "Target.createBrowserContext", json!({})).await;
+        let target = self
+            .line
+            .command(
+                None,
+                "Target.createTarget",
+                json!({ "url": "about:blank", "browserContextId": context["browserContextId"] }),
+            )
+            .await;
+        let attached = self
+            .line
+            .command(
+                None,
+                "Target.attachToTarget",
+                json!({ "targetId": target["targetId"], "flatten": true }),
+            )
+            .await;
+        let session = attached["sessionId"].as_str().expect("a session").to_owned();
+        Page::new(Arc::clone(&self.line), session).await
+    }
+}
+
+fn program() -> Option<PathBuf> {
+    let told = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
+    // Whoever names one means that one and no other.
+    let places = told.map_or_else(|| PLACES.iter().map(PathBuf::from).collect(), |path| vec![path]);
+    places.into_iter().find(|path| path.exists())
+}
+
+/// Whether a missing browser is a failure.
+pub(crate) fn is_required() -> bool {
+    std::env::var("CHARGEPROOF_BROWSER").is_ok_and(|word| word == "required")
+        || std::env::var_os("CI").is_some()
+}
+
+/// The two pipes, and who waits for what on them.
+pub(crate) struct Line {
+    to: tokio::sync::Mutex<ChildStdin>,
+    next: AtomicU64,
+    waiting: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
+    /// What the browser said unasked: session and message.
+    told: Mutex<Vec<(String, Value)>>,
+}
+
+impl Line {
+    fn new(to: ChildStdin) -> Arc<Line> {
+        Arc::new(Line {
+            to: tokio::sync::Mutex::new(to),
+            next: AtomicU64::new(1),
+            waiting: Mutex::default(),
+            told: Mutex::default(),
+        })
+    }
+
+    async fn listen(self: Arc<Self>, from: ChildStdout) {
+        let mut from = BufReader::new(from);
+        let mut bytes = Vec::new();
+        while from.read_until(END, &mut bytes).await.is_ok_and(|n| n > 0) {
+            let message: Value = serde_json::from_slice(bytes.strip_suffix(&[END]).unwrap_or(&bytes))
+                .expect("the browser speaks JSON");
+            bytes.clear();
+            match message["id"].as_u64() {
+                Some(id) => {
+                    let waiter = self.waiting.lock().expect("nobody panics holding it").remove(&id);
+                    // Who gave up waits no more.
+                    let _ = waiter.map(|waiter| waiter.send(message));
+                }
+                None => {
+                    let session = message["sessionId"].as_str().unwrap_or_default().to_owned();
+                    self.told.lock().expect("nobody panics holding it").push((session, message));
+                }
+            }
+        }
+        // Nobody will be answered any more.
+        self.waiting.lock().expect("nobody panics holding it").clear();
+    }
+
+    /// Says something and waits for the answer, which may be an error.
+    pub(crate) async fn try_command(
+        &self,
+        session: Option<&str>,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, String> {
+        let id = self.next.fetch_add(1, Relaxed);
+        let (answer, answered) = oneshot::channel();
+        self.waiting.lock().expect("nobody panics holding it").insert(id, answer);
+        let mut message = json!({ "id": id, "method": method, "params": params });
+        if let Some(session) = session {
+            message["sessionId"] = json!(session);
+        }
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(END);
+        self.to.lock().await.write_all(&bytes).await.expect("the browser listens");
+        let mut message = answered.await.expect("the browser answers, unless it crashed");
+        match message["error"]["message"].as_str() {
+            Some(error) => Err(format!("{method}: {error}")),
+            None => Ok(message["result"].take()),
+        }
+    }
+
+    /// The same where an error would be a mistake of the test.
+    pub(crate) async fn command(&self, session: Option<&str>, method: &str, params: Value) -> Value {
+        self.try_command(session, method, params).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What the browser said unasked to a session, oldest first.
+    pub(crate) fn told(&self, session: &str) -> Vec<Value> {
+        let told = self.told.lock().expect("nobody panics holding it");
+        told.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! Every hosted page in every state: readable by all, in both widths and colours, with nothing refused.
+//!
+//! With `CHARGEPROOF_PICTURES` set, a picture of each is left under `target/tmp/pictures`.
+
+use serde_json::{Value, json};
+
+use crate::{
+    axe,
+    driver::Browser,
+    page::Look,
+    shop::{Shop, picture},
+};
+
+/// A name, a path, and what its page says.
+type Piece = (&'static str, String, &'static str);
+
+/// Judges one page in every look.
+async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
+    let page = browser.page().await;
+    for look in Look::ALL {
+        page.look(look).await;
+        page.open(&shop.url(&path)).await;
+        page.wait_for_text("main", says).await;
+        page.must_fit().await;
+        picture(&page, &format!("{name}-{}", look.name)).await;
+        // Each colour scheme once, each at another width: the rules take their time.
+        if [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
+            axe::judge(&page, &format!("{name} {}", look.name)).await;
+        }
+    }
+    assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+}
+
+/// Opens a browser and a shop, makes pages, and judges each.
+macro_rules! gallery {
+    ($(#[$doc:meta])* $name:ident, $make:path) => {
+        $(#[$doc])*
+        #[tokio::test]
+        async fn $name() {
+            let Some(browser) = Browser::start().await else { return };
+            let shop = Shop::frozen().await;
+            for piece in $make(&shop).await {
+                judge(&browser, &shop, piece).await;
+            }
+        }
+    };
+}
+
+gallery!(checkouts_are_for_everybody, checkouts);
+gallery!(invoices_are_for_everybody, invoices);
+gallery!(payment_links_are_for_everybody, links);
+
+async fn checkouts(shop: &Shop) -> Vec<Piece> {
+    let canceled = shop.charge("ETH").await;
+    shop.api("POST", &format!("/v1/charges/{}/cancel", Shop::code(&canceled)), json!({})).await;
+    let paid = shop.charge("LTC").await;
+    shop.pay(&paid, "1.2", 3).await;
+    let (expired, late) = (shop.charge("DOGE").await, shop.charge("SOL").await);
+    shop.sandbox("advance", json!({ "by": "31m" })).await;
+    shop.pay(&late, "1", 1).await;
+    // What is still open comes last, and mines little, so that its time does not run out meanwhile.
+    let underpaid = shop.charge("LTC").await;
+    shop.pay(&underpaid, "0.5", 3).await;
+    let confirming = shop.charge("LTC").await;
+    shop.pay(&confirming, "1", 1).await;
+    let (waiting, token) = (shop.charge("BTC").await, shop.charge("USDT_TRON").await);
+    vec![
+        ("checkout-receipt", format!("{paid}/receipt"), "Received"),
+        ("checkout-waiting", waiting, "Waiting for your payment"),
+        ("checkout-token", token, "Tether USD address on Tron"),
+        ("checkout-confirming", confirming, "1 of 3 confirmations"),
+        ("checkout-underpaid", underpaid, "A part is still missing"),
+        ("checkout-paid", paid, "More came than was asked for"),
+        ("checkout-expired", expired, "The time to pay is over"),
+        ("checkout-canceled", canceled, "This payment was called off"),
+        ("checkout-late", late, "Your payment came too late"),
+        ("checkout-nowhere", "/c/aaaaaaaaaaaa".to_owned(), "Page not found"),
+    ]
+}
+
+fn invoice() -> Value {
+    json!({
+        "customer_name": "Ada Lovelace",
+        "customer_email": "ada@customer.example",
+        "items": [
+            { "description": "Analytical engine, yearly maintenance", "quantity": "1", "unit_amount": "1200.00" },
+            { "description": "Punched cards, box of 500", "quantity": "2.5", "unit_amount": "19.90" },
+        ],
+        "memo": "Thank you for your order.\nPayable within 14 days.",
+        "due_at": "2026-10-15",
+    })
+}
+
+async fn invoices(shop: &Shop) -> Vec<Piece> {
+    let open = shop.make("invoices", invoice()).await;
+    let chosen = shop.make("invoices", invoice()).await;
+    let paid = shop.make("invoices", invoice()).await;
+    let void = shop.make("invoices", invoice()).await;
+    shop.api("POST", &format!("/v1/invoices/{}/void", Shop::code(&void)), json!({})).await;
+    for (path, asset) in [(&paid, "LTC"), (&chosen, "BTC")] {
+        let charge =
+            shop.sandbox(&format!("invoices/{}/choose", Shop::code(path)), json!({ "asset": asset })).await;
+        if asset == "LTC" {
+            shop.pay(charge["charge"].as_str().expect("a code"), "1", 3).await;
+        }
+    }
+    vec![
+        ("invoice-open", open, "Pay with"),
+        ("invoice-chosen", chosen, "Pay with another coin"),
+        ("invoice-document", format!("{paid}/document"), "Transaction"),
+        ("invoice-paid", paid, "Receipt"),
+        ("invoice-void", void, "This invoice was withdrawn"),
+    ]
+}
+
+async fn links(shop: &Shop) -> Vec<Piece> {
+    let fixed = json!({
+        "title": "Concert ticket", "description": "One evening, one seat.", "amount": "35.00", "currency": "EUR",
+        "collect_name": true, "require_email": true, "cancel_url": "https://shop.example/back",
+        "custom_fields": [{ "label": "Seat", "required": true }, { "label": "Dietary wishes", "required": false }],
+    });
+    let open = json!({
+        "title": "Support our work", "pricing_type": "open", "currency": "EUR",
+        "suggested_amounts": ["10.00", "25.00", "1000.00"], "min_amount": "5.00", "max_amount": "5000.00",
+        "accepted_assets": ["BTC", "ETH", "USDC_BASE"],
+    });
+    let archived = shop.make("payment-links", fixed.clone()).await;
+    shop.api("POST", &format!("/v1/payment-links/{}/archive", Shop::code(&archived)), json!({})).await;
+    vec![
+        ("link-fixed", shop.make("payment-links", fixed).await, "Dietary wishes"),
+        ("link-open", shop.make("payment-links", open).await, "Another amount"),
+        ("link-archived", archived, "This offer was withdrawn"),
+    ]
+}

@@ -1,0 +1,79 @@
+//! Names that are markup, words without end, and text from right to left: shown, never run.
+
+use serde_json::{Value, json};
+
+use crate::{
+    axe,
+    driver::Browser,
+    page::{Look, Page},
+    shop::{Shop, picture},
+};
+
+const MARKUP: &str =
+    "</title></script><script>window.ran=1</script><img src=x onerror=window.ran=1>\"'`{{7*7}}";
+const ARABIC: &str = "مرحبا بالعالم \u{202e}gnp.exe";
+
+fn long() -> String {
+    "Donaudampfschifffahrtsgesellschaft".repeat(7)
+}
+
+async fn judge(page: &Page, name: &str) {
+    for look in [Look::DESKTOP, Look::PHONE_DARK] {
+        page.look(look).await;
+        page.must_fit().await;
+        picture(page, &format!("hostile-{name}-{}", look.name)).await;
+        axe::judge(page, name).await;
+    }
+    assert_eq!(page.eval("window.ran ?? null").await, Value::Null, "{name}: markup was run");
+    assert_eq!(page.count("img, main script").await, 0, "{name}: markup became elements");
+    assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+}
+
+#[tokio::test]
+async fn markup_is_shown_and_never_run() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let settings =
+        json!({ "display_name": format!("{MARKUP}{ARABIC}"), "support_email": "\"<b>\"@shop.example" });
+    shop.patch("/sandbox/accounts/acme", settings).await;
+    let metadata: serde_json::Map<String, Value> = (0..20)
+        .map(|n| (format!("{n}<b>{}", "k".repeat(20)), json!(format!("{MARKUP}{}", long()))))
+        .collect();
+    let charge = json!({
+        "asset": "LTC", "amount": "1000000.00", "currency": "CZK", "description": format!("{MARKUP} {} {ARABIC}", long()),
+        "metadata": metadata, "customer_name": MARKUP,
+    });
+    let charge = shop.make("charges", charge).await;
+    let page = browser.page().await;
+    page.open(&shop.url(&charge)).await;
+    page.wait_for_text(".merchant", "<script>").await;
+    page.wait_for_text(".payment-head", "onerror").await;
+    judge(&page, "checkout").await;
+    shop.pay(&charge, "1", 3).await;
+    page.wait_for_text("h1", "Paid").await;
+    judge(&page, "paid").await;
+    page.open(&shop.url(&format!("{charge}/receipt"))).await;
+    page.wait_for_text("dl", "onerror").await;
+    judge(&page, "receipt").await;
+
+    let items: Vec<Value> = (0..30)
+        .map(|n| json!({ "description": format!("{n} {MARKUP} {}", long().get(..100).unwrap()), "quantity": "0.125", "unit_amount": "99999.99" }))
+        .collect();
+    let invoice =
+        json!({ "customer_name": format!("{ARABIC} {MARKUP}"), "memo": MARKUP.repeat(5), "items": items });
+    let invoice = shop.make("invoices", invoice).await;
+    for path in [invoice.clone(), format!("{invoice}/document")] {
+        page.open(&shop.url(&path)).await;
+        page.wait_for_text(".items", "onerror").await;
+        judge(&page, if path == invoice { "invoice" } else { "document" }).await;
+    }
+
+    let fields: Vec<Value> = (0..20)
+        .map(|n| json!({ "label": format!("{n} {MARKUP}{}", long().get(..80).unwrap()), "required": n % 2 == 0 }))
+        .collect();
+    let link = json!({ "title": format!("{MARKUP} {ARABIC}"), "description": long(), "amount": "5.00", "custom_fields": fields });
+    let link = shop.make("payment-links", link).await;
+    page.open(&shop.url(&link)).await;
+    page.wait_for_text("h1", "onerror").await;
+    judge(&page, "link").await;
+}

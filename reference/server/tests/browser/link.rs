@@ -1,0 +1,84 @@
+//! A payment link: what it asks is answered, and a charge comes of it.
+
+use serde_json::{Value, json};
+
+use crate::{driver::Browser, shop::Shop};
+
+#[tokio::test]
+async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let path = shop
+        .make(
+            "payment-links",
+            json!({
+                "title": "Workshop", "pricing_type": "open", "currency": "EUR",
+                "suggested_amounts": ["10.00", "25.00"], "min_amount": "5.00", "max_amount": "100.00",
+                "collect_name": true, "require_email": true, "accepted_assets": ["BTC", "LTC"],
+                "custom_fields": [{ "label": "T-shirt size", "required": true }, { "label": "Notes" }],
+                "success_url": "https://shop.example/thanks", "success_message": "See you there!",
+            }),
+        )
+        .await;
+    let page = browser.page().await;
+    page.open(&shop.url(&path)).await;
+    page.wait_for_text("h1", "Workshop").await;
+    assert_eq!(page.count("input[name=asset]").await, 2, "only the coins that the link takes");
+
+    // What a browser lets through and the service does not: the form comes back with all that was typed.
+    page.click("label[for=suggested-2]").await;
+    page.fill("#amount", "500").await;
+    assert_eq!(page.count("input[name=suggested]:checked").await, 0, "a typed amount unpicks the others");
+    page.fill("#customer-email", "ada@customer.example").await;
+    page.fill("#customer-name", "Ada").await;
+    page.fill("#question-1", "M").await;
+    page.click("label[for=coin-LTC]").await;
+    page.click("#choose-coin").await;
+    page.wait_for_text("#amount-hint", "The amount must not be greater than 100.00.").await;
+    assert_eq!(page.eval("document.querySelector('#question-1').value").await, json!("M"));
+    assert_eq!(page.count("#coin-LTC:checked").await, 1);
+
+    page.fill("#amount", "12.50").await;
+    page.click("#choose-coin").await;
+    page.wait_for_address("/c/").await;
+    page.wait_for_text(".due", "12.50 EUR in Litecoin").await;
+    let charge =
+        shop.api("GET", &format!("/v1/charges/{}", Shop::code(&page.address().await)), Value::Null).await;
+    assert_eq!(charge["fiat_amount"], "12.50");
+    assert_eq!(charge["customer_email"], "ada@customer.example");
+    assert_eq!(charge["customer_name"], "Ada");
+    assert_eq!(charge["custom_fields"], json!([{ "label": "T-shirt size", "value": "M" }]));
+
+    shop.pay(&page.address().await, "1", 3).await;
+    page.wait_for_text("h1", "Paid").await;
+    page.wait_for_text(".payment", "See you there!").await;
+    let back = page.eval("document.querySelector('.payment a[rel]').href").await;
+    assert_eq!(back, json!("https://shop.example/thanks"));
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_link_that_takes_nothing_more_says_so() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let link = |more: Value| {
+        let mut link = json!({ "title": "Book", "amount": "9.00", "currency": "EUR" });
+        link.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        link
+    };
+    let archived = shop.make("payment-links", link(json!({}))).await;
+    shop.api("POST", &format!("/v1/payment-links/{}/archive", Shop::code(&archived)), json!({})).await;
+    let expired = shop.make("payment-links", link(json!({ "expires_at": "2026-09-21T00:00:00Z" }))).await;
+    let sold_out = shop.make("payment-links", link(json!({ "max_payments": 1 }))).await;
+    let choice = json!({ "asset": "LTC" });
+    let charge = shop.sandbox(&format!("links/{}/choose", Shop::code(&sold_out)), choice).await;
+    shop.pay(charge["charge"].as_str().expect("a code"), "1", 3).await;
+    shop.sandbox("advance", json!({ "by": "2d" })).await;
+
+    let page = browser.page().await;
+    for (path, says) in [(&archived, "withdrawn"), (&expired, "ended"), (&sold_out, "sold out")] {
+        page.open(&shop.url(path)).await;
+        page.wait_for_text(".note", says).await;
+        assert_eq!(page.count("form").await, 0, "{says}");
+    }
+}

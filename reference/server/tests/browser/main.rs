@@ -1,0 +1,19 @@
+//! The pages in a real browser: headless Chromium, driven over its debugging pipes.
+//!
+//! Without a browser the tests say so and pass; with `CI` set or `CHARGEPROOF_BROWSER=required` they fail.
+
+mod axe;
+mod checkout;
+#[allow(dead_code, reason = "shared with the tests of the wire, which need more of it")]
+#[path = "../wire/client.rs"]
+mod client;
+mod dashboard;
+mod dashboard_looks;
+mod driver;
+mod gallery;
+mod hostile;
+mod invoice;
+mod link;
+mod page;
+mod plain;
+mod shop;

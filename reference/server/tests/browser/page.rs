@@ -1,0 +1,284 @@
+//! One page of a browser: opened, looked at, clicked and typed on, as a person would.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, interval};
+
+use crate::driver::Line;
+
+/// Long enough for a machine that does much else; nothing that works ever takes it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// Width, height and colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) name: &'static str,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) scheme: &'static str,
+}
+
+impl Look {
+    pub(crate) const DESKTOP: Look =
+        Look { name: "desktop-light", width: 1280, height: 900, scheme: "light" };
+    pub(crate) const DESKTOP_DARK: Look = Look { name: "desktop-dark", scheme: "dark", ..Look::DESKTOP };
+    pub(crate) const PHONE: Look = Look { name: "phone-light", width: 375, height: 800, scheme: "light" };
+    pub(crate) const PHONE_DARK: Look = Look { name: "phone-dark", scheme: "dark", ..Look::PHONE };
+    pub(crate) const ALL: [Look; 4] = [Look::DESKTOP, Look::DESKTOP_DARK, Look::PHONE, Look::PHONE_DARK];
+}
+
+pub(crate) struct Page {
+    line: Arc<Line>,
+    session: String,
+}
+
+impl Page {
+    pub(crate) async fn new(line: Arc<Line>, session: String) -> Page {
+        let page = Page { line, session };
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            page.command(domain, json!({})).await;
+        }
+        page.look(Look::DESKTOP).await;
+        page
+    }
+
+    async fn command(&self, method: &str, params: Value) -> Value {
+        self.line.command(Some(&self.session), method, params).await
+    }
+
+    /// Changes width, height and colours.
+    pub(crate) async fn look(&self, look: Look) {
+        let size = json!({
+            "width": look.width, "height": look.height, "deviceScaleFactor": 1, "mobile": look.width < 600,
+        });
+        self.command("Emulation.setDeviceMetricsOverride", size).await;
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": look.scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
+        self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+    }
+
+    /// Shows the page as it would be printed.
+    pub(crate) async fn as_printed(&self) {
+        self.command("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
+    }
+
+    /// Switches scripts of pages off, from the next page on.
+    pub(crate) async fn without_scripts(&self) {
+        self.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
+    }
+
+    /// Opens an address and waits until all of it is there.
+    pub(crate) async fn open(&self, url: &str) {
+        let answer = self.command("Page.navigate", json!({ "url": url })).await;
+        assert!(answer["errorText"].is_null(), "{url}: {}", answer["errorText"]);
+        let there = format!(
+            "document.readyState === 'complete' && location.href !== 'about:blank' || {}",
+            url == "about:blank"
+        );
+        self.until(&there, || format!("{url} never finished loading")).await;
+    }
+
+    /// Runs a script and gives what it comes to. A promise is waited for.
+    pub(crate) async fn eval(&self, script: &str) -> Value {
+        self.try_eval(script).await.unwrap_or_else(|error| panic!("{script}\n{error}"))
+    }
+
+    async fn try_eval(&self, script: &str) -> Result<Value, String> {
+        let params = json!({ "expression": script, "awaitPromise": true, "returnByValue": true });
+        let mut answer = self.line.try_command(Some(&self.session), "Runtime.evaluate", params).await?;
+        match answer["exceptionDetails"]["exception"]["description"].as_str() {
+            Some(error) => Err(error.to_owned()),
+            None => Ok(answer["result"]["value"].take()),
+        }
+    }
+
+    /// Looks until a script comes to something true.
+    pub(crate) async fn until(&self, condition: &str, complaint: impl FnOnce() -> String) {
+        let deadline = Instant::now() + PATIENCE;
+        let script =
+            format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
+        let mut looks = interval(BETWEEN_LOOKS);
+        loop {
+            looks.tick().await;
+            // A page that is left while it is asked answers with an error: the next one is asked.
+            if self.try_eval(&script).await == Ok(json!(true)) {
+                return;
+            }
+            if Instant::now() > deadline {
+                let shown = self.try_eval("document.body.innerText").await.unwrap_or_default();
+                panic!("{}; the page shows:\n{}", complaint(), shown.as_str().unwrap_or_default());
+            }
+        }
+    }
+
+    /// Waits until the page has such an element.
+    pub(crate) async fn wait_for(&self, selector: &str) {
+        let condition = format!("document.querySelector({})", json!(selector));
+        self.until(&condition, || format!("{selector} never came")).await;
+    }
+
+    /// Waits until the text of an element contains `text`.
+    pub(crate) async fn wait_for_text(&self, selector: &str, text: &str) {
+        let condition = format!("{}.includes({})", read(selector), json!(text));
+        self.until(&condition, || format!("{selector} never said {text:?}")).await;
+    }
+
+    /// Waits until the page is at an address that contains `part`, and all of it is there.
+    pub(crate) async fn wait_for_address(&self, part: &str) {
+        let condition =
+            format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
+        self.until(&condition, || format!("the page never came to {part}")).await;
+    }
+
+    /// Where the page is.
+    pub(crate) async fn address(&self) -> String {
+        self.eval("location.href").await.as_str().expect("an address").to_owned()
+    }
+
+    /// What can be read in an element.
+    pub(crate) async fn text(&self, selector: &str) -> String {
+        self.wait_for(selector).await;
+        let text = self.eval(&read(selector)).await;
+        text.as_str().expect("text").to_owned()
+    }
+
+    /// How many elements there are.
+    pub(crate) async fn count(&self, selector: &str) -> u64 {
+        self.eval(&format!("document.querySelectorAll({}).length", json!(selector)))
+            .await
+            .as_u64()
+            .expect("a count")
+    }
+
+    /// Whether an element is there and can be seen.
+    pub(crate) async fn sees(&self, selector: &str) -> bool {
+        let script = format!("Boolean(document.querySelector({})?.checkVisibility())", json!(selector));
+        self.eval(&script).await == json!(true)
+    }
+
+    /// Clicks the middle of an element with the mouse; what lies over it would be clicked instead.
+    pub(crate) async fn click(&self, selector: &str) {
+        self.wait_for(selector).await;
+        let script = format!(
+            "(() => {{
+               const it = document.querySelector({});
+               it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+               const {{ x, y, width, height }} = it.getBoundingClientRect();
+               const at = {{ x: x + width / 2, y: y + height / 2 }};
+               const hit = document.elementFromPoint(at.x, at.y);
+               return {{ ...at, hit: Boolean(hit) && (it.contains(hit) || hit.contains(it)) }};
+             }})()",
+            json!(selector)
+        );
+        let at = self.eval(&script).await;
+        assert_eq!(at["hit"], json!(true), "{selector} can't be clicked: it is covered or not on the page");
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event =
+                json!({ "type": kind, "x": at["x"], "y": at["y"], "button": "left", "clickCount": 1 });
+            self.command("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Replaces what is in a field by typing.
+    pub(crate) async fn fill(&self, selector: &str, text: &str) {
+        self.wait_for(selector).await;
+        self.eval(&format!(
+            "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); }})()",
+            json!(selector)
+        ))
+        .await;
+        self.command("Input.insertText", json!({ "text": text })).await;
+    }
+
+    /// Presses and lets go a key, such as `Tab` or `Enter`.
+    pub(crate) async fn press(&self, key: &str) {
+        let (code, text) = match key {
+            "Tab" => (9, ""),
+            "Enter" => (13, "\r"),
+            " " => (32, " "),
+            other => panic!("this key is not known here: {other}"),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let event = json!({
+                "type": kind, "key": key, "windowsVirtualKeyCode": code, "code": key, "text": text,
+            });
+            self.command("Input.dispatchKeyEvent", event).await;
+        }
+    }
+
+    /// Errors of scripts, and what the browser refused to load or run on this page or those before it.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let told = self.line.told(&self.session);
+        told.iter()
+            .filter_map(|message| {
+                let params = &message["params"];
+                match message["method"].as_str()? {
+                    "Runtime.exceptionThrown" => {
+                        Some(params["exceptionDetails"]["exception"]["description"].to_string())
+                    }
+                    // That an address answers 404 is said as an error too, and is none of the page.
+                    "Log.entryAdded"
+                        if params["entry"]["level"] == "error" && params["entry"]["source"] != "network" =>
+                    {
+                        Some(params["entry"]["text"].to_string())
+                    }
+                    _ => None,
+                }
+            })
+            .collect()
+    }
+
+    /// Nothing may be wider than the window: a page is not read sideways.
+    pub(crate) async fn must_fit(&self) {
+        let overflow = self.eval(
+            "(() => {
+               const width = document.documentElement.clientWidth;
+               if (document.documentElement.scrollWidth <= width) return '';
+               const wide = [...document.querySelectorAll('body *')].filter((it) => it.getBoundingClientRect().right > width + 1);
+               return wide.slice(0, 5).map((it) => it.tagName + '.' + it.className).join(', ') || 'something';
+             })()",
+        )
+        .await;
+        assert_eq!(overflow, json!(""), "{} is wider than its window", self.address().await);
+    }
+
+    /// A picture of the whole page.
+    pub(crate) async fn screenshot(&self, path: &Path) {
+        let params = json!({ "format": "png", "captureBeyondViewport": true });
+        let picture = self.command("Page.captureScreenshot", params).await;
+        let bytes = decode(picture["data"].as_str().expect("a picture"));
+        std::fs::create_dir_all(path.parent().expect("a file in a directory"))
+            .expect("a directory for pictures");
+        std::fs::write(path, bytes).expect("a picture can be written");
+    }
+}
+
+/// A script that gives what can be read in an element, with plain spaces only.
+fn read(selector: &str) -> String {
+    format!("document.querySelector({})?.innerText.replace(/[\\u00a0\\u202f]/g, ' ')", json!(selector))
+}
+
+/// Base 64, as the browser sends pictures.
+fn decode(text: &str) -> Vec<u8> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(u32::from(byte - b'A')),
+        b'a'..=b'z' => Some(u32::from(byte - b'a') + 26),
+        b'0'..=b'9' => Some(u32::from(byte - b'0') + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let values: Vec<u32> = text.bytes().filter_map(value).collect();
+    let mut bytes = Vec::with_capacity(values.len() * 3 / 4);
+    for group in values.chunks(4) {
+        let bits = (0..4).fold(0, |bits, n| bits << 6 | group.get(n).copied().unwrap_or(0));
+        let all = [(bits >> 16) as u8, (bits >> 8) as u8, bits as u8];
+        bytes.extend_from_slice(&all[..(group.len() * 3 / 4).min(3)]);
+    }
+    bytes
+}

@@ -1,0 +1,205 @@
+//! What a page sends beside what can be seen, and who may do what: over the raw wire, without a browser.
+
+use crate::{
+    client::{Client, Reply},
+    shop::Shop,
+};
+
+async fn ask(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let mut request = format!("{method} {path} HTTP/1.1\r\n");
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        request += &format!("Host: {}\r\n", shop.server.address());
+    }
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    if method == "POST" {
+        request += "Content-Type: application/x-www-form-urlencoded\r\n";
+    }
+    request += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    Client::connect(shop.server.address()).await.ask(request).await
+}
+
+#[tokio::test]
+async fn a_page_forbids_whatever_it_does_not_need() {
+    let shop = Shop::frozen().await;
+    let page = ask(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(
+        page.header("content-security-policy"),
+        Some(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+             form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        )
+    );
+    for (name, value) in [
+        ("x-frame-options", "DENY"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "same-origin"),
+        ("cache-control", "no-store"),
+        ("cross-origin-opener-policy", "same-origin"),
+    ] {
+        assert_eq!(page.header(name), Some(value), "{name}");
+    }
+    for foreign in ["http://", "https://", "style=", "onclick"] {
+        let places = page.body.match_indices(foreign).map(|(at, _)| &page.body[at..at + 40]);
+        // The lines for curl name this server.
+        let loads: Vec<&str> = places.filter(|place| !place.contains(&shop.url(""))).collect();
+        assert!(loads.is_empty(), "{loads:?}");
+    }
+}
+
+#[tokio::test]
+async fn files_are_kept_for_ever_under_names_that_change_with_them() {
+    let shop = Shop::frozen().await;
+    let page = ask(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    let files: Vec<&str> = page.body.split(['"', ' ']).filter(|word| word.starts_with("/assets/")).collect();
+    assert_eq!(files.len(), 6, "{files:?}");
+    for file in files {
+        let found = ask(&shop, "GET", file, &[], "").await;
+        assert_eq!(found.status, 200, "{file}");
+        assert_eq!(found.header("cache-control"), Some("public, max-age=31536000, immutable"), "{file}");
+    }
+    assert_eq!(ask(&shop, "GET", "/assets/frame-000000000000.css", &[], "").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_panel_is_for_those_who_may_use_the_sandbox() {
+    let shop = Shop::frozen().await;
+    let path = shop.charge("BTC").await;
+    let act = format!("{path}/sandbox");
+    let foreign: [(&str, &str); 1] = [("X-Forwarded-For", "192.0.2.9")];
+    assert!(ask(&shop, "GET", &path, &[], "").await.body.contains("id=\"act-exact\""));
+    let page = ask(&shop, "GET", &path, &foreign, "").await;
+    assert_eq!(page.status, 200);
+    assert!(!page.body.contains("Sandbox") && !page.body.contains("act-exact"), "{}", page.body);
+    assert_eq!(ask(&shop, "POST", &act, &foreign, "act=exact").await.status, 403);
+    let bearer = format!("Bearer {}", shop.server.sandbox_token());
+    let known = [foreign[0], ("Authorization", bearer.as_str())];
+    assert_eq!(ask(&shop, "POST", &act, &known, "act=exact").await.status, 303);
+}
+
+/// Status of a form sent with these headers, to the panel and to a customer's page.
+#[track_caller]
+fn check(status: &Reply, expected: u16, headers: &[(&str, &str)]) {
+    assert_eq!(status.status, expected, "{headers:?}: {}", status.body);
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_does_nothing() {
+    let shop = Shop::frozen().await;
+    let invoice = shop.make("invoices", serde_json::json!({ "amount": "5.00" })).await;
+    let link = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
+    let charge = shop.charge("BTC").await;
+    let own = shop.url("");
+    let forms = [
+        (format!("{charge}/sandbox"), "act=advance"),
+        (format!("{invoice}/coin"), "asset=BTC"),
+        (link, "asset=BTC"),
+    ];
+    for (path, body) in &forms {
+        for headers in [
+            [("Origin", "https://evil.example")].as_slice(),
+            &[("Origin", "null")],
+            &[("Sec-Fetch-Site", "cross-site")],
+            &[("Sec-Fetch-Site", "same-site")],
+            &[("Sec-Fetch-Site", "none")],
+            &[("Origin", own.as_str()), ("Sec-Fetch-Site", "cross-site")],
+        ] {
+            check(&ask(&shop, "POST", path, headers, body).await, 403, headers);
+        }
+        let ours = [("Origin", own.as_str()), ("Sec-Fetch-Site", "same-origin")];
+        check(&ask(&shop, "POST", path, &ours, body).await, 303, &ours);
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_was_made_to_point_here_opens_no_panel() {
+    let shop = Shop::frozen().await;
+    let path = shop.charge("BTC").await;
+    let rebound = [("Host", "evil.example")];
+    let page = ask(&shop, "GET", &path, &rebound, "").await;
+    assert_eq!(page.status, 200, "what customers see is for everybody");
+    assert!(!page.body.contains("act-exact"));
+    let own = [("Host", "evil.example"), ("Origin", "http://evil.example")];
+    assert_eq!(ask(&shop, "POST", &format!("{path}/sandbox"), &own, "act=advance").await.status, 403);
+}
+
+#[tokio::test]
+async fn a_page_says_which_methods_it_takes() {
+    let shop = Shop::frozen().await;
+    let charge = shop.charge("BTC").await;
+    let code = Shop::code(&charge);
+    for (method, path, allow) in [
+        ("POST", format!("/c/{code}"), "GET, HEAD"),
+        ("DELETE", format!("/pay/{code}"), "GET, HEAD, POST"),
+        ("GET", format!("/i/{code}/coin"), "POST"),
+        ("PUT", format!("/c/{code}/sandbox"), "POST"),
+    ] {
+        let reply = ask(&shop, method, &path, &[], "").await;
+        assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {path}");
+    }
+    for path in
+        ["/c/aaaaaaaaaaaa", "/c/x", "/c/", "/i/aaaaaaaaaaaa/document", "/pay/aaaaaaaaaaaa", "/c/a/b/c"]
+    {
+        let reply = ask(&shop, "GET", path, &[], "").await;
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(reply.body.contains("<h1>Page not found</h1>"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_is_for_what_is_paid() {
+    let shop = Shop::frozen().await;
+    let charge = shop.charge("LTC").await;
+    let receipt = format!("{charge}/receipt");
+    let unpaid = ask(&shop, "GET", &receipt, &[], "").await;
+    assert_eq!((unpaid.status, unpaid.header("location")), (303, Some(charge.as_str())));
+    shop.pay(&charge, "1", 3).await;
+    assert_eq!(ask(&shop, "GET", &receipt, &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_page_that_follows_what_happens_does_not_keep_the_server_from_stopping() {
+    let shop = Shop::frozen().await;
+    let path = format!("{}/live", shop.charge("BTC").await);
+    let mut client = Client::connect(shop.server.address()).await;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
+    let head = client.ask(request).await;
+    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+    assert_eq!(shop.server.stop().await, 0, "connections that had to be cut off");
+}
+
+#[tokio::test]
+async fn pages_that_follow_leave_half_of_the_connections_free() {
+    let shop = Shop::with_room(4).await;
+    let path = format!("{}/live", shop.charge("BTC").await);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
+    let mut open = Vec::new();
+    for status in [200, 200, 503] {
+        let mut client = Client::connect(shop.server.address()).await;
+        assert_eq!(client.ask(&request).await.status, status);
+        open.push(client);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_page_has_no_stream() {
+    let shop = Shop::frozen().await;
+    for path in ["/c/aaaaaaaaaaaa/live", "/i/aaaaaaaaaaaa/live"] {
+        assert_eq!(ask(&shop, "GET", path, &[], "").await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn links_of_a_page_begin_with_the_public_path() {
+    let shop = Shop::at("https://pay.example/shop").await;
+    let path = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
+    let page = ask(&shop, "GET", &path, &[], "").await;
+    let links = page.body.split('"').filter(|word| word.starts_with('/')).collect::<Vec<_>>();
+    assert!(links.len() >= 6 && links.iter().all(|link| link.starts_with("/shop/")), "{links:?}");
+    let chosen = ask(&shop, "POST", &format!("/shop{path}"), &[], "asset=BTC").await;
+    assert_eq!(chosen.status, 303);
+    assert!(chosen.header("location").is_some_and(|to| to.starts_with("/shop/c/")), "{chosen:?}");
+}

@@ -1,0 +1,145 @@
+//! A running server with a merchant's and the sandbox's calls to it.
+
+use std::path::Path;
+
+use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
+use reference_server::{Bounds, ClockKind, Config, CourierConfig, Reach, Server};
+use serde_json::{Value, json};
+
+use crate::{client::Client, page::Page};
+
+const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:41Z
+
+pub(crate) struct Shop {
+    pub(crate) server: Server,
+}
+
+impl Shop {
+    /// A server whose clock only the sandbox moves.
+    pub(crate) async fn frozen() -> Shop {
+        Shop::open(ClockKind::Frozen).await
+    }
+
+    pub(crate) async fn open(clock: ClockKind) -> Shop {
+        Shop::start(clock, None, Bounds::default()).await
+    }
+
+    /// The same, known to the world by another address.
+    pub(crate) async fn at(public_url: &str) -> Shop {
+        Shop::start(ClockKind::Frozen, Some(public_url), Bounds::default()).await
+    }
+
+    /// The same with room for so many connections.
+    pub(crate) async fn with_room(connections: usize) -> Shop {
+        Shop::start(ClockKind::Frozen, None, Bounds { connections, ..Bounds::default() }).await
+    }
+
+    async fn start(clock: ClockKind, public_url: Option<&str>, bounds: Bounds) -> Shop {
+        let config = Config {
+            dialect: Dialect::default(),
+            address: ([127, 0, 0, 1], 0).into(),
+            seed: Seed(1),
+            start: Some(START),
+            rate_limit: None,
+            public_url: public_url.map(str::to_owned),
+            clock,
+            bounds,
+            courier: CourierConfig { reach: Reach::Simulated, ..CourierConfig::default() },
+        };
+        Shop { server: Server::start(config).await.expect("loopback has a free port") }
+    }
+
+    /// An address of a page.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.server.address())
+    }
+
+    /// The status of a reading call of the API with some key.
+    pub(crate) async fn api_with(&self, key: &str, path: &str) -> u16 {
+        let address = self.server.address();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n");
+        Client::connect(address).await.ask(request).await.status
+    }
+
+    /// A reading call to the sandbox.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        self.send("GET", path, None, &Value::Null).await
+    }
+
+    /// A changing call to the sandbox.
+    pub(crate) async fn change(&self, path: &str, body: Value) -> Value {
+        self.send("PATCH", path, None, &body).await
+    }
+
+    async fn send(&self, method: &str, path: &str, key: Option<&str>, body: &Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let bearer = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{bearer}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.server.address(),
+            body.len(),
+        );
+        let reply = Client::connect(self.server.address()).await.ask(request).await;
+        assert!(matches!(reply.status, 200..300), "{method} {path} {body}: {} {}", reply.status, reply.body);
+        serde_json::from_str(&reply.body).expect("answers are JSON")
+    }
+
+    /// A call of the API with the live key; what stands under `data`.
+    pub(crate) async fn api(&self, method: &str, path: &str, body: Value) -> Value {
+        let keys = self.server.first_keys().expect("the world is whole");
+        self.send(method, path, Some(&keys.live), &body).await["data"].take()
+    }
+
+    /// A call to the sandbox.
+    pub(crate) async fn sandbox(&self, path: &str, body: Value) -> Value {
+        self.send("POST", &format!("/sandbox/{path}"), None, &body).await
+    }
+
+    /// A change of something in the sandbox.
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Value {
+        self.send("PATCH", path, None, &body).await
+    }
+
+    /// Opens something and gives the path of its page, such as `/c/` and a code.
+    pub(crate) async fn make(&self, kind: &str, body: Value) -> String {
+        let made = self.api("POST", &format!("/v1/{kind}"), body).await;
+        let code = made["code"].as_str().expect("a code");
+        match kind {
+            "charges" => format!("/c/{code}"),
+            "invoices" => format!("/i/{code}"),
+            _ => format!("/pay/{code}"),
+        }
+    }
+
+    /// A charge over 49.90 EUR in a coin.
+    pub(crate) async fn charge(&self, asset: &str) -> String {
+        let body =
+            json!({ "asset": asset, "amount": "49.90", "currency": "EUR", "description": "Order 1001" });
+        self.make("charges", body).await
+    }
+
+    /// The last part of a path.
+    pub(crate) fn code(path: &str) -> &str {
+        path.rsplit('/').next().expect("a path has parts")
+    }
+
+    /// Pays a charge, lets it be seen, and mines so many blocks.
+    pub(crate) async fn pay(&self, charge: &str, share: &str, blocks: u32) {
+        let code = Shop::code(charge);
+        self.sandbox("pay", json!({ "charge": code, "share": share })).await;
+        self.sandbox("advance", json!({ "by": "10s" })).await;
+        if blocks > 0 {
+            let asset = self.api("GET", &format!("/v1/charges/{code}"), Value::Null).await["asset"].take();
+            self.sandbox("mine", json!({ "asset": asset, "blocks": blocks })).await;
+        }
+    }
+}
+
+/// Leaves a picture of a page in the target directory, if pictures are wanted.
+pub(crate) async fn picture(page: &Page, name: &str) {
+    if std::env::var_os("CHARGEPROOF_PICTURES").is_some() {
+        page.screenshot(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures").join(format!("{name}.png")))
+            .await;
+    }
+}

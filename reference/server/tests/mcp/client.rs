@@ -1,0 +1,120 @@
+//! A client that speaks the protocol by hand, so that what is on the wire is what is tested.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// The last revision that begins with `initialize`.
+pub(crate) const REVISION: &str = "2025-11-25";
+
+pub(crate) struct Client {
+    address: SocketAddr,
+    key: String,
+    /// Other header lines, each with its line break.
+    pub(crate) lines: String,
+    pub(crate) host: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: Value,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
+impl Client {
+    pub(crate) fn new(address: SocketAddr, key: String) -> Client {
+        Client { address, key, lines: String::new(), host: address.to_string() }
+    }
+
+    /// The same with other header lines.
+    pub(crate) fn with(&self, lines: &str) -> Client {
+        let lines = format!("{}{lines}", self.lines);
+        Client { address: self.address, key: self.key.clone(), lines, host: self.host.clone() }
+    }
+
+    /// The same under another name of the server.
+    pub(crate) fn at(&self, host: &str) -> Client {
+        Client { host: host.to_owned(), ..self.with("") }
+    }
+
+    /// The same with another key.
+    pub(crate) fn by(&self, key: &str) -> Client {
+        Client { key: key.to_owned(), ..self.with("") }
+    }
+
+    pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
+        let mut stream = TcpStream::connect(self.address).await.expect("it listens");
+        let bearer = if self.key.is_empty() {
+            String::new()
+        } else {
+            format!("Authorization: Bearer {}\r\n", self.key)
+        };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nConnection: close\r\n{bearer}{}Content-Length: {}\r\n\r\n{body}",
+            self.host,
+            self.lines,
+            body.len(),
+        );
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("it answers in UTF-8");
+        let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let body = match body {
+            "" => Value::Null,
+            body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{body:?} is no JSON")),
+        };
+        Reply { status, head: head.to_lowercase(), body }
+    }
+
+    /// A request of the protocol.
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Reply {
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        let client = self.with(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
+        client.send("POST", "/mcp", &message.to_string()).await
+    }
+
+    /// The result of a request of the protocol.
+    pub(crate) async fn result(&self, method: &str, params: Value) -> Value {
+        let mut reply = self.ask(method, params).await;
+        assert_eq!((reply.status, &reply.body["id"]), (200, &json!(7)), "{reply:?}");
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+        let result = reply.body["result"].take();
+        assert!(!result.is_null(), "{reply:?}");
+        result
+    }
+
+    /// The result of a tool.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// What a tool answered.
+    #[track_caller]
+    pub(crate) fn good(result: Value) -> Value {
+        assert_eq!(result["isError"], false, "{result}");
+        let text = result["content"][0]["text"].as_str().expect("a result has a text");
+        let said: Value = serde_json::from_str(text).expect("the text is the answer");
+        assert_eq!(said, result["structuredContent"]);
+        said
+    }
+
+    /// What a tool was refused with.
+    #[track_caller]
+    pub(crate) fn refused(result: &Value) -> &str {
+        assert_eq!(result["isError"], true, "{result}");
+        result["content"][0]["text"].as_str().expect("a refusal has a text")
+    }
+}

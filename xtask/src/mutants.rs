@@ -1,0 +1,17 @@
+//! `cargo xtask mutants`: starts the program of that package, so that the other tasks need not build it.
+
+use std::path::Path;
+
+use crate::packages::cargo;
+
+/// Hands the options on. Whether everything is as it should be.
+pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, String> {
+    let mut program = cargo(root);
+    program.args(["run", "--quiet", "--locked", "--package", "mutants", "--"]).args(options);
+    let status = program.status().map_err(|err| format!("cannot start {program:?}: {err}"))?;
+    match status.code() {
+        Some(0) => Ok(true),
+        Some(2) => Err("the mutants were not tried".to_owned()),
+        _ => Ok(false),
+    }
+}

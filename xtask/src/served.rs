@@ -1,0 +1,72 @@
+//! The served reference, for tools that test it from outside.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::packages::cargo;
+
+/// A server in a process of its own. Dropping it ends the process.
+pub(crate) struct Served {
+    process: Child,
+    pub(crate) ready: Ready,
+}
+
+/// What `serve --format json` prints once it is ready.
+#[derive(Deserialize)]
+pub(crate) struct Ready {
+    pub(crate) url: String,
+    pub(crate) live_key: String,
+    pub(crate) test_key: String,
+}
+
+impl Served {
+    /// Builds the program.
+    pub(crate) fn build(root: &Path) -> Result<(), String> {
+        let built = cargo(root).args(["build", "--locked", "-p", "chargeproof"]).status();
+        match built {
+            Ok(status) if status.success() => Ok(()),
+            Ok(_) => Err("the program can't be built".to_owned()),
+            Err(error) => Err(format!("cannot start cargo: {error}")),
+        }
+    }
+
+    /// Starts the built program on a free port, with a fixed seed, so that every run meets the same world.
+    pub(crate) fn start(root: &Path, options: &[&str]) -> Result<Served, String> {
+        let program = root.join("target/debug/chargeproof");
+        let mut process = Command::new(&program)
+            .args(["serve", "--listen", "127.0.0.1:0", "--seed", "1", "--format", "json"])
+            .args(options)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start `{}`: {error}", program.display()))?;
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("it was asked for");
+        // Ends with the line, or with the process: there is nothing to wait for beyond that.
+        let read = BufReader::new(stdout).read_line(&mut line);
+        let ready = read.ok().and_then(|_| serde_json::from_str(&line).ok());
+        match ready {
+            Some(ready) => Ok(Served { process, ready }),
+            None => {
+                let _ = process.kill();
+                let _ = process.wait();
+                Err(format!("`{}` did not say that it is ready, but: {line}", program.display()))
+            }
+        }
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
