@@ -6,10 +6,36 @@ use std::process::Command;
 
 use crate::served::Served;
 
-/// What is installed, exactly: the suite, and the Node.js that it needs.
-const TOOLS: [&str; 2] = ["@modelcontextprotocol/conformance@0.1.16", "node@22.23.3"];
-const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+/// What is installed, exactly: the suite, the next one, which knows the present revision, and the Node.js that both need.
+const TOOLS: [&str; 3] = [
+    "@modelcontextprotocol/conformance@0.1.16",
+    "next@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "node@22.23.3",
+];
 const NODE: &str = "node_modules/node/bin/node";
+
+/// A run of a suite.
+struct Pass {
+    what: &'static str,
+    suite: &'static str,
+    options: &'static [&'static str],
+    baseline: &'static str,
+}
+
+const PASSES: [Pass; 2] = [
+    Pass {
+        what: "revisions 2025-06-18 and 2025-11-25",
+        suite: "node_modules/@modelcontextprotocol/conformance/dist/index.js",
+        options: &[],
+        baseline: "baseline.yml",
+    },
+    Pass {
+        what: "revision 2026-07-28",
+        suite: "node_modules/next/dist/index.js",
+        options: &["--suite", "all", "--spec-version", "2026-07-28"],
+        baseline: "baseline-2026-07-28.yml",
+    },
+];
 
 /// Runs the suite. `extra` goes to it. Whether everything is as the baseline says.
 pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
@@ -17,20 +43,24 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
     Served::build(root)?;
     let mut served = Served::start(root, &["--rate-limit", "off"])?;
     let settings = root.join("xtask/mcp");
-    println!("==> the protocol's conformance suite; what does not apply stands in xtask/mcp/baseline.yml");
-    let mut command = Command::new(home.join(NODE));
-    command
-        .current_dir(&home)
-        .env("MCP_SERVER_KEY", &served.ready.test_key)
-        // The suite knows no keys: this puts one into each of its requests.
-        .arg("--import")
-        .arg(settings.join("bearer.mjs"))
-        .arg(SUITE)
-        .args(["server", "--url", &format!("{}/mcp", served.ready.url)])
-        .arg("--expected-failures")
-        .arg(settings.join("baseline.yml"))
-        .args(extra);
-    let good = succeeds(&mut command)?;
+    let mut good = true;
+    for pass in PASSES {
+        println!("==> {}; what does not apply stands in xtask/mcp/{}", pass.what, pass.baseline);
+        let mut command = Command::new(home.join(NODE));
+        command
+            .current_dir(&home)
+            .env("MCP_SERVER_KEY", &served.ready.test_key)
+            // The suite knows no keys: this puts one into each of its requests.
+            .arg("--import")
+            .arg(settings.join("bearer.mjs"))
+            .arg(pass.suite)
+            .args(["server", "--url", &format!("{}/mcp", served.ready.url)])
+            .args(pass.options)
+            .arg("--expected-failures")
+            .arg(settings.join(pass.baseline))
+            .args(extra);
+        good &= succeeds(&mut command)?;
+    }
     if !served.is_alive() {
         println!("error: the server has ended");
     }

@@ -120,13 +120,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an unknown id is answered 200 and null",
         breaks: &["errors.not_found", "isolation.not_found", "isolation.second_account"],
-        may: &[],
+        may: &["isolation.objects"],
         spoil: |mini| warp(mini, 404, |_| true, |_, reply| *reply = Reply::json(200, json!(null))),
     },
     Mutant {
         name: "an unknown id makes the server stumble",
         breaks: &["errors.not_found"],
-        may: &[],
+        may: &["isolation.objects"],
         spoil: |mini| {
             warp(
                 mini,
@@ -289,6 +289,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "isolation.filter_payment_link",
             "isolation.not_found",
             "isolation.second_account",
+            "isolation.objects",
         ],
         spoil: |mini| {
             let mut cache = BTreeMap::new();

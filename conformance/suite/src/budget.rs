@@ -68,6 +68,11 @@ impl Budget {
         }
     }
 
+    /// All requests outside bursts, repeats left aside.
+    pub fn outside_bursts(&self) -> u32 {
+        self.functional.total + self.objects + self.extended + self.between
+    }
+
     pub(crate) fn of(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         let bursting = groups.contains(&Group::Burst);
         let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };

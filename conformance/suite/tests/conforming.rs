@@ -27,8 +27,7 @@ fn check_with(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8) {
 #[track_caller]
 fn within_budget(outcome: &Outcome) {
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
-    let functional = allowed.functional.total + allowed.between + allowed.objects;
-    assert!(spent.functional() <= functional + spent.repeats, "{spent:?}");
+    assert!(spent.functional() <= allowed.outside_bursts() + spent.repeats, "{spent:?}");
     let keyed = allowed.functional.total - allowed.functional.other;
     assert!(keyed <= 70, "{allowed:?}");
     assert!(spent.writes <= allowed.writes, "{spent:?}");

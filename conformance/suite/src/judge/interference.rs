@@ -39,18 +39,20 @@ fn told(answer: &Answer) -> Option<String> {
     })
 }
 
-/// The very `Date` of an earlier answer to the same question, although the server has told a later one since.
-/// Clocks of several servers differ by less than the two seconds that count here.
+/// An earlier answer to the same question word for word, its `Date` included, although the server has told a
+/// later one since. Refusals may be dated by another machine than successes, and are not kept by caches.
 fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> Option<&'a str> {
     const SKEW_SECS: i64 = 2;
-    let text = answer.header("date")?;
+    let text = answer.header("date").filter(|_| answer.status == 200)?;
     let date = http_date(text)?;
     let earlier = recording.exchanges.iter().take_while(|it| it.number < exchange.number);
     let mut first = None;
     for it in earlier {
-        let Some(other) = it.answer().and_then(|answer| answer.header("date")) else { continue };
+        let Some(told) = it.answer() else { continue };
+        let Some(other) = told.header("date") else { continue };
         if first.is_none() {
-            first = (it.target == exchange.target && other == text).then_some(it.number);
+            let same = it.target == exchange.target && other == text && told.body == answer.body;
+            first = (same && told.status == 200).then_some(it.number);
         } else if http_date(other).is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS) {
             return Some(text);
         }

@@ -90,7 +90,7 @@ fn doubtful(exchange: &Exchange, page: &Page) -> Option<&'static str> {
     let mut wanted = filters.clone();
     wanted.extend(per_page.map(|size| ("per_page".to_owned(), size.to_string())));
     ["next", "last", "first", "prev"].into_iter().find(|rel| {
-        page.link(rel).is_some_and(|link| {
+        page.link(rel).filter(|link| !link.is_empty()).is_some_and(|link| {
             let query = link.split_once('?').map_or("", |(_, query)| query);
             let query = query.split('#').next().unwrap_or_default();
             let pairs: Vec<(String, String)> =

@@ -48,11 +48,11 @@ pub(super) fn described(parameter: &Value) -> Value {
 /// take alternatives at the top of a tool's schema. `keeps_null`: null says something here.
 pub(super) fn arguments(body: &Value, document: &Value, keeps_null: bool) -> Arguments {
     let body = whole(body, document);
-    let fields = body.get("properties").and_then(Value::as_object);
-    let properties =
-        fields.into_iter().flatten().map(|(name, field)| (name.clone(), plain(field, keeps_null)));
+    let Some(fields) = body.get("properties").and_then(Value::as_object) else {
+        return Arguments::default();
+    };
     Arguments {
-        properties: properties.collect(),
+        properties: fields.iter().map(|(name, field)| (name.clone(), plain(field, keeps_null))).collect(),
         required: body["required"].as_array().cloned().unwrap_or_default(),
         description: body["description"].as_str().unwrap_or_default().to_owned(),
     }

@@ -70,8 +70,10 @@ async fn what_is_not_the_protocol_is_refused_in_json() {
         let reply = live.send("POST", "/mcp", body).await;
         assert!((400..500).contains(&reply.status), "{body}: {reply:?}");
     }
-    let reply = live.ask("tools/burn", json!({})).await;
-    assert_eq!(reply.body["error"]["code"], -32601, "{reply:?}");
+    for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {
+        let reply = live.ask(method, json!({})).await;
+        assert_eq!(reply.body["error"]["code"], -32601, "{reply:?}");
+    }
     let large = live.send("POST", "/mcp", &"x".repeat(300_000)).await;
     assert_eq!(large.status, 413, "{large:?}");
     assert_eq!(live.send("POST", "/mcp/", "").await.status, 404);
