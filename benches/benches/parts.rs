@@ -1,6 +1,8 @@
 //! Small parts: what one operation costs.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
+mod short;
+
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -64,5 +66,9 @@ fn index(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, money, texts, addresses, index);
+criterion_group! {
+    name = benches;
+    config = short::short();
+    targets = money, texts, addresses, index
+}
 criterion_main!(benches);

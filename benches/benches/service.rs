@@ -1,43 +1,91 @@
 //! The service without sockets: what a request and a life cost.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
-use benches::World;
-use criterion::{Criterion, criterion_group, criterion_main};
+mod short;
 
-/// Charges in a small and in a large book.
-const SIZES: [usize; 2] = [100, 10_000];
+use benches::{Mill, World};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use reference_core::asset::Asset;
+
+/// Charges in a small and in a large book, with three events each.
+const SIZES: [usize; 2] = [330, 10_000];
+const PAGE: usize = 25;
 
 fn reads(c: &mut Criterion) {
     for size in SIZES {
-        let mut world = World::new();
-        let code = (0..size).map(|_| world.open_charge()).last().expect("there is one");
-        let newest = world.granted("GET", "/v1/events?per_page=1", "");
+        let mut mill = Mill::new(Asset::Sol, 0);
+        (0..size).for_each(|_| mill.live());
+        let newest: serde_json::Value =
+            serde_json::from_slice(&mill.get("/v1/events?per_page=1").body).expect("answers are JSON");
         let event = newest["data"][0]["id"].as_str().expect("an event has an id").to_owned();
+        let code = newest["data"][0]["charge"]["id"].as_str().expect("a charge has an id").to_owned();
+        let deep = size / PAGE / 2;
         let paths = [
             ("account", "/v1/account".to_owned()),
             ("event", format!("/v1/events/{event}")),
-            ("page of 25 events", "/v1/events?per_page=25".to_owned()),
+            ("page of 25 events, unchanged", "/v1/events?per_page=25".to_owned()),
             (
-                "filtered page deep in a list",
-                format!("/v1/charges?status=pending&per_page=25&page={}", size / 50),
+                "page of 25 charges, by status, deep",
+                format!("/v1/charges?status=paid&per_page=25&page={deep}"),
+            ),
+            (
+                "page of 25 events, by type, deep",
+                format!("/v1/events?type=charge.paid&per_page=25&page={deep}"),
             ),
             ("events of a charge", format!("/v1/events?charge={code}&type=charge.created")),
         ];
         for (name, path) in paths {
-            c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| world.ask("GET", &path, "")));
+            c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| mill.get(&path)));
+        }
+        if size == SIZES[1] {
+            // One page after the other: by the time that a page comes again, others have taken its places.
+            let mut pages = (1..=3 * size / PAGE).cycle();
+            c.bench_function(&format!("page of 25 events, fresh, {size} charges"), |b| {
+                b.iter(|| {
+                    let page = pages.next().unwrap_or(1);
+                    mill.get(&format!("/v1/events?per_page=25&page={page}"))
+                });
+            });
         }
     }
 }
 
 fn writes(c: &mut Criterion) {
-    let mut world = World::new();
-    c.bench_function("open a charge", |b| b.iter(|| world.open_charge()));
+    for asset in [Asset::Btc, Asset::Eth, Asset::Sol] {
+        let mut mill = Mill::new(asset, 0);
+        c.bench_function(&format!("open a charge, {asset}"), |b| b.iter(|| mill.open()));
+    }
+    for asset in [Asset::Btc, Asset::Sol] {
+        let mut mill = Mill::new(asset, 1);
+        c.bench_function(&format!("life of a charge, three signed deliveries, {asset}"), |b| {
+            b.iter(|| mill.live());
+        });
+    }
+    let mill = std::cell::RefCell::new(Mill::new(Asset::Sol, 1));
+    c.bench_function("from sightings to two signed deliveries", |b| {
+        let open = || {
+            let mut mill = mill.borrow_mut();
+            let no = mill.open();
+            mill.deliver();
+            no
+        };
+        let pay = |no| {
+            let mut mill = mill.borrow_mut();
+            mill.pay(no);
+            mill.deliver()
+        };
+        b.iter_batched(open, pay, BatchSize::PerIteration);
+    });
     let mut world = World::new();
     world.granted("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
-    c.bench_function("a charge from opened to paid, three deliveries", |b| {
-        b.iter(|| world.live_through_a_charge())
+    c.bench_function("life of a charge in the sandbox, by its calls", |b| {
+        b.iter(|| world.live_through_a_charge());
     });
 }
 
-criterion_group!(benches, reads, writes);
+criterion_group! {
+    name = benches;
+    config = short::short();
+    targets = reads, writes
+}
 criterion_main!(benches);

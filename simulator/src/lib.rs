@@ -4,8 +4,16 @@
 
 pub mod chain;
 pub mod digest;
+pub mod law;
+pub mod model;
 pub mod network;
+pub mod picture;
 pub mod play;
 pub mod sandbox;
 pub mod script;
+pub mod shrink;
+pub mod sweep;
+pub mod tamper;
 pub mod transcript;
+pub mod witness;
+pub mod workload;

@@ -22,6 +22,8 @@ use reference_core::{
 const ROUND_TRIP: Span = Span::millis(40);
 /// After this the service gives up waiting (`open.delivery.time_out`).
 const TIME_OUT: Span = Span::secs(15);
+/// How long a lagging receiver takes: long enough for posts to overtake each other, short of a time-out.
+const LAG: Span = Span::secs(12);
 
 /// How a merchant's receiver is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,12 @@ pub enum Mood {
     Down,
     /// Answers after the service has stopped waiting.
     Slow,
+    /// Takes the post and acts on it, but the answer gets lost.
+    Lost,
+    /// The network hands the post over twice.
+    Twice,
+    /// Gets the post late, and answers in time.
+    Lagging,
     /// Answers with a redirect.
     Redirect,
     /// Its name has come to mean a private address.
@@ -41,12 +49,16 @@ pub enum Mood {
 }
 
 impl Mood {
-    /// Reads `up`, `down`, `slow` (or `timeout`), `redirect`, `private`, or a status from 100 to 599.
+    /// Reads `up`, `down`, `slow` (or `timeout`), `lost`, `twice`, `lagging`, `redirect`, `private`, or a status
+    /// from 100 to 599.
     pub fn parse(text: &str) -> Option<Mood> {
         Some(match text {
             "up" => Mood::Up,
             "down" => Mood::Down,
             "slow" | "timeout" => Mood::Slow,
+            "lost" => Mood::Lost,
+            "twice" => Mood::Twice,
+            "lagging" => Mood::Lagging,
             "redirect" => Mood::Redirect,
             "private" => Mood::Private,
             _ => {
@@ -87,6 +99,17 @@ pub struct Flight {
     pub outcome: Outcome,
 }
 
+/// What a merchant got of a post.
+#[derive(Clone, Debug, Default)]
+pub struct Reception {
+    /// When it came, if it came.
+    pub arrived: Option<Timestamp>,
+    /// How often.
+    pub copies: u32,
+    /// The signature header that it carried.
+    pub signature: String,
+}
+
 /// Every merchant, and every post between the service and one of them.
 #[derive(Default)]
 pub struct Network {
@@ -106,6 +129,14 @@ impl Network {
         }
     }
 
+    /// Every merchant is up again.
+    pub fn heal(&mut self) {
+        for merchant in self.merchants.values_mut() {
+            merchant.mood = Mood::Up;
+            merchant.script.clear();
+        }
+    }
+
     /// A merchant learns the secret of one of its endpoints, and forgets the one before.
     pub fn teach(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
         self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);
@@ -121,39 +152,52 @@ impl Network {
         vec![IpAddr::V4(address)]
     }
 
-    /// Posts a delivery: signed with the time of the attempt, to the address that was judged.
-    pub fn post(&mut self, now: Timestamp, (account, mode, post): (AccountNo, Mode, Post)) {
-        let (delay, outcome) = self.meet(now, &post);
+    /// Posts a delivery: signed with the time of the attempt, to the address that was judged. Says what the
+    /// merchant got of it.
+    pub fn post(&mut self, now: Timestamp, (account, mode, post): (AccountNo, Mode, Post)) -> Reception {
+        let (delay, outcome, reception) = self.meet(now, &post);
         let place = (now.plus(delay), self.posted);
         self.posted += 1;
         self.flights.insert(place, Flight { account, mode, post, outcome });
+        reception
     }
 
-    fn meet(&mut self, now: Timestamp, post: &Post) -> (Span, Outcome) {
+    fn meet(&mut self, now: Timestamp, post: &Post) -> (Span, Outcome, Reception) {
+        let nothing = Reception::default();
         let host = post.url.host().to_string();
         if !post.url.is_simulated() {
             let why = format!("{host} is not a host of the simulated network; its names end in .sim");
-            return (ROUND_TRIP, Outcome::Unreachable(why));
+            return (ROUND_TRIP, Outcome::Unreachable(why), nothing);
         }
         if let Err(refusal) = address_rule::judge_resolved(&self.resolve(&host)) {
-            return (Span::default(), Outcome::Refused(refusal.to_string()));
+            return (Span::default(), Outcome::Refused(refusal.to_string()), nothing);
         }
         let merchant = self.merchants.entry(host).or_default();
         let mood = merchant.script.pop_front().unwrap_or(merchant.mood);
-        match mood {
-            Mood::Up => {
-                let header = signature::sign(post.secret.reveal(), now.unix_secs(), &post.body);
-                let verifies = merchant.secrets.values().any(|secret| {
-                    signature::verify(secret.reveal(), &header, &post.body, now.unix_secs()).is_ok()
-                });
-                (ROUND_TRIP, Outcome::Answered(if verifies { 200 } else { 401 }))
-            }
-            Mood::Down => (ROUND_TRIP, Outcome::Unreachable("connection refused".to_owned())),
+        if matches!(mood, Mood::Down) {
+            return (ROUND_TRIP, Outcome::Unreachable("connection refused".to_owned()), nothing);
+        }
+        if matches!(mood, Mood::Private) {
+            return (Span::default(), Outcome::Refused("the address is private".to_owned()), nothing);
+        }
+        let signature = signature::sign(post.secret.reveal(), now.unix_secs(), &post.body);
+        let verified = || {
+            let verifies = merchant.secrets.values().any(|secret| {
+                signature::verify(secret.reveal(), &signature, &post.body, now.unix_secs()).is_ok()
+            });
+            Outcome::Answered(if verifies { 200 } else { 401 })
+        };
+        let (delay, outcome) = match mood {
+            Mood::Up | Mood::Twice => (ROUND_TRIP, verified()),
+            Mood::Lagging => (LAG, verified()),
+            Mood::Lost => (ROUND_TRIP, Outcome::Unreachable("the connection broke".to_owned())),
             Mood::Slow => (TIME_OUT, Outcome::TimedOut),
             Mood::Redirect => (ROUND_TRIP, Outcome::Answered(302)),
-            Mood::Private => (Span::default(), Outcome::Refused("the address is private".to_owned())),
             Mood::Status(status) => (ROUND_TRIP, Outcome::Answered(status)),
-        }
+            Mood::Down | Mood::Private => unreachable!("nothing is sent to these"),
+        };
+        let copies = if matches!(mood, Mood::Twice) { 2 } else { 1 };
+        (delay, outcome, Reception { arrived: Some(now.plus(delay)), copies, signature })
     }
 
     /// When the next answer comes.

@@ -21,6 +21,7 @@ impl World {
             dialect: Dialect::default(),
             journal: false,
             reach: Reach::Simulated,
+            vault: None,
         }))
     }
 

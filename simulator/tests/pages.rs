@@ -16,6 +16,7 @@ impl World {
             dialect: Dialect::default(),
             journal: false,
             reach: Reach::Simulated,
+            vault: None,
         }))
     }
 

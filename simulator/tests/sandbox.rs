@@ -22,6 +22,7 @@ impl World {
             dialect: Dialect::default(),
             journal: true,
             reach: Reach::Simulated,
+            vault: None,
         }))
     }
 

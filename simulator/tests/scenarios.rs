@@ -68,6 +68,20 @@ fn run(path: &Path, text: &str) -> Result<Played, String> {
     play(&script, None, &mut LocalStage::new()).map_err(|error| error.to_string())
 }
 
+/// The language loses nothing on the way into a file and back.
+#[test]
+fn a_scenario_that_is_written_anew_leaves_the_same_transcript() {
+    for (path, text) in scenarios() {
+        let script = Script::parse(&shown(&path), &text).unwrap_or_else(|error| panic!("{error}"));
+        let written = script.to_yaml();
+        let again = run(&path, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+        let golden = fs::read_to_string(path.with_extension("transcript")).expect("it has a transcript");
+        if !blessing() {
+            assert_eq!(again.transcript, golden, "{}\n{written}", shown(&path));
+        }
+    }
+}
+
 #[test]
 fn every_scenario_goes_as_it_says_and_leaves_its_transcript() {
     let found = scenarios();

@@ -27,11 +27,16 @@ const ROOMS: &[Room] = &[
     },
     // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
     room("mutants", &["conformance"]),
-    room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance"]),
-    room("benches", &["reference-core", "simulator", "reference-server", "conformance", "chargeproof"]),
+    // Loads a server in any language.
+    room("load", &[]),
+    room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
+    room(
+        "benches",
+        &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"],
+    ),
     room(
         "xtask",
-        &["reference-core", "simulator", "reference-server", "conformance", "mutants", "chargeproof"],
+        &["reference-core", "simulator", "reference-server", "conformance", "mutants", "load", "chargeproof"],
     ),
 ];
 

@@ -4,6 +4,7 @@
 //! people's tools from their registries into `target/`.
 
 mod ci;
+mod compare;
 mod direction;
 mod duplicates;
 mod licence;
@@ -30,6 +31,7 @@ tasks:
   ci --only <step>     one step; may be given more than once
   tidy                 the rules of the house that no lint knows
   mutants              what the conformance suite says of faulty and of honest servers; --help for options
+  compare              the reference server beside a bare hyper server, measured; `compare --help`
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
   mcp-conformance [...]  the served /mcp against the protocol's own suite; options go to it (needs node and npm)
@@ -43,6 +45,10 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
         ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
+        ["compare", "--help" | "-h", ..] => {
+            print!("{}", compare::HELP);
+            return ExitCode::SUCCESS;
+        }
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
             print!("{}", help());
             return ExitCode::SUCCESS;
@@ -50,11 +56,14 @@ fn main() -> ExitCode {
         ["ci", ref rest @ ..] => steps(rest),
         ["tidy"] => steps(&["--only", "tidy"]),
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
+        ["compare", ref rest @ ..] => compare::Options::read(rest)
+            .and_then(|options| root().and_then(|root| compare::run(&root, &options))),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `ci`, `tidy`, `mutants`, `spec`, `schemathesis` and `mcp-conformance`"
+            "`{other}` is not a task; there are `ci`, `compare`, `mcp-conformance`, `mutants`, `schemathesis`, `spec` and \
+             `tidy`"
         )),
     };
     match verdict {

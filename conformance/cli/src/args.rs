@@ -2,19 +2,23 @@
 
 mod fuzz;
 mod handler;
+mod load;
 mod receiver;
 mod receiving;
+mod sweep;
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use conformance::report;
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
+use conformance::{Part, report};
 pub(crate) use fuzz::Fuzz;
 pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
+pub(crate) use load::{Load, Mix};
 pub(crate) use receiver::{Judge as JudgeDeliveries, Listen, Receiver, Secrets};
 pub(crate) use receiving::Receiving;
 use reference_core::time::Timestamp;
 use reference_server::Forward;
+pub(crate) use sweep::{Merge, Sweep, SweepTask};
 
 /// Reference server, simulator and conformance suite for the crypto payment service API.
 #[derive(Debug, Parser)]
@@ -112,12 +116,16 @@ pub(crate) enum Command {
     Play(Play),
     /// Judge an implementation; without an address, the built-in server
     Check(Box<Check>),
+    /// Play random worlds, judge them by laws, and make what breaks one small
+    Sweep(Box<Sweep>),
     /// Catch webhook deliveries and say what is wrong with their signatures
     #[command(subcommand)]
     Receiver(Receiver),
     /// Ask an implementation random questions, and tell the shortest ones that break a law
     Fuzz(Box<Fuzz>),
-    /// Judge a recording that `check --record` kept, without the server
+    /// Ask a server as often as it answers, or at a rate, and measure
+    Load(Box<Load>),
+    /// Judge a recording that `check --record` kept, or a HAR file, without the server
     Judge(Judge),
 }
 
@@ -192,29 +200,85 @@ pub(crate) struct Play {
     pub(crate) transcript: bool,
 }
 
+/// What a check asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Profile {
+    /// What the specification says, and nothing else
+    Spec,
+    /// Also what the reference server chose where the specification leaves a choice
+    Extended,
+}
+
+impl From<Profile> for conformance::Profile {
+    fn from(profile: Profile) -> conformance::Profile {
+        match profile {
+            Profile::Spec => conformance::Profile::Spec,
+            Profile::Extended => conformance::Profile::Extended,
+        }
+    }
+}
+
+/// What stands below the options of `check`.
+const CHECK_HELP: &str = "\
+Keys are never given on the command line. They come from the environment, or from files that \
+chargeproof.toml names (--init writes one):
+  CHARGEPROOF_LIVE_KEY           a key of live mode; only read with
+  CHARGEPROOF_TEST_KEY           a key of test mode that nobody else uses meanwhile
+  CHARGEPROOF_SECOND_KEY         another key of the same account and mode as the test key
+  CHARGEPROOF_OTHER_ACCOUNT_KEY  a key of another account
+  CHARGEPROOF_REVOKED_KEY        a key that was revoked
+The first two are needed, the others let more be judged. The built-in server brings its own.
+
+A PATTERN is the name of a statement, in which * stands for anything: paging.*, *.json, isolation.lists. \
+Several are separated by commas. `chargeproof check --list` prints the names.
+
+Exit codes: 0 all required statements judged and held, 1 a violation, 2 wrong usage or configuration, \
+3 not all could be judged, 4 the target does not answer.";
+
 #[derive(Debug, Args)]
+#[command(after_long_help = CHECK_HELP, after_help = "Keys come from the environment: see --help.")]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) reports: Reports,
-    /// The service's base address; the built-in server if there is none
+    /// The service's base address; without one, `target` of chargeproof.toml, and else the built-in server
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Only the statements that fit these patterns
+    /// Judge the built-in server, whatever chargeproof.toml says
+    #[arg(long, conflicts_with = "url")]
+    pub(crate) built_in: bool,
+    /// Only the statements that fit these patterns, such as `paging.*`
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// Not the statements that fit these patterns
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
     /// What you can't offer: such statements are left out, and every report says so
-    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["revoked", "second", "webhooks"])]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = parts())]
     pub(crate) without: Vec<String>,
     #[command(flatten)]
     pub(crate) receiving: Receiving,
     /// Leave out the burst that tests the rate limit, and the wait after it
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Burst once more right after the server's minute, which tells the kind of its limiter; two minutes longer
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) thorough: bool,
+    /// What to ask for [default: spec]
+    #[arg(long, value_enum)]
+    pub(crate) profile: Option<Profile>,
+    /// Open two charges with the test key, to see whether pages stay stable meanwhile
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
+    /// For the same: `sh -c` runs this, which creates a record in test mode and returns when it is there.
+    /// CHARGEPROOF_URL and CHARGEPROOF_TEST_KEY stand in its environment
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) hook: Option<String>,
+    /// How long one request may take [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) time_limit: Option<u64>,
     /// Trust the certificates in this PEM file too, for a target over https
-    #[arg(long, value_name = "FILE", requires = "url")]
+    #[arg(long, value_name = "FILE", conflicts_with = "built_in")]
     pub(crate) cacert: Option<PathBuf>,
     /// Keep everything that was asked and answered, without the keys; `chargeproof judge` reads it
     #[arg(long, value_name = "FILE")]
@@ -225,13 +289,34 @@ pub(crate) struct Check {
     /// Print the catalogue of statements and judge nothing
     #[arg(long)]
     pub(crate) list: bool,
+    /// Write a commented configuration and judge nothing [default FILE: chargeproof.toml]
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "chargeproof.toml",
+        conflicts_with_all = ["url", "list", "built_in"]
+    )]
+    pub(crate) init: Option<PathBuf>,
+}
+
+fn parts() -> PossibleValuesParser {
+    PossibleValuesParser::new(Part::ALL.map(Part::word))
+}
+
+/// How long something may take.
+pub(crate) fn parse_seconds(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(seconds @ 1..=300) => Ok(seconds),
+        _ => Err("takes a whole number of seconds from 1 to 300".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Judge {
     #[command(flatten)]
     pub(crate) reports: Reports,
-    /// The recording
+    /// The recording, or a HAR file of a browser or proxy, of which less can be judged
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }

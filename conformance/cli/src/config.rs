@@ -1,19 +1,20 @@
 //! `chargeproof.toml`: settings for every command. What the command line says goes before.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use conformance::{Baseline, Known};
+use conformance::{Baseline, Create, Known, Part, Paths};
 use reference_core::{dialect::Dialect, time::Timestamp};
 use reference_server::Forward;
 use serde::Deserialize;
 
-use crate::args::{Clock, RateLimit, parse_rate_limit};
+use crate::args::{Clock, Profile, RateLimit, parse_rate_limit, parse_seconds};
 
 /// The file that is read when none is named.
 const DEFAULT: &str = "chargeproof.toml";
@@ -29,12 +30,59 @@ pub(crate) struct Config {
     pub(crate) check: CheckSection,
 }
 
+/// A configuration with everything in it, commented out.
+pub(crate) const COMMENTED: &str = include_str!("chargeproof.toml");
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckSection {
+    pub(crate) target: Option<String>,
+    pub(crate) live_key_file: Option<PathBuf>,
+    pub(crate) test_key_file: Option<PathBuf>,
+    pub(crate) second_key_file: Option<PathBuf>,
+    pub(crate) other_account_key_file: Option<PathBuf>,
+    pub(crate) revoked_key_file: Option<PathBuf>,
+    pub(crate) cacert: Option<PathBuf>,
+    #[serde(default)]
+    without: Vec<String>,
+    #[serde(default)]
+    pub(crate) only: Vec<String>,
+    #[serde(default)]
+    pub(crate) skip: Vec<String>,
+    #[serde(default)]
+    pub(crate) quick: bool,
+    #[serde(default)]
+    pub(crate) thorough: bool,
+    pub(crate) profile: Option<Profile>,
+    time_limit: Option<i64>,
+    #[serde(default)]
+    pub(crate) allow_writes: bool,
+    pub(crate) hook: Option<String>,
+    hook_time_limit: Option<i64>,
+    #[serde(default)]
+    create: CreateSection,
+    #[serde(default)]
+    paths: PathsSection,
     /// Known failures by the statement they break.
     #[serde(default)]
     baseline: BTreeMap<String, KnownFailure>,
+}
+
+/// The call that creates a record.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateSection {
+    path: Option<String>,
+    body: Option<String>,
+}
+
+/// Where single objects are read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathsSection {
+    charge: Option<String>,
+    invoice: Option<String>,
+    payment_link: Option<String>,
 }
 
 /// `"auth.www_authenticate" = { reason = "ticket 7", fingerprint = "…", expires = 2027-01-31 }`
@@ -47,6 +95,49 @@ struct KnownFailure {
 }
 
 impl CheckSection {
+    /// Whether every setting can be used, so that nothing is played or asked before it is known.
+    pub(crate) fn validate(&self, today: &str) -> Result<(), String> {
+        self.without()?;
+        self.time_limit()?;
+        self.hook_time_limit()?;
+        self.baseline(today.to_owned()).map(drop)
+    }
+
+    /// What the operator declares to be left out.
+    pub(crate) fn without(&self) -> Result<BTreeSet<Part>, String> {
+        let part = |word: &String| {
+            Part::named(word).ok_or_else(|| {
+                format!("`check.without` names `{word}`; it takes {}", Part::ALL.map(Part::word).join(", "))
+            })
+        };
+        self.without.iter().map(part).collect()
+    }
+
+    /// How long one request may take.
+    pub(crate) fn time_limit(&self) -> Result<Option<Duration>, String> {
+        seconds("check.time_limit", self.time_limit)
+    }
+
+    /// How long the hook may take.
+    pub(crate) fn hook_time_limit(&self) -> Result<Option<Duration>, String> {
+        seconds("check.hook_time_limit", self.hook_time_limit)
+    }
+
+    /// The call that creates a record.
+    pub(crate) fn create(&self) -> Create {
+        let default = Create::default();
+        Create {
+            path: self.create.path.clone().unwrap_or(default.path),
+            body: self.create.body.clone().unwrap_or(default.body),
+        }
+    }
+
+    /// Where single objects are read.
+    pub(crate) fn paths(&self) -> Paths {
+        let PathsSection { charge, invoice, payment_link } = &self.paths;
+        Paths { charge: charge.clone(), invoice: invoice.clone(), payment_link: payment_link.clone() }
+    }
+
     /// The known failures as they stand on that day.
     pub(crate) fn baseline(&self, today: String) -> Result<Baseline, String> {
         let mut known = BTreeMap::new();
@@ -65,6 +156,13 @@ impl CheckSection {
         }
         Ok(Baseline { today, known })
     }
+}
+
+fn seconds(name: &str, told: Option<i64>) -> Result<Option<Duration>, String> {
+    let Some(number) = told else { return Ok(None) };
+    parse_seconds(&number.to_string())
+        .map(|seconds| Some(Duration::from_secs(seconds)))
+        .map_err(|takes| format!("`{name}` is `{number}`; it {takes}"))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -204,6 +302,49 @@ mod tests {
         assert_eq!((config.serve.seed, config.serve.clock), (Some(7), Some(Clock::Frozen)));
     }
 
+    /// A line with a setting begins with `#` and no space; prose has one.
+    fn uncommented() -> String {
+        let setting =
+            |line: &str| line.strip_prefix('#').filter(|it| !it.starts_with(' ')).map(str::to_owned);
+        COMMENTED.lines().map(|line| setting(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+    }
+
+    #[test]
+    fn the_commented_configuration_says_nothing_as_it_is() {
+        let config = parse(COMMENTED).unwrap();
+        assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
+    }
+
+    #[test]
+    fn every_line_of_it_can_be_uncommented() {
+        let config = parse(&uncommented()).unwrap();
+        let check = &config.check;
+        assert_eq!(config.dialect().unwrap(), Dialect::default());
+        assert_eq!(check.create(), Create::default(), "what stands there is the default");
+        assert_eq!(check.time_limit().unwrap(), Some(Duration::from_secs(10)));
+        assert_eq!(check.hook_time_limit().unwrap(), Some(Duration::from_secs(30)));
+        assert_eq!(check.without().unwrap(), BTreeSet::new());
+        assert_eq!(check.paths().charge.as_deref(), Some("/v1/charges/{id}"));
+        assert!(!check.allow_writes && !check.quick && check.only.is_empty() && check.skip.is_empty());
+        assert_eq!(check.baseline("2026-11-21".into()).unwrap().known.len(), 1);
+        assert_eq!(config.serve.rate_limit().unwrap(), Some(RateLimit(Some(120))));
+        assert_eq!((config.serve.forwards().unwrap().len(), config.serve.seed), (1, Some(7)));
+        config.serve.start().unwrap();
+    }
+
+    /// Whoever adds a setting adds its line.
+    #[test]
+    fn it_holds_every_setting_there_is() {
+        let wrong = toml::from_str::<Config>("[check]\nnone = 1").unwrap_err().to_string();
+        let told = wrong.split("expected one of").nth(1).expect("the settings are named");
+        let names = told.split('`').skip(1).step_by(2);
+        for name in names {
+            let there =
+                COMMENTED.contains(&format!("#{name} = ")) || COMMENTED.contains(&format!("[check.{name}]"));
+            assert!(there, "{name} is missing");
+        }
+    }
+
     #[track_caller]
     fn check(text: &str, part: &str) {
         let config = parse(text);
@@ -215,6 +356,9 @@ mod tests {
                 config.serve.rate_limit().map(drop),
                 config.serve.forwards().map(drop),
                 config.check.baseline("2026-11-21".into()).map(drop),
+                config.check.without().map(drop),
+                config.check.time_limit().map(drop),
+                config.check.hook_time_limit().map(drop),
             ]
             .into_iter()
             .find_map(Result::err)
@@ -243,6 +387,13 @@ mod tests {
         check(&entry("reason = \"x\""), "expires");
         check(&entry("reason = \" \", expires = 2027-01-31"), "`check.baseline.a.b` has no reason");
         check(&entry("reason = \"x\", expires = 10:00:00"), "it takes a day such as 2027-01-31");
+        check(
+            "[check]\nwithout = [\"webhook\"]",
+            "`check.without` names `webhook`; it takes revoked, second",
+        );
+        check("[check]\ntime_limit = 0", "`check.time_limit` is `0`; it takes a whole number of seconds");
+        check("[check]\nhook_time_limit = 301", "`check.hook_time_limit` is `301`");
+        check("[check.paths]\ncharges = \"/v1/charges/{id}\"", "unknown field `charges`");
         check("[serve]\nport = 1", "unknown field `port`");
         check("[serve]\nclock = \"slow\"", "slow");
         check("[serve]\nstart = \"today\"", "`serve.start` is `today`");

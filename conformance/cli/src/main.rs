@@ -1,7 +1,7 @@
 //! `chargeproof`: serve the reference, play scenarios, judge implementations.
 //!
 //! Exit codes: 0 all is well · 1 something is not as it must be · 2 wrong usage or configuration ·
-//! 3 not all could be judged · 4 the target could not be reached.
+//! 3 not all could be judged · 4 the target could not be reached · 5 this machine or program is broken.
 
 mod args;
 mod command;
@@ -51,9 +51,11 @@ fn run(cli: Cli) -> Result<u8, Failure> {
     match cli.command {
         Command::Serve(args) => command::serve::run(&args, &config, args.format),
         Command::Play(args) => command::play::run(&args, args.format),
+        Command::Sweep(args) => command::sweep::run(&args, args.format),
         Command::Check(args) => command::check::run(&args, &config),
         Command::Fuzz(args) => command::fuzz::run(&args, &config),
-        Command::Judge(args) => command::judge::run(&args),
+        Command::Load(args) => command::load::run(&args, &config),
+        Command::Judge(args) => command::judge::run(&args, &config),
         Command::Receiver(action) => command::receiver::run(&action, &config),
     }
 }

@@ -109,7 +109,7 @@ fn what_cannot_be_read_or_written_is_told_before_anything_is_asked() {
     check_refused(&["check", "--report", "html=there"], "it is a directory");
     check_refused(&["check", "--report", "html"], "takes FORMAT=FILE such as html=report.html");
     check_refused(&["check", "--report", "pdf=x"], "text, json, junit, markdown, html, github");
-    check_refused(&["check", "--cacert", "ca.pem"], "<URL>");
+    check_refused(&["check", "--cacert", "ca.pem"], "name its URL");
 }
 
 /// A served reference, stopped when it is dropped.

@@ -152,7 +152,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a charge event names the charge by its code only",
         breaks: &["events.subject"],
-        may: &[],
+        may: &["events.both_paid"],
         spoil: |mini| {
             events(mini, |event| {
                 if event["charge"].is_object() {

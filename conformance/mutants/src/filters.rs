@@ -8,20 +8,20 @@ use crate::{Mutant, empty, lists};
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the type filter is ignored",
-        breaks: &["filters.type", "filters.total", "paging.links_keep_filters"],
-        may: &[],
+        breaks: &["filters.type", "filters.total"],
+        may: &["filters.combined"],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("type"))),
     },
     Mutant {
         name: "the charge filter is ignored",
         breaks: &["filters.charge", "filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("charge"))),
     },
     Mutant {
         name: "the invoice filter lets nothing through",
         breaks: &["filters.invoice", "filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 asked.query.entry("invoice".into()).and_modify(|it| it.push('x'));
@@ -31,7 +31,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "total ignores the filter",
         breaks: &["filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("type") {
@@ -49,7 +49,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the payment link filter finds others",
         breaks: &["filters.payment_link"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("payment_link") && !empty(reply) {
@@ -61,7 +61,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the type filter compares the first word only",
         breaks: &["filters.type", "filters.total"],
-        may: &["paging.links_keep_filters"],
+        may: &["paging.links_keep_filters", "filters.combined"],
         spoil: |mini| {
             // The page is cut from the whole family of types.
             let books = [mini.live.clone(), mini.test.clone()];
@@ -81,7 +81,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the type filter lets nothing through",
         breaks: &["filters.type", "filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             mini.warp_request(|asked| {
                 asked.query.entry("type".into()).and_modify(|it| *it = it.to_uppercase());
@@ -104,7 +104,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the charge filter finds charges whose code begins alike",
         breaks: &["filters.charge", "filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             let books = [mini.live.clone(), mini.test.clone()];
             mini.warp(move |asked, reply| {
@@ -122,13 +122,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the invoice filter is ignored",
         breaks: &["filters.invoice", "filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("invoice"))),
     },
     Mutant {
         name: "total of a charge's events is that of all events",
         breaks: &["filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("charge") && !empty(reply) {
@@ -140,7 +140,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "total of filtered charges is that of all charges",
         breaks: &["filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.path == "/v1/charges" && asked.query.contains_key("status") {
@@ -152,7 +152,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "total counts rows before the payment link is looked at",
         breaks: &["filters.total"],
-        may: &[],
+        may: &["filters.combined"],
         spoil: |mini| {
             lists(mini, |asked, reply| {
                 if asked.query.contains_key("payment_link") && !empty(reply) {
@@ -189,7 +189,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the payment link filter is ignored",
         breaks: &["filters.payment_link"],
-        may: &["isolation.filter_payment_link"],
+        may: &["isolation.filter_payment_link", "filters.combined"],
         spoil: |mini| mini.warp_request(|asked| drop(asked.query.remove("payment_link"))),
     },
 ];

@@ -8,11 +8,13 @@ mod delivered;
 mod deliveries;
 mod events;
 mod filters;
+mod inserts;
 mod keys;
 mod limits;
 mod links;
 pub mod mini;
 mod pages;
+mod second;
 mod text;
 mod trial;
 mod variants;
@@ -48,6 +50,8 @@ const TABLES: &[&[Mutant]] = &[
     events::MUTANTS,
     deliveries::MUTANTS,
     delivered::MUTANTS,
+    second::MUTANTS,
+    inserts::MUTANTS,
 ];
 
 /// Warps every answer of a status to a path that fits.

@@ -29,7 +29,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the limit belongs to the account",
-        breaks: &["limits.per_key"],
+        breaks: &["limits.per_key", "limits.second_key"],
         may: &[],
         spoil: |mini| mini.counted = |_| "the account".into(),
     },

@@ -275,7 +275,7 @@ fn each_link(mini: &mut Mini, change: fn(&str) -> String) {
 }
 
 /// Takes a parameter out of every link.
-fn forget(reply: &mut Reply, name: &str) {
+pub(crate) fn forget(reply: &mut Reply, name: &str) {
     for rel in ["first", "last", "prev", "next"] {
         let Some(link) = reply.body["links"][rel].as_str() else { continue };
         let (path, query) = link.split_once('?').expect("a link has a query");

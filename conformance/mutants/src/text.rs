@@ -67,7 +67,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "every row names its code twice",
         breaks: &["answers.duplicate_keys"],
-        may: &["paging.joined", "isolation.lists"],
+        may: &["paging.joined"],
         spoil: |mini| {
             charges(mini, |reply| {
                 let text = reply.body.to_string();

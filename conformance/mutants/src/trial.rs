@@ -60,7 +60,7 @@ fn judged(change: fn(&mut Mini), exits: &[u8]) -> Result<Vec<Row>, String> {
         return Err(format!("exit {exit}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
     }
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
-    if spent.functional() > allowed.functional.total + spent.repeats || spent.in_bursts > allowed.burst {
+    if spent.functional() > allowed.outside_bursts() + spent.repeats || spent.in_bursts > allowed.burst {
         return Err(format!("spent {spent:?} of {allowed:?}"));
     }
     Ok(outcome.rows)

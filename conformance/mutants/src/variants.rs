@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::mini::book::Manners;
 use crate::mini::{Limiter, Mini, Reply, RetryAfter};
 
+mod deliveries;
 mod frameworks;
 
 /// An honest service.
@@ -23,7 +24,7 @@ pub struct Variant {
 /// What most honest services keep although nobody asked them to, and some do not.
 const NO_CHALLENGE: &[&str] = &["auth.www_authenticate"];
 
-pub(crate) const TABLES: &[&[Variant]] = &[SINGLE, frameworks::VARIANTS];
+pub(crate) const TABLES: &[&[Variant]] = &[SINGLE, frameworks::VARIANTS, deliveries::VARIANTS];
 
 const SINGLE: &[Variant] = &[
     plain("no choice at all", |_| {}),

@@ -11,7 +11,7 @@ use crate::{Mutant, empty, warp};
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an unknown id is answered 400",
-        breaks: &["errors.not_found", "isolation.not_found", "isolation.second_account"],
+        breaks: &["errors.not_found", "isolation.not_found", "isolation.objects", "isolation.second_account"],
         may: &[],
         spoil: |mini| warp(mini, 404, |_| true, |_, reply| reply.status = 400),
     },
@@ -79,7 +79,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         breaks: &["isolation.filter_charge"],
         may: &[],
         spoil: |mini| {
-            let other = |asked: &Asked| asked.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+            let other = |asked: &Asked| {
+                let named = asked.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+                named && asked.query.len() == 1
+            };
             warp(mini, 200, other, |_, reply| {
                 if empty(reply) {
                     reply.body["meta"]["total"] = json!(2)
@@ -117,13 +120,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an unknown id is answered 200 and null",
         breaks: &["errors.not_found", "isolation.not_found", "isolation.second_account"],
-        may: &[],
+        may: &["isolation.objects"],
         spoil: |mini| warp(mini, 404, |_| true, |_, reply| *reply = Reply::json(200, json!(null))),
     },
     Mutant {
         name: "an unknown id makes the server stumble",
         breaks: &["errors.not_found"],
-        may: &[],
+        may: &["isolation.objects"],
         spoil: |mini| {
             warp(
                 mini,
@@ -286,6 +289,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "isolation.filter_payment_link",
             "isolation.not_found",
             "isolation.second_account",
+            "isolation.objects",
         ],
         spoil: |mini| {
             let mut cache = BTreeMap::new();

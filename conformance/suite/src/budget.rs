@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::probes::{Group, REPEATS_MAX, burst};
+use crate::plan::Plan;
+use crate::probes::leaks::KEYED_MAX;
+use crate::probes::{Group, REPEATS_MAX, burst, extended as choices, inserts, objects};
 use crate::recording::Caller;
 
 /// Requests at worst, by the key that they carry.
@@ -32,6 +34,18 @@ pub struct Budget {
     pub burst: u32,
     /// Requests that may be asked a second time.
     pub repeats: u32,
+    /// Requests for single objects, whose paths the operator named.
+    #[serde(default)]
+    pub objects: u32,
+    /// Requests that see what was chosen where the specification leaves a choice.
+    #[serde(default)]
+    pub extended: u32,
+    /// Requests that page while something is created.
+    #[serde(default)]
+    pub between: u32,
+    /// Of these, the ones that create something, with the test key.
+    #[serde(default)]
+    pub writes: u32,
     /// Waits in the ordinary case.
     pub wait: Duration,
     /// Waits when a burst must be repeated.
@@ -39,22 +53,57 @@ pub struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn of(groups: &BTreeSet<Group>) -> Budget {
+    /// Of what costs nothing.
+    pub(crate) fn none() -> Budget {
+        Budget {
+            functional: Cost::default(),
+            burst: 0,
+            repeats: 0,
+            objects: 0,
+            extended: 0,
+            between: 0,
+            writes: 0,
+            wait: Duration::ZERO,
+            wait_worst: Duration::ZERO,
+        }
+    }
+
+    /// All requests outside bursts, repeats left aside.
+    pub fn outside_bursts(&self) -> u32 {
+        self.functional.total + self.objects + self.extended + self.between
+    }
+
+    pub(crate) fn of(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         let bursting = groups.contains(&Group::Burst);
+        let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };
+        let settling_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
         let spent = |span: Duration| if bursting { span } else { Duration::ZERO };
         let mut functional = Cost::default();
-        for cost in groups.iter().map(|group| group.cost()) {
+        let costs = groups.iter().filter(|group| **group != Group::Leaks).map(|group| group.cost());
+        for cost in costs {
             functional.live += cost.live;
             functional.test += cost.test;
             functional.other += cost.other;
             functional.total += cost.total;
         }
+        // What comes last takes only what the others have left.
+        if groups.contains(&Group::Leaks) {
+            let left = KEYED_MAX.saturating_sub(functional.total - functional.other);
+            let leaks = Group::Leaks.cost().total.min(left);
+            functional.total += leaks;
+            functional.live += leaks;
+            functional.test += leaks;
+        }
         Budget {
             functional,
-            burst: if bursting { burst::REQUESTS_MAX } else { 0 },
+            burst: if bursting { burst::REQUESTS_MAX + settling } else { 0 },
             repeats: REPEATS_MAX,
-            wait: spent(burst::WAIT_USUAL),
-            wait_worst: spent(burst::WAIT_MAX),
+            objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
+            extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
+            between: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
+            writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
+            wait: spent(burst::WAIT_USUAL + settling_wait),
+            wait_worst: spent(burst::WAIT_MAX + settling_wait),
         }
     }
 }
@@ -64,13 +113,28 @@ impl fmt::Display for Budget {
         let Cost { live, test, other, total } = self.functional;
         write!(
             f,
-            "at most {total} requests ({live} with the live key, {test} with the test key, {other} with neither)"
+            "at most {total} requests: {} with the two keys (at most {live} with the live one, {test} with \
+             the test one), {other} with other keys or none",
+            total - other
         )?;
+        if self.objects > 0 {
+            write!(f, "; {} more for single objects", self.objects)?;
+        }
+        if self.extended > 0 {
+            write!(f, "; {} more for --profile extended", self.extended)?;
+        }
+        if self.between > 0 {
+            write!(f, "; {} more with the test key to page while something is created", self.between)?;
+        }
+        if self.writes > 0 {
+            write!(f, ", {} of them writes", self.writes)?;
+        }
         if self.burst > 0 {
             write!(
                 f,
-                ", before that bursts of about 140 with the test key ({} at worst), \
+                ", before that bursts of about {} with the test key ({} at worst), \
                  and {} s of waiting ({} s at worst)",
+                if self.burst > burst::REQUESTS_MAX { 270 } else { 140 },
                 self.burst,
                 self.wait.as_secs(),
                 self.wait_worst.as_secs()
@@ -91,6 +155,9 @@ pub struct Ledger {
     pub other: u32,
     /// Of all these, the ones in bursts.
     pub in_bursts: u32,
+    /// Of all these, the ones that created something.
+    #[serde(default)]
+    pub writes: u32,
     /// Of all these, the ones that repeated a request that was refused for the limit or met a 502, 503 or 504.
     pub repeats: u32,
 }

@@ -92,6 +92,13 @@ pub fn catalogue() -> BTreeMap<String, Requirement> {
     found
 }
 
+/// What the reference server chose where the specification leaves a choice, by its name. Judged on demand.
+pub fn extended() -> BTreeMap<String, Requirement> {
+    let text = include_str!("../requirements/extended/choices.toml");
+    let named = |(name, requirement)| (format!("extended.{name}"), requirement);
+    statements("extended", text).into_iter().map(named).collect()
+}
+
 /// The statements that a full run reports on: those that have a check.
 pub fn judged() -> BTreeMap<String, Requirement> {
     catalogue().into_iter().filter(|(_, it)| it.unjudged.is_none()).collect()
@@ -178,6 +185,16 @@ mod tests {
             assert_eq!(is_ours, !it.source.is_empty(), "{id}: {} and {:?}", it.spec, it.source);
             assert!(is_ours || it.level == Level::Should, "{id}: only the specification can demand");
             assert!(it.source.iter().all(is_hash), "{id}: {:?}", it.source);
+        }
+    }
+
+    #[test]
+    fn our_own_choices_cite_nothing_and_never_mix_with_the_specification() {
+        let all = catalogue();
+        for (id, it) in extended() {
+            assert!(it.spec.starts_with("reference: ") && it.source.is_empty(), "{id}: {}", it.spec);
+            assert!(it.text.ends_with('.') && it.unjudged.is_none(), "{id}: {}", it.text);
+            assert!(!all.contains_key(&id), "{id}");
         }
     }
 

@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::Baseline;
 use crate::budget::{Budget, Ledger};
-use crate::catalogue::{fits, judged};
+use crate::catalogue::{extended, fits};
 use crate::judge::{checks, rows};
-use crate::plan::Plan;
-use crate::probes::{Group, Session, account, auth, burst, isolation, lists, webhooks};
+use crate::plan::{Paths, Plan};
+use crate::probes::{
+    Group, Session, account, auth, burst, extended as choices, filters, inserts, isolation, leaks, lists,
+    objects, second, webhooks,
+};
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::verdict::{Row, Verdict};
@@ -26,11 +29,26 @@ pub enum Stop {
     Unreachable(String),
 }
 
+/// What a run asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// What the specification says, and nothing else.
+    #[default]
+    Spec,
+    /// Also what the reference server chose where the specification leaves a choice.
+    Extended,
+}
+
 /// Which statements a run is about. Patterns may hold `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
+    /// What is asked for at all.
+    #[serde(default)]
+    pub profile: Profile,
     /// Only the statements that fit one of these; all if there are none.
     pub only: Vec<String>,
     /// Not the statements that fit one of these.
@@ -40,9 +58,12 @@ pub struct Selection {
 impl Selection {
     /// Whether every pattern names something that is judged; otherwise says which one does not.
     pub fn validate(&self) -> Result<(), String> {
-        let judged = judged();
-        match self.only.iter().chain(&self.skip).find(|pattern| !judged.keys().any(|id| fits(pattern, id))) {
+        let known = |pattern: &&String| checks(self.profile).any(|check| fits(pattern, check.id));
+        match self.only.iter().chain(&self.skip).find(|pattern| !known(pattern)) {
             None => Ok(()),
+            Some(pattern) if extended().keys().any(|id| fits(pattern, id)) => {
+                Err(format!("`{pattern}` names choices of the reference server; say --profile extended too"))
+            }
             Some(pattern) => Err(format!(
                 "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
             )),
@@ -94,7 +115,7 @@ impl Outcome {
     ) -> Outcome {
         let mut rows = match stop {
             Some(_) => Vec::new(),
-            None => rows(&recording, |id| selection.selects(id), |id| selection.skips(id)),
+            None => rows(&recording, selection.profile, |id| selection.selects(id), |id| selection.skips(id)),
         };
         let faults = baseline.apply(&mut rows);
         Outcome { recording, rows, selection, baseline, faults, private, stop, budget, ledger }
@@ -109,7 +130,7 @@ impl Outcome {
 
     /// How many checks were asked for. A report that has fewer rows has lost some.
     pub fn expected(&self) -> usize {
-        checks().filter(|check| self.selection.selects(check.id)).count()
+        checks(self.selection.profile).filter(|check| self.selection.selects(check.id)).count()
     }
 
     /// 0 all required statements judged and held, 1 a violation, 2 configuration, 3 incomplete,
@@ -131,7 +152,7 @@ impl Outcome {
 /// The waiter's clock must be the one that the target goes by. Needs a Tokio runtime with I/O and time.
 pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
     let groups = groups(&plan);
-    let budget = Budget::of(&groups);
+    let budget = Budget::of(&groups, &plan);
     let mut session = Session::open(&plan, waiter, progress);
     let stop = match plan.validate() {
         Err(why) => Some(Stop::Configuration(why)),
@@ -153,13 +174,14 @@ pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
 
 /// Judges a recording again, all statements of it.
 pub fn judge(recording: &Recording) -> Vec<Row> {
-    rows(recording, |_| true, |_| false)
+    rows(recording, Profile::Spec, |_| true, |_| false)
 }
 
 /// The probes that the selected statements need.
 fn groups(plan: &Plan) -> BTreeSet<Group> {
     let selection = plan.selection();
-    let wanted = checks().filter(|check| selection.selects(check.id) && !selection.skips(check.id));
+    let wanted =
+        checks(plan.profile).filter(|check| selection.selects(check.id) && !selection.skips(check.id));
     let mut groups: BTreeSet<Group> = wanted.flat_map(|check| check.needs.iter().copied()).collect();
     groups.insert(Group::Account);
     if plan.quick {
@@ -167,6 +189,15 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     }
     if plan.second_key.is_none() {
         groups.remove(&Group::Second);
+    }
+    if plan.writes.is_none() && plan.hook.is_none() {
+        groups.remove(&Group::Inserts);
+    }
+    if plan.paths == Paths::default() {
+        groups.remove(&Group::Objects);
+    }
+    if plan.other_account_key.is_none() {
+        groups.remove(&Group::Other);
     }
     if plan.webhooks.is_none() {
         groups.remove(&Group::Webhooks);
@@ -183,9 +214,15 @@ async fn talk(session: &mut Session<'_>, groups: &BTreeSet<Group>) -> Result<(),
             Group::Account => account::probe(session).await?,
             Group::Burst => burst::probe(session).await,
             Group::Lists => lists::probe(session).await,
+            Group::Filters => filters::probe(session).await,
             Group::Isolation => isolation::probe(session).await,
             Group::Auth => auth::probe(session).await,
-            Group::Second => isolation::probe_second(session).await,
+            Group::Second => second::probe(session).await,
+            Group::Extended => choices::probe(session).await,
+            Group::Inserts => inserts::probe(session).await,
+            Group::Objects => objects::probe(session).await,
+            Group::Leaks => leaks::probe(session).await,
+            Group::Other => isolation::probe_other(session).await,
             Group::Webhooks => webhooks::probe(session).await,
         }
     }

@@ -11,6 +11,8 @@ mod check;
 mod deliveries;
 pub mod fuzz;
 pub mod handler;
+mod har;
+mod hook;
 mod judge;
 mod kept;
 mod observe;
@@ -30,15 +32,16 @@ mod webhooks;
 
 pub use baseline::{Baseline, Known};
 pub use budget::{Budget, Cost, Ledger};
-pub use catalogue::{Level, Requirement, catalogue, fits, judged};
-pub use check::{Outcome, Selection, Stop, check, judge};
+pub use catalogue::{Level, Requirement, catalogue, extended, fits, judged};
+pub use check::{Outcome, Profile, Selection, Stop, check, judge};
 pub use deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
 pub use judge::needs_deliveries;
 pub use observe::Observation;
-pub use plan::{Mode, Part, Plan};
+pub use plan::{Create, Hook, Mode, Part, Paths, Plan};
 pub use progress::{Progress, Silent};
 pub use recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Link, List, PageAsk, Purpose, Recording, Side,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Kind, Link, List, PageAsk, Purpose,
+    Recording, Side, Step,
 };
 pub use secret::Secret;
 pub use veil::Veil;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::deliveries::Delivery;
+use crate::judge::interference::cached;
 use crate::reading::{Page, http_date, is_json, parse, text_at};
 use crate::recording::{Answer, Exchange, Purpose, Recording, Side};
 use crate::verdict::{Row, Verdict};
@@ -35,6 +36,7 @@ const LOOKS: &[(&str, Look)] = &[
     ("last_page of an empty list", empty_last_page),
     ("States in lists", states),
     ("Headers about the limit", limit_headers),
+    ("A cache in front", cache),
     ("Server", server),
     ("Ids of deliveries", delivery_ids),
     ("Repeated deliveries", repeated),
@@ -182,6 +184,15 @@ fn states(recording: &Recording) -> BTreeSet<String> {
 fn limit_headers(recording: &Recording) -> BTreeSet<String> {
     let names = answers(recording).flat_map(|(_, answer)| answer.headers.iter().map(|(name, _)| name));
     names.filter(|name| name.contains("ratelimit") || name.contains("rate-limit")).cloned().collect()
+}
+
+fn cache(recording: &Recording) -> BTreeSet<String> {
+    let found = cached(recording);
+    let told: BTreeSet<_> =
+        found.iter().map(|(_, shown)| shown.split(':').next().unwrap_or_default()).collect();
+    let told = told.into_iter().collect::<Vec<_>>().join(", ");
+    let count = found.len();
+    if count == 0 { BTreeSet::new() } else { [format!("{count} answers from it, by {told}")].into() }
 }
 
 fn server(recording: &Recording) -> BTreeSet<String> {

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::baseline::Baseline;
-use crate::catalogue::judged;
-use crate::check::Selection;
+use crate::catalogue::{extended, judged};
+use crate::check::{Profile, Selection};
+use crate::recording::Kind;
 use crate::secret::{KEY_TAIL_MIN, Secret};
 use crate::target::trust;
 use crate::veil::Veil;
@@ -51,33 +52,106 @@ impl Mode {
 pub enum Part {
     /// No revoked key is at hand.
     Revoked,
-    /// No second account is at hand.
+    /// No second key of the test key's account and mode is at hand.
     Second,
+    /// No key of another account is at hand.
+    Other,
+    /// Nothing creates records while the suite pages.
+    Inserts,
     /// Nobody receives deliveries.
     Webhooks,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 3] = [Part::Revoked, Part::Second, Part::Webhooks];
+    pub const ALL: [Part; 5] = [Part::Revoked, Part::Second, Part::Other, Part::Inserts, Part::Webhooks];
 
     /// The word after `--without`.
     pub fn word(self) -> &'static str {
         match self {
             Part::Revoked => "revoked",
             Part::Second => "second",
+            Part::Other => "other",
+            Part::Inserts => "inserts",
             Part::Webhooks => "webhooks",
         }
+    }
+
+    /// The part of that word.
+    pub fn named(word: &str) -> Option<Part> {
+        Part::ALL.into_iter().find(|part| part.word() == word)
     }
 
     /// Whether a statement is left out with it.
     pub(crate) fn covers(self, id: &str) -> bool {
         match self {
             Part::Revoked => id == "auth.revoked_key",
-            Part::Second => id == "isolation.second_account",
+            Part::Second => matches!(id, "auth.same_lists" | "limits.second_key"),
+            Part::Other => id == "isolation.second_account",
+            Part::Inserts => id.starts_with("paging.stable"),
             Part::Webhooks => crate::judge::needs_deliveries(id),
         }
     }
+}
+
+/// The call that creates a record, for paging while something is created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Create {
+    /// The path below the base address.
+    pub path: String,
+    /// The JSON that is posted. `{asset}` stands for the first coin that the account accepts.
+    pub body: String,
+}
+
+impl Default for Create {
+    /// Opens a charge as the reference server takes it.
+    fn default() -> Create {
+        let body = r#"{"asset":"{asset}","amount":"10.00","currency":"EUR"}"#.to_owned();
+        Create { path: "/v1/charges".to_owned(), body }
+    }
+}
+
+/// Where single objects are read: paths with `{id}` in them. The specification leaves them open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Of a charge.
+    pub charge: Option<String>,
+    /// Of an invoice.
+    pub invoice: Option<String>,
+    /// Of a payment link.
+    pub payment_link: Option<String>,
+}
+
+impl Paths {
+    /// The kinds of objects, and the path that each has, if it has one.
+    pub(crate) fn all(&self) -> [(Kind, Option<&String>); 3] {
+        [
+            (Kind::Charge, self.charge.as_ref()),
+            (Kind::Invoice, self.invoice.as_ref()),
+            (Kind::PaymentLink, self.payment_link.as_ref()),
+        ]
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let wrong = |path: &&String| {
+            !path.starts_with("/v1/") || path.matches("{id}").count() != 1 || path.contains(['?', '#', ' '])
+        };
+        match self.all().into_iter().filter_map(|(_, path)| path).find(wrong) {
+            None => Ok(()),
+            Some(path) => Err(format!(
+                "the path of single objects is `{path}`; it takes one such as /v1/charges/{{id}}"
+            )),
+        }
+    }
+}
+
+/// A command of the operator that makes something happen, and returns when it has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// What `sh -c` runs.
+    pub command: String,
+    /// How long it may take, in real time.
+    pub time_limit: Duration,
 }
 
 /// What to check.
@@ -89,8 +163,10 @@ pub struct Plan {
     pub live_key: Secret,
     /// A key of test mode that nobody else uses meanwhile.
     pub test_key: Secret,
-    /// A key of another account, in either mode.
+    /// A second key of the test key's account and mode.
     pub second_key: Option<Secret>,
+    /// A key of another account, in either mode.
+    pub other_account_key: Option<Secret>,
     /// A key that was revoked.
     pub revoked_key: Option<Secret>,
     /// Only the statements that fit one of these patterns; all if there are none.
@@ -103,6 +179,16 @@ pub struct Plan {
     pub webhooks: Option<Webhooks>,
     /// Leaves out the burst, and with it the wait for the next window.
     pub quick: bool,
+    /// Repeats the burst right after the minute of the server's clock, which tells limiters apart.
+    pub thorough: bool,
+    /// Allows to create records with the test key, and says how.
+    pub writes: Option<Create>,
+    /// What else creates records.
+    pub hook: Option<Hook>,
+    /// Where single objects are read.
+    pub paths: Paths,
+    /// What is asked for: the specification, or also our own choices.
+    pub profile: Profile,
     /// What keys begin with, before `_live_` or `_test_`.
     pub key_prefix: String,
     /// How long one request may take, in real time.
@@ -125,12 +211,18 @@ impl Plan {
             live_key,
             test_key,
             second_key: None,
+            other_account_key: None,
             revoked_key: None,
             only: Vec::new(),
             skip: Vec::new(),
             without: BTreeSet::new(),
             webhooks: None,
             quick: false,
+            thorough: false,
+            writes: None,
+            hook: None,
+            paths: Paths::default(),
+            profile: Profile::Spec,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
             baseline: Baseline::default(),
@@ -165,8 +257,13 @@ impl Plan {
 
     /// Every key at hand without the prefix that names its mode.
     pub(crate) fn key_tails(&self) -> impl Iterator<Item = &str> {
-        let keys =
-            [Some(&self.live_key), Some(&self.test_key), self.second_key.as_ref(), self.revoked_key.as_ref()];
+        let keys = [
+            Some(&self.live_key),
+            Some(&self.test_key),
+            self.second_key.as_ref(),
+            self.other_account_key.as_ref(),
+            self.revoked_key.as_ref(),
+        ];
         keys.into_iter().flatten().map(|key| self.tail(key))
     }
 
@@ -177,7 +274,7 @@ impl Plan {
 
     /// Which statements are asked for.
     pub(crate) fn selection(&self) -> Selection {
-        Selection { only: self.only.clone(), skip: self.skip.clone() }
+        Selection { profile: self.profile, only: self.only.clone(), skip: self.skip.clone() }
     }
 
     /// What is wrong with the plan, found without a single byte on the wire.
@@ -205,26 +302,56 @@ impl Plan {
         for mode in Mode::BOTH {
             self.validate_slot(mode)?;
         }
-        for (name, key) in [("second", &self.second_key), ("revoked", &self.revoked_key)] {
+        let others = [
+            ("second", &self.second_key),
+            ("other account's", &self.other_account_key),
+            ("revoked", &self.revoked_key),
+        ];
+        for (name, key) in others {
             if let Some(key) = key {
                 self.validate_key(name, key)?;
+            }
+        }
+        if let Some(key) = &self.second_key {
+            if !key.expose().starts_with(&self.prefix(Mode::Test)) {
+                return Err(
+                    "the second key is of another mode; it takes another test key of the same account".into(),
+                );
+            }
+            if *key == self.test_key {
+                return Err(
+                    "the second key is the test key itself; it takes another test key of the same account"
+                        .into(),
+                );
             }
         }
         if self.live_key == self.test_key {
             return Err("the live key and the test key are the same; each mode has keys of its own".into());
         }
+        self.paths.validate()?;
+        if let Some(create) = &self.writes {
+            if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
+                return Err(format!(
+                    "the path of the create call is `{}`; it takes one such as /v1/charges",
+                    create.path
+                ));
+            }
+            if let Err(err) = serde_json::from_str::<serde_json::Value>(&create.body) {
+                return Err(format!("the body of the create call is not JSON: {err}"));
+            }
+        }
         if self.webhooks.is_some() && self.without.contains(&Part::Webhooks) {
             return Err("deliveries are received although `--without webhooks` leaves them out".into());
         }
         for id in self.baseline.known.keys() {
-            if !judged().contains_key(id) {
+            if !judged().contains_key(id) && !extended().contains_key(id) {
                 return Err(format!(
                     "the baseline names `{id}`, and no statement is called so; \
                      `chargeproof check --list` names them"
                 ));
             }
         }
-        Selection { only: self.only.clone(), skip: self.skip.clone() }.validate()?;
+        self.selection().validate()?;
         Ok(())
     }
 

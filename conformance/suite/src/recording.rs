@@ -11,7 +11,7 @@ use crate::deliveries::Deliveries;
 use crate::plan::{Mode, Part};
 
 /// Rises when an older reader would misread a recording.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Everything a run asked and was answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,11 +26,23 @@ pub struct Recording {
     pub without: BTreeSet<Part>,
     /// Why there was no burst, if there was none.
     pub no_burst: Option<String>,
+    /// What was to create records while the suite paged.
+    #[serde(default)]
+    pub inserting: Inserting,
     /// The exchanges in the order they were sent.
     pub exchanges: Vec<Exchange>,
     /// What the target sent, if there was anybody to receive it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Deliveries>,
+}
+
+/// What was to create records while the suite paged, and what went wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inserting {
+    /// The options that did it.
+    pub by: Vec<String>,
+    /// Why nothing was created by them, as far as that is known.
+    pub faults: Vec<String>,
 }
 
 /// One request and how it ended.
@@ -86,8 +98,10 @@ impl Answer {
 pub enum Caller {
     /// The account's own key of a mode.
     Own(Mode),
-    /// A key of another account.
+    /// A second key of the test key's account and mode.
     Second,
+    /// A key of another account.
+    OtherAccount,
     /// A revoked key.
     Revoked,
     /// No `Authorization` header at all.
@@ -172,8 +186,31 @@ pub enum Purpose {
         /// The comparison of absent and foreign that it belongs to.
         round: u8,
     },
-    /// To learn an event of the second account.
-    SecondEvents,
+    /// To learn an event of the other account.
+    OtherEvents,
+    /// To read one charge, invoice or payment link, whose path the operator named.
+    Object {
+        /// What it is.
+        kind: Kind,
+        /// The id that was asked for.
+        id: String,
+        /// Whether it exists, and where.
+        side: Side,
+    },
+    /// To see what was chosen where the specification leaves a choice.
+    Choice {
+        /// Which choice.
+        what: String,
+    },
+    /// To create a record: the only thing that is posted.
+    Create,
+    /// To read a page of a list while records are created.
+    Between {
+        /// The list.
+        list: List,
+        /// Which page of it, and when.
+        step: Step,
+    },
     /// To learn which events there were before any was delivered to us.
     BeforeDeliveries,
     /// To learn which events there are once deliveries have come.
@@ -214,6 +251,8 @@ pub enum Burst {
     },
     /// The live key, while the test key is refused.
     OtherKey,
+    /// The second key of the test key's account and mode, while the test key is refused.
+    SecondKey,
     /// The test key, right after the live one.
     StillRefused,
     /// The test key, after the wait that `Retry-After` asked for.
@@ -223,13 +262,58 @@ pub enum Burst {
     },
 }
 
+/// An object that has an identifier of its own, beside events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A charge.
+    Charge,
+    /// An invoice.
+    Invoice,
+    /// A payment link.
+    PaymentLink,
+}
+
+impl Kind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Charge => "charge",
+            Kind::Invoice => "invoice",
+            Kind::PaymentLink => "payment link",
+        }
+    }
+}
+
+/// A place in the reading of a list during which records are created. Pages are of the size of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// A long page before anything is created: what is there.
+    Whole,
+    /// The first small page, before anything is created.
+    First,
+    /// A later page, asked for by its number.
+    ByNumber {
+        /// The number.
+        page: u64,
+    },
+    /// A later page, reached from the first by `links.next`.
+    ByLink {
+        /// How many links make it so.
+        page: u64,
+    },
+    /// A long page after everything was created.
+    Fresh,
+}
+
 /// A page that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageAsk {
     /// The list.
     pub list: List,
-    /// Name and value of a filter.
-    pub filter: Option<(String, String)>,
+    /// Name and value of each filter.
+    pub filters: Vec<(String, String)>,
     /// The page number, if it was named.
     pub page: Option<u64>,
     /// The size, if it was named.
@@ -260,7 +344,7 @@ pub enum Side {
     /// Nobody's; asked after the foreign one.
     AbsentAfter,
     /// Another account's.
-    SecondAccount,
+    OtherAccount,
 }
 
 impl Exchange {
@@ -275,6 +359,11 @@ impl Exchange {
     /// The status, if there was an answer.
     pub fn status(&self) -> Option<u16> {
         self.answer().map(|answer| answer.status)
+    }
+
+    /// The method it was asked by.
+    pub fn method(&self) -> &'static str {
+        if self.purpose == Purpose::Create { "POST" } else { "GET" }
     }
 
     /// How it ended, in a few words.

@@ -8,8 +8,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, header};
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use http::{Method, Request, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use url::Url;
@@ -23,7 +23,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// One server, asked over pooled connections.
 #[derive(Clone)]
 pub(crate) struct Target {
-    client: Client<Connector, Empty<Bytes>>,
+    client: Client<Connector, Full<Bytes>>,
     base: Url,
     time_limit: Duration,
 }
@@ -39,23 +39,50 @@ impl Target {
 
     /// Sends a GET for a path and query, with an `Authorization` value if there is one.
     pub(crate) async fn get(&self, path_and_query: &str, authorization: Option<&str>) -> Ending {
-        match tokio::time::timeout(self.time_limit, self.exchange(path_and_query, authorization)).await {
+        self.ask(Method::GET, path_and_query, authorization, None).await
+    }
+
+    /// Sends a POST with a body of JSON.
+    pub(crate) async fn post(&self, path_and_query: &str, authorization: Option<&str>, body: &str) -> Ending {
+        self.ask(Method::POST, path_and_query, authorization, Some(body)).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path_and_query: &str,
+        authorization: Option<&str>,
+        body: Option<&str>,
+    ) -> Ending {
+        let exchange = self.exchange(method, path_and_query, authorization, body);
+        match tokio::time::timeout(self.time_limit, exchange).await {
             Ok(Ok(answer)) => Ending::Answered(answer),
             Ok(Err(why)) => Ending::Lost(why),
             Err(_) => Ending::Lost(format!("no complete answer within {:?}", self.time_limit)),
         }
     }
 
-    async fn exchange(&self, path_and_query: &str, authorization: Option<&str>) -> Result<Answer, String> {
+    async fn exchange(
+        &self,
+        method: Method,
+        path_and_query: &str,
+        authorization: Option<&str>,
+        body: Option<&str>,
+    ) -> Result<Answer, String> {
         let address = format!("{}{path_and_query}", self.base.origin().ascii_serialization());
-        let mut request = Request::get(address)
+        let mut request = Request::builder()
+            .method(method)
+            .uri(address)
             .header(header::ACCEPT, "application/json")
             .header(header::USER_AGENT, concat!("chargeproof/", env!("CARGO_PKG_VERSION")));
         if let Some(value) = authorization {
             request = request.header(header::AUTHORIZATION, value);
         }
-        let request =
-            request.body(Empty::new()).map_err(|err| format!("the request cannot be written: {err}"))?;
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let body = Full::new(Bytes::from(body.unwrap_or_default().to_owned()));
+        let request = request.body(body).map_err(|err| format!("the request cannot be written: {err}"))?;
 
         let response = self.client.request(request).await.map_err(|err| innermost(&err))?;
         let (head, body) = response.into_parts();

@@ -10,8 +10,8 @@ use conformance::{
 use mutants::manners;
 use mutants::mini::book::Book;
 use mutants::mini::{
-    Asked, LIVE_KEY, Limiter, Mini, REVOKED_KEY, Reply, SECOND_KEY, TEST_KEY, block_on, named, plan, run,
-    run_with, wire,
+    Asked, LIVE_KEY, Limiter, Mini, OTHER_KEY, REVOKED_KEY, Reply, SECOND_KEY, TEST_KEY, block_on, named,
+    plan, run, run_with, wire,
 };
 use serde_json::json;
 
@@ -27,7 +27,10 @@ fn check_with(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8) {
 #[track_caller]
 fn within_budget(outcome: &Outcome) {
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
-    assert!(spent.functional() <= allowed.functional.total + spent.repeats, "{spent:?}");
+    assert!(spent.functional() <= allowed.outside_bursts() + spent.repeats, "{spent:?}");
+    let keyed = allowed.functional.total - allowed.functional.other;
+    assert!(keyed <= 70, "{allowed:?}");
+    assert!(spent.writes <= allowed.writes, "{spent:?}");
     assert!(spent.in_bursts <= allowed.burst, "{spent:?}");
     assert!(spent.live <= allowed.functional.live + spent.repeats + 2, "{spent:?}");
     assert!(spent.repeats <= allowed.repeats, "{spent:?}");
@@ -136,7 +139,8 @@ fn parts_may_be_declared_to_be_left_out() {
         |plan| {
             plan.revoked_key = None;
             plan.second_key = None;
-            plan.without.extend([Part::Revoked, Part::Second]);
+            plan.other_account_key = None;
+            plan.without.extend([Part::Revoked, Part::Second, Part::Other]);
         },
         0,
     );
@@ -145,7 +149,8 @@ fn parts_may_be_declared_to_be_left_out() {
 #[test]
 fn a_key_that_is_not_there_leaves_a_gap() {
     check_with(Mini::default(), |plan| plan.revoked_key = None, 3);
-    check_with(Mini::default(), |plan| plan.second_key = None, 0);
+    check_with(Mini::default(), |plan| plan.second_key = None, 3);
+    check_with(Mini::default(), |plan| plan.other_account_key = None, 0);
 }
 
 #[test]
@@ -155,6 +160,7 @@ fn a_quick_check_is_incomplete_and_says_so() {
     assert_eq!(outcome.budget.burst, 0);
     within_budget(&outcome);
     assert!(named(&outcome, &["not judged"]).iter().all(|id| id.starts_with("limits.")));
+    assert!(named(&outcome, &["not judged"]).contains(&"limits.second_key".to_owned()));
 }
 
 #[test]
@@ -185,8 +191,10 @@ fn the_budget_is_stated_before_the_first_byte() {
     let mini = Mini::default();
     let mut clock = mini.clock.clone();
     block_on(async { check_plan(plan(&wire::serve(mini).await), &mut clock, &mut told).await });
-    let expected = "at most 73 requests (43 with the live key, 44 with the test key, 15 with neither), \
-                    before that bursts of about 140 with the test key (501 at worst), \
+    let expected = "at most 87 requests: 70 with the two keys (at most 56 with the live one, 57 with the test \
+                    one), 17 with other keys or none; 8 more for single objects; 16 more with the test \
+                    key to page while something is created, 2 of them writes, \
+                    before that bursts of about 140 with the test key (509 at worst), \
                     and 61 s of waiting (272 s at worst)";
     assert_eq!(told.0[..2], [expected, "1 asked"]);
 }
@@ -223,7 +231,7 @@ fn a_recording_holds_no_key_and_can_be_judged_again() {
     let outcome = run(mini);
     let text = serde_json::to_string(&outcome.recording).unwrap();
     let report = report::text(&outcome, report::Style::Plain) + &report::json(&outcome);
-    for key in [LIVE_KEY, TEST_KEY, REVOKED_KEY, SECOND_KEY] {
+    for key in [LIVE_KEY, TEST_KEY, REVOKED_KEY, SECOND_KEY, OTHER_KEY] {
         let tail = &key["svc_live_".len()..];
         for part in [tail, &tail[..12], &tail[8..]] {
             assert!(!text.contains(part) && !report.contains(part), "a part of a key shows");

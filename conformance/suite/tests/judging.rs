@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use conformance::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, List, Mode, PageAsk, Purpose, Recording, Side,
-    Verdict, judge, judged,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, List, Mode, PageAsk, Purpose,
+    Recording, Side, Verdict, judge, judged,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         key_prefix: "svc".into(),
         without: [].into(),
         no_burst: None,
+        inserting: Inserting::default(),
         exchanges,
         deliveries: None,
     }
@@ -60,7 +61,7 @@ fn page(ask: PageAsk, rows: &Value, meta: [u64; 4]) -> Exchange {
 }
 
 fn ask(page: Option<u64>, per_page: u64) -> PageAsk {
-    PageAsk { list: List::Events, filter: None, page, per_page: Some(per_page), link: None }
+    PageAsk { list: List::Events, filters: vec![], page, per_page: Some(per_page), link: None }
 }
 
 #[track_caller]
@@ -212,11 +213,11 @@ fn both_readings_of_the_invoice_filter_are_honest() {
     let stranger = json!({ "id": "c", "charge": { "code": "ch2", "invoice": null }, "invoice": null });
     let filtered = |rows: &Value| {
         let len = rows.as_array().map_or(0, Vec::len) as u64;
-        let filter = Some(("invoice".into(), "in1".into()));
+        let filters = vec![("invoice".into(), "in1".into())];
         let all = json!([invoice_event, charge_event, stranger]);
         recording(vec![
             page(ask(None, 100), &all, [1, 1, 100, 3]),
-            page(PageAsk { filter, ..ask(None, 100) }, rows, [1, 1, 100, len]),
+            page(PageAsk { filters, ..ask(None, 100) }, rows, [1, 1, 100, len]),
         ])
     };
     for rows in [json!([invoice_event]), json!([invoice_event, charge_event])] {
@@ -264,4 +265,130 @@ fn the_failure_names_the_difference() {
     let row = rows.iter().find(|row| row.id == "isolation.indistinguishable").expect("a row");
     let Verdict::Fail(finding) = &row.verdict else { panic!("{:?}", row.verdict) };
     assert_eq!(finding.actual, "header x-served-by: b (otherwise a)");
+}
+
+/// A burst of which so many are served and so many get a 503, and a request a minute later.
+fn unavailable(served: u32, refused: u32, afterwards: u16) -> Recording {
+    let mut all = burst(served, false, Duration::ZERO).exchanges;
+    let shot = Purpose::Burst(Burst::Shot { series: 1 });
+    let busy = json!({ "message": "Service Temporarily Unavailable" });
+    all.extend((0..refused).map(|_| exchange(TEST, shot.clone(), "/v1/account", 503, &busy)));
+    let mut later = exchange(TEST, Purpose::Account, "/v1/account", afterwards, &json!({}));
+    (later.sent, later.ended) = (Duration::from_secs(61), Duration::from_secs(61));
+    all.push(later);
+    recording(all)
+}
+
+#[test]
+fn a_limit_that_answers_503_is_told_from_an_outage() {
+    check(&unavailable(120, 121, 200), "limits.refused", "fail");
+    check(&unavailable(120, 60, 200), "limits.refused", "fail");
+    // Too few in a row, too early, or for good: that is a server in trouble.
+    check(&unavailable(120, 59, 200), "limits.refused", "not judged");
+    check(&unavailable(119, 121, 200), "limits.refused", "not judged");
+    check(&unavailable(120, 121, 503), "limits.refused", "not judged");
+}
+
+/// A refusal that asks for some patience, then so many requests in rounds, each half a second after the other.
+fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
+    let mut all = burst(120, true, Duration::ZERO).exchanges;
+    let told = |it: &mut Exchange| {
+        if let Ending::Answered(answer) = &mut it.ending
+            && answer.status == 429
+        {
+            answer.headers.push(("retry-after".into(), retry_after.into()));
+        }
+    };
+    for (place, status) in (0_u32..).zip(statuses) {
+        let purpose = Purpose::Burst(Burst::Round { series: 1, round: 1 });
+        let mut it = exchange(TEST, purpose, &format!("/v1/{place}"), *status, &json!({}));
+        (it.sent, it.ended) = (apart * place, apart * (place + 1));
+        all.push(it);
+    }
+    all.iter_mut().for_each(told);
+    recording(all)
+}
+
+#[test]
+fn a_refusal_that_is_forgotten_at_once_is_no_limit() {
+    let quick = Duration::from_millis(1);
+    check(&after_refusal("60", &[200; 5], quick), "limits.refused", "fail");
+    check(&after_refusal("60", &[200, 200, 429, 200, 200], quick), "limits.refused", "pass");
+    // A window may end where the server says that it does, and a bucket refills.
+    check(&after_refusal("1", &[200; 5], quick), "limits.refused", "pass");
+    check(&after_refusal("60", &[200; 5], Duration::from_millis(500)), "limits.refused", "pass");
+    check(&after_refusal("60", &[200], quick), "limits.refused", "pass");
+}
+
+#[test]
+fn a_retry_after_of_another_unit_is_shown_by_who_is_served_before() {
+    let served_after = |told: &str, seconds| {
+        let mut all = after_refusal(told, &[429], Duration::ZERO).exchanges;
+        let mut later = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
+        (later.sent, later.ended) = (Duration::from_secs(seconds), Duration::from_secs(seconds));
+        all.push(later);
+        recording(all)
+    };
+    check(&served_after("60000", 61), "limits.retry_after", "fail");
+    check(&served_after("1831", 61), "limits.retry_after", "fail");
+    check(&served_after("1830", 61), "limits.retry_after", "pass");
+    check(&served_after("60000", 59), "limits.retry_after", "pass");
+    check(&served_after("75", 61), "limits.retry_after", "pass");
+}
+
+/// A long page of five, and another page of which the rows are given by the numbers of their ids.
+#[track_caller]
+fn check_page(number: u64, size: u64, ids: &[u64], expected: &str) {
+    let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
+    let pages = vec![
+        page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+        page(ask(Some(2), 4), &rows(&[1]), [2, 2, 4, 5]),
+        page(ask(Some(number), size), &rows(ids), [number, 5_u64.div_ceil(size), size, 5]),
+    ];
+    check(&recording(pages), "paging.joined", expected);
+}
+
+#[test]
+fn every_page_has_its_place_in_the_long_one() {
+    check_page(1, 2, &[5, 4], "pass");
+    check_page(3, 2, &[1], "pass");
+    check_page(4, 2, &[], "pass");
+    check_page(3, 2, &[2], "fail");
+    check_page(3, 2, &[], "fail");
+    check_page(3, 2, &[1, 0], "fail");
+    check_page(4, 2, &[1], "fail");
+    check_page(1, 3, &[5, 5, 4], "fail");
+    check_page(1, 2, &[5], "fail");
+}
+
+#[test]
+fn rows_without_a_name_may_look_different_each_time() {
+    let rows = |left: &[u64]| Value::from_iter(left.iter().map(|left| json!({ "seconds_left": left })));
+    let pages = |second: &[u64]| {
+        recording(vec![
+            page(ask(None, 100), &rows(&[9, 9, 9]), [1, 1, 100, 3]),
+            page(ask(Some(2), 2), &rows(second), [2, 2, 2, 3]),
+        ])
+    };
+    check(&pages(&[8]), "paging.joined", "pass");
+    check(&pages(&[8, 8]), "paging.joined", "fail");
+}
+
+#[test]
+fn rows_of_both_modes_are_the_same_only_if_all_of_them_is() {
+    let charges = |caller, row: &Value| {
+        let ask = PageAsk { list: List::Charges, ..ask(None, 100) };
+        Exchange { caller, ..page(ask, &json!([row]), [1, 1, 100, 1]) }
+    };
+    let event =
+        |caller, id| Exchange { caller, ..page(ask(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1]) };
+    let both = |live: &Value, test: &Value| {
+        recording(vec![event(LIVE, "a"), event(TEST, "b"), charges(LIVE, live), charges(TEST, test)])
+    };
+    let one = json!({ "code": "k3m9x2q7", "status": "paid" });
+    check(&both(&one, &one), "isolation.lists", "fail");
+    check(&both(&one, &json!({ "code": "k3m9x2q7", "status": "open" })), "isolation.lists", "pass");
+    check(&both(&json!({ "status": "paid" }), &json!({ "status": "paid" })), "isolation.lists", "pass");
+    let first = json!({ "id": 1, "status": "paid" });
+    check(&both(&first, &first), "isolation.lists", "pass");
 }

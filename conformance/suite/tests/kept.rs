@@ -82,7 +82,7 @@ fn a_kept_run_is_reported_in_the_same_words() {
     check(Mini::default(), |plan| plan.only = vec!["paging.*".into(), "limits.refused".into()]);
     check(Mini::default(), |plan| {
         plan.skip = vec!["auth.*".into()];
-        plan.without.insert(Part::Second);
+        plan.without.insert(Part::Other);
     });
     check(Mini::default(), |plan| plan.quick = true);
     let broken = check(leaky(), |_| {});
@@ -172,8 +172,8 @@ fn what_is_no_recording_is_told_so() {
     check_refused("", "no recording of `chargeproof check --record`");
     check_refused("{}", "it names no `recording.format`");
     check_refused("[1]", "it names no `recording.format`");
-    check_refused(r#"{"recording":{"format":99}}"#, "of format 99; this program reads 1");
-    check_refused(r#"{"recording":{"format":1}}"#, "missing field");
+    check_refused(r#"{"recording":{"format":99}}"#, "of format 99; this program reads 2");
+    check_refused(r#"{"recording":{"format":2}}"#, "missing field");
     let whole = run_with(Mini::default(), |plan| plan.quick = true).to_file();
     check_refused(&whole[..whole.len() / 2], "no recording");
 }

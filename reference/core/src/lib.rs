@@ -28,6 +28,7 @@ pub mod outbox;
 pub mod page;
 pub mod service;
 pub mod shelf;
+pub mod short;
 pub mod sighting;
 pub mod signature;
 pub mod time;

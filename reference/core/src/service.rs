@@ -21,7 +21,7 @@ use crate::{
     page::{Ask, Page},
     sighting::Sighting,
     time::Timestamp,
-    wallet::Wallet,
+    wallet::{Vault, Wallet},
 };
 
 /// What a service is started with.
@@ -35,6 +35,8 @@ pub struct Start {
     pub public_url: String,
     /// Requests per minute and key; nothing for no limit.
     pub rate_limit: Option<u32>,
+    /// Wallets of new accounts that many services share; from the seed if there is none.
+    pub vault: Option<Vault>,
 }
 
 /// The crypto payment service.
@@ -408,7 +410,7 @@ impl Service {
             return Err(ApiError::conflict(format!("There is an account {id} already.")));
         }
         let no = AccountNo::next(self.accounts.len());
-        let books = Mode::ALL.map(|mode| Book::new(self.start.seed, id, mode));
+        let books = Mode::ALL.map(|mode| Book::new(self.start.seed, self.start.vault.as_ref(), id, mode));
         self.accounts.push(Account::new(now, id.to_owned(), kind, settings, books));
         Ok(no)
     }

@@ -9,12 +9,19 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
+use crate::short::Short;
+
 /// How far a delivery's time may be from the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
 /// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
 pub fn sign(secret: &str, unix_secs: u64, body: &[u8]) -> String {
-    format!("t={unix_secs},v1={}", hex::encode(mac(secret, &unix_secs.to_string(), body)))
+    let mut time = Short::default();
+    time.number(unix_secs);
+    let mut digits = [0; 64];
+    hex::encode_to_slice(mac(secret, time.as_str(), body), &mut digits).expect("32 bytes are 64 digits");
+    let digits = std::str::from_utf8(&digits).expect("digits are ASCII");
+    ["t=", time.as_str(), ",v1=", digits].concat()
 }
 
 fn mac(secret: &str, time: &str, body: &[u8]) -> [u8; 32] {

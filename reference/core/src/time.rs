@@ -3,10 +3,13 @@
 use std::fmt;
 
 use time::{
-    Date, OffsetDateTime, PrimitiveDateTime, format_description::StaticFormatDescription,
-    macros::format_description,
+    Date, PrimitiveDateTime, format_description::StaticFormatDescription, macros::format_description,
 };
 
+use crate::short::Short;
+
+/// 1970-01-01 as a Julian day.
+const EPOCH_DAY: i32 = 2_440_588;
 const STAMP: StaticFormatDescription =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 const STAMP_SECONDS: StaticFormatDescription =
@@ -146,33 +149,35 @@ impl Timestamp {
         (micros <= Timestamp::LAST.0).then_some(Timestamp(micros))
     }
 
-    fn utc(self) -> OffsetDateTime {
-        OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000)
-            .expect("a timestamp up to LAST is a date of four-digit years")
+    /// The text, without the heap. The general formatter takes ten times as long as these digits.
+    pub fn text(self) -> Short {
+        let (secs, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        let (days, secs) = (secs / 86_400, secs % 86_400);
+        let days = i32::try_from(days).expect("a timestamp up to LAST has few days");
+        let date = Date::from_julian_day(EPOCH_DAY + days).expect("a timestamp up to LAST is a date");
+        let (year, month, day) = date.to_calendar_date();
+        let mut text = Short::default();
+        text.padded(u64::from(year.unsigned_abs()), 4);
+        for (mark, value) in [
+            (b'-', u64::from(u8::from(month))),
+            (b'-', u64::from(day)),
+            (b'T', secs / 3_600),
+            (b':', secs / 60 % 60),
+            (b':', secs % 60),
+        ] {
+            text.push(mark);
+            text.padded(value, 2);
+        }
+        text.push(b'.');
+        text.padded(micros, 6);
+        text.push(b'Z');
+        text
     }
 }
 
-// Every answer is full of moments, and the general formatter takes ten times as long as these digits.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (date, time) = (self.utc().date(), self.utc().time());
-        let year = u32::try_from(date.year()).expect("a timestamp is after 1970");
-        let mut text = *b"0000-00-00T00:00:00.000000Z";
-        for (end, width, mut value) in [
-            (4, 4, year),
-            (7, 2, u32::from(u8::from(date.month()))),
-            (10, 2, u32::from(date.day())),
-            (13, 2, u32::from(time.hour())),
-            (16, 2, u32::from(time.minute())),
-            (19, 2, u32::from(time.second())),
-            (26, 6, time.microsecond()),
-        ] {
-            for digit in text[end - width..end].iter_mut().rev() {
-                *digit += (value % 10) as u8;
-                value /= 10;
-            }
-        }
-        f.write_str(std::str::from_utf8(&text).expect("digits are ASCII"))
+        self.text().fmt(f)
     }
 }
 
@@ -203,7 +208,13 @@ impl fmt::Display for Day {
 
 #[cfg(test)]
 mod tests {
+    use time::OffsetDateTime;
+
     use super::*;
+
+    fn utc(moment: Timestamp) -> OffsetDateTime {
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(moment.0) * 1_000).unwrap()
+    }
 
     #[test]
     fn a_timestamp_reads_back_what_it_prints() {
@@ -223,7 +234,7 @@ mod tests {
         // Spread over all years, so that every month and many leap days are met.
         for n in 0..20_000 {
             let moment = Timestamp(n * (Timestamp::LAST.0 / 20_000) + n);
-            assert_eq!(moment.to_string(), moment.utc().format(STAMP).unwrap());
+            assert_eq!(moment.to_string(), utc(moment).format(STAMP).unwrap());
         }
     }
 

@@ -85,6 +85,7 @@ impl Server {
             dialect: config.dialect,
             journal: false,
             reach,
+            vault: None,
         });
         let host = Arc::new(Host::new(Box::new(world), clock, exit));
         let front = Arc::new(Front {

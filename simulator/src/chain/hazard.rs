@@ -116,6 +116,17 @@ impl Chain {
         self.schedule.stall(self.now, span);
     }
 
+    /// The watcher looks at every transaction anew: at those it knew, and at those that a block holds.
+    pub fn rescan(&mut self, now: Timestamp) {
+        self.catch_up(now);
+        for number in 0..self.transactions.len() {
+            let transaction = &self.transactions[number];
+            if transaction.seen || matches!(transaction.state, State::Block(_)) {
+                self.report(number, self.now);
+            }
+        }
+    }
+
     fn unbury(&mut self, number: usize) {
         let State::Block(height) = self.transactions[number].state else {
             unreachable!("only a transaction in a block is orphaned");

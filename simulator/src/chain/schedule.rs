@@ -5,6 +5,8 @@
 //! a time are both one draw away, and the average never drifts. What happens to the chain bends the
 //! formula without redrawing it: blocks made at once shift the heights, a stall shifts the times.
 
+use std::cell::Cell;
+
 use reference_core::{
     asset::{AddressForm, Asset},
     draw::{Lot, Seed},
@@ -40,7 +42,12 @@ pub(super) struct Schedule {
     /// Natural blocks that had come when the last stall began. They stay, however far the formula is
     /// set back.
     came: u64,
+    /// The window that was looked at last: the same one is asked for again and again.
+    last: Cell<Option<(u64, Offsets)>>,
 }
+
+/// Where the blocks of one window fall.
+type Offsets = [u64; WINDOW as usize];
 
 impl Schedule {
     pub(super) fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp, first: u64) -> Schedule {
@@ -61,6 +68,7 @@ impl Schedule {
             at_once: 0,
             delay: 0,
             came: 0,
+            last: Cell::new(None),
         }
     }
 
@@ -117,7 +125,18 @@ impl Schedule {
     }
 
     /// Where the blocks of a window fall: rising, the first after 0, the last not after its end.
-    fn offsets(&self, window: u64) -> [u64; WINDOW as usize] {
+    fn offsets(&self, window: u64) -> Offsets {
+        match self.last.get() {
+            Some((known, offsets)) if known == window => offsets,
+            _ => {
+                let offsets = self.drawn(window);
+                self.last.set(Some((window, offsets)));
+                offsets
+            }
+        }
+    }
+
+    fn drawn(&self, window: u64) -> Offsets {
         let mut draw = self.lot.nth(window);
         let mut offsets = [0; WINDOW as usize];
         match self.rhythm {

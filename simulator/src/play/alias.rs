@@ -74,6 +74,12 @@ impl Aliases {
         (!is_saved).then_some(name.as_str())
     }
 
+    /// What the names that the file gives stand for, as far as they have appeared.
+    pub(super) fn given(&self) -> BTreeMap<String, String> {
+        let given = self.things.iter().filter(|(name, _)| self.given.contains(*name));
+        given.map(|(name, thing)| (name.clone(), thing.id.clone())).collect()
+    }
+
     /// All names so far.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.things.keys().map(String::as_str)

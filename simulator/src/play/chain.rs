@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Act, Player, failure::Stop, happening::in_mode, said};
 use crate::script::{
     At, Kind,
-    step::{DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall},
+    step::{Congest, DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher},
     value::{Amount, AssetCode, InMode, Name},
 };
 
@@ -161,6 +161,25 @@ impl Player<'_> {
         let about = format!("{about} for {lasting}");
         body.insert("for".to_owned(), lasting.into());
         self.plain_act("stall", &about, "POST", "/sandbox/stall", body.into(), None)
+    }
+
+    pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), Stop> {
+        let (mut body, about) = self.on_chain(congest.asset, congest.mode);
+        let about = format!("{about} {}% empty, {}% full", congest.empty, congest.full);
+        for (share, percent) in [("empty", congest.empty), ("full", congest.full)] {
+            if percent > 0 {
+                body.insert(share.to_owned(), percent.into());
+            }
+        }
+        self.plain_act("congest", &about, "POST", "/sandbox/congest", body.into(), congest.refused)
+    }
+
+    pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), Stop> {
+        let (mut body, about) = self.on_chain(watcher.asset, watcher.mode);
+        let notices = watcher.notices.as_str();
+        body.insert("notices".to_owned(), notices.into());
+        let about = format!("{about} {notices}");
+        self.plain_act("watcher", &about, "POST", "/sandbox/watchers", body.into(), None)
     }
 
     fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (serde_json::Map<String, Value>, String) {

@@ -70,7 +70,7 @@ impl std::error::Error for PlayError {}
 /// Why a run stopped, before the script is at hand to show it.
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
-    cause: Cause,
+    pub(super) cause: Cause,
     flaw: Flaw,
     difference: Option<(String, String)>,
 }
@@ -93,5 +93,13 @@ impl Stop {
 
     pub(super) fn unreachable(spot: Spot, error: &StageError) -> Stop {
         Stop::broken(spot, error.to_string())
+    }
+
+    /// The message in one line, without the place.
+    pub(super) fn brief(&self) -> String {
+        match &self.difference {
+            Some((expected, actual)) => format!("{}: expected {expected}, got {actual}", self.flaw.title),
+            None => format!("{}: {}", self.flaw.title, self.flaw.label),
+        }
     }
 }

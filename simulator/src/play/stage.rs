@@ -66,11 +66,17 @@ impl std::error::Error for StageError {}
 pub trait Stage {
     /// Asks, and waits for the answer.
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError>;
+
+    /// The world itself, if it is here and nobody wants to hear what happens in it.
+    fn quick(&mut self) -> Option<&mut Sandbox> {
+        None
+    }
 }
 
 /// The world in this process, in virtual time.
 pub struct LocalStage {
     sandbox: Sandbox,
+    quick: bool,
 }
 
 /// Hosted pages are not read in process, so their address needs only to look like one.
@@ -87,8 +93,19 @@ impl LocalStage {
             dialect: Dialect::default(),
             journal: true,
             reach: Reach::Simulated,
+            vault: None,
         };
-        LocalStage { sandbox: Sandbox::new(&setup) }
+        LocalStage { sandbox: Sandbox::new(&setup), quick: false }
+    }
+
+    /// A world of somebody's own, in which time is moved without a word.
+    pub(super) fn around(sandbox: Sandbox) -> LocalStage {
+        LocalStage { sandbox, quick: true }
+    }
+
+    /// The world.
+    pub(super) fn into_sandbox(self) -> Sandbox {
+        self.sandbox
     }
 }
 
@@ -99,6 +116,10 @@ impl Default for LocalStage {
 }
 
 impl Stage for LocalStage {
+    fn quick(&mut self) -> Option<&mut Sandbox> {
+        self.quick.then_some(&mut self.sandbox)
+    }
+
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         let (path, query) =
             call.path.split_once('?').map_or((call.path, None), |(path, query)| (path, Some(query)));

@@ -34,20 +34,23 @@ enum Input {
     Restart,
 }
 
-#[derive(Clone)]
-struct OwnRequest {
-    method: String,
-    path: String,
-    query: Option<String>,
-    authorization: Option<Vec<u8>>,
-    content_type: Option<Vec<u8>>,
-    idempotency_key: Option<Vec<u8>>,
-    base: String,
-    body: Vec<u8>,
+/// A request with nothing borrowed.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields are those of the request")]
+pub struct OwnRequest {
+    pub method: String,
+    pub path: String,
+    pub query: Option<String>,
+    pub authorization: Option<Vec<u8>>,
+    pub content_type: Option<Vec<u8>>,
+    pub idempotency_key: Option<Vec<u8>>,
+    pub base: String,
+    pub body: Vec<u8>,
 }
 
 impl OwnRequest {
-    fn of(request: &Request<'_>) -> OwnRequest {
+    /// A copy.
+    pub fn of(request: &Request<'_>) -> OwnRequest {
         OwnRequest {
             method: request.method.to_owned(),
             path: request.path.to_owned(),
@@ -60,7 +63,8 @@ impl OwnRequest {
         }
     }
 
-    fn borrow(&self) -> Request<'_> {
+    /// The request, to be handed on.
+    pub fn borrow(&self) -> Request<'_> {
         Request {
             method: &self.method,
             path: &self.path,

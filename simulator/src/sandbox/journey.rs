@@ -112,6 +112,7 @@ mod tests {
                 dialect: Dialect::default(),
                 journal: true,
                 reach: Reach::Abroad,
+                vault: None,
             });
             let mut world = World { sandbox, endpoint: String::new() };
             world.sandbox.vouch_for("shop.example");

@@ -5,43 +5,48 @@
 //! answers to posts arrive, then new posts leave.
 
 mod api;
+mod chains;
 mod desk;
 mod happening;
 mod journey;
 mod market;
 mod money;
+mod noting;
+mod watcher;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use chains::Chains;
 use desk::Desk;
+pub use desk::OwnRequest;
 pub use happening::{Chronicle, Happening, What};
 pub use journey::{Journey, Progress};
+use noting::written;
 use reference_core::{
     account::{AccountKind, Settings},
     action::{Act, Action, Done},
     asset::Asset,
-    book::{Notice, Post},
+    book::Post,
     dialect::Dialect,
     draw::Seed,
     endpoint::address_rule::{self, Host},
     error::ApiError,
-    event::Subject,
     id::{AccountNo, DeliveryNo},
     mode::Mode,
     outbox::{DeliveryState, Landing, Outcome},
     service::{Admission, Quota, Service, Start},
-    sighting::{Depth, Sighting},
+    sighting::Sighting,
     time::Timestamp,
-    wire::{
-        DetailsView,
-        http::{Request, Response},
-    },
+    wallet::Vault,
+    wire::http::{Request, Response},
 };
-use serde_json::value::to_raw_value;
+use watcher::{Manner, Watchers};
 
 use crate::{
-    chain::Chain,
+    chain::{Chain, Congestion},
     network::{Flight, Network},
+    tamper::{Sent, Tamper},
+    witness::{self, Record},
 };
 
 /// The account that every world starts with.
@@ -64,6 +69,8 @@ pub struct Setup {
     pub journal: bool,
     /// Where deliveries to hosts outside the simulated network go.
     pub reach: Reach,
+    /// Wallets that many worlds share; from the seed if there is none.
+    pub vault: Option<Vault>,
 }
 
 /// How far a world's deliveries reach.
@@ -133,7 +140,8 @@ pub struct Sandbox {
     setup: Setup,
     now: Timestamp,
     desk: Desk,
-    chains: BTreeMap<(Mode, Asset), Chain>,
+    chains: Chains,
+    watchers: Watchers,
     network: Network,
     /// Deliveries that the host has yet to fetch.
     outgoing: Vec<Dispatch>,
@@ -153,35 +161,46 @@ pub struct Sandbox {
     /// Confirmations of each transfer as last noticed; nothing when it is gone.
     noticed: BTreeMap<(String, u32), Option<u32>>,
     first_keys: FirstKeys,
+    /// Answers to acts leave out what the act caused.
+    terse: bool,
+    /// What was written down, if somebody wants it.
+    record: Option<Record>,
+    /// What makes this a wrong service, in tests.
+    tamper: Option<Box<dyn Tamper>>,
 }
 
 impl Sandbox {
+    /// The name of the account that every world starts with.
+    pub const FIRST_ACCOUNT: &str = FIRST_ACCOUNT;
+
     /// A new world: one account with wallets and a key in each mode, and a market.
     pub fn new(setup: &Setup) -> Sandbox {
-        let mut settings = Settings::new("Acme");
-        settings.members = vec!["owner@acme.example".to_owned()];
-        Sandbox::with_account(setup, settings)
+        Sandbox::with_account(setup, Sandbox::first_settings())
     }
 
-    fn with_account(setup: &Setup, settings: Settings) -> Sandbox {
+    /// The settings of the first account, if nobody says otherwise.
+    pub fn first_settings() -> Settings {
+        let mut settings = Settings::new("Acme");
+        settings.members = vec!["owner@acme.example".to_owned()];
+        settings
+    }
+
+    /// A new world whose account has these settings.
+    pub fn with_account(setup: &Setup, settings: Settings) -> Sandbox {
         let start = Start {
             seed: setup.seed,
             dialect: setup.dialect.clone(),
             public_url: setup.public_url.clone(),
             rate_limit: setup.rate_limit,
+            vault: setup.vault.clone(),
         };
-        let mut chains = BTreeMap::new();
-        for mode in Mode::ALL {
-            for asset in Asset::ALL {
-                chains.insert((mode, asset), Chain::new(setup.seed, mode, asset, setup.start));
-            }
-        }
         let none = FirstKeys { live: String::new(), test: String::new() };
         let mut sandbox = Sandbox {
             setup: setup.clone(),
             now: setup.start,
             desk: Desk::new(start, setup.journal),
-            chains,
+            chains: Chains::new(setup.seed, setup.start),
+            watchers: Watchers::default(),
             network: Network::default(),
             outgoing: Vec::new(),
             abroad: BTreeMap::new(),
@@ -193,6 +212,9 @@ impl Sandbox {
             chronicle: Chronicle::default(),
             noticed: BTreeMap::new(),
             first_keys: none,
+            terse: false,
+            record: None,
+            tamper: None,
         };
         for (asset, currency, rate) in market::rates(setup.seed) {
             sandbox.desk.rate(setup.start, asset, currency, Some(rate));
@@ -220,6 +242,38 @@ impl Sandbox {
         self.first_keys.clone()
     }
 
+    /// A key more for each mode, for somebody who only looks.
+    pub fn create_lookers(&mut self) -> BTreeMap<Mode, String> {
+        let account = self.service().find_account(FIRST_ACCOUNT).expect("the first account stays");
+        let keys = self.create_keys(account);
+        BTreeMap::from([(Mode::Live, keys.live), (Mode::Test, keys.test)])
+    }
+
+    /// The chain of a coin in a mode.
+    pub fn chain(&self, mode: Mode, asset: Asset) -> &Chain {
+        self.chains.get(mode, asset)
+    }
+
+    /// Everything around the service that is broken is mended: merchants, watchers, full blocks.
+    pub fn heal(&mut self) {
+        self.work();
+        self.network.heal();
+        for (mode, asset) in self.watchers.odd() {
+            if self.watchers.change((mode, asset), Manner::Up) {
+                self.chains.get_mut(mode, asset).rescan(self.now);
+            }
+        }
+        for chain in self.chains.values_mut() {
+            chain.congest(self.now, Congestion::default()).expect("room for everyone is never refused");
+        }
+        self.work();
+    }
+
+    /// When a post lands or the service wants to be woken; nothing if all its queues are empty.
+    pub fn next_of_service(&self) -> Option<Timestamp> {
+        self.network.next_due().into_iter().chain(self.desk.service().next_tick()).min()
+    }
+
     /// What happened so far.
     pub fn chronicle(&self) -> &Chronicle {
         &self.chronicle
@@ -227,8 +281,8 @@ impl Sandbox {
 
     /// When something will happen by itself; nothing if the world is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let chains = self.chains.values().filter_map(Chain::next_due);
-        chains.chain(self.network.next_due()).chain(self.desk.service().next_tick()).min()
+        let all = [self.chains.next_due(), self.network.next_due(), self.desk.service().next_tick()];
+        all.into_iter().flatten().min()
     }
 
     /// Lets everything happen that is due up to `now`, each at its own time.
@@ -256,13 +310,35 @@ impl Sandbox {
     /// then calls [`Sandbox::go_on`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
-        if is_sandbox(request.path) {
-            return api::respond(self, request, None);
+        let at = self.now;
+        // The journey of a clock is written down by what happens on it.
+        let place = self.record.as_ref().map(|record| record.seen.len());
+        let progress = self.answer(request);
+        if let (Some(place), Progress::Done(response), Some(record)) = (place, &progress, &mut self.record) {
+            // An act comes before what it caused.
+            let seen = witness::Seen { at, what: witness::What::Call(Box::new(written(request, response))) };
+            record.seen.insert(place.min(record.seen.len()), seen);
         }
-        let response = self.desk.request(self.now, request);
-        // What the request caused is part of its own moment.
-        self.work();
-        Progress::Done(response)
+        progress
+    }
+
+    fn answer(&mut self, request: &Request<'_>) -> Progress {
+        let mut progress = if is_sandbox(request.path) {
+            api::respond(self, request, None)
+        } else {
+            let other = self.tamper.as_mut().and_then(|tamper| tamper.request(self.now, request));
+            let response = match other {
+                Some(other) => self.desk.request(self.now, &other.borrow()),
+                None => self.desk.request(self.now, request),
+            };
+            // What the request caused is part of its own moment.
+            self.work();
+            Progress::Done(response)
+        };
+        if let (Progress::Done(response), Some(tamper)) = (&mut progress, &mut self.tamper) {
+            tamper.response(self.now, request, response);
+        }
+        progress
     }
 
     /// Who asks, for a request that is answered by [`Sandbox::call_as`]; or the refusal as it goes back.
@@ -361,7 +437,9 @@ impl Sandbox {
     /// Everything that is due at this moment, until nothing is.
     fn work(&mut self) {
         loop {
-            if self.service().next_tick().is_some_and(|due| due <= self.now) {
+            if self.service().next_tick().is_some_and(|due| due <= self.now)
+                && self.tamper.as_mut().is_none_or(|tamper| tamper.wakes(self.now))
+            {
                 self.desk.tick(self.now);
             }
             self.note_news();
@@ -370,16 +448,34 @@ impl Sandbox {
                 self.land(account, mode, &post, outcome.into());
                 quiet = false;
             }
-            while let Some((account, mode, post)) = self.desk.poll(self.now) {
+            while let Some((account, mode, mut post)) = self.desk.poll(self.now) {
+                quiet = false;
+                let sent = self.tamper.as_mut().map(|tamper| tamper.post(self.now, mode, &mut post));
+                if matches!(sent, Some(Sent::Swallowed)) {
+                    self.desk.outcome(
+                        self.now,
+                        (account, mode),
+                        post.delivery,
+                        Outcome::Answered(200).into(),
+                    );
+                    continue;
+                }
+                if let Some(Sent::WithAnother(other)) = sent {
+                    let reception = Network::default().post(self.now, (account, mode, (*other).clone()));
+                    self.write_post(account, mode, &other, reception);
+                }
                 if post.url.is_simulated() || self.setup.reach == Reach::Simulated {
-                    self.network.post(self.now, (account, mode, post));
+                    let kept = self.record.is_some().then(|| post.clone());
+                    let reception = self.network.post(self.now, (account, mode, post));
+                    if let Some(post) = kept {
+                        self.write_post(account, mode, &post, reception);
+                    }
                 } else {
                     self.tickets += 1;
                     let ticket = Ticket(self.tickets);
                     self.abroad.insert(ticket, (account, mode, label_of(&post)));
                     self.outgoing.push(Dispatch { ticket, account, mode, post });
                 }
-                quiet = false;
             }
             if quiet {
                 return;
@@ -390,22 +486,41 @@ impl Sandbox {
     /// Hands what the chains show to the service. Says whether there was nothing.
     fn watch_chains(&mut self) -> bool {
         let mut seen = Vec::new();
-        for chain in self.chains.values_mut() {
-            if chain.next_due().is_some_and(|due| due <= self.now) {
-                seen.extend(chain.advance(self.now).into_iter().map(|(_, sighting)| sighting));
-            }
+        for (place, notices) in self.chains.advance(self.now) {
+            self.watchers.hear(place, notices, &mut seen);
         }
-        if !seen.is_empty() {
-            for sighting in &seen {
-                self.note_transfer(sighting);
-            }
-            self.desk.sightings(self.now, &seen);
-            self.note_news();
-        }
-        seen.is_empty()
+        let mut batches = self.watchers.take_ready();
+        batches.push(seen);
+        batches.retain(|batch| !batch.is_empty());
+        let quiet = batches.is_empty();
+        batches.into_iter().for_each(|batch| self.tell(batch));
+        quiet
     }
 
-    fn land(&mut self, account: AccountNo, mode: Mode, post: &Post, landing: Landing) {
+    /// The service hears what watchers saw.
+    fn tell(&mut self, mut seen: Vec<Sighting>) {
+        for sighting in &seen {
+            self.note_transfer(sighting);
+        }
+        if let Some(record) = &mut self.record {
+            record.note(self.now, witness::What::Told(seen.clone()));
+        }
+        let heard_at = match &mut self.tamper {
+            Some(tamper) => tamper.sightings(self.now, &mut seen),
+            None => self.now,
+        };
+        self.desk.sightings(heard_at, &seen);
+        self.note_news();
+    }
+
+    fn land(&mut self, account: AccountNo, mode: Mode, post: &Post, mut landing: Landing) {
+        if let Some(record) = &mut self.record {
+            let outcome = landing.outcome.clone();
+            record.note(self.now, witness::What::Landed { delivery: post.id, outcome });
+        }
+        if let Some(tamper) = &mut self.tamper {
+            tamper.outcome(self.now, post, &mut landing.outcome);
+        }
         let outcome = landing.outcome.clone();
         self.desk.outcome(self.now, (account, mode), post.delivery, landing);
         let next_at = match self.delivery_state(account, mode, post.delivery) {
@@ -430,6 +545,12 @@ impl Sandbox {
     fn restart(&mut self) -> Result<(), ApiError> {
         self.desk.restart(self.now)?;
         self.note(What::Restart);
+        if let Some(record) = &mut self.record {
+            record.note(self.now, witness::What::Restarted);
+        }
+        if let Some(tamper) = &mut self.tamper {
+            tamper.restarted(self.now);
+        }
         self.outgoing.clear();
         let flights = self.network.cut().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
         let lost: Vec<_> = flights.chain(std::mem::take(&mut self.abroad).into_values()).collect();
@@ -445,110 +566,6 @@ impl Sandbox {
 
     fn note_reorg(&mut self, mode: Mode, asset: Asset, depth: u32) {
         self.note(What::Reorg { mode: mode.as_str(), asset: asset.code(), depth });
-    }
-
-    fn note_post(
-        &mut self,
-        account: AccountNo,
-        mode: Mode,
-        post: &Post,
-        answer: String,
-        next_at: Option<String>,
-    ) {
-        let account = self.service().account(account);
-        let book = account.book(mode);
-        let parcel = &book.outbox().get(post.delivery).parcel;
-        let subject = parcel.event.map(|(no, _)| code_of(book, book.events().get(no).subject));
-        let what = What::Post {
-            mode: mode.as_str(),
-            account: account.id.clone(),
-            endpoint: book.endpoint(post.endpoint).id.to_string(),
-            host: post.url.host().to_string(),
-            delivery: post.id.to_string(),
-            event: parcel.event.map(|(_, id)| id.to_string()),
-            kind: post.kind.as_str(),
-            subject,
-            attempt: post.attempt,
-            answer,
-            next_at,
-        };
-        self.note(what);
-    }
-
-    fn note_transfer(&mut self, sighting: &Sighting) {
-        let required = sighting.asset.required_confirmations(sighting.mode);
-        let place = (sighting.txid.clone(), sighting.output);
-        let before = self.noticed.get(&place).copied();
-        let confirmed = |n: u32| n >= required;
-        let (after, state) = match (before, sighting.depth) {
-            (_, Depth::Gone(why)) => (None, Some(why.as_str())),
-            (None | Some(None), Depth::Confirmations(n)) => (Some(n), Some("seen")),
-            (Some(Some(old)), Depth::Confirmations(n)) => {
-                let state = match (confirmed(old), confirmed(n)) {
-                    (false, true) => Some("confirmed"),
-                    _ if n < old => Some("unconfirmed"),
-                    _ => None,
-                };
-                (Some(n), state)
-            }
-        };
-        let first_is_confirmed = state == Some("seen") && after.is_some_and(confirmed);
-        self.noticed.insert(place, after);
-        for state in state.into_iter().chain(first_is_confirmed.then_some("confirmed")) {
-            let charge = self.service().books().filter(|(_, mode, _)| *mode == sighting.mode).find_map(
-                |(_, _, book)| {
-                    let charge = book.charge(book.charge_at(&sighting.address)?);
-                    (charge.terms.asset == sighting.asset).then(|| charge.code.to_string())
-                },
-            );
-            self.note(What::Transfer {
-                mode: sighting.mode.as_str(),
-                asset: sighting.asset.code(),
-                txid: sighting.txid.clone(),
-                output: sighting.output,
-                address: sighting.address.clone(),
-                charge,
-                amount: sighting.amount.to_string(),
-                state,
-                confirmations: after.unwrap_or(0),
-                required,
-            });
-        }
-    }
-
-    /// Writes down what the service has to tell.
-    fn note_news(&mut self) {
-        for (account, mode, notice) in self.desk.take_notices() {
-            let account = self.service().account(account);
-            let book = account.book(mode);
-            let (mode, account) = (mode.as_str(), account.id.clone());
-            let what = match notice {
-                Notice::Event(no) => {
-                    let event = book.events().get(no);
-                    What::Event {
-                        mode,
-                        account,
-                        event: event.id.to_string(),
-                        kind: event.kind.as_str(),
-                        subject: code_of(book, event.subject),
-                        details: to_raw_value(&DetailsView(&event.details)).expect("details are JSON"),
-                    }
-                }
-                Notice::Mail { to, kind, invoice } => What::Mail {
-                    mode,
-                    account,
-                    to,
-                    kind: kind.as_str(),
-                    invoice: book.invoice(invoice).code.to_string(),
-                },
-                Notice::EndpointOff(no) => {
-                    let endpoint = book.endpoint(no);
-                    let host = endpoint.url.host().to_string();
-                    What::EndpointOff { mode, account, endpoint: endpoint.id.to_string(), host }
-                }
-            };
-            self.note(what);
-        }
     }
 }
 
@@ -567,12 +584,5 @@ fn label_of(post: &Post) -> Post {
         secret: post.secret.clone(),
         body: Vec::new(),
         attempt: post.attempt,
-    }
-}
-
-fn code_of(book: &reference_core::book::Book, subject: Subject) -> String {
-    match subject {
-        Subject::Charge(no) => book.charge(no).code.to_string(),
-        Subject::Invoice(no) => book.invoice(no).code.to_string(),
     }
 }

@@ -8,6 +8,7 @@ mod names;
 mod schema;
 pub mod step;
 pub mod value;
+mod write;
 mod yaml;
 
 use reference_core::{mode::Mode, time::Span, time::Timestamp};
@@ -22,7 +23,7 @@ pub use self::{
 };
 pub(crate) use self::{
     flaw::{Flaw, did_you_mean, show},
-    names::given,
+    names::{given, given_by, without_strangers},
 };
 use self::{
     step::{Settings, Step},

@@ -85,6 +85,47 @@ pub(crate) fn given(steps: &[At<Step>]) -> Vec<&str> {
     names
 }
 
+/// The names that one step gives.
+pub(crate) fn given_by(step: &At<Step>) -> Vec<&str> {
+    let mut names = Vec::new();
+    visit(step, &mut |mention| {
+        if let Mention::Gives(_, name, _) = mention {
+            names.push(name);
+        }
+    });
+    names
+}
+
+/// The steps without those that name what no step before them gives.
+pub(crate) fn without_strangers(steps: Vec<At<Step>>) -> Vec<At<Step>> {
+    let mut kept: Vec<At<Step>> = Vec::with_capacity(steps.len());
+    let mut known: BTreeMap<String, Kind> = BTreeMap::new();
+    for step in steps {
+        let (mut gives, mut is_sound) = (Vec::new(), true);
+        visit(&step, &mut |mention| match mention {
+            Mention::Gives(kind, name, _) => {
+                is_sound &= !known.contains_key(name);
+                gives.push((name.to_owned(), kind));
+            }
+            Mention::Needs(kinds, name, _) => {
+                let worlds_own = ["live", "test", "none"].contains(&name);
+                let by_itself = kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name));
+                is_sound &=
+                    worlds_own || by_itself || known.get(name).is_some_and(|kind| kinds.contains(kind));
+            }
+            Mention::Breaks(..) => is_sound = false,
+        });
+        if let Step::Merchant(merchants) = &step.value {
+            is_sound &= merchants.keys().all(|host| known.get(host) == Some(&Kind::Endpoint));
+        }
+        if is_sound {
+            known.extend(gives);
+            kept.push(step);
+        }
+    }
+    kept
+}
+
 /// One name in a step.
 enum Mention<'a> {
     Gives(Kind, &'a str, Spot),
@@ -188,6 +229,8 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         | Step::Merchant(_)
         | Step::Mine(_)
         | Step::Stall(_)
+        | Step::Congest(_)
+        | Step::Watcher(_)
         | Step::Restart
         | Step::Wait(_) => {}
         Step::Key(key) => names.gives(Kind::Key, &key.0.name),

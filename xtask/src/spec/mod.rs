@@ -15,13 +15,16 @@ use sentences::sentences;
 /// One file of statements per chapter.
 const CATALOGUE: &str = "conformance/suite/requirements";
 
-const USAGE: &str = "`spec` takes the specification's text, then perhaps `--hashes`";
+/// Where each sentence stands, for reports: they may say so without having the text.
+const PLACES: &str = "conformance/suite/requirements/sentences.txt";
 
-/// Whether the catalogue covers the text, or with `--hashes` only what there is to cover.
+const USAGE: &str = "`spec` takes the specification's text, then perhaps `--hashes` or `--places`";
+
+/// Whether the catalogue covers the text, or with `--hashes` or `--places` only what there is to cover.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
-    let (file, is_list) = match arguments {
-        [file] if !file.starts_with('-') => (file, false),
-        [file, "--hashes"] | ["--hashes", file] => (file, true),
+    let (file, list) = match arguments {
+        [file] if !file.starts_with('-') => (file, ""),
+        [file, list @ ("--hashes" | "--places")] | [list @ ("--hashes" | "--places"), file] => (file, *list),
         [] => return Err(format!("no text to compare with; {USAGE}")),
         _ => return Err(format!("`{}` is not understood; {USAGE}", arguments.join(" "))),
     };
@@ -30,7 +33,11 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     if sentences.is_empty() {
         return Err(format!("`{file}` has no sentence under a heading such as `## 1. Name`"));
     }
-    if is_list {
+    if list == "--places" {
+        print!("{}", places(&sentences));
+        return Ok(true);
+    }
+    if !list.is_empty() {
         for it in &sentences {
             println!("{}  {:<4} {:<14}  {}", it.hash(), it.section, it.place, it.text);
         }
@@ -38,7 +45,23 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     }
     let coverage = Coverage::of(&sentences, &entries(&root.join(CATALOGUE))?);
     print!("{coverage}");
-    Ok(coverage.is_complete())
+    let known = fs::read_to_string(root.join(PLACES)).unwrap_or_default();
+    let is_known = known == places(&sentences);
+    if !is_known {
+        println!("`{PLACES}` is old: cargo xtask spec FILE --places > {PLACES}");
+    }
+    Ok(coverage.is_complete() && is_known)
+}
+
+/// Hash, section and place of every sentence, a line each.
+fn places(sentences: &[sentences::Sentence]) -> String {
+    let mut out = "# Every sentence of the specification: its hash, its section and its place there. \
+                   `cargo xtask spec FILE --places` prints it.\n"
+        .to_owned();
+    for it in sentences {
+        out += &format!("{} {} {}\n", it.hash(), it.section, it.place);
+    }
+    out
 }
 
 /// Every statement of the catalogue by its name.

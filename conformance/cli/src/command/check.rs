@@ -1,18 +1,20 @@
 //! `chargeproof check`: judge an implementation, or the built-in server.
 
+mod keys;
 mod occasion;
 mod receiving;
 
 use std::{
-    collections::BTreeSet,
-    env, fs,
+    fs,
+    io::{self, Write},
+    path::Path,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 
 use conformance::{
-    Budget, Ledger, Part, Plan, Progress, RealTime, Requirement, Secret, Selection, Veil, Wait, Waiter,
-    catalogue, check, receiver::Catch,
+    Budget, Create, Hook, Ledger, Part, Paths, Plan, Progress, RealTime, Requirement, Secret, Selection,
+    Veil, Wait, Waiter, catalogue, check, extended, receiver::Catch,
 };
 use indicatif::ProgressBar;
 use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
@@ -22,50 +24,55 @@ use simulator::play::{Call, Stage};
 use tokio::runtime::Runtime;
 use url::Url;
 
+use self::keys::Keys;
 use super::play;
 use crate::{
     Failure,
-    args::{Check, ReportFormat},
-    config::Config,
+    args::{Check, Profile, ReportFormat},
+    config::{COMMENTED, Config},
     remote::RemoteStage,
     reports,
     screen::{DIM, GOOD, spinner},
 };
-
-const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
-const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
-const SECOND_KEY: &str = "CHARGEPROOF_SECOND_KEY";
-const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
 
 /// The scenario that leaves behind what every statement needs.
 const POPULATED: &str = "check/populated";
 /// The built-in server's world is always the same.
 const SEED: Seed = Seed(1);
 const START: &str = "2026-01-05T09:00:00Z";
+/// A hook that takes longer than this is ended, unless the configuration says otherwise.
+const HOOK_TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Nobody remembers a request that is so old.
 const REST: Duration = Duration::from_secs(600);
 
 pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     let format = args.reports.format;
     if args.list {
-        list(format);
+        list(format, args.profile);
         return Ok(0);
     }
+    if let Some(path) = &args.init {
+        return init(path);
+    }
     // Before anything is played or asked.
-    let selection = Selection { only: args.only.clone(), skip: args.skip.clone() };
-    selection.validate().map_err(Failure::usage)?;
+    selection(args, config).validate().map_err(Failure::usage)?;
+    config.check.validate(&today()).map_err(Failure::usage)?;
     reports::prepare(&args.reports.report)?;
     args.record.as_deref().map_or(Ok(()), reports::writable)?;
     let runtime =
         Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
     let bar = spinner();
     let mut screen = Screen { bar: bar.clone(), format };
-    let outcome = match &args.url {
+    let target = args.url.as_ref().or(config.check.target.as_ref().filter(|_| !args.built_in));
+    let outcome = match target {
         Some(url) => {
-            let mut plan = plan_for(url, args, config)?;
+            let mut plan = plan_for(url, args, config, &mut screen)?;
             plan.webhooks = receiving::webhooks(&args.receiving, config, &runtime, &screen)?;
             let mut waiter = RealTime::start();
             runtime.block_on(check(plan, &mut waiter, &mut screen))
+        }
+        None if args.cacert.is_some() => {
+            return Err(Failure::usage("`--cacert` is for a target over https; name its URL"));
         }
         None => {
             let built_in = BuiltInServer::start(&runtime, config, &mut screen)?;
@@ -84,8 +91,38 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     Ok(outcome.exit_code())
 }
 
-fn list(format: ReportFormat) {
-    let catalogue = catalogue();
+/// Writes the commented configuration where there is none yet.
+fn init(path: &Path) -> Result<u8, Failure> {
+    let shown = path.display();
+    let written = fs::File::create_new(path).and_then(|mut file| file.write_all(COMMENTED.as_bytes()));
+    match written {
+        Ok(()) => {
+            anstream::println!("{GOOD}written{GOOD:#}  {shown}; take the # from the settings that you want");
+            Ok(0)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Failure::usage(format!(
+            "`{shown}` is there already and stays as it is; name another file: chargeproof check --init FILE"
+        ))),
+        Err(error) => Err(Failure::usage(format!("`{shown}` can't be written: {error}"))),
+    }
+}
+
+/// Which statements are asked for: by the command line, or else by the file.
+fn selection(args: &Check, config: &Config) -> Selection {
+    let first = |args: &Vec<String>, file: &Vec<String>| if args.is_empty() { file } else { args }.clone();
+    let profile = args.profile.or(config.check.profile).map(Into::into).unwrap_or_default();
+    Selection {
+        profile,
+        only: first(&args.only, &config.check.only),
+        skip: first(&args.skip, &config.check.skip),
+    }
+}
+
+fn list(format: ReportFormat, profile: Option<Profile>) {
+    let mut catalogue = catalogue();
+    if profile == Some(Profile::Extended) {
+        catalogue.extend(extended());
+    }
     if format == ReportFormat::Json {
         anstream::println!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
         return;
@@ -102,42 +139,46 @@ fn list(format: ReportFormat) {
     anstream::println!("{} statements, {judged} of them judged", catalogue.len());
 }
 
-/// A foreign server: its keys come from the environment, never from the command line.
-fn plan_for(url: &str, args: &Check, config: &Config) -> Result<Plan, Failure> {
+/// A foreign server: its keys come from the environment or from files, never from the command line.
+fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Result<Plan, Failure> {
     let base = Url::parse(url).map_err(|error| {
         Failure::usage(format!(
             "`{url}` is not an address: {error}; it takes one such as http://127.0.0.1:8402"
         ))
     })?;
-    let key = |name: &str| env::var(name).ok().filter(|text| !text.is_empty()).map(Secret::new);
-    let needed = |name: &str| {
-        key(name).ok_or_else(|| {
-            Failure::usage(format!("`{name}` is not set; it takes a key of the service to check"))
-        })
-    };
-    let mut plan = Plan::new(base, needed(LIVE_KEY)?, needed(TEST_KEY)?);
-    plan.second_key = key(SECOND_KEY);
-    plan.revoked_key = key(REVOKED_KEY);
+    let keys = Keys::gather(config, &mut |warning| screen.warn(&warning))?;
+    let mut plan = Plan::new(base, keys.live, keys.test);
+    plan.second_key = keys.second;
+    plan.other_account_key = keys.other_account;
+    plan.revoked_key = keys.revoked;
+    plan.paths = config.check.paths();
+    if args.allow_writes || config.check.allow_writes {
+        plan.writes = Some(config.check.create());
+    }
+    if let Some(path) = args.cacert.as_ref().or(config.check.cacert.as_ref()) {
+        let pem = fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
+        plan.ca_pem = Some(pem);
+    }
     choose(&mut plan, args, config)?;
     Ok(plan)
 }
 
 /// What the command line and the file say about any plan.
 fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
-    plan.only.clone_from(&args.only);
-    plan.skip.clone_from(&args.skip);
-    plan.quick = args.quick;
-    plan.without = args
-        .without
-        .iter()
-        .filter_map(|word| Part::ALL.into_iter().find(|part| part.word() == word))
-        .collect::<BTreeSet<_>>();
+    Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args, config);
+    plan.quick = args.quick || (config.check.quick && !args.thorough);
+    plan.thorough = args.thorough || (config.check.thorough && !plan.quick);
+    plan.without = match args.without.is_empty() {
+        true => config.check.without().map_err(Failure::usage)?,
+        false => args.without.iter().filter_map(|word| Part::named(word)).collect(),
+    };
     plan.baseline = config.check.baseline(today()).map_err(Failure::usage)?;
-    if let Some(path) = &args.cacert {
-        let pem = fs::read_to_string(path)
-            .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
-        plan.ca_pem = Some(pem);
-    }
+    let time_limit = config.check.time_limit().map_err(Failure::usage)?;
+    plan.time_limit = args.time_limit.map(Duration::from_secs).or(time_limit).unwrap_or(plan.time_limit);
+    let time_limit = config.check.hook_time_limit().map_err(Failure::usage)?.unwrap_or(HOOK_TIME_LIMIT);
+    let command = args.hook.as_ref().or(config.check.hook.as_ref());
+    plan.hook = command.map(|command| Hook { command: command.clone(), time_limit });
     if args.privacy {
         let mut key = [0; 32];
         getrandom::fill(&mut key)
@@ -163,6 +204,7 @@ struct BuiltInServer {
     /// Where its deliveries come.
     catch: Arc<Catch>,
     second_key: String,
+    other_account_key: String,
     revoked_key: String,
 }
 
@@ -203,17 +245,19 @@ impl BuiltInServer {
             }
         };
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let second = ask("POST", "/sandbox/accounts", None, json!({ "id": "another" }))?;
-        let second_key = text(&second["keys"]["test"]);
+        let another = ask("POST", "/sandbox/accounts", None, json!({ "id": "another" }))?;
+        let other_account_key = text(&another["keys"]["test"]);
         let charge = json!({ "asset": "BTC", "amount": "10.00" });
-        ask("POST", "/v1/charges", Some(&second_key), charge)?;
+        ask("POST", "/v1/charges", Some(&other_account_key), charge)?;
+        let second = ask("POST", "/sandbox/keys", None, json!({ "mode": "test" }))?;
         let revoked = ask("POST", "/sandbox/keys", None, json!({ "mode": "test" }))?;
         let id = text(&revoked["key"]["id"]);
         ask("DELETE", &format!("/sandbox/keys/{id}"), None, json!({}))?;
         ask("POST", "/sandbox/advance", None, json!({ "by": format!("{}s", REST.as_secs()) }))?;
         Ok(BuiltInServer {
             server,
-            second_key,
+            second_key: text(&second["key"]["secret"]),
+            other_account_key,
             revoked_key: text(&revoked["key"]["secret"]),
             stage: Arc::new(Mutex::new(stage)),
             catch,
@@ -225,7 +269,15 @@ impl BuiltInServer {
         let base = Url::parse(self.server.url()).expect("a server's own address is one");
         let mut plan = Plan::new(base, Secret::new(keys.live), Secret::new(keys.test));
         plan.second_key = Some(Secret::new(self.second_key.clone()));
+        plan.other_account_key = Some(Secret::new(self.other_account_key.clone()));
         plan.revoked_key = Some(Secret::new(self.revoked_key.clone()));
+        // It is ours: nobody minds two more charges, and we know where its objects are.
+        plan.writes = Some(Create::default());
+        plan.paths = Paths {
+            charge: Some("/v1/charges/{id}".to_owned()),
+            invoice: Some("/v1/invoices/{id}".to_owned()),
+            payment_link: Some("/v1/payment-links/{id}".to_owned()),
+        };
         choose(&mut plan, args, config)?;
         if !plan.without.contains(&Part::Webhooks) {
             plan.webhooks = Some(occasion::webhooks(&self.catch, &self.stage, config)?);
@@ -279,6 +331,11 @@ struct Screen {
 }
 
 impl Screen {
+    /// A line that stays, whatever the format: the report does not tell it.
+    fn warn(&self, line: &str) {
+        self.bar.suspend(|| anstream::eprintln!("{line}"));
+    }
+
     /// A line that stays.
     fn say(&self, line: &str) {
         if self.format == ReportFormat::Text {

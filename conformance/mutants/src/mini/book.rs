@@ -1,5 +1,8 @@
 //! What one account has in one mode, and how it is asked for.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use conformance::Mode;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
@@ -23,6 +26,8 @@ pub struct Manners {
     pub foreign_filter_404: bool,
     /// Refusals are problem details.
     pub problem_json: bool,
+    /// Pages after the first go on from what was there when the first was read.
+    pub steady: bool,
 }
 
 #[derive(Clone)]
@@ -40,6 +45,8 @@ pub struct Book {
     pub wide: bool,
     /// Its legal choices.
     pub manners: Manners,
+    /// How many records there were when the first page was read, by list, filters, size and key.
+    pub anchors: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Book {
@@ -53,6 +60,7 @@ impl Book {
             utc: "Z",
             foreign_filter_404: false,
             problem_json: false,
+            steady: true,
         };
         Book {
             name: "A shop".into(),
@@ -61,6 +69,7 @@ impl Book {
             events: Vec::new(),
             wide: false,
             manners,
+            anchors: RefCell::default(),
         }
     }
 
@@ -77,6 +86,17 @@ impl Book {
             list.reverse();
         }
         book
+    }
+
+    /// Opens one more charge, as the create call does.
+    pub fn open(&mut self) -> Reply {
+        let (charges, events) = (self.charges.len(), self.events.len());
+        self.open_charge(9, charges as u64);
+        self.charges.rotate_right(1);
+        // What came last comes first; the charge is settled at once.
+        let new = self.events.split_off(events);
+        self.events.splice(0..0, new.into_iter().rev());
+        Reply::json(201, json!({ "data": self.charges[0] }))
     }
 
     fn open_charge(&mut self, world: u64, number: u64) {
@@ -139,6 +159,8 @@ impl Book {
             "/v1/charges" => self.page(asked, &self.charges, address),
             "/v1/invoices" => self.page(asked, &self.invoices, address),
             "/v1/events" => self.page(asked, &self.events, address),
+            path if path.starts_with("/v1/charges/") => self.single(path, &self.charges),
+            path if path.starts_with("/v1/invoices/") => self.single(path, &self.invoices),
             path => path.strip_prefix("/v1/events/").map_or_else(|| self.not_found(), |id| self.one(id)),
         }
     }
@@ -151,6 +173,15 @@ impl Book {
             Reply::json(404, json!({ "type": "about:blank", "title": "Not Found", "status": 404 }));
         reply.set("content-type", "application/problem+json");
         reply
+    }
+
+    /// A charge or an invoice by its code.
+    fn single(&self, path: &str, all: &[Value]) -> Reply {
+        let code = path.rsplit('/').next().unwrap_or_default();
+        match all.iter().find(|it| it["code"] == code) {
+            None => self.not_found(),
+            Some(found) => Reply::json(200, json!({ "data": self.dressed(found) })),
+        }
     }
 
     fn one(&self, id: &str) -> Reply {
@@ -168,6 +199,21 @@ impl Book {
         event
     }
 
+    /// The records that were there when the first page was read, unless this is the first.
+    fn anchored<'a>(&self, asked: &Asked, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
+        if !self.manners.steady {
+            return fits;
+        }
+        let mut anchors = self.anchors.borrow_mut();
+        let list = format!("{} {:?}", list_of(asked), asked.authorization);
+        if page == 1 {
+            anchors.insert(list, fits.len());
+            return fits;
+        }
+        let until = anchors.get(&list).copied().unwrap_or(fits.len());
+        fits[fits.len().saturating_sub(until)..].to_vec()
+    }
+
     fn page(&self, asked: &Asked, all: &[Value], address: &str) -> Reply {
         let (page, mut size) = (asked.number("page").unwrap_or(1), asked.number("per_page").unwrap_or(25));
         if size > 100 && self.manners.clamps {
@@ -181,6 +227,7 @@ impl Book {
         if fits.is_empty() && named && self.manners.foreign_filter_404 {
             return self.not_found();
         }
+        let fits = self.anchored(asked, fits, page);
         let total = fits.len() as u64;
         let last = if total == 0 { self.manners.empty_last_page } else { total.div_ceil(size) };
         let from = ((page - 1) * size) as usize;
@@ -205,6 +252,11 @@ impl Book {
         let meta = json!({ "current_page": page, "last_page": last, "per_page": size, "total": total });
         Reply::json(200, json!({ "data": rows, "links": links, "meta": meta }))
     }
+}
+
+fn list_of(asked: &Asked) -> String {
+    let named = asked.query.iter().filter(|(name, _)| *name != "page");
+    named.fold(asked.path.clone(), |text, (name, value)| format!("{text} {name}={value}"))
 }
 
 fn let_through(row: &Value, asked: &Asked, wide: bool) -> bool {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use conformance::{Mode, Outcome, Part, Plan, Secret, Silent, Wait, Waiter, check};
+use conformance::{Create, Mode, Outcome, Part, Plan, Secret, Silent, Wait, Waiter, check};
 use serde_json::{Value, json};
 
 use book::Book;
@@ -23,8 +23,10 @@ pub const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
 pub const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
 /// A key that was valid once.
 pub const REVOKED_KEY: &str = "svc_live_oldOLDoldOLDoldOLD99";
+/// A second key of the same account and mode as the test key.
+pub const SECOND_KEY: &str = "svc_test_zX8cV6bN4mQ2wE1rT3yU";
 /// A key of another account, in test mode.
-pub const SECOND_KEY: &str = "svc_test_another2account3key4";
+pub const OTHER_KEY: &str = "svc_test_another2account3key4";
 
 /// Microseconds since 2026-01-01T00:00:00Z, for the service and for whoever waits.
 #[derive(Clone, Default)]
@@ -82,6 +84,8 @@ pub enum RetryAfter {
 pub struct Asked {
     /// The mode of the key, once it is known.
     pub mode: Option<Mode>,
+    /// `GET` or `POST`.
+    pub method: String,
     /// The header as it came.
     pub authorization: Option<String>,
     /// The path below the prefix.
@@ -253,10 +257,13 @@ impl Mini {
             return self.too_many(wait);
         }
         let book = match (second, mode) {
-            (true, _) => &self.second,
-            (false, Mode::Live) => &self.live,
-            (false, Mode::Test) => &self.test,
+            (true, _) => &mut self.second,
+            (false, Mode::Live) => &mut self.live,
+            (false, Mode::Test) => &mut self.test,
         };
+        if asked.method == "POST" && asked.path == "/v1/charges" {
+            return book.open();
+        }
         book.answer(asked, mode, &format!("{}{}", self.address, self.prefix))
     }
 
@@ -270,7 +277,8 @@ impl Mini {
         let keys = [
             (LIVE_KEY, Mode::Live, false, true),
             (TEST_KEY, Mode::Test, false, true),
-            (SECOND_KEY, Mode::Test, true, true),
+            (SECOND_KEY, Mode::Test, false, true),
+            (OTHER_KEY, Mode::Test, true, true),
             (REVOKED_KEY, Mode::Live, false, self.revoked_works),
         ];
         let found = keys.into_iter().find(|(key, _, _, valid)| *valid && (self.key_fits)(given, key));
@@ -336,7 +344,11 @@ impl Mini {
 pub fn plan(base: &str) -> Plan {
     let mut plan = Plan::new(base.parse().expect("an address"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
     plan.second_key = Some(Secret::new(SECOND_KEY));
+    plan.other_account_key = Some(Secret::new(OTHER_KEY));
     plan.revoked_key = Some(Secret::new(REVOKED_KEY));
+    plan.writes = Some(Create::default());
+    plan.paths.charge = Some("/v1/charges/{id}".into());
+    plan.paths.invoice = Some("/v1/invoices/{id}".into());
     plan.seed = 42;
     plan.without = [Part::Webhooks].into();
     plan
@@ -347,18 +359,18 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 
-/// Serves the mini service and checks it, with a plan that may be changed first. If it sends, somebody receives,
-/// and the burst is left out.
+/// Serves the mini service and checks it, with a plan that may be changed first. If it sends, somebody
+/// receives.
 pub fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = mini.clock.clone();
-        let sends = mini.sender.is_some();
+        let sends = mini.sender.as_ref().map(|it| it.quick);
         let (base, mini) = wire::serve_shared(mini).await;
         let mut plan = plan(&base);
-        if sends {
+        if let Some(quick) = sends {
             plan.without.remove(&Part::Webhooks);
             plan.webhooks = Some(sender::webhooks(&mini).await);
-            plan.quick = true;
+            plan.quick = quick;
         }
         change(&mut plan);
         let outcome = check(plan, &mut clock, &mut Silent).await;

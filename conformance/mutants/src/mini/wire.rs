@@ -90,6 +90,7 @@ fn answer(mini: &mut Mini, request: &Request<Incoming>) -> Response<Written> {
     let query = request.uri().query().unwrap_or_default();
     let asked = Asked {
         mode: None,
+        method: request.method().to_string(),
         authorization: authorization.map(str::to_owned),
         path: request.uri().path().strip_prefix(mini.prefix).unwrap_or("/nowhere").to_owned(),
         query: form_urlencoded::parse(query.as_bytes()).into_owned().collect::<BTreeMap<_, _>>(),

@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Answers of 200 to a real key. What a forged key gets is no business of this chapter.
 fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, Halt> {
-    let own = |it: &&Exchange| matches!(it.caller, Caller::Own(_) | Caller::Second);
+    let own = |it: &&Exchange| matches!(it.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount);
     let found: Vec<_> = recording
         .exchanges
         .iter()

@@ -57,7 +57,7 @@ impl Sheet<'_> {
 
     /// Asked for by page and size, and by nothing else.
     pub(super) fn is_plain(&self) -> bool {
-        self.ask.filter.is_none() && self.ask.link.is_none()
+        self.ask.filters.is_empty() && self.ask.link.is_none()
     }
 }
 

@@ -9,18 +9,20 @@ use super::evidence::{sheets, unanswered};
 use crate::plan::Mode;
 use crate::probes::Group;
 use crate::reading::{Page, has_text, identity, named_identity, parse};
-use crate::recording::{Caller, Exchange, List, Purpose, Recording, Side, shorten};
+use crate::recording::{Caller, Exchange, Kind, List, Purpose, Recording, Side, shorten};
 use crate::verdict::{Halt, Held, Judged};
 
 mod compare;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "errors.not_found", needs: NEEDS, judge: not_found },
     Check { id: "errors.not_found_json", needs: NEEDS, judge: not_found_json },
-    Check { id: "isolation.not_found", needs: NEEDS, judge: foreign_not_found },
+    Check { id: "isolation.not_found", needs: NEEDS_LEAKS, judge: foreign_not_found },
     Check { id: "isolation.indistinguishable", needs: NEEDS, judge: indistinguishable },
+    Check { id: "isolation.objects", needs: &[Group::Account, Group::Lists, Group::Objects], judge: objects },
     Check { id: "isolation.lists", needs: NEEDS, judge: lists },
     Check { id: "isolation.filter_charge", needs: NEEDS, judge: |it| twins(it, List::Events, "charge") },
     Check { id: "isolation.filter_invoice", needs: NEEDS, judge: |it| twins(it, List::Events, "invoice") },
@@ -29,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         needs: NEEDS,
         judge: |it| twins(it, List::Charges, "payment_link"),
     },
-    Check { id: "isolation.second_account", needs: &[Group::Account, Group::Second], judge: second_account },
+    Check { id: "isolation.second_account", needs: &[Group::Account, Group::Other], judge: second_account },
 ];
 
 /// Answers to one absent or foreign id, beside a 200 for an own event on the same path.
@@ -147,13 +149,66 @@ fn lists(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
+/// Numbers in a row are shorter than this for a long time; codes that are drawn are not.
+const CODE_LEN_MIN: usize = 6;
+
 /// What makes a row the same in another list. An event has its id. Where each mode counts its charges and
-/// invoices for itself, a code alone says little, so all of the row must agree.
+/// invoices for itself, a code alone says little, so all of the row must agree; and a short one nothing.
 fn key(list: List, row: &Value) -> Option<String> {
     match list {
         List::Events => Some(identity(row)),
-        List::Charges | List::Invoices => named_identity(row).map(|_| row.to_string()),
+        List::Charges | List::Invoices => {
+            named_identity(row).filter(|code| code.len() >= CODE_LEN_MIN).map(|_| row.to_string())
+        }
     }
+}
+
+/// Single charges, invoices and payment links, where the operator has named their paths.
+fn objects(recording: &Recording) -> Judged {
+    let asked = |wanted: Kind, at: Side| {
+        recording.last(
+            |it| matches!(&it.purpose, Purpose::Object { kind, side, .. } if *kind == wanted && *side == at),
+        )
+    };
+    let any = recording.last(|it| matches!(it.purpose, Purpose::Object { .. }));
+    if any.is_none() {
+        let account = recording.account(Mode::Test);
+        if account.and_then(Exchange::status) != Some(200) {
+            return Err(unanswered(account, "the account"));
+        }
+        return Err(Halt::Inapplicable(
+            "the paths of single objects are left open, and `check.paths` names none to ask for".into(),
+        ));
+    }
+    let mut judged = Vec::new();
+    for kind in [Kind::Charge, Kind::Invoice, Kind::PaymentLink] {
+        let (Some(own), Some(foreign)) = (asked(kind, Side::Own), asked(kind, Side::Foreign)) else {
+            continue;
+        };
+        if own.status() != Some(200) {
+            return Err(Halt::unjudged(
+                format!("an own {} is answered {}", kind.word(), own.summary()),
+                "see whether `check.paths` names the right path",
+            ));
+        }
+        match foreign.status() {
+            None | Some(429 | 502..=504) => return Err(unanswered(Some(foreign), "a foreign object")),
+            Some(404) => {}
+            Some(_) => return Err(Halt::broken(foreign.number, "404", foreign.summary())),
+        }
+        // One round only: a header that differs may be a whim of what stands in front.
+        let trio = compare::Trio::around(recording, foreign);
+        let differences = trio.map(|it| it.differences()).unwrap_or_default();
+        if let Some(difference) = differences.into_iter().find(|it| it.starts_with("body")) {
+            let expected = "the same answer as for one that does not exist";
+            return Err(Halt::broken(foreign.number, expected, difference));
+        }
+        judged.push(kind.word());
+    }
+    if judged.is_empty() {
+        return Err(needs_both_modes("a charge, an invoice or a payment link"));
+    }
+    Ok(Held::With(format!("judged on {}", judged.join(", "))))
 }
 
 fn twins(recording: &Recording, list: List, name: &str) -> Judged {
@@ -206,28 +261,48 @@ fn outline(exchange: &Exchange) -> String {
 }
 
 fn second_account(recording: &Recording) -> Judged {
-    let Some(account) = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account)
+    let Some(account) =
+        recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
     else {
         return Err(Halt::unjudged(
             "there was no key of another account",
-            "set CHARGEPROOF_SECOND_KEY to a key of another account, or say --without second",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, or say --without other",
         ));
     };
-    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::SecondAccount, .. }));
+    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
     let Some(asked) = asked.filter(|it| it.answer().is_some()) else {
-        return Err(unanswered(asked.or(Some(account)), "an event of the second account"));
+        return Err(nothing_of_the_other_account(recording, asked, account));
     };
     let Caller::Own(mode) = asked.caller else { return Err(unanswered(Some(asked), "our key")) };
     if account.answer().map(|it| &it.body)
         == recording.account(mode).and_then(Exchange::answer).map(|it| &it.body)
     {
         return Err(Halt::unjudged(
-            "the second key seems to belong to the same account",
-            "set CHARGEPROOF_SECOND_KEY to a key of another account",
+            "that key seems to belong to the same account",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account",
         ));
     }
     match asked.status() {
         Some(404) => Ok(Held::Plainly),
         _ => Err(Halt::broken(asked.number, "404", asked.summary())),
+    }
+}
+
+/// Why there is no answer about an event of the other account, and what helps.
+fn nothing_of_the_other_account(recording: &Recording, asked: Option<&Exchange>, account: &Exchange) -> Halt {
+    if let Some(401 | 403) = account.status() {
+        return Halt::unjudged(
+            "the key of the other account is refused",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
+        );
+    }
+    let listed = recording.last(|it| it.purpose == Purpose::OtherEvents);
+    match listed.map(|it| (it, Page::of(it))) {
+        Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => Halt::unjudged(
+            "the other account has no event in the mode of its key",
+            "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
+        ),
+        Some((it, _)) if asked.is_none() => unanswered(Some(it), "the events of the other account"),
+        _ => unanswered(asked.or(Some(account)), "an event of the other account"),
     }
 }

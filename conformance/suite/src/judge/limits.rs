@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Check;
 use super::evidence::unanswered;
 use crate::plan::Mode;
+use crate::probes::burst::SETTLING;
 use crate::probes::{Group, retry_after};
 use crate::reading::{Fit, LIMIT, Series, WINDOW, has_text, http_date, parse};
 use crate::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
@@ -36,6 +37,11 @@ fn series(recording: &Recording) -> Result<(Series, bool), Halt> {
         (_, Some(second)) => Ok((second, true)),
         (None, None) => Err(unanswered(None, "a burst")),
     }
+}
+
+/// Why there is nothing to judge, if there was no burst.
+pub(super) fn no_burst(recording: &Recording) -> Result<(), Halt> {
+    series(recording).map(drop)
 }
 
 fn too_slow(series: Series) -> Halt {
@@ -68,7 +74,30 @@ fn served(recording: &Recording) -> Judged {
     }
 }
 
+/// The burst that began right after the server's minute, and what it says about the reading.
+fn settled(recording: &Recording) -> Option<String> {
+    let series = Series::of(recording, SETTLING)?;
+    let at = ordinal(series.refused_at());
+    match series.fit() {
+        Fit::Exact => Some(format!("right after the server's minute exact, at the {at}")),
+        Fit::Bucket => Some(format!("right after the server's minute a refilling bucket still, at the {at}")),
+        Fit::Border => {
+            Some(format!("right after the server's minute at the {at}: its windows begin elsewhere"))
+        }
+        Fit::Early => Some(format!("right after the server's minute early, at the {at}")),
+        Fit::Unlimited | Fit::TooSlow => None,
+    }
+}
+
 fn refused(recording: &Recording) -> Judged {
+    let held = refused_at(recording)?;
+    Ok(match (held, settled(recording)) {
+        (Held::With(reading), Some(settled)) => Held::With(format!("{reading}; {settled}")),
+        (held, _) => held,
+    })
+}
+
+fn refused_at(recording: &Recording) -> Judged {
     let (series, repeated) = series(recording)?;
     let at = ordinal(series.refused_at());
     let millis = series.elapsed.as_millis();
@@ -129,7 +158,7 @@ fn refused_otherwise(recording: &Recording, series: Series) -> Option<(u32, Stri
             && it.status() == Some(200)
             && it.sent > last.ended
     });
-    let all_refused = row.len() >= IN_A_ROW && row.len() + series.served as usize > shots().count();
+    let all_refused = row.len() >= IN_A_ROW && row.len() + series.served as usize >= shots().count();
     (again && all_refused).then(|| {
         let actual = format!(
             "{} to {} requests in a row, after {} were served",
@@ -215,7 +244,7 @@ fn refilled_in_rounds(recording: &Recording) -> u128 {
 
 fn per_key(recording: &Recording) -> Judged {
     series(recording)?;
-    let other = one(recording, &Burst::OtherKey);
+    let other = burst_step(recording, &Burst::OtherKey);
     let Some(status) = other.and_then(Exchange::status) else {
         return Err(if other.is_some() { unanswered(other, "the live key") } else { never_refused() });
     };
@@ -327,7 +356,7 @@ fn json(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
-fn one<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
+pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
     recording.last(|it| matches!(&it.purpose, Purpose::Burst(burst) if burst == step))
 }
 

@@ -4,20 +4,22 @@ use url::Url;
 
 use super::Check;
 use super::evidence::{Sheet, no_readable_list, origin, sheets, too_few_records};
+use super::filters::{shows_its_filters, stranger};
 use crate::probes::Group;
 use crate::reading::{identity, text_at};
 use crate::recording::{List, PageAsk, Purpose, Recording};
 use crate::verdict::{Halt, Held, Judged};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+const NEEDS_FILTERS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 const RELS: [&str; 4] = ["first", "last", "prev", "next"];
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "paging.links", needs: NEEDS, judge: links },
     Check { id: "paging.ends", needs: NEEDS, judge: ends },
     Check { id: "paging.links_lead", needs: NEEDS, judge: lead },
-    Check { id: "paging.links_keep_size", needs: NEEDS, judge: keep_size },
-    Check { id: "paging.links_keep_filters", needs: NEEDS, judge: keep_filters },
+    Check { id: "paging.links_keep_size", needs: NEEDS_FILTERS, judge: keep_size },
+    Check { id: "paging.links_keep_filters", needs: NEEDS_FILTERS, judge: keep_filters },
     Check { id: "paging.links_origin", needs: NEEDS, judge: stay_at_home },
 ];
 
@@ -48,7 +50,7 @@ fn ends(recording: &Recording) -> Judged {
     for sheet in &sheets(recording) {
         let (Some(numbers), Some(links)) = (sheet.numbers(), sheet.page.links()) else { continue };
         let last = numbers.pages().max(1);
-        if sheet.ask.filter.is_some() || numbers.current > last {
+        if !sheet.ask.filters.is_empty() || numbers.current > last {
             continue;
         }
         for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
@@ -135,7 +137,7 @@ fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
 fn named<'s, 'a>(sheets: &'s [Sheet<'a>], like: &Sheet<'_>, page: u64) -> Option<&'s Sheet<'a>> {
     sheets.iter().find(|it| {
         it.is_plain()
-            && like.ask.filter.is_none()
+            && like.ask.filters.is_empty()
             && (it.mode, it.ask.list, it.ask.page) == (like.mode, like.ask.list, Some(page))
             && it.page.meta("per_page") == like.page.meta("per_page")
     })
@@ -160,16 +162,17 @@ fn keep_size(recording: &Recording) -> Judged {
 fn keep_filters(recording: &Recording) -> Judged {
     let sheets = sheets(recording);
     let mut judged = false;
-    for (rel, sheet, _) in followed(&sheets) {
-        let Some((name, value)) = sheet.ask.filter.as_ref().filter(|(name, _)| name == "type") else {
+    for (rel, sheet, from) in followed(&sheets).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
+        // Whoever ignores a filter where it was asked for has nothing to keep.
+        if stranger(from).is_some() {
             continue;
-        };
-        let stranger = sheet.rows().iter().filter_map(|row| text_at(row, &["type"])).find(|it| it != value);
-        if let Some(kind) = stranger {
-            let expected = format!("only {name}={value} behind links.{rel}");
-            return Err(Halt::broken(sheet.number(), expected, format!("an event of type {kind}")));
         }
-        judged |= !sheet.rows().is_empty();
+        if let Some((row, (name, value))) = stranger(sheet) {
+            let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
+            let expected = format!("only {name}={value} behind links.{rel}");
+            return Err(Halt::broken(sheet.number(), expected, format!("{id} is not of {name} {value}")));
+        }
+        judged |= shows_its_filters(sheet);
     }
     if judged {
         Ok(Held::Plainly)

@@ -8,16 +8,21 @@ mod delivered;
 mod endpoints;
 mod events;
 mod evidence;
+mod extended;
 mod filters;
+mod inserts;
+pub(crate) mod interference;
 mod invoices;
 mod isolation;
 mod limits;
 mod links;
 mod paging;
+mod second;
 mod settling;
 mod webhooks;
 
-use crate::catalogue::judged;
+use crate::catalogue::{extended as extended_catalogue, judged};
+use crate::check::Profile;
 use crate::probes::Group;
 use crate::recording::Recording;
 use crate::verdict::{Judged, Row, Verdict, verdict};
@@ -34,15 +39,18 @@ pub(crate) struct Check {
 }
 
 /// Every check, chapter by chapter. Reports keep this order.
-pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
+pub(crate) fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
+    let ours = if profile == Profile::Extended { extended::CHECKS } else { &[] };
     [
         account::CHECKS,
         answers::CHECKS,
         auth::CHECKS,
         isolation::CHECKS,
         limits::CHECKS,
+        second::CHECKS,
         paging::CHECKS,
         links::CHECKS,
+        inserts::CHECKS,
         filters::CHECKS,
         events::CHECKS,
         settling::CHECKS,
@@ -53,6 +61,7 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
         charges::CHECKS,
         invoices::CHECKS,
         endpoints::CHECKS,
+        ours,
     ]
     .into_iter()
     .flatten()
@@ -60,16 +69,17 @@ pub(crate) fn checks() -> impl Iterator<Item = &'static Check> {
 
 /// Whether a statement can only be judged by what the target sends.
 pub fn needs_deliveries(id: &str) -> bool {
-    checks().any(|check| check.id == id && check.needs.contains(&Group::Webhooks))
+    checks(Profile::Spec).any(|check| check.id == id && check.needs.contains(&Group::Webhooks))
 }
 
 /// Judges a recording. `skipped` and `selected` decide by name.
 pub(crate) fn rows(
     recording: &Recording,
+    profile: Profile,
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
-    rows_by(checks().copied(), recording, selected, skipped)
+    rows_by(checks(profile).copied(), recording, selected, skipped)
 }
 
 fn rows_by(
@@ -79,6 +89,8 @@ fn rows_by(
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
     let mut catalogue = judged();
+    catalogue.extend(extended_catalogue());
+    let cached = interference::cached(recording);
     let mut rows = Vec::new();
     for check in checks.filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
@@ -87,7 +99,8 @@ fn rows_by(
         } else if let Some(part) = recording.without.iter().find(|part| part.covers(check.id)) {
             Verdict::LeftOut { by: format!("--without {}", part.word()) }
         } else {
-            verdict(requirement.level, (check.judge)(recording))
+            let judged = interference::weighed(&check, (check.judge)(recording), &cached);
+            verdict(requirement.level, judged)
         };
         rows.push(Row { id: check.id.to_owned(), requirement, verdict });
     }
@@ -102,15 +115,18 @@ mod tests {
 
     #[test]
     fn every_judged_statement_has_exactly_one_check() {
-        let named: Vec<_> = checks().map(|check| check.id.to_owned()).collect();
+        let named: Vec<_> = checks(Profile::Extended).map(|check| check.id.to_owned()).collect();
         let distinct: BTreeSet<_> = named.iter().cloned().collect();
         assert_eq!(named.len(), distinct.len(), "a statement is judged twice");
-        assert_eq!(distinct, judged().into_keys().collect());
+        let all = judged().into_keys().chain(extended_catalogue().into_keys());
+        assert_eq!(distinct, all.collect());
+        let demanded: BTreeSet<_> = checks(Profile::Spec).map(|check| check.id.to_owned()).collect();
+        assert_eq!(demanded, judged().into_keys().collect());
     }
 
     #[test]
     fn every_check_names_its_probes() {
-        for check in checks() {
+        for check in checks(Profile::Extended) {
             assert!(!check.needs.is_empty(), "{} needs no probe", check.id);
         }
     }

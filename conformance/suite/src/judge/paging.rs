@@ -9,7 +9,7 @@ use super::evidence::{
     Sheet, list_moved, long, moved, no_readable_list, sheets, too_few_records, unanswered,
 };
 use crate::probes::Group;
-use crate::reading::{Page, identity, named_identity, text_at, utc};
+use crate::reading::{Page, named_identity, text_at, utc};
 use crate::recording::{Exchange, List, PageAsk, Purpose, Recording};
 use crate::verdict::{Halt, Held, Judged};
 
@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn served(recording: &Recording) -> Judged {
     for list in List::ALL {
-        let plain = PageAsk { list, filter: None, page: None, per_page: None, link: None };
+        let plain = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
         let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(ask) if *ask == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
         let clear = |it: &&&Exchange| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504));
@@ -134,7 +134,7 @@ fn current_page(recording: &Recording) -> Judged {
 fn length(recording: &Recording) -> Judged {
     let mut full = false;
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         full |= numbers.len() > 0;
         Some(equal("rows:", numbers.len(), sheet.page.rows()?.len() as u64))
@@ -145,7 +145,7 @@ fn length(recording: &Recording) -> Judged {
 fn last_page(recording: &Recording) -> Judged {
     let (mut even, mut uneven) = (false, false);
     let judged = each(&sheets(recording), |sheet| {
-        sheet.ask.filter.is_none().then_some(())?;
+        sheet.ask.filters.is_empty().then_some(())?;
         let numbers = sheet.numbers()?;
         let told = sheet.page.meta("last_page")?;
         if numbers.total == 0 {
@@ -163,7 +163,7 @@ fn last_page(recording: &Recording) -> Judged {
 fn joined(recording: &Recording) -> Judged {
     let sheets = sheets(recording);
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
-    for sheet in sheets.iter().filter(|it| it.ask.filter.is_none()) {
+    for sheet in sheets.iter().filter(|it| it.ask.filters.is_empty()) {
         let (list, mode) = (sheet.ask.list, sheet.mode);
         if let Some(twice) = twice(sheet) {
             return Err(Halt::broken(
@@ -205,15 +205,18 @@ fn out_of_place(rows: &[Value], long: &Sheet<'_>, from: u64, size: u64) -> Optio
     // Where the long page ends before the list does, it says nothing about what follows.
     let is_end = long.page.meta("total") == Some(all.len() as u64) || beside.len() as u64 == size;
     let places = if is_end { beside.len().max(rows.len()) } else { beside.len().min(rows.len()) };
-    let named = |row: Option<&Value>| row.map_or("none".to_owned(), identity);
-    (0..places)
-        .map(|place| (place, named(beside.get(place)), named(rows.get(place))))
-        .find(|it| it.1 != it.2)
-        .map(|(place, whole, here)| {
-            let place = from.saturating_add(place as u64 + 1);
-            let expected = format!("record {place} of the long page, exchange {}: {whole}", long.number());
-            (expected, format!("{here} in its place"))
-        })
+    // What has neither id nor code may show other words each time: only that it is there can be compared.
+    let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
+    let differs = |place: &usize| {
+        let (whole, here) = (beside.get(*place), rows.get(*place));
+        whole.is_some() != here.is_some() || named(whole).zip(named(here)).is_some_and(|(a, b)| a != b)
+    };
+    let place = (0..places).find(differs)?;
+    let told = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
+    let at = from.saturating_add(place as u64 + 1);
+    let expected =
+        format!("record {at} of the long page, exchange {}: {}", long.number(), told(beside.get(place)));
+    Some((expected, format!("{} in its place", told(rows.get(place)))))
 }
 
 /// A record that stands on a page twice.

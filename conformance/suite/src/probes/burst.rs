@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::plan::Mode;
 use crate::probes::account;
 use crate::probes::session::{Session, event_path, first_event_id, retry_after};
-use crate::reading::{BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW};
-use crate::recording::{Burst, Caller, Exchange, Purpose};
+use crate::reading::{BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, http_date};
+use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
 
 const ROUNDS: u8 = 3;
 const PATHS_MAX: u32 = 5;
@@ -14,8 +14,15 @@ const PATHS_MAX: u32 = 5;
 const QUICK_SHOTS: usize = 108;
 const VOLLEY: usize = 4;
 const SERIES_MAX: u8 = 2;
-/// The other key, the same key again, and the same key twice after the wait.
-const AFTERWARDS: u32 = 4;
+/// A bucket that refills meanwhile serves again before it refuses again.
+const STILL_MAX: u32 = 8;
+/// The live key, the second key, the same key again, and the same key twice after the wait.
+const AFTERWARDS: u32 = 2 + STILL_MAX + 2;
+/// The number of the burst that settles the reading.
+pub(crate) const SETTLING: u8 = 3;
+/// What that burst costs more.
+pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1;
+pub(crate) const SETTLING_WAIT: Duration = Duration::from_secs(61 + 61);
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
 
@@ -48,10 +55,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             fire(session, series, &mut paths).await;
         }
     }
-    let Some(refused) = session.recording.exchanges.last().filter(|it| it.status() == Some(429)).cloned()
-    else {
-        return rest(session).await;
-    };
+    if session.recording.exchanges.last().and_then(Exchange::status) != Some(429) {
+        rest(session).await;
+        return settle(session, &mut paths).await;
+    }
     for round in 1..=ROUNDS {
         // Another order each time: what a bucket refills in the meantime then serves another path.
         paths.rotate_left(1);
@@ -60,9 +67,40 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     session.ask_past_weakness(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), account::PATH).await;
-    let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), account::PATH).await;
-    obey(session, if still.status() == Some(429) { &still } else { &refused }).await;
+    if session.plan.second_key.is_some() {
+        let second = Purpose::Burst(Burst::SecondKey);
+        session.ask_past_weakness(Caller::Second, second, account::PATH).await;
+    }
+    // Whoever is served in between has used up what the earlier refusal promised: only the latest counts.
+    for _ in 0..STILL_MAX {
+        let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), account::PATH).await;
+        if still.status() == Some(429) {
+            obey(session, &still).await;
+            break;
+        }
+    }
     rest(session).await;
+    settle(session, &mut paths).await;
+}
+
+/// One more burst, begun right after the minute of the server's own clock: a window that is aligned with it
+/// cannot end during this one.
+async fn settle(session: &mut Session<'_>, paths: &mut Vec<String>) {
+    if !session.plan.thorough || session.is_silent() {
+        return;
+    }
+    let Some(left) = until_minute(&session.recording) else { return };
+    if session.pause(left, "the server's minute ends, and with it a window that is aligned").await {
+        fire(session, SETTLING, paths).await;
+        rest(session).await;
+    }
+}
+
+/// How long it is until the server's clock shows a new minute, by the `Date` of its last answer, and a
+/// second more, since dates have no fractions.
+fn until_minute(recording: &Recording) -> Option<Duration> {
+    let last = recording.exchanges.iter().rev().find_map(|it| http_date(it.answer()?.header("date")?))?;
+    Some(Duration::from_secs(u64::from(60 - last.second()) + 1))
 }
 
 /// Fires until the first refusal, or until nothing more can be learnt: several at a time as long as no

@@ -11,7 +11,7 @@ use crate::reading::{Page, parse, text_at};
 use crate::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 
 pub(crate) const COST: Cost = Cost { live: 13, test: 13, other: 0, total: 22 };
-pub(crate) const SECOND_COST: Cost = Cost { live: 1, test: 1, other: 2, total: 3 };
+pub(crate) const OTHER_COST: Cost = Cost { live: 1, test: 1, other: 2, total: 3 };
 const LONG: u64 = 100;
 
 /// What the lists have shown of one mode.
@@ -81,7 +81,13 @@ fn seems_alike(first: &Exchange, middle: &Exchange, absent: &str, foreign: &str)
     }
 }
 
-async fn ask_event(session: &mut Session<'_>, mode: Mode, id: &str, side: Side, round: u8) -> Exchange {
+pub(crate) async fn ask_event(
+    session: &mut Session<'_>,
+    mode: Mode,
+    id: &str,
+    side: Side,
+    round: u8,
+) -> Exchange {
     let purpose = Purpose::Event { id: id.to_owned(), side, round };
     session.ask(Caller::Own(mode), purpose, &event_path(id)).await
 }
@@ -97,14 +103,14 @@ async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, 
 }
 
 /// The other account: one of its events, asked for with our key of the same mode.
-pub(crate) async fn probe_second(session: &mut Session<'_>) {
-    let account = session.ask(Caller::Second, Purpose::Account, account::PATH).await;
+pub(crate) async fn probe_other(session: &mut Session<'_>) {
+    let account = session.ask(Caller::OtherAccount, Purpose::Account, account::PATH).await;
     let told = account::mode_told(&account);
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| told.as_deref() == Some(mode.word())) else { return };
     let path = format!("{}?per_page=1", List::Events.path());
-    let events = session.ask(Caller::Second, Purpose::SecondEvents, &path).await;
+    let events = session.ask(Caller::OtherAccount, Purpose::OtherEvents, &path).await;
     if let Some(id) = Page::of(&events).and_then(|page| first_event_id(page.rows()?)) {
-        ask_event(session, mode, &id, Side::SecondAccount, 1).await;
+        ask_event(session, mode, &id, Side::OtherAccount, 1).await;
     }
 }
 
@@ -119,7 +125,8 @@ pub(crate) fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
         it.caller == Caller::Own(mode)
             && matches!(
                 &it.purpose,
-                Purpose::Page(PageAsk { list: List::Events, filter: None, per_page: Some(LONG), .. })
+                Purpose::Page(PageAsk { list: List::Events, filters, per_page: Some(LONG), .. })
+                    if filters.is_empty()
             )
             && it.status() == Some(200)
     };

@@ -6,8 +6,14 @@
 pub(crate) mod account;
 pub(crate) mod auth;
 pub(crate) mod burst;
+pub(crate) mod extended;
+pub(crate) mod filters;
+pub(crate) mod inserts;
 pub(crate) mod isolation;
+pub(crate) mod leaks;
 pub(crate) mod lists;
+pub(crate) mod objects;
+pub(crate) mod second;
 mod session;
 pub(crate) mod webhooks;
 
@@ -22,9 +28,18 @@ pub(crate) enum Group {
     /// Before all but the account: what comes later then runs in a fresh window.
     Burst,
     Lists,
+    Filters,
     Isolation,
     Auth,
+    Objects,
     Second,
+    Other,
+    /// Last of those that count against the budget of the two keys: takes what is left of it.
+    Leaks,
+    /// What the reference server chose.
+    Extended,
+    /// After what reads, since the lists are others afterwards.
+    Inserts,
     /// Last: whoever causes deliveries changes what the others read.
     Webhooks,
 }
@@ -34,11 +49,14 @@ impl Group {
     pub(crate) fn cost(self) -> Cost {
         match self {
             Group::Account => account::COST,
-            Group::Burst => Cost::default(),
+            Group::Burst | Group::Extended | Group::Inserts | Group::Objects => Cost::default(),
             Group::Lists => lists::COST,
+            Group::Filters => filters::COST,
             Group::Isolation => isolation::COST,
             Group::Auth => auth::COST,
-            Group::Second => isolation::SECOND_COST,
+            Group::Second => second::COST,
+            Group::Other => isolation::OTHER_COST,
+            Group::Leaks => leaks::COST,
             Group::Webhooks => webhooks::COST,
         }
     }

@@ -11,7 +11,7 @@ use crate::plan::{Mode, Plan};
 use crate::progress::Progress;
 use crate::reading::{Page, http_date, twin_of};
 use crate::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Link, List, PageAsk, Purpose, Recording,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Link, List, PageAsk, Purpose, Recording,
 };
 use crate::secret::Redactor;
 use crate::target::Target;
@@ -50,6 +50,7 @@ impl<'a> Session<'a> {
             key_prefix: plan.key_prefix.clone(),
             without: plan.without.clone(),
             no_burst: None,
+            inserting: Inserting::default(),
             exchanges: Vec::new(),
             deliveries: None,
         };
@@ -79,6 +80,17 @@ impl<'a> Session<'a> {
         let ending = self.target.get(&target, authorization.as_deref()).await;
         self.count(caller, &purpose);
         self.write_down(caller, purpose, &target, sent, ending)
+    }
+
+    /// Posts once, whatever comes back: a write is never repeated.
+    pub(crate) async fn post(&mut self, caller: Caller, path: &str, body: &str) -> Exchange {
+        let target = self.target_of(path);
+        let sent = self.waiter.now();
+        let authorization = self.authorization(caller);
+        let ending = self.target.post(&target, authorization.as_deref(), body).await;
+        self.count(caller, &Purpose::Create);
+        self.ledger.writes += 1;
+        self.write_down(caller, Purpose::Create, &target, sent, ending)
     }
 
     /// Asks for several paths at a time, and writes them down in the order given.
@@ -183,13 +195,22 @@ impl<'a> Session<'a> {
         from: &Exchange,
         rel: &str,
     ) -> Option<(Exchange, Page)> {
-        let Purpose::Page(PageAsk { list, filter, .. }) = &from.purpose else { return None };
-        let page = Page::of(from)?;
-        let path = self.path_behind(page.link(rel)?, *list)?;
+        let Purpose::Page(PageAsk { list, filters, .. }) = &from.purpose else { return None };
+        let path = self.linked(from, *list, rel)?;
         let link = Some(Link { of: from.number, rel: rel.to_owned() });
-        let ask = PageAsk { list: *list, filter: filter.clone(), page: None, per_page: None, link };
+        let ask = PageAsk { list: *list, filters: filters.clone(), page: None, per_page: None, link };
         let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
         Page::of(&exchange).map(|page| (exchange, page))
+    }
+
+    /// The path below the base address that a link of a page leads to, if it leads into that list.
+    pub(crate) fn linked(&self, from: &Exchange, list: List, rel: &str) -> Option<String> {
+        self.path_behind(Page::of(from)?.link(rel)?, list)
+    }
+
+    /// The text without what it shares with a key.
+    pub(crate) fn cleaned(&self, text: &str) -> String {
+        self.redactor.clean(text)
     }
 
     /// Lets time pass, and tells whether it did.
@@ -227,6 +248,7 @@ impl<'a> Session<'a> {
         match caller {
             Caller::Own(mode) => bearer(plan.key(mode).expose()),
             Caller::Second => bearer(plan.second_key.as_ref()?.expose()),
+            Caller::OtherAccount => bearer(plan.other_account_key.as_ref()?.expose()),
             Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
             Caller::Nobody => None,
             Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
@@ -295,7 +317,7 @@ fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
 
 pub(crate) fn path_of(ask: &PageAsk) -> String {
     let mut query = Serializer::new(String::new());
-    if let Some((name, value)) = &ask.filter {
+    for (name, value) in &ask.filters {
         query.append_pair(name, value);
     }
     for (name, value) in [("per_page", ask.per_page), ("page", ask.page)] {

@@ -144,8 +144,10 @@ fn written<'a>(
             body: blanked(keys, &clean.body),
             answered,
             signed: match construction(caught, &keyring(names, endpoints, endpoint)) {
-                // The secret of an endpoint that nobody declared cannot be known.
-                Signed::Unknown if endpoint.is_none() => Signed::NoSecret,
+                // It may be signed with a secret that nobody told us.
+                Signed::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
+                    Signed::NoSecret
+                }
                 signed => signed,
             },
         });

@@ -51,6 +51,18 @@ pub(crate) fn named_identity(row: &Value) -> Option<String> {
     })
 }
 
+/// Whether the invoice of an event counts that charge among its own.
+pub(crate) fn holds_charge(event: &Value, charge: &str) -> bool {
+    let charges = event.get("invoice").and_then(|it| it.get("charges")).and_then(Value::as_array);
+    charges.into_iter().flatten().any(|it| text_at(it, &["code"]) == Some(charge))
+}
+
+/// Whether the charge of an event says that it is of that invoice.
+pub(crate) fn names_invoice(event: &Value, invoice: &str) -> bool {
+    let is = |path: &[&str]| text_at(event, path) == Some(invoice);
+    is(&["charge", "invoice"]) || is(&["charge", "invoice", "code"])
+}
+
 /// The string at a path of names.
 pub(crate) fn text_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
     path.iter().try_fold(value, |at, name| at.get(name))?.as_str()

@@ -25,7 +25,12 @@ pub(super) fn again(recording: &Recording, id: &str) -> String {
         Some(Deliveries { receiver: Some(address), .. }) => format!(" --receiver {address}"),
         Some(_) => " --deliveries FILE".to_owned(),
     };
-    format!("chargeproof check {base}{from} --only {id}")
+    let with = match id.split('.').next() {
+        Some("extended") => " --profile extended",
+        _ if id.starts_with("paging.stable") => " --allow-writes",
+        _ => "",
+    };
+    format!("chargeproof check {base}{from} --only {id}{with}")
 }
 
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
@@ -37,6 +42,7 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
         Caller::Own(Mode::Test) => format!("Bearer ${TEST}"),
         Caller::Second => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
+        Caller::OtherAccount => "Bearer $CHARGEPROOF_OTHER_ACCOUNT_KEY".into(),
         Caller::Revoked => "Bearer $CHARGEPROOF_REVOKED_KEY".into(),
         Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),
         Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),

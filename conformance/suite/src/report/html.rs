@@ -5,7 +5,8 @@ use askama::Template;
 use crate::check::Outcome;
 use crate::observe::Observation;
 use crate::recording::{Ending, Exchange, shorten};
-use crate::report::sheet::{Sheet, WORDS, printable};
+use crate::report::coverage::{Sentence, coverage};
+use crate::report::sheet::{Sheet, WORDS, printable, section_name};
 use crate::verdict::Row;
 
 #[derive(Template)]
@@ -24,6 +25,14 @@ struct Page<'a> {
     sections: Vec<Part<'a>>,
     grave: Vec<Group<'a>>,
     observations: &'a [Observation],
+    covered: String,
+    chapters: Vec<Chapter>,
+}
+
+/// A section of the specification, sentence by sentence.
+struct Chapter {
+    name: String,
+    sentences: Vec<Sentence>,
 }
 
 /// A word and how often it was said.
@@ -62,6 +71,7 @@ struct Entry<'a> {
 /// An exchange as it was on the wire, without the key.
 struct Shown<'a> {
     number: u32,
+    method: &'static str,
     target: &'a str,
     status: String,
     headers: &'a [(String, String)],
@@ -90,6 +100,8 @@ pub fn html(outcome: &Outcome) -> String {
         title,
         entries: sheet.rows(word).into_iter().map(|row| entry(&sheet, row)).collect(),
     };
+    let sentences = coverage(&outcome.rows);
+    let judged = sentences.iter().filter(|it| it.is_judged()).count();
     let page = Page {
         base: &outcome.recording.base,
         exit: outcome.exit_code(),
@@ -112,8 +124,22 @@ pub fn html(outcome: &Outcome) -> String {
             .collect(),
         grave: grave.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
         observations: &sheet.observations,
+        covered: format!("{judged} of {} judged or observed", sentences.len()),
+        chapters: chapters(sentences),
     };
     printable(&page.render().expect("HTML is written to memory")) + "\n"
+}
+
+fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {
+    let mut found: Vec<Chapter> = Vec::new();
+    for it in sentences {
+        let name = section_name(&it.section);
+        match found.last_mut().filter(|chapter| chapter.name == name) {
+            Some(chapter) => chapter.sentences.push(it),
+            None => found.push(Chapter { name, sentences: vec![it] }),
+        }
+    }
+    found
 }
 
 fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
@@ -146,7 +172,14 @@ fn shown(exchange: &Exchange) -> Shown<'_> {
         Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], long(&answer.body)),
         Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
     };
-    Shown { number: exchange.number, target: &exchange.target, status, headers, body }
+    Shown {
+        number: exchange.number,
+        method: exchange.method(),
+        target: &exchange.target,
+        status,
+        headers,
+        body,
+    }
 }
 
 /// A body as far as anybody reads it.

@@ -7,6 +7,7 @@ use crate::catalogue::Level;
 use crate::check::{Outcome, Selection, Stop};
 use crate::observe::Observation;
 use crate::report::command::{again, curl};
+use crate::report::coverage::{Sentence, coverage};
 use crate::report::sheet::Sheet;
 use crate::verdict::{Finding, Row, Verdict};
 
@@ -51,6 +52,10 @@ struct Report {
     statements: Vec<Statement>,
     /// What the specification leaves open, and how this service does it.
     observations: Vec<Observation>,
+    /// What became of each sentence of the specification.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, serde(default))]
+    coverage: Vec<Sentence>,
 }
 
 /// Requests by the key that they carried.
@@ -188,6 +193,7 @@ pub fn json(outcome: &Outcome) -> String {
         },
         statements: outcome.rows.iter().map(|row| statement(outcome, row)).collect(),
         observations: sheet.observations,
+        coverage: coverage(&outcome.rows),
     };
     serde_json::to_string_pretty(&report).expect("a report is plain data")
 }

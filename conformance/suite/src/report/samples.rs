@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use crate::baseline::{Baseline, Known, fingerprint};
 use crate::budget::{Budget, Ledger};
 use crate::catalogue::{Level, Requirement};
-use crate::check::{Outcome, Selection, Stop};
-use crate::plan::{Mode, Part};
+use crate::check::{Outcome, Profile, Selection, Stop};
+use crate::plan::{Mode, Part, Plan};
 use crate::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, List, PageAsk, Purpose, Recording, Side,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
 };
+use crate::secret::Secret;
 use crate::verdict::{Finding, Row, Verdict};
 
 /// Every sample by its name.
@@ -139,14 +140,19 @@ fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
     Outcome {
         recording: recording(),
         rows,
-        selection: Selection { only, skip: Vec::new() },
+        selection: Selection { profile: Profile::Spec, only, skip: Vec::new() },
         baseline: Baseline::default(),
         faults: Vec::new(),
         private: false,
         stop,
-        budget: Budget::of(&BTreeSet::new()),
-        ledger: Ledger { live: 3, test: 5, other: 1, in_bursts: 2, repeats: 0 },
+        budget: Budget::of(&BTreeSet::new(), &plan()),
+        ledger: Ledger { live: 3, test: 5, other: 1, in_bursts: 2, writes: 0, repeats: 0 },
     }
+}
+
+fn plan() -> Plan {
+    let key = |text: &str| Secret::new(text);
+    Plan::new("https://pay.example/api/".parse().expect("an address"), key("svc_live_x"), key("svc_test_x"))
 }
 
 fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
@@ -162,8 +168,8 @@ fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
 
 fn recording() -> Recording {
     let id = "0190a5c4-7f3e-7abc-8def-0123456789ab";
-    let page = |filter| {
-        Purpose::Page(PageAsk { list: List::Charges, filter, page: None, per_page: Some(2), link: None })
+    let page = |filters| {
+        Purpose::Page(PageAsk { list: List::Charges, filters, page: None, per_page: Some(2), link: None })
     };
     let event = |side| Purpose::Event { id: id.into(), side, round: 1 };
     let twin = Purpose::Twin { list: List::Events, filter: "type".into(), side: Side::AbsentBefore };
@@ -183,8 +189,8 @@ fn recording() -> Recording {
     });
     let no = json!({ "message": "No." });
     let mut exchanges = vec![
-        exchange(page(None), "/v1/charges?per_page=2", 200, &charges),
-        exchange(page(Some(("status".into(), "x".into()))), "/v1/charges?status=x", 200, &none),
+        exchange(page(vec![]), "/v1/charges?per_page=2", 200, &charges),
+        exchange(page(vec![("status".into(), "x".into())]), "/v1/charges?status=x", 200, &none),
         exchange(event(Side::Foreign), &format!("/v1/events/{id}"), 403, &no),
         exchange(twin, "/v1/events?type=x", 404, &no),
         exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &no),
@@ -198,6 +204,7 @@ fn recording() -> Recording {
         key_prefix: "svc".into(),
         without: [Part::Revoked].into(),
         no_burst: None,
+        inserting: Inserting::default(),
         exchanges,
         deliveries: None,
     }

@@ -1,7 +1,7 @@
 //! What every format tells: the sections of the specification, the counts, the words below a statement.
 
 use crate::catalogue::Level;
-use crate::check::{Outcome, Stop};
+use crate::check::{Outcome, Profile, Stop};
 use crate::deliveries::Deliveries;
 use crate::observe::{Observation, observations};
 use crate::recording::Exchange;
@@ -25,14 +25,13 @@ pub(super) struct Sheet<'a> {
 /// A section of the specification, and the statements that come from it.
 pub(super) struct Section<'a> {
     pub(super) number: String,
-    pub(super) title: &'static str,
     pub(super) rows: Vec<&'a Row>,
 }
 
 impl Section<'_> {
     /// `4.1 Paging`
     pub(super) fn name(&self) -> String {
-        format!("{} {}", self.number, self.title).trim_end().to_owned()
+        section_name(&self.number)
     }
 
     pub(super) fn counts(&self) -> String {
@@ -47,7 +46,7 @@ impl<'a> Sheet<'a> {
             let number = section_of(&row.requirement.spec);
             match sections.iter_mut().find(|section| section.number == number) {
                 Some(section) => section.rows.push(row),
-                None => sections.push(Section { title: title(&number), number, rows: vec![row] }),
+                None => sections.push(Section { number, rows: vec![row] }),
             }
         }
         sections.sort_by_key(|section| place(&section.number));
@@ -80,6 +79,9 @@ impl<'a> Sheet<'a> {
 
     /// `40 of 52 required statements judged: incomplete`
     pub(super) fn completeness(&self) -> String {
+        if self.outcome.rows.is_empty() {
+            return "nothing was judged".to_owned();
+        }
         let word = if self.is_complete { "complete" } else { "incomplete" };
         format!("{} of {} required statements judged: {word}", self.judged, self.required)
     }
@@ -92,7 +94,7 @@ impl<'a> Sheet<'a> {
         counts(&self.outcome.rows)
     }
 
-    /// `52 of 52 checks reported`
+    /// `52 of 52 checks reported`. A run that was stopped had none to report.
     pub(super) fn reported(&self) -> String {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
     }
@@ -107,7 +109,12 @@ impl<'a> Sheet<'a> {
         let without: Vec<_> = outcome.recording.without.iter().map(|part| part.word().to_owned()).collect();
         let deliveries = outcome.recording.deliveries.as_ref().map(received);
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
+        let profile = (selection.profile == Profile::Extended).then(|| {
+            "--profile extended: choices of the reference server are judged too, which the specification leaves open"
+                .to_owned()
+        });
         [
+            profile,
             list("--only", &selection.only),
             list("--skip", &selection.skip),
             list("--without", &without),
@@ -188,6 +195,11 @@ fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
+/// `4.1 Paging`
+pub(super) fn section_name(number: &str) -> String {
+    format!("{number} {}", title(number)).trim_end().to_owned()
+}
+
 /// `4.1 item 6; 8` is told in section 4.1.
 fn section_of(spec: &str) -> String {
     let end = spec.find(|it: char| !it.is_ascii_alphanumeric() && it != '.').unwrap_or(spec.len());
@@ -219,6 +231,7 @@ fn title(number: &str) -> &'static str {
         "8" => "Limits",
         "9" => "Versioning",
         "HTTP" => "itself",
+        "reference" => "Choices of the reference server",
         _ => "",
     }
 }

@@ -104,9 +104,10 @@ impl Book {
             self.links[link.index()].charges.push(no.0, pending);
         }
         if let Some(invoice) = charge.terms.invoice {
-            self.invoices[invoice.index()].charges.push(no);
+            self.invoice_mut(invoice).charges.push(no);
         }
         self.charges.push(charge);
+        self.charge_changes.push(0);
         self.record(at, EventType::ChargeCreated, Subject::Charge(no), Details::None);
         Ok(no)
     }
@@ -143,7 +144,7 @@ impl Book {
         no: ChargeNo,
         reason: Option<&'static str>,
     ) -> Result<(), ApiError> {
-        self.charges[no.index()].cancel()?;
+        self.charge_mut(no).cancel()?;
         self.refile(no);
         let details = reason.map_or(Details::None, Details::Reason);
         self.record(at, EventType::ChargeCanceled, Subject::Charge(no), details);
@@ -157,7 +158,7 @@ impl Book {
         no: ChargeNo,
         draft: RefundDraft,
     ) -> Result<(), ApiError> {
-        let charge = &mut self.charges[no.index()];
+        let charge = self.charge_mut(no);
         let amount = Coin::parse(&draft.amount, charge.terms.asset)
             .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
         let RefundDraft { txid, reason, .. } = draft;
@@ -175,7 +176,7 @@ impl Book {
         txid: Option<&str>,
     ) -> Result<(), ApiError> {
         let required = self.required(no);
-        let told = self.charges[no.index()].accept_late(txid, required)?;
+        let told = self.charge_mut(no).accept_late(txid, required)?;
         self.tell(at, no, told);
         Ok(())
     }
@@ -204,7 +205,7 @@ impl Book {
         }
         for (no, part) in parts {
             let required = self.required(no);
-            let told = self.charges[no.index()].on_sightings(at.now, part, required);
+            let told = self.charge_mut(no).on_sightings(at.now, part, required);
             self.tell(at, no, told);
         }
     }
@@ -221,7 +222,7 @@ impl Book {
         {
             self.locks.pop_first();
             let required = self.required(no);
-            let told = self.charges[no.index()].on_lock_end(at.now, required);
+            let told = self.charge_mut(no).on_lock_end(at.now, required);
             self.tell(at, no, told);
         }
     }

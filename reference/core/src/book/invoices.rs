@@ -62,6 +62,7 @@ impl Book {
         self.invoice_codes.insert(code, no);
         self.invoice_shelf.push(no.0, InvoiceStatus::Open as usize);
         self.invoices.push(Invoice::issue(at.now, code, number, terms));
+        self.invoice_changes.push(0);
         self.record(at, EventType::InvoiceCreated, Subject::Invoice(no), Details::None);
         if draft.send_email {
             self.mail_invoice(at, no);
@@ -90,7 +91,7 @@ impl Book {
     pub(crate) fn void_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         self.invoice(no).must_be_open()?;
         let open = self.untouched_charge(no)?;
-        self.invoices[no.index()].void(at.now)?;
+        self.invoice_mut(no).void(at.now)?;
         self.invoice_shelf.change(no.0, InvoiceStatus::Void as usize);
         if let Some(charge) = open {
             self.cancel_charge(at, charge, Some("invoice_voided"))
@@ -102,7 +103,7 @@ impl Book {
 
     /// The customer opens the invoice's page.
     pub(crate) fn view_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
-        if self.invoices[no.index()].view(at.now) {
+        if self.invoice_mut(no).view(at.now) {
             self.record(at, EventType::InvoiceViewed, Subject::Invoice(no), Details::None);
         }
     }
@@ -150,8 +151,13 @@ impl Book {
 
     /// A charge of the invoice was paid.
     pub(super) fn settle_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
-        if self.invoices[no.index()].settle(at.now) {
+        if self.invoice_mut(no).settle(at.now) {
             self.invoice_shelf.change(no.0, InvoiceStatus::Paid as usize);
+            // An earlier charge may settle it by late money. What still waits must not be paid as well.
+            if let Ok(Some(charge)) = self.untouched_charge(no) {
+                self.cancel_charge(at, charge, Some("invoice_paid"))
+                    .expect("an untouched pending charge can be canceled");
+            }
             self.record(at, EventType::InvoicePaid, Subject::Invoice(no), Details::None);
         }
     }
@@ -193,7 +199,7 @@ impl Book {
     }
 
     fn mail_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
-        let invoice = &mut self.invoices[no.index()];
+        let invoice = self.invoice_mut(no);
         let kind = if invoice.sent_at.is_some() { MailKind::Reminder } else { MailKind::Invoice };
         let to = invoice.terms.customer_email.clone().expect("checked before: there is an address");
         invoice.sent_at = Some(at.now);

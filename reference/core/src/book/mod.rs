@@ -33,7 +33,8 @@ use crate::{
     page::Listing,
     shelf::Shelf,
     time::Timestamp,
-    wire::webhook,
+    wallet::Vault,
+    wire::{Fragments, webhook},
 };
 
 /// What a change of a book depends on.
@@ -68,6 +69,8 @@ pub struct Book {
     mode: Mode,
     lots: Lots,
     charges: Vec<Charge>,
+    /// How often each charge was changed.
+    charge_changes: Vec<u32>,
     charge_codes: HashMap<Code, ChargeNo>,
     charge_shelf: Shelf<{ ChargeStatus::ALL.len() }>,
     /// Whose address is whose.
@@ -75,6 +78,8 @@ pub struct Book {
     /// When rate locks end.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
     invoices: Vec<Invoice>,
+    /// How often each invoice was changed.
+    invoice_changes: Vec<u32>,
     invoice_codes: HashMap<Code, InvoiceNo>,
     invoice_shelf: Shelf<{ InvoiceStatus::ALL.len() }>,
     links: Vec<Link>,
@@ -90,6 +95,8 @@ pub struct Book {
     strays: BTreeMap<(String, u32), Stray>,
     /// Writes that may be sent twice.
     pub(crate) answers: Answers,
+    /// Events as they were last written.
+    pub(crate) fragments: Fragments,
     /// Keys made in this mode.
     pub(crate) keys_made: u64,
     notices: Vec<Notice>,
@@ -106,7 +113,7 @@ struct Lots {
 }
 
 impl Book {
-    pub(crate) fn new(seed: Seed, account: &str, mode: Mode) -> Book {
+    pub(crate) fn new(seed: Seed, vault: Option<&Vault>, account: &str, mode: Mode) -> Book {
         let lot = |purpose| seed.lot(mode.as_str(), account, purpose);
         Book {
             mode,
@@ -119,11 +126,13 @@ impl Book {
                 key: lot("key"),
             },
             charges: Vec::new(),
+            charge_changes: Vec::new(),
             charge_codes: HashMap::new(),
             charge_shelf: Shelf::default(),
             addresses: HashMap::new(),
             locks: BTreeSet::new(),
             invoices: Vec::new(),
+            invoice_changes: Vec::new(),
             invoice_codes: HashMap::new(),
             invoice_shelf: Shelf::default(),
             links: Vec::new(),
@@ -135,9 +144,10 @@ impl Book {
             delivery_mint: Mint::new(lot("delivery")),
             secrets: 0,
             mails: Mails::default(),
-            payouts: Payouts::seeded(seed, account, mode),
+            payouts: Payouts::seeded(seed, vault, account, mode),
             strays: BTreeMap::new(),
             answers: Answers::default(),
+            fragments: Fragments::default(),
             keys_made: 0,
             notices: Vec::new(),
         }
@@ -151,6 +161,35 @@ impl Book {
     /// A charge by its number.
     pub fn charge(&self, no: ChargeNo) -> &Charge {
         &self.charges[no.index()]
+    }
+
+    /// A charge, to be changed.
+    fn charge_mut(&mut self, no: ChargeNo) -> &mut Charge {
+        let changes = &mut self.charge_changes[no.index()];
+        *changes = changes.wrapping_add(1);
+        &mut self.charges[no.index()]
+    }
+
+    /// An invoice, to be changed.
+    fn invoice_mut(&mut self, no: InvoiceNo) -> &mut Invoice {
+        let changes = &mut self.invoice_changes[no.index()];
+        *changes = changes.wrapping_add(1);
+        &mut self.invoices[no.index()]
+    }
+
+    /// What an event's text hangs on beyond the event: as long as it stays the same, so does the text.
+    pub(crate) fn stamp(&self, subject: Subject, now: Timestamp) -> u64 {
+        let changes = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
+        match subject {
+            Subject::Charge(no) => changes(&no),
+            Subject::Invoice(no) => {
+                // It shows its charges too. Counts only rise, so their sum tells every change.
+                let invoice = self.invoice(no);
+                let own = u64::from(self.invoice_changes[no.index()]);
+                let all = own + invoice.charges.iter().map(changes).sum::<u64>();
+                (all << 1) | u64::from(invoice.is_overdue(now))
+            }
+        }
     }
 
     /// The charge with this code.

@@ -11,7 +11,7 @@ use crate::{
     mode::Mode,
     money::Coin,
     sighting::{Depth, Sighting},
-    wallet::Wallet,
+    wallet::{Vault, Wallet},
 };
 
 /// The wallets of one account in one mode.
@@ -21,17 +21,23 @@ pub struct Payouts {
     /// The number of the next address of each key that was ever set. Kept when a wallet is taken
     /// away, so that no two charges share an address. Coins with the same key share the count.
     next: BTreeMap<String, u32>,
+    /// Where addresses are derived, if not here.
+    vault: Option<Vault>,
 }
 
 impl Payouts {
-    /// The wallets that a new book starts with: one for each form of address, from the seed.
-    pub(crate) fn seeded(seed: Seed, account: &str, mode: Mode) -> Payouts {
-        let mut payouts = Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new() };
+    /// The wallets that a new book starts with: one for each form of address, from the vault or the seed.
+    pub(crate) fn seeded(seed: Seed, vault: Option<&Vault>, account: &str, mode: Mode) -> Payouts {
+        let vault = vault.cloned();
+        let mut payouts = Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new(), vault };
         let mut by_form = BTreeMap::new();
         for asset in Asset::ALL {
             let form = asset.facts().form;
             let realm = format!("{account}/{mode}");
-            let wallet = by_form.entry(form).or_insert_with(|| Wallet::seeded(seed, &realm, form, mode));
+            let wallet = by_form.entry(form).or_insert_with(|| match &payouts.vault {
+                Some(vault) => vault.wallet(&realm, form, mode),
+                None => Wallet::seeded(seed, &realm, form, mode),
+            });
             payouts.set(asset, wallet.clone());
         }
         payouts
@@ -54,7 +60,7 @@ impl Payouts {
 
     /// This key is, or was, in use here, or a wallet here shares an address with it.
     fn knows(&self, wallet: &Wallet) -> bool {
-        self.next.contains_key(&wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
+        self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
     /// The next address that no charge had before, without taking it. `taken` says which are.
@@ -62,9 +68,12 @@ impl Payouts {
         let wallet = self.wallets.get(&asset)?;
         // A list that was edited counts from its start again, so it may name addresses that are taken.
         for n in self.next_of(wallet).. {
-            let address = wallet.address(n)?;
+            let address = match &self.vault {
+                Some(vault) => vault.address(wallet, n)?,
+                None => wallet.address(n)?,
+            };
             if !taken(&address) {
-                return Some(Ticket { address, identity: wallet.identity(), next: n.checked_add(1)? });
+                return Some(Ticket { address, asset, next: n.checked_add(1)? });
             }
         }
         None
@@ -72,16 +81,18 @@ impl Payouts {
 
     /// Takes an address: no later charge gets it.
     pub(super) fn take(&mut self, ticket: Ticket) -> String {
-        self.next.insert(ticket.identity, ticket.next);
+        let wallet = self.wallets.get(&ticket.asset).expect("a ticket is taken before its wallet changes");
+        let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");
+        *next = ticket.next;
         ticket.address
     }
 
     fn next_of(&self, wallet: &Wallet) -> u32 {
-        self.next.get(&wallet.identity()).copied().unwrap_or(0)
+        self.next.get(wallet.identity()).copied().unwrap_or(0)
     }
 
     fn set(&mut self, asset: Asset, wallet: Wallet) {
-        self.next.entry(wallet.identity()).or_insert(0);
+        self.next.entry(wallet.identity().to_owned()).or_insert(0);
         self.wallets.insert(asset, wallet);
     }
 
@@ -106,7 +117,7 @@ impl Payouts {
 /// A deposit address that may be taken.
 pub(super) struct Ticket {
     address: String,
-    identity: String,
+    asset: Asset,
     next: u32,
 }
 

@@ -356,7 +356,7 @@ fn a_key_in_two_modes_or_coins_is_recognised() {
 
 #[test]
 fn the_name_of_a_wallet_never_changes_because_counters_hang_on_it() {
-    let identity = |text, form| Wallet::read(text, form, Mode::Live).unwrap().identity();
+    let identity = |text, form| Wallet::read(text, form, Mode::Live).unwrap().identity().to_owned();
     assert_eq!(identity(MNEMONIC[0].2, AddressForm::Bitcoin), "key-e7b44782b0ca91cea145cb4ca9723583");
     assert_eq!(
         identity("HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk", AddressForm::Solana),
@@ -381,7 +381,7 @@ fn no_two_seeded_wallets_overlap() {
     let mut identities = std::collections::BTreeSet::new();
     for (seed, realm) in [(1, "acme"), (2, "acme"), (1, "shop")] {
         for (form, mode) in FORMS.into_iter().flat_map(|form| Mode::ALL.map(|mode| (form, mode))) {
-            assert!(identities.insert(Wallet::seeded(Seed(seed), realm, form, mode).identity()));
+            assert!(identities.insert(Wallet::seeded(Seed(seed), realm, form, mode).identity().to_owned()));
         }
     }
     assert_eq!(identities.len(), 3 * FORMS.len() * Mode::ALL.len());

@@ -12,6 +12,7 @@ mod extended_key;
 mod list;
 mod monero;
 mod secret;
+mod vault;
 mod version;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod refusals;
 pub use address::spelled;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
+pub use vault::Vault;
 
 use crate::{asset::AddressForm, draw::Seed, mode::Mode};
 use list::{Drawn, Listed};
@@ -32,6 +34,7 @@ pub struct Wallet {
     form: AddressForm,
     mode: Mode,
     source: Source,
+    identity: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +59,8 @@ impl Wallet {
 
     /// A wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this form and mode.
     fn extended(key: ExtendedKey, form: AddressForm, mode: Mode) -> Wallet {
-        Wallet { form, mode, source: Source::Key(Box::new(key)) }
+        let identity = key.identity();
+        Wallet { form, mode, source: Source::Key(Box::new(key)), identity }
     }
 
     /// A wallet that hands out these addresses in this order.
@@ -66,7 +70,8 @@ impl Wallet {
         mode: Mode,
     ) -> Result<Wallet, WalletError> {
         let listed = Listed::check(addresses, form, mode)?;
-        Ok(Wallet { form, mode, source: Source::Listed(listed) })
+        let identity = listed.identity();
+        Ok(Wallet { form, mode, source: Source::Listed(listed), identity })
     }
 
     /// The built-in wallet of `realm`, such as `acme/live`: endless, and the same for the same seed.
@@ -77,7 +82,11 @@ impl Wallet {
     pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
         match ExtendedKey::seeded(seed, realm, form, mode) {
             Some(key) => Wallet::extended(key, form, mode),
-            None => Wallet { form, mode, source: Source::Drawn(Drawn { seed, realm: realm.to_owned() }) },
+            None => {
+                let drawn = Drawn { seed, realm: realm.to_owned() };
+                let identity = drawn.identity(form, mode);
+                Wallet { form, mode, source: Source::Drawn(drawn), identity }
+            }
         }
     }
 
@@ -121,12 +130,8 @@ impl Wallet {
     /// Names what the addresses come from, however it was written, so that one counter serves it
     /// wherever it is used. For a key, neither the coin nor the mode is part of it. A list that was
     /// edited is another list: its owner must leave out what the old one has already handed out.
-    pub fn identity(&self) -> String {
-        match &self.source {
-            Source::Key(key) => key.identity(),
-            Source::Listed(listed) => listed.identity(),
-            Source::Drawn(drawn) => drawn.identity(self.form, self.mode),
-        }
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Whether the two could hand out the same address, or addresses of the same key.

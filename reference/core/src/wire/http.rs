@@ -156,16 +156,19 @@ fn call(
 }
 
 fn reply(
-    service: &Service,
+    service: &mut Service,
     now: Timestamp,
     who: &Principal,
     base: &str,
     status: u16,
     answer: &Answer,
 ) -> Response {
+    let mut fragments = std::mem::take(&mut service.book_mut(who.account, who.mode).fragments);
     let public_url = &service.start().public_url;
     let scene = json::Scene { account: service.account(who.account), mode: who.mode, public_url, base, now };
-    Response { status, headers: Vec::new(), body: json::answer(&scene, answer) }
+    let body = json::answer(&scene, answer, &mut fragments);
+    service.book_mut(who.account, who.mode).fragments = fragments;
+    Response { status, headers: Vec::new(), body }
 }
 
 /// `application/json`, or another type of JSON, whatever its parameters.

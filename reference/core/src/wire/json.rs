@@ -3,7 +3,12 @@
 use serde::{Serialize, ser::SerializeMap};
 use url::form_urlencoded;
 
-use super::view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView};
+use super::{
+    fragments::Fragments,
+    pen::{escape, write},
+    text::Text,
+    view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
+};
 use crate::{
     account::Account,
     book::Book,
@@ -12,8 +17,14 @@ use crate::{
     id::{ChargeNo, EventNo, InvoiceNo, LinkNo},
     mode::Mode,
     page::Page,
+    short::Short,
     time::Timestamp,
 };
+
+/// More than most objects take, so that few answers have to grow.
+const OBJECT_ROOM: usize = 1_400;
+/// More than links and meta of most pages take.
+const LINKS_ROOM: usize = 1_024;
 
 /// What an answer is written with.
 pub(super) struct Scene<'a> {
@@ -26,7 +37,7 @@ pub(super) struct Scene<'a> {
 }
 
 /// The body of a good answer.
-pub(super) fn answer(scene: &Scene<'_>, answer: &Answer) -> Vec<u8> {
+pub(super) fn answer(scene: &Scene<'_>, answer: &Answer, fragments: &mut Fragments) -> Vec<u8> {
     let book = scene.account.book(scene.mode);
     let frame = Frame { book, public_url: scene.public_url, facet: Facet::Api, now: scene.now };
     match answer {
@@ -34,15 +45,29 @@ pub(super) fn answer(scene: &Scene<'_>, answer: &Answer) -> Vec<u8> {
         Answer::Charge(no) => one(&ChargeView::of(frame, *no)),
         Answer::Link(no) => one(&LinkView::of(frame, *no)),
         Answer::Invoice(no) => one(&InvoiceView::of(frame, *no)),
-        Answer::Event(no) => one(&EventView::of(frame, book.events().get(*no))),
+        Answer::Event(no) => {
+            let mut body = Vec::with_capacity(fragments.room(no.0) + OBJECT_ROOM / 8);
+            body.extend_from_slice(b"{\"data\":");
+            event(frame, no.0, fragments, &mut body);
+            body.push(b'}');
+            body
+        }
         Answer::Page { list, page, anchor } => {
             let links = Links::new(scene, list, page, anchor.as_deref());
+            let objects = page.members.len() * OBJECT_ROOM;
             match list {
-                List::Charges { .. } => many(page, &links, |no| ChargeView::of(frame, ChargeNo(no))),
-                List::Invoices { .. } => many(page, &links, |no| InvoiceView::of(frame, InvoiceNo(no))),
-                List::Links => many(page, &links, |no| LinkView::of(frame, LinkNo(no))),
+                List::Charges { .. } => many(page, &links, objects, |no, body| {
+                    write(body, &ChargeView::of(frame, ChargeNo(no)));
+                }),
+                List::Invoices { .. } => many(page, &links, objects, |no, body| {
+                    write(body, &InvoiceView::of(frame, InvoiceNo(no)));
+                }),
+                List::Links => many(page, &links, objects, |no, body| {
+                    write(body, &LinkView::of(frame, LinkNo(no)));
+                }),
                 List::Events { .. } => {
-                    many(page, &links, |no| EventView::of(frame, book.events().get(EventNo(no))))
+                    let room = page.members.iter().map(|&no| fragments.room(no)).sum();
+                    many(page, &links, room, |no, body| event(frame, no, fragments, body))
                 }
             }
         }
@@ -55,97 +80,150 @@ struct One<'a, T> {
 }
 
 fn one(view: &impl Serialize) -> Vec<u8> {
-    write(&One { data: view })
+    json(&One { data: view })
 }
 
-/// A list's records are written one by one, so that a page needs no second copy of them.
-fn many<V: Serialize>(page: &Page, links: &Links, view: impl Fn(u32) -> V) -> Vec<u8> {
-    let mut body = b"{\"data\":[".to_vec();
+/// An event, copied if nothing that it shows has changed since it was last written.
+fn event(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8>) {
+    let event = frame.book.events().get(EventNo(no));
+    let stamp = frame.book.stamp(event.subject, frame.now);
+    let start = body.len();
+    fragments.add(body, no, stamp, |body| write(body, &EventView::of(frame, event)));
+    debug_assert_eq!(
+        String::from_utf8_lossy(&body[start..]),
+        String::from_utf8_lossy(&json(&EventView::of(frame, event))),
+        "every change of what an event shows changes its stamp"
+    );
+}
+
+/// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
+fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Vec<u8> {
+    let mut body = Vec::with_capacity(room + LINKS_ROOM);
+    body.extend_from_slice(b"{\"data\":[");
     for (place, &member) in page.members.iter().enumerate() {
         if place > 0 {
             body.push(b',');
         }
-        serde_json::to_writer(&mut body, &view(member)).expect("a view is always JSON");
+        record(member, &mut body);
     }
-    body.extend_from_slice(b"],\"links\":");
-    serde_json::to_writer(&mut body, links).expect("links are always JSON");
-    body.extend_from_slice(b",\"meta\":");
-    let meta = Meta {
-        current_page: page.current,
-        from: page.from(),
-        last_page: page.last,
-        path: &links.path,
-        per_page: page.per_page,
-        to: page.to(),
-        total: page.total,
-    };
-    serde_json::to_writer(&mut body, &meta).expect("meta is always JSON");
-    body.push(b'}');
+    links.write(page, &mut body);
     body
 }
 
-#[derive(Serialize)]
-struct Meta<'a> {
-    current_page: u64,
-    from: Option<u64>,
-    last_page: u64,
-    path: &'a str,
-    per_page: u32,
-    to: Option<u64>,
-    total: u64,
+/// What the links of a page have in common: they differ in the page's number only. All of it is escaped already.
+struct Links<'a> {
+    /// Path and query, up to the number.
+    before: Vec<u8>,
+    /// How long the path is.
+    path: usize,
+    /// What stands behind the number, and the anchor behind that. Public ids need no encoding.
+    anchor: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct Links {
-    first: String,
-    last: String,
-    prev: Option<String>,
-    next: Option<String>,
-    #[serde(skip)]
-    path: String,
-}
-
-impl Links {
-    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&str>) -> Links {
-        let (name, filters): (_, Vec<(&str, Option<&str>)>) = match list {
-            List::Charges { status, link } => {
-                ("charges", vec![("status", status.map(|s| s.as_str())), ("payment_link", link.as_deref())])
+impl<'a> Links<'a> {
+    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&'a str>) -> Links<'a> {
+        let (name, filters): (_, [(&str, Option<&str>); 3]) = match list {
+            List::Charges { status, link } => (
+                "charges",
+                [("status", status.map(|s| s.as_str())), ("payment_link", link.as_deref()), NO_FILTER],
+            ),
+            List::Invoices { status } => {
+                ("invoices", [("status", status.map(|s| s.as_str())), NO_FILTER, NO_FILTER])
             }
-            List::Invoices { status } => ("invoices", vec![("status", status.map(|s| s.as_str()))]),
-            List::Links => ("payment-links", Vec::new()),
+            List::Links => ("payment-links", [NO_FILTER; 3]),
             List::Events { kind, charge, invoice } => (
                 "events",
-                vec![
+                [
                     ("type", kind.map(|k| k.as_str())),
                     ("charge", charge.as_deref()),
                     ("invoice", invoice.as_deref()),
                 ],
             ),
         };
-        let path = format!("{}/v1/{name}", scene.base);
-        let to = |n: u64| {
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            for (name, value) in &filters {
-                if let Some(value) = value {
-                    query.append_pair(name, value);
+        let mut before = Vec::with_capacity(LINKS_ROOM / 4);
+        escape(&mut before, scene.base.as_bytes());
+        before.extend_from_slice(b"/v1/");
+        before.extend_from_slice(name.as_bytes());
+        let path = before.len();
+        before.push(b'?');
+        for (name, value) in filters {
+            if let Some(value) = value {
+                before.extend_from_slice(name.as_bytes());
+                before.push(b'=');
+                for part in form_urlencoded::byte_serialize(value.as_bytes()) {
+                    before.extend_from_slice(part.as_bytes());
                 }
+                before.push(b'&');
             }
-            query.append_pair("per_page", &page.per_page.to_string());
-            query.append_pair("page", &n.to_string());
-            if let Some(anchor) = anchor {
-                query.append_pair("anchor", anchor);
-            }
-            format!("{path}?{}", query.finish())
-        };
-        Links {
-            first: to(1),
-            last: to(page.last),
-            prev: page.prev().map(to),
-            next: page.next().map(to),
-            path,
         }
+        before.extend_from_slice(b"per_page=");
+        number(&mut before, page.per_page.into());
+        before.extend_from_slice(b"&page=");
+        Links { before, path, anchor }
+    }
+
+    /// Everything behind the records. By hand, because it is a good part of what a page costs.
+    fn write(&self, page: &Page, body: &mut Vec<u8>) {
+        for (name, n) in [
+            (&b"],\"links\":{\"first\":"[..], Some(1)),
+            (b",\"last\":", Some(page.last)),
+            (b",\"prev\":", page.prev()),
+            (b",\"next\":", page.next()),
+        ] {
+            body.extend_from_slice(name);
+            self.link(n, body);
+        }
+        for (name, n) in [
+            (&b"},\"meta\":{\"current_page\":"[..], Some(page.current)),
+            (b",\"from\":", page.from()),
+            (b",\"last_page\":", Some(page.last)),
+        ] {
+            body.extend_from_slice(name);
+            number_or_null(body, n);
+        }
+        body.extend_from_slice(b",\"path\":\"");
+        body.extend_from_slice(&self.before[..self.path]);
+        for (name, n) in [
+            (&b"\",\"per_page\":"[..], Some(page.per_page.into())),
+            (b",\"to\":", page.to()),
+            (b",\"total\":", Some(page.total)),
+        ] {
+            body.extend_from_slice(name);
+            number_or_null(body, n);
+        }
+        body.extend_from_slice(b"}}");
+    }
+
+    fn link(&self, n: Option<u64>, body: &mut Vec<u8>) {
+        let Some(n) = n else {
+            body.extend_from_slice(b"null");
+            return;
+        };
+        body.push(b'"');
+        body.extend_from_slice(&self.before);
+        number(body, n);
+        if let Some(anchor) = self.anchor {
+            body.extend_from_slice(b"&anchor=");
+            body.extend_from_slice(anchor.as_bytes());
+        }
+        body.push(b'"');
     }
 }
+
+fn number(body: &mut Vec<u8>, n: u64) {
+    let mut text = Short::default();
+    text.number(n);
+    body.extend_from_slice(text.as_str().as_bytes());
+}
+
+fn number_or_null(body: &mut Vec<u8>, n: Option<u64>) {
+    match n {
+        Some(n) => number(body, n),
+        None => body.extend_from_slice(b"null"),
+    }
+}
+
+const NO_FILTER: (&str, Option<&str>) = ("", None);
 
 #[derive(Serialize)]
 struct AccountView<'a> {
@@ -160,9 +238,9 @@ struct AccountView<'a> {
     support_email: Option<&'a str>,
     brand_color: &'a str,
     default_currency: &'static str,
-    underpayment_tolerance: String,
-    overpayment_threshold: String,
-    created_at: String,
+    underpayment_tolerance: Text,
+    overpayment_threshold: Text,
+    created_at: Text,
 }
 
 #[derive(Serialize)]
@@ -180,7 +258,7 @@ struct AccountAnswer<'a> {
 fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
     let account = scene.account;
     let settings = &account.settings;
-    write(&AccountAnswer {
+    json(&AccountAnswer {
         data: AccountView {
             id: &account.id,
             object: "account",
@@ -192,9 +270,9 @@ fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
             support_email: settings.support_email.as_deref(),
             brand_color: &settings.brand_color,
             default_currency: settings.default_currency.code(),
-            underpayment_tolerance: settings.underpayment_tolerance.to_string(),
-            overpayment_threshold: settings.overpayment_threshold.to_string(),
-            created_at: account.created_at.to_string(),
+            underpayment_tolerance: settings.underpayment_tolerance.text().into(),
+            overpayment_threshold: settings.overpayment_threshold.text().into(),
+            created_at: account.created_at.into(),
         },
         meta: AccountMeta {
             mode: scene.mode.as_str(),
@@ -228,9 +306,12 @@ pub(super) fn error(error: &ApiError) -> Vec<u8> {
         ApiError::Invalid(errors) => Some(Errors(errors)),
         _ => None,
     };
-    write(&ErrorBody { message: error.to_string(), errors })
+    json(&ErrorBody { message: error.to_string(), errors })
 }
 
-fn write(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("an answer is always JSON")
+/// An object of its own.
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(OBJECT_ROOM);
+    write(&mut body, value);
+    body
 }

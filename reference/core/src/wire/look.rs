@@ -1,6 +1,6 @@
 //! What the account owner sees in the dashboard, written as the API and the webhooks write it.
 
-use super::{json, route::Route, webhook};
+use super::{Fragments, json, route::Route, webhook};
 use crate::{
     error::ApiError, id::AccountNo, mode::Mode, outbox::Delivery, service::Service, time::Timestamp,
 };
@@ -21,7 +21,8 @@ pub fn look(
     let answer = service.look((account, mode), call)?;
     let public_url = &service.start().public_url;
     let scene = json::Scene { account: service.account(account), mode, public_url, base, now };
-    Ok(json::answer(&scene, &answer))
+    // A look is rare, and changes nothing: what it writes is not kept.
+    Ok(json::answer(&scene, &answer, &mut Fragments::unkept()))
 }
 
 /// The whole body that is posted for a delivery of a book of this mode, byte for byte.

@@ -1,6 +1,6 @@
 //! Request bodies and query strings, read into what the service understands.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet};
 
 use url::form_urlencoded;
 
@@ -257,14 +257,24 @@ pub(super) enum Kind {
 /// A list, its page, and the anchor of an earlier reading, out of a query string.
 pub(super) fn list(kind: Kind, query: Option<&str>) -> Result<(List, Ask, Option<String>), ApiError> {
     let mut errors = FieldErrors::default();
-    let mut values = BTreeMap::new();
+    // A handful, because only those that are known are kept.
+    let mut values: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
     for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
-        let name = name.into_owned();
-        if values.insert(name.clone(), value.into_owned()).is_some() && is_known(kind, &name) {
-            errors.add(name.clone(), format!("The {name} field must be given once."));
+        if !is_known(kind, &name) {
+            continue;
+        }
+        match values.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, earlier)) => {
+                errors.add(name.as_ref(), format!("The {name} field must be given once."));
+                *earlier = value;
+            }
+            None => values.push((name, value)),
         }
     }
-    let mut take = |name: &str| if is_known(kind, name) { values.remove(name) } else { None };
+    let mut take = |name: &str| {
+        let place = values.iter().position(|(known, _)| known == name)?;
+        Some(values.swap_remove(place).1)
+    };
     let page = take("page").map_or(Some(1), |text| whole(&text, u64::MAX));
     if page.is_none() {
         errors.add("page", "The page field must be a whole number of at least 1.");
@@ -275,7 +285,7 @@ pub(super) fn list(kind: Kind, query: Option<&str>) -> Result<(List, Ask, Option
         errors
             .add("per_page", format!("The per_page field must be a whole number from 1 to {PER_PAGE_MAX}."));
     }
-    let anchor = take("anchor");
+    let anchor = take("anchor").map(Cow::into_owned);
     let mut word_error = |name: &str| errors.add(name, format!("The selected {name} is invalid."));
     let list = match kind {
         Kind::Charges => List::Charges {
@@ -283,7 +293,7 @@ pub(super) fn list(kind: Kind, query: Option<&str>) -> Result<(List, Ask, Option
                 word_error("status");
                 None
             }),
-            link: take("payment_link"),
+            link: take("payment_link").map(Cow::into_owned),
         },
         Kind::Invoices => List::Invoices {
             status: word(take("status"), InvoiceStatus::parse).unwrap_or_else(|()| {
@@ -297,8 +307,8 @@ pub(super) fn list(kind: Kind, query: Option<&str>) -> Result<(List, Ask, Option
                 word_error("type");
                 None
             }),
-            charge: take("charge"),
-            invoice: take("invoice"),
+            charge: take("charge").map(Cow::into_owned),
+            invoice: take("invoice").map(Cow::into_owned),
         },
     };
     errors.into_result()?;
@@ -324,6 +334,6 @@ fn whole(text: &str, most: u64) -> Option<u64> {
     (1..=most).contains(&n).then_some(n)
 }
 
-fn word<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ()> {
+fn word<T>(text: Option<Cow<'_, str>>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ()> {
     text.map(|text| parse(&text).ok_or(())).transpose()
 }

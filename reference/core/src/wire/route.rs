@@ -33,21 +33,25 @@ pub(super) enum Route {
     Event(Uuid),
 }
 
+/// No path has more.
+const SEGMENTS_MAX: usize = 4;
+
 impl Route {
     /// Finds the route. `HEAD` goes where `GET` goes; the host leaves the body out.
     pub(super) fn find(method: &str, path: &str) -> Result<Route, ApiError> {
-        let segments: Vec<Cow<'_, str>> = path
-            .strip_prefix('/')
-            .ok_or(ApiError::NotFound)?
-            .split('/')
-            .map(|segment| percent_decode_str(segment).decode_utf8())
-            .collect::<Result<_, _>>()
-            .map_err(|_| ApiError::NotFound)?;
-        let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
+        let mut decoded: [Cow<'_, str>; SEGMENTS_MAX] = Default::default();
+        let mut count = 0;
+        for segment in path.strip_prefix('/').ok_or(ApiError::NotFound)?.split('/') {
+            let place = decoded.get_mut(count).ok_or(ApiError::NotFound)?;
+            *place = percent_decode_str(segment).decode_utf8().map_err(|_| ApiError::NotFound)?;
+            count += 1;
+        }
+        let segments: [&str; SEGMENTS_MAX] = std::array::from_fn(|nth| decoded[nth].as_ref());
+        let segments = &segments[..count];
         let method = if method == "HEAD" { "GET" } else { method };
         let code = |text: &str| Code::parse(text).ok_or(ApiError::NotFound);
         let other = |allow| Err(ApiError::WrongMethod { allow });
-        Ok(match (segments.as_slice(), method) {
+        Ok(match (segments, method) {
             (["v1", "account"], "GET") => Route::Account,
             (["v1", "charges"], "GET") => Route::List(Kind::Charges),
             (["v1", "charges"], "POST") => Route::CreateCharge,

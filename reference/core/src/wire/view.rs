@@ -4,14 +4,17 @@
 //! client reads, what an event embeds, and what a webhook carries.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::value::RawValue;
 
+use super::{
+    pen::Raw,
+    text::{IdText, Joined, Text},
+};
 use crate::{
     asset::Asset,
     book::Book,
     charge::{Charge, ChargeStatus, CustomField, MetaValue, Metadata, Transfer},
     event::{Details, Event, Subject},
-    id::{ChargeNo, InvoiceNo, LinkNo},
+    id::{ChargeNo, Code, InvoiceNo, LinkNo},
     invoice::Invoice,
     link::Pricing,
     mode::Mode,
@@ -39,32 +42,35 @@ pub(super) struct Frame<'a> {
     pub(super) now: crate::time::Timestamp,
 }
 
+type Url<'a> = Joined<'a, 4>;
+
 impl<'a> Frame<'a> {
     fn is_webhook(&self) -> bool {
         self.facet == Facet::Webhook
     }
 
-    fn coin(&self, amount: Coin) -> String {
-        if self.is_webhook() { amount.padded() } else { amount.to_string() }
+    fn coin(&self, amount: Coin) -> Text {
+        if self.is_webhook() { amount.padded().into() } else { amount.into() }
     }
 
-    fn page(&self, path: &str, code: &impl std::fmt::Display, rest: &str) -> String {
-        format!("{}/{path}/{code}{rest}", self.public_url)
+    /// A hosted page; `path` begins and ends with a slash.
+    fn page(&self, path: &'static str, code: &'a Code, rest: &'static str) -> Url<'a> {
+        Joined([self.public_url, path, code.as_str(), rest])
     }
 
-    fn explorer(&self, asset: Asset, txid: &str) -> String {
-        let network = asset.facts().network;
-        match self.book.mode() {
-            Mode::Live => format!("https://explorer.sim/{network}/tx/{txid}"),
-            Mode::Test => format!("https://explorer.sim/{network}/testnet/tx/{txid}"),
-        }
+    fn explorer(&self, asset: Asset, txid: &'a str) -> Url<'a> {
+        let place = match self.book.mode() {
+            Mode::Live => "/tx/",
+            Mode::Test => "/testnet/tx/",
+        };
+        Joined(["https://explorer.sim/", asset.facts().network, place, txid])
     }
 
     fn timeline(&self, subject: Subject) -> Option<Vec<TimelineView>> {
         (self.facet == Facet::Api).then(|| {
             let events = self.book.events().timeline(subject);
             events
-                .map(|event| TimelineView { event: event.kind.as_str(), time: event.created_at.to_string() })
+                .map(|event| TimelineView { event: event.kind.as_str(), time: event.created_at.into() })
                 .collect()
         })
     }
@@ -73,7 +79,7 @@ impl<'a> Frame<'a> {
 #[derive(Serialize)]
 struct TimelineView {
     event: &'static str,
-    time: String,
+    time: Text,
 }
 
 /// Key/value pairs as an object: `{}` when there are none.
@@ -87,10 +93,7 @@ impl Serialize for Pairs<'_> {
                 MetaValue::Text(text) => map.serialize_entry(key, text)?,
                 MetaValue::Truth(truth) => map.serialize_entry(key, truth)?,
                 MetaValue::Null => map.serialize_entry(key, &())?,
-                MetaValue::Number(text) => {
-                    let raw = RawValue::from_string(text.clone()).map_err(serde::ser::Error::custom)?;
-                    map.serialize_entry(key, &raw)?;
-                }
+                MetaValue::Number(text) => map.serialize_entry(key, &Raw(text))?,
             }
         }
         map.end()
@@ -111,23 +114,23 @@ struct CustomerView<'a> {
 
 #[derive(Serialize)]
 struct RefundView<'a> {
-    amount: String,
+    amount: Text,
     txid: Option<&'a str>,
     reason: Option<&'a str>,
-    explorer_url: Option<String>,
-    created_at: String,
+    explorer_url: Option<Url<'a>>,
+    created_at: Text,
 }
 
 /// A transfer, in `transactions` and as `data.transaction`.
 #[derive(Serialize)]
 pub(super) struct TransactionView<'a> {
     txid: &'a str,
-    amount: String,
+    amount: Text,
     confirmations: u32,
     required_confirmations: u32,
     credited: bool,
-    explorer_url: String,
-    seen_at: String,
+    explorer_url: Url<'a>,
+    seen_at: Text,
 }
 
 impl<'a> TransactionView<'a> {
@@ -139,7 +142,7 @@ impl<'a> TransactionView<'a> {
             required_confirmations: asset.required_confirmations(frame.book.mode()),
             credited: transfer.credited,
             explorer_url: frame.explorer(asset, &transfer.txid),
-            seen_at: transfer.seen_at.to_string(),
+            seen_at: transfer.seen_at.into(),
         }
     }
 }
@@ -160,17 +163,17 @@ pub(super) struct ChargeView<'a> {
     payment_link: Option<&'a str>,
     invoice: Option<&'a str>,
     description: Option<&'a str>,
-    fiat_amount: String,
+    fiat_amount: Text,
     fiat_currency: &'static str,
     asset: &'static str,
-    asset_amount: String,
-    received_amount: String,
-    remaining_amount: String,
+    asset_amount: Text,
+    received_amount: Text,
+    remaining_amount: Text,
     overpaid: bool,
-    refunded_amount: String,
+    refunded_amount: Text,
     #[serde(skip_serializing_if = "Option::is_none")]
     refunds: Option<Vec<RefundView<'a>>>,
-    exchange_rate: String,
+    exchange_rate: Text,
     deposit_address: &'a str,
     transactions: Vec<TransactionView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,12 +184,12 @@ pub(super) struct ChargeView<'a> {
     custom_fields: Vec<CustomFieldView<'a>>,
     metadata: Pairs<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checkout_url: Option<String>,
+    checkout_url: Option<Url<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    receipt_url: Option<Option<String>>,
-    expires_at: String,
-    paid_at: Option<String>,
-    created_at: String,
+    receipt_url: Option<Option<Url<'a>>>,
+    expires_at: Text,
+    paid_at: Option<Text>,
+    created_at: Text,
 }
 
 impl<'a> ChargeView<'a> {
@@ -209,7 +212,7 @@ impl<'a> ChargeView<'a> {
             payment_link: terms.link.map(|no| frame.book.link(no).code.as_str()),
             invoice: terms.invoice.map(|no| frame.book.invoice(no).code.as_str()),
             description: terms.description.as_deref(),
-            fiat_amount: terms.fiat_amount.to_string(),
+            fiat_amount: terms.fiat_amount.into(),
             fiat_currency: terms.fiat_currency.code(),
             asset: terms.asset.code(),
             asset_amount: frame.coin(terms.asset_amount),
@@ -225,11 +228,11 @@ impl<'a> ChargeView<'a> {
                         txid: refund.txid.as_deref(),
                         reason: refund.reason.as_deref(),
                         explorer_url: refund.txid.as_deref().map(|txid| frame.explorer(terms.asset, txid)),
-                        created_at: refund.created_at.to_string(),
+                        created_at: refund.created_at.into(),
                     })
                     .collect()
             }),
-            exchange_rate: if is_webhook { terms.rate.padded() } else { terms.rate.to_string() },
+            exchange_rate: if is_webhook { terms.rate.padded().into() } else { terms.rate.into() },
             deposit_address: &terms.deposit_address,
             transactions: charge
                 .transfers()
@@ -255,13 +258,13 @@ impl<'a> ChargeView<'a> {
                 .map(|CustomField { label, value }| CustomFieldView { label, value })
                 .collect(),
             metadata: Pairs(&terms.metadata),
-            checkout_url: (!is_webhook).then(|| frame.page("c", &charge.code, "")),
+            checkout_url: (!is_webhook).then(|| frame.page("/c/", &charge.code, "")),
             receipt_url: (!is_webhook).then(|| {
-                (charge.status() == ChargeStatus::Paid).then(|| frame.page("c", &charge.code, "/receipt"))
+                (charge.status() == ChargeStatus::Paid).then(|| frame.page("/c/", &charge.code, "/receipt"))
             }),
-            expires_at: charge.expires_at.to_string(),
-            paid_at: charge.paid_at().map(|at| at.to_string()),
-            created_at: charge.created_at.to_string(),
+            expires_at: charge.expires_at.into(),
+            paid_at: charge.paid_at().map(Text::from),
+            created_at: charge.created_at.into(),
         }
     }
 }
@@ -276,8 +279,8 @@ struct InvoiceCustomerView<'a> {
 struct ItemView<'a> {
     description: &'a str,
     quantity: String,
-    unit_amount: String,
-    total: String,
+    unit_amount: Text,
+    total: Text,
 }
 
 #[derive(Serialize)]
@@ -302,18 +305,18 @@ pub(super) struct InvoiceView<'a> {
     customer_name: Option<&'a str>,
     customer_email: Option<&'a str>,
     memo: Option<&'a str>,
-    amount: String,
+    amount: Text,
     currency: &'static str,
     items: Vec<ItemView<'a>>,
     due_at: Option<String>,
-    hosted_url: String,
-    document_url: String,
+    hosted_url: Url<'a>,
+    document_url: Url<'a>,
     charges: Vec<InvoiceChargeView<'a>>,
-    sent_at: Option<String>,
-    viewed_at: Option<String>,
-    paid_at: Option<String>,
-    voided_at: Option<String>,
-    created_at: String,
+    sent_at: Option<Text>,
+    viewed_at: Option<Text>,
+    paid_at: Option<Text>,
+    voided_at: Option<Text>,
+    created_at: Text,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Vec<TimelineView>>,
 }
@@ -325,7 +328,7 @@ impl<'a> InvoiceView<'a> {
         let name = terms.customer_name.as_deref();
         let email = terms.customer_email.as_deref();
         let has_id = !frame.is_webhook();
-        let time = |at: Option<crate::time::Timestamp>| at.map(|at| at.to_string());
+        let time = |at: Option<crate::time::Timestamp>| at.map(Text::from);
         InvoiceView {
             id: has_id.then(|| invoice.code.as_str()),
             code: invoice.code.as_str(),
@@ -337,7 +340,7 @@ impl<'a> InvoiceView<'a> {
             customer_name: name,
             customer_email: email,
             memo: terms.memo.as_deref(),
-            amount: terms.amount.to_string(),
+            amount: terms.amount.into(),
             currency: terms.currency.code(),
             items: terms
                 .items
@@ -345,13 +348,13 @@ impl<'a> InvoiceView<'a> {
                 .map(|item| ItemView {
                     description: &item.description,
                     quantity: item.quantity.to_string(),
-                    unit_amount: item.unit_amount.to_string(),
-                    total: item.total.to_string(),
+                    unit_amount: item.unit_amount.into(),
+                    total: item.total.into(),
                 })
                 .collect(),
             due_at: terms.due_at.map(|day| day.to_string()),
-            hosted_url: frame.page("i", &invoice.code, ""),
-            document_url: frame.page("i", &invoice.code, "/document"),
+            hosted_url: frame.page("/i/", &invoice.code, ""),
+            document_url: frame.page("/i/", &invoice.code, "/document"),
             charges: invoice
                 .charges
                 .iter()
@@ -369,7 +372,7 @@ impl<'a> InvoiceView<'a> {
             viewed_at: time(invoice.viewed_at),
             paid_at: time(invoice.paid_at),
             voided_at: time(invoice.voided_at),
-            created_at: invoice.created_at.to_string(),
+            created_at: invoice.created_at.into(),
             timeline: frame.timeline(Subject::Invoice(no)),
         }
     }
@@ -389,10 +392,10 @@ pub(super) struct LinkView<'a> {
     title: &'a str,
     description: Option<&'a str>,
     pricing_type: &'static str,
-    amount: Option<String>,
-    suggested_amounts: Vec<String>,
-    min_amount: Option<String>,
-    max_amount: Option<String>,
+    amount: Option<Text>,
+    suggested_amounts: Vec<Text>,
+    min_amount: Option<Text>,
+    max_amount: Option<Text>,
     currency: &'static str,
     accepted_assets: Option<Vec<&'static str>>,
     status: &'static str,
@@ -402,13 +405,13 @@ pub(super) struct LinkView<'a> {
     require_email: bool,
     custom_fields: Vec<QuestionView<'a>>,
     success_message: Option<&'a str>,
-    expires_at: Option<String>,
+    expires_at: Option<Text>,
     max_payments: Option<u32>,
     accepting_payments: bool,
     views_count: u64,
-    checkout_url: String,
-    created_at: String,
-    updated_at: String,
+    checkout_url: Url<'a>,
+    created_at: Text,
+    updated_at: Text,
 }
 
 impl<'a> LinkView<'a> {
@@ -426,10 +429,10 @@ impl<'a> LinkView<'a> {
             title: &terms.title,
             description: terms.description.as_deref(),
             pricing_type,
-            amount: amount.map(|amount| amount.to_string()),
-            suggested_amounts: suggested.iter().map(ToString::to_string).collect(),
-            min_amount: min.map(|amount| amount.to_string()),
-            max_amount: max.map(|amount| amount.to_string()),
+            amount: amount.map(Text::from),
+            suggested_amounts: suggested.iter().map(|amount| Text::from(*amount)).collect(),
+            min_amount: min.map(Text::from),
+            max_amount: max.map(Text::from),
             currency: terms.currency.code(),
             accepted_assets: terms
                 .accepted_assets
@@ -446,13 +449,13 @@ impl<'a> LinkView<'a> {
                 .map(|question| QuestionView { label: &question.label, required: question.required })
                 .collect(),
             success_message: terms.success_message.as_deref(),
-            expires_at: terms.expires_at.map(|at| at.to_string()),
+            expires_at: terms.expires_at.map(Text::from),
             max_payments: terms.max_payments,
             accepting_payments: link.accepts_payments(frame.now),
             views_count: link.views,
-            checkout_url: frame.page("pay", &link.code, ""),
-            created_at: link.created_at.to_string(),
-            updated_at: link.updated_at.to_string(),
+            checkout_url: frame.page("/pay/", &link.code, ""),
+            created_at: link.created_at.into(),
+            updated_at: link.updated_at.into(),
         }
     }
 }
@@ -467,14 +470,14 @@ impl Serialize for DetailsView<'_> {
             Details::None => {}
             Details::Transfer { txid, amount } => {
                 map.serialize_entry("txid", txid)?;
-                map.serialize_entry("amount", &amount.to_string())?;
+                map.serialize_entry("amount", &Text::from(*amount))?;
             }
             Details::Received { amount, txid } => {
-                map.serialize_entry("amount", &amount.to_string())?;
+                map.serialize_entry("amount", &Text::from(*amount))?;
                 map.serialize_entry("txid", txid)?;
             }
             Details::Refund { amount, txid, reason } => {
-                map.serialize_entry("amount", &amount.to_string())?;
+                map.serialize_entry("amount", &Text::from(*amount))?;
                 if let Some(txid) = txid {
                     map.serialize_entry("txid", txid)?;
                 }
@@ -490,14 +493,14 @@ impl Serialize for DetailsView<'_> {
 
 #[derive(Serialize)]
 pub(super) struct EventView<'a> {
-    id: String,
+    id: IdText,
     object: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
     details: DetailsView<'a>,
     charge: Option<ChargeView<'a>>,
     invoice: Option<InvoiceView<'a>>,
-    created_at: String,
+    created_at: Text,
 }
 
 impl<'a> EventView<'a> {
@@ -508,13 +511,13 @@ impl<'a> EventView<'a> {
             Subject::Invoice(no) => (None, Some(InvoiceView::of(frame, no))),
         };
         EventView {
-            id: event.id.to_string(),
+            id: IdText(event.id),
             object: "event",
             kind: event.kind.as_str(),
             details: DetailsView(&event.details),
             charge,
             invoice,
-            created_at: event.created_at.to_string(),
+            created_at: event.created_at.into(),
         }
     }
 }

@@ -3,6 +3,11 @@
 use serde::Serialize;
 
 use super::view::{ChargeView, Facet, Frame, InvoiceView, TransactionView};
+use super::{
+    json::json,
+    pen::write,
+    text::{IdText, Text},
+};
 use crate::{
     book::Book,
     charge::Charge,
@@ -54,35 +59,35 @@ pub(crate) fn sample(book: &Book, charge: &Charge, public_url: &str) -> Vec<u8> 
 
 #[derive(Serialize)]
 struct Envelope<'a> {
-    id: String,
-    event_id: Option<String>,
+    id: IdText,
+    event_id: Option<IdText>,
     event: &'a str,
     mode: &'a str,
-    created_at: String,
+    created_at: Text,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<bool>,
 }
+
+/// More than an envelope takes.
+const ENVELOPE_ROOM: usize = 320;
 
 /// The whole body. The same for every attempt.
 pub(crate) fn body(delivery: &Delivery, mode: Mode) -> Vec<u8> {
     let parcel = &delivery.parcel;
     let envelope = Envelope {
-        id: delivery.id.to_string(),
-        event_id: parcel.event.map(|(_, id)| id.to_string()),
+        id: IdText(delivery.id),
+        event_id: parcel.event.map(|(_, id)| IdText(id)),
         event: parcel.kind.as_str(),
         mode: mode.as_str(),
-        created_at: parcel.created_at.to_string(),
+        created_at: parcel.created_at.into(),
         test: parcel.event.is_none().then_some(true),
     };
-    let mut body = json(&envelope);
+    let mut body = Vec::with_capacity(parcel.data.len() + ENVELOPE_ROOM);
+    write(&mut body, &envelope);
     // `data` was written once for all deliveries of the event: it goes in as it is.
     body.pop();
     body.extend_from_slice(b",\"data\":");
     body.extend_from_slice(&parcel.data);
     body.push(b'}');
     body
-}
-
-fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("a view is always JSON")
 }

@@ -146,6 +146,7 @@ impl Desk {
             dialect: Dialect::default(),
             public_url: "https://pay.svc.example".to_owned(),
             rate_limit,
+            vault: None,
         };
         let mut service = Service::new(start);
         let acme = service

@@ -10,6 +10,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::{Child, ChildStdin, ChildStdout, Command},
     sync::oneshot,
+    time::Instant,
 };
 
 use crate::page::Page;
@@ -55,8 +57,19 @@ const END: u8 = 0;
 /// A running browser with a profile of its own. Dropping it ends it.
 pub(crate) struct Browser {
     line: Arc<Line>,
-    _process: Child,
-    _profile: TempDir,
+    process: Child,
+    profile: TempDir,
+}
+
+impl Drop for Browser {
+    /// Its children write to the profile until they notice, so taking it away may need a second try.
+    fn drop(&mut self) {
+        let _ = self.process.start_kill();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while std::fs::remove_dir_all(self.profile.path()).is_err() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Browser {
@@ -92,7 +105,7 @@ impl Browser {
             .expect("a shell can be started");
         let line = Line::new(process.stdin.take().expect("it is piped"));
         tokio::spawn(Arc::clone(&line).listen(process.stdout.take().expect("it is piped")));
-        Some(Browser { line, _process: process, _profile: profile })
+        Some(Browser { line, process, profile })
     }
 
     /// A new page of desktop width in light colours, in a context of its own: nothing is remembered.
@@ -120,10 +133,10 @@ impl Browser {
 }
 
 fn program() -> Option<PathBuf> {
-    match std::env::var_os("CHARGEPROOF_CHROMIUM") {
-        Some(path) => Some(path.into()),
-        None => PLACES.iter().map(PathBuf::from).find(|path| path.exists()),
-    }
+    let told = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
+    // Whoever names one means that one and no other.
+    let places = told.map_or_else(|| PLACES.iter().map(PathBuf::from).collect(), |path| vec![path]);
+    places.into_iter().find(|path| path.exists())
 }
 
 /// Whether a missing browser is a failure.

@@ -172,6 +172,19 @@ async fn a_page_that_follows_what_happens_does_not_keep_the_server_from_stopping
 }
 
 #[tokio::test]
+async fn pages_that_follow_leave_half_of_the_connections_free() {
+    let shop = Shop::with_room(4).await;
+    let path = format!("{}/live", shop.charge("BTC").await);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
+    let mut open = Vec::new();
+    for status in [200, 200, 503] {
+        let mut client = Client::connect(shop.server.address()).await;
+        assert_eq!(client.ask(&request).await.status, status);
+        open.push(client);
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_page_has_no_stream() {
     let shop = Shop::frozen().await;
     for path in ["/c/aaaaaaaaaaaa/live", "/i/aaaaaaaaaaaa/live"] {

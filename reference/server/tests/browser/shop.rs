@@ -21,15 +21,20 @@ impl Shop {
     }
 
     pub(crate) async fn open(clock: ClockKind) -> Shop {
-        Shop::start(clock, None).await
+        Shop::start(clock, None, Bounds::default()).await
     }
 
     /// The same, known to the world by another address.
     pub(crate) async fn at(public_url: &str) -> Shop {
-        Shop::start(ClockKind::Frozen, Some(public_url)).await
+        Shop::start(ClockKind::Frozen, Some(public_url), Bounds::default()).await
     }
 
-    async fn start(clock: ClockKind, public_url: Option<&str>) -> Shop {
+    /// The same with room for so many connections.
+    pub(crate) async fn with_room(connections: usize) -> Shop {
+        Shop::start(ClockKind::Frozen, None, Bounds { connections, ..Bounds::default() }).await
+    }
+
+    async fn start(clock: ClockKind, public_url: Option<&str>, bounds: Bounds) -> Shop {
         let config = Config {
             dialect: Dialect::default(),
             address: ([127, 0, 0, 1], 0).into(),
@@ -38,7 +43,7 @@ impl Shop {
             rate_limit: None,
             public_url: public_url.map(str::to_owned),
             clock,
-            bounds: Bounds::default(),
+            bounds,
             courier: CourierConfig { reach: Reach::Simulated, ..CourierConfig::default() },
         };
         Shop { server: Server::start(config).await.expect("loopback has a free port") }

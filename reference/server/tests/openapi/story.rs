@@ -251,6 +251,9 @@ fn chains(world: &mut World) {
     world.mine();
     world.act("POST", "/reorg", &json!({ "asset": "BTC", "depth": 1 }), "");
     world.act("POST", "/stall", &json!({ "asset": "BTC", "for": "1m" }), "");
+    world.act("POST", "/congest", &json!({ "asset": "BTC", "empty": 10, "full": 20 }), "");
+    world.act("POST", "/watchers", &json!({ "asset": "BTC", "notices": "late" }), "");
+    world.act("POST", "/watchers", &json!({ "asset": "BTC", "notices": "up" }), "");
     world.act("POST", "/mine", &json!({ "asset": "LTC", "at_once": true }), "");
     let count = world.act("GET", "", &Value::Null, "")["happenings"].as_u64().expect("a count");
     world.act("GET", &format!("/happenings?after={}", count - 2), &Value::Null, "happenings");

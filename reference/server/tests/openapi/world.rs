@@ -50,6 +50,7 @@ impl World {
             dialect: Dialect::default(),
             journal: true,
             reach: Reach::Abroad,
+            vault: None,
         });
         sandbox.vouch_for("hooks.example");
         let keys = sandbox.first_keys();

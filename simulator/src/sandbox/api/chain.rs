@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::{Outcome, answer, find_book, nothing, read_asset, read_mode};
 use crate::{
-    chain::{Chain, ChainError, FeeLevel, Keep, Output, Payment, TxId},
-    sandbox::{Sandbox, money},
+    chain::{Chain, ChainError, Congestion, FeeLevel, Keep, Output, Payment, TxId},
+    sandbox::{Sandbox, money, watcher::Manner},
 };
 
 const OUTPUTS_MAX: u32 = 100;
@@ -137,7 +137,7 @@ fn split(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiError> {
 
 fn chain(sandbox: &mut Sandbox, mode: Mode, asset: Asset) -> (&mut Chain, reference_core::time::Timestamp) {
     let now = sandbox.now;
-    (sandbox.chains.get_mut(&(mode, asset)).expect("there is a chain for every coin and mode"), now)
+    (sandbox.chains.get_mut(mode, asset), now)
 }
 
 /// The chain that knows a transaction.
@@ -278,5 +278,38 @@ pub(super) fn stall(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let span = required(span, "for")?;
     let (chain, now) = chain(sandbox, mode, required(asset, "asset")?);
     chain.stall(now, span);
+    nothing()
+}
+
+pub(super) fn congest(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["asset", "mode", "empty", "full"]);
+    let asset = read_asset(&mut f);
+    let mode = read_mode(sandbox, &mut f);
+    let empty_percent = f.count("empty").unwrap_or(0);
+    let full_percent = f.count("full").unwrap_or(0);
+    f.finish()?;
+    let (chain, now) = chain(sandbox, mode, required(asset, "asset")?);
+    chain.congest(now, Congestion { empty_percent, full_percent }).map_err(refusal)?;
+    nothing()
+}
+
+pub(super) fn watch(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
+    let mut f = Fields::read(body)?;
+    f.only(&["asset", "mode", "notices"]);
+    let asset = read_asset(&mut f);
+    let mode = read_mode(sandbox, &mut f);
+    let manner = f.word("notices", Manner::parse);
+    if !f.has("notices") {
+        f.wrong("notices", "The {} field is required: up, late, reversed, lost or twice.");
+    }
+    f.finish()?;
+    let (asset, manner) = (required(asset, "asset")?, required(manner, "notices")?);
+    // What the chain has shown by now belongs to the time before.
+    sandbox.work();
+    if sandbox.watchers.change((mode, asset), manner) {
+        let (chain, now) = chain(sandbox, mode, asset);
+        chain.rescan(now);
+    }
     nothing()
 }

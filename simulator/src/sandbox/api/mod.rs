@@ -55,7 +55,7 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
                 let journey = Journey::new(sandbox, until, before, within);
                 return sandbox.travel(journey);
             }
-            if request.method != "GET" && request.method != "HEAD" {
+            if request.method != "GET" && request.method != "HEAD" && !sandbox.terse {
                 answer.insert("happened".to_owned(), happened(sandbox, before, within));
             }
             Progress::Done(finish(sandbox, answer))
@@ -166,6 +166,8 @@ fn route(sandbox: &mut Sandbox, request: &Request<'_>) -> Outcome {
         ("POST", ["drop"]) => chain::drop_transaction(sandbox, body),
         ("POST", ["rebroadcast"]) => chain::rebroadcast(sandbox, body),
         ("POST", ["stall"]) => chain::stall(sandbox, body),
+        ("POST", ["congest"]) => chain::congest(sandbox, body),
+        ("POST", ["watchers"]) => chain::watch(sandbox, body),
         (_, other) => match allow(other) {
             Some(allow) => Err(ApiError::WrongMethod { allow }),
             None => Err(ApiError::NotFound),
@@ -214,7 +216,7 @@ fn allow(segments: &[&str]) -> Option<&'static str> {
         ["endpoints", _] => "PATCH, DELETE",
         [
             "world" | "advance" | "restart" | "rates" | "accounts" | "merchants" | "pay" | "mine" | "reorg"
-            | "double-spend" | "replace" | "drop" | "rebroadcast" | "stall",
+            | "double-spend" | "replace" | "drop" | "rebroadcast" | "stall" | "congest" | "watchers",
         ]
         | ["endpoints", _, "rotate" | "test"]
         | ["charges", _, "accept" | "cancel"]
@@ -306,6 +308,7 @@ mod tests {
             dialect: Dialect::default(),
             journal: false,
             reach: Reach::Simulated,
+            vault: None,
         })
     }
 

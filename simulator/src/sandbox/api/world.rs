@@ -1,7 +1,6 @@
 //! The world as a whole: its clock, its market, its beginning.
 
 use reference_core::{
-    account::Settings,
     asset::{Asset, Currency},
     draw::Seed,
     error::ApiError,
@@ -86,8 +85,7 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     }
     let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
     let journal = f.truth("journal");
-    let mut settings = Settings::new("Acme");
-    settings.members = vec!["owner@acme.example".to_owned()];
+    let mut settings = Sandbox::first_settings();
     if let Some(draft) = f.object("account", |f| Some(read_settings(f, &[]))) {
         settings.change(draft);
     }
@@ -99,9 +97,9 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
         ..sandbox.setup.clone()
     };
     // Tickets go on counting, so that a post of the old world can't land in the new one.
-    let (tickets, era) = (sandbox.tickets, sandbox.era);
-    *sandbox = Sandbox::with_account(&setup, settings);
-    (sandbox.tickets, sandbox.era) = (tickets, era + 1);
+    let before = std::mem::replace(sandbox, Sandbox::with_account(&setup, settings));
+    (sandbox.tickets, sandbox.era) = (before.tickets, before.era + 1);
+    (sandbox.terse, sandbox.record, sandbox.tamper) = (before.terse, before.record, before.tamper);
     let keys = sandbox.first_keys();
     Ok(Map::from_iter([
         ("account".to_owned(), json!(FIRST_ACCOUNT)),

@@ -116,19 +116,21 @@ pub struct Answers {
     pub then: MerchantState,
 }
 
-/// How a merchant answers when nothing else is said: `up`, `down`, `slow`, `redirect`, `private` or a status.
+/// How a merchant answers when nothing else is said: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`,
+/// `private` or a status.
 #[derive(Clone, Debug)]
 pub struct MerchantState(pub String);
 
 impl MerchantState {
-    const WORDS: [&str; 5] = ["up", "down", "slow", "redirect", "private"];
+    const WORDS: [&str; 8] = ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private"];
 
     fn read(text: &str) -> Result<MerchantState, String> {
         if MerchantState::WORDS.contains(&text) || is_status(text) {
             return Ok(MerchantState(text.to_owned()));
         }
         Err(format!(
-            "`{text}` is no way to answer; a merchant is up, down, slow, redirect, private or a status"
+            "`{text}` is no way to answer; a merchant is {} or a status",
+            MerchantState::WORDS.join(", ")
         ))
     }
 }
@@ -204,7 +206,7 @@ impl JsonSchema for Answers {
             "additionalProperties": false,
         });
         json_schema!({
-            "description": "up, down, slow, redirect, private or a status; or a list with one answer per post.",
+            "description": "up, down, slow, lost, twice, lagging, redirect, private or a status; or a list with one answer per post.",
             "anyOf": [state, list, full],
         })
     }

@@ -238,3 +238,62 @@ pub struct Stall {
     #[serde(rename = "for")]
     pub lasting: Duration,
 }
+
+/// How full the blocks to come are, in percent of them.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Congest {
+    /// Which coin's chain.
+    pub asset: AssetCode,
+    /// Of which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// Blocks that hold no transaction at all; none if not given.
+    #[serde(default)]
+    pub empty: u32,
+    /// Blocks that hold only high fees; none if not given.
+    #[serde(default)]
+    pub full: u32,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+/// How the service hears of what happens on a chain.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Watcher {
+    /// Which coin's chain.
+    pub asset: AssetCode,
+    /// Of which mode; the scenario's if not given.
+    pub mode: Option<InMode>,
+    /// What becomes of its notices from now on.
+    pub notices: Notices,
+}
+
+/// What becomes of a watcher's notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Notices {
+    /// They come at once.
+    Up,
+    /// They wait until it is said otherwise.
+    Late,
+    /// They wait, and then come last first.
+    Reversed,
+    /// They are lost; when it is said otherwise, the watcher looks at every transaction anew.
+    Lost,
+    /// Each comes twice.
+    Twice,
+}
+
+impl Notices {
+    /// The word of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Notices::Up => "up",
+            Notices::Late => "late",
+            Notices::Reversed => "reversed",
+            Notices::Lost => "lost",
+            Notices::Twice => "twice",
+        }
+    }
+}

@@ -16,7 +16,10 @@ use serde::{
 
 pub use self::{
     account::{Accept, Answers, Endpoint, Key, MerchantState, Rate, Settings, Wallet},
-    chain::{DoubleSpend, Drop, Fee, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall},
+    chain::{
+        Congest, DoubleSpend, Drop, Fee, Keep, Mine, Notices, Pay, Rebroadcast, Reorg, Replace, Stall,
+        Watcher,
+    },
     object::{By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Send, Void},
     talk::{Expect, Expected, Holds, Request, Until, Walk, WalkBy},
 };
@@ -93,6 +96,10 @@ pub enum Step {
     Rebroadcast(Brief<Rebroadcast>),
     /// No block comes for a while: `stall: { asset: BTC, for: 2h }`.
     Stall(Stall),
+    /// Some of the blocks to come have no room: `congest: { asset: BTC, empty: 20, full: 30 }`.
+    Congest(Congest),
+    /// How the service hears of a chain: `watcher: { asset: BTC, notices: late }`.
+    Watcher(Watcher),
 
     /// The service stops and starts again from what it recorded: `restart`.
     Restart,

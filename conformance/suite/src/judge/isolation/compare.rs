@@ -18,10 +18,14 @@ pub(super) struct Trio<'a> {
 impl<'a> Trio<'a> {
     /// The trio around a foreign answer, if all three are 404. Anything else is another statement's.
     pub(super) fn around(recording: &'a Recording, foreign: &'a Exchange) -> Option<Trio<'a>> {
-        let Purpose::Event { round, .. } = foreign.purpose else { return None };
         let find = |wanted| {
-            let fits = |purpose: &Purpose| match purpose {
-                Purpose::Event { side, round: of, .. } => *side == wanted && *of == round,
+            let fits = |purpose: &Purpose| match (purpose, &foreign.purpose) {
+                (Purpose::Event { side, round: of, .. }, Purpose::Event { round, .. }) => {
+                    *side == wanted && of == round
+                }
+                (Purpose::Object { side, kind: of, .. }, Purpose::Object { kind, .. }) => {
+                    *side == wanted && of == kind
+                }
                 _ => false,
             };
             recording.last(|it| it.caller == foreign.caller && fits(&it.purpose))
@@ -50,7 +54,9 @@ impl<'a> Trio<'a> {
 
 /// An answer as named features: each header field, and each place in the body.
 fn features(exchange: &Exchange) -> BTreeMap<String, String> {
-    let (Purpose::Event { id, .. }, Some(answer)) = (&exchange.purpose, exchange.answer()) else {
+    let (Purpose::Event { id, .. } | Purpose::Object { id, .. }, Some(answer)) =
+        (&exchange.purpose, exchange.answer())
+    else {
         return BTreeMap::new();
     };
     let Answer { headers, .. } = answer;

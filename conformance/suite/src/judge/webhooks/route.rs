@@ -28,8 +28,10 @@ pub(in crate::judge) const CHECKS: &[Check] = &[
     Check { id: "webhooks.retries", needs: NEEDS, judge: retries },
 ];
 
-/// How long a delivery may stay behind others before it counts as left out.
+/// How long deliveries of a type may stay behind others before the type counts as left out.
 const LATENESS: Duration = Duration::from_secs(30);
+/// How long a single one may.
+const LATENESS_LONG: Duration = Duration::from_secs(600);
 
 /// The events of a mode that came to be while somebody received, newest first; `None` if that is not known.
 fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
@@ -121,35 +123,28 @@ fn subscribed(recording: &Recording) -> Judged {
 fn pushed(recording: &Recording) -> Judged {
     let catch = caught(recording)?;
     let mut count = 0;
+    let mut behind = None;
     for (at, place) in catch.all.endpoints.iter().enumerate() {
-        let Some((events, mode)) = wanted(place) else { continue };
-        let Some(rows) = new_events(recording, mode) else { continue };
-        let here = || catch.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
-        let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
-        for seen in here() {
-            if let Some(id) = seen.text(&["event_id"]) {
-                arrivals.entry(id).or_insert(seen.delivery.arrived);
-            }
-        }
-        // Whoever was turned away may hold back what comes next.
-        let in_favour = here().all(|it| it.delivery.was_taken());
-        let rows: Vec<_> = rows.iter().filter(|row| events.contains(kind(row))).collect();
-        let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
-        count += rows.iter().filter(|row| arrival(row).is_some()).count();
-        // Newest first: what comes earlier in the list has overtaken what comes later. Without an older one that
-        // was delivered, the endpoint may not have been there yet.
-        let oldest = rows.iter().rposition(|row| arrival(row).is_some()).unwrap_or(0);
-        for (place_in_list, row) in rows.iter().enumerate().take(oldest) {
-            let overtaken = rows[..place_in_list].iter().filter_map(|it| arrival(it));
-            let late = overtaken.min().is_some_and(|then| catch.all.lasted.saturating_sub(then) >= LATENESS);
-            if arrival(row).is_none() && in_favour && (late || catch.all.settled) {
+        let Some(row) = Row::of(recording, &catch, at) else { continue };
+        count += row.delivered();
+        for missing in row.missing() {
+            let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
+            let expected = format!("event {id} at {}", place.path);
+            if catch.all.settled || row.is_left_out(&missing) {
                 return Err(Halt::broken(
                     None,
-                    format!("event {} at {}", text_at(row, &["id"]).unwrap_or("without an id"), place.path),
-                    format!("no delivery of this {} there, though others came", kind(row)),
+                    expected,
+                    format!("no delivery of this {} there, though others came", kind(missing.event)),
                 ));
             }
+            behind.get_or_insert(expected);
         }
+    }
+    if let Some(behind) = behind {
+        return Err(Halt::unjudged(
+            format!("{behind} has not come, while later ones have"),
+            "it may have been lost on the way: receive longer with `--receive-for`, or check again",
+        ));
     }
     if count > 0 {
         return Ok(Held::With(format!("{count} new events came to the endpoints that want them")));
@@ -164,6 +159,68 @@ fn pushed(recording: &Recording) -> Judged {
             "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",
         ),
     })
+}
+
+/// The new events that one endpoint wants, newest first, each with the time at which it came there.
+struct Row {
+    events: Vec<(Value, Option<Duration>)>,
+    /// Whether everything was taken there: whoever was turned away may hold back what comes next.
+    in_favour: bool,
+    lasted: Duration,
+}
+
+/// An event that came to an endpoint later than another that is newer, or not at all.
+struct Missing<'a> {
+    event: &'a Value,
+    /// For how long newer ones have been there, if any is.
+    overtaken: Option<Duration>,
+}
+
+impl Row {
+    fn of(recording: &Recording, catch: &Catch<'_>, at: usize) -> Option<Row> {
+        let (events, mode) = wanted(&catch.all.endpoints[at])?;
+        let rows = new_events(recording, mode)?;
+        let here = || catch.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
+        let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
+        for seen in here() {
+            if let Some(id) = seen.text(&["event_id"]) {
+                arrivals.entry(id).or_insert(seen.delivery.arrived);
+            }
+        }
+        let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
+        let wanted = rows.into_iter().filter(|row| events.contains(kind(row)));
+        let events = wanted
+            .map(|row| {
+                let then = arrival(&row);
+                (row, then)
+            })
+            .collect();
+        let in_favour = here().all(|it| it.delivery.was_taken());
+        Some(Row { events, in_favour, lasted: catch.all.lasted })
+    }
+
+    fn delivered(&self) -> usize {
+        self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
+    }
+
+    /// Without an older one that was delivered, the endpoint may not have been there yet.
+    fn missing(&self) -> impl Iterator<Item = Missing<'_>> {
+        let oldest = self.events.iter().rposition(|(_, arrival)| arrival.is_some()).unwrap_or(0);
+        let all = self.events.iter().enumerate().take(if self.in_favour { oldest } else { 0 });
+        all.filter(|(_, (_, arrival))| arrival.is_none()).map(|(at, (event, _))| {
+            let newer = self.events[..at].iter().filter_map(|(_, arrival)| *arrival);
+            Missing { event, overtaken: newer.min().map(|then| self.lasted.saturating_sub(then)) }
+        })
+    }
+
+    /// One that is late may have been lost on its way to us, and be repeated. Not so a type of which none comes.
+    fn is_left_out(&self, missing: &Missing<'_>) -> bool {
+        let since = |it: &Missing<'_>, span| it.overtaken.is_some_and(|overtaken| overtaken >= span);
+        let alike = |it: &Missing<'_>| kind(it.event) == kind(missing.event) && since(it, LATENESS);
+        let came =
+            self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
+        since(missing, LATENESS_LONG) || (!came && self.missing().filter(alike).count() > 1)
+    }
 }
 
 fn redirects(recording: &Recording) -> Judged {

@@ -93,7 +93,7 @@ struct PaymentView<'a> {
     is_live: bool,
     uri: String,
     qr: Option<Qr>,
-    left: String,
+    left: Duration,
 }
 
 impl PaymentView<'_> {
@@ -113,6 +113,15 @@ impl PaymentView<'_> {
     /// It goes towards being paid.
     fn is_on_its_way(&self) -> bool {
         self.asks() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
+    }
+
+    /// Open beyond its time, because money is on its way.
+    fn is_held(&self) -> bool {
+        self.left == Duration::ZERO
+    }
+
+    fn left_in_words(&self) -> String {
+        words::length(self.left)
     }
 
     /// The step of three that it has come to.
@@ -159,7 +168,7 @@ pub(super) fn part(
         is_live,
         qr: Qr::of(&uri),
         uri,
-        left: words::length(left),
+        left,
     };
     Ok(Part { id: "payment", html: view.render().map_err(|_| Refusal::Broken)? })
 }

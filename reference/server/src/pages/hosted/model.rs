@@ -133,6 +133,11 @@ impl Charge {
         self.paid_at.as_deref().map(words::moment)
     }
 
+    /// Something was credited.
+    pub(super) fn was_begun(&self) -> bool {
+        self.received_amount != "0"
+    }
+
     pub(super) fn was_refunded(&self) -> bool {
         self.refunded_amount != "0"
     }

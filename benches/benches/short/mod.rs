@@ -1,0 +1,13 @@
+//! How long to measure.
+
+use std::time::Duration;
+
+use criterion::Criterion;
+
+/// Short enough that all benchmarks together take less than five minutes.
+pub(crate) fn short() -> Criterion {
+    Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .sample_size(20)
+}

@@ -1,0 +1,93 @@
+//! The conformance suite and the scenarios: what a judgement and a page of data cost.
+#![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
+
+mod short;
+
+use std::hint::black_box;
+
+use conformance::{Plan, RealTime, Recording, Secret, Silent, check, judge};
+use criterion::{Criterion, criterion_group, criterion_main};
+use reference_core::{draw::Seed, wire::http::Request};
+use reference_server::{Bounds, ClockKind, Config, CourierConfig, Server};
+use simulator::{
+    play::{LocalStage, play},
+    sandbox::{Sandbox, Setup},
+    script::Script,
+};
+
+const CHARGES: usize = 80;
+const SCENARIO: &str = include_str!("../../scenarios/delivery/shop_is_down.yaml");
+
+/// A run against a server in this process, without the burst.
+fn recorded() -> Recording {
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    runtime.block_on(async {
+        let config = Config {
+            address: ([127, 0, 0, 1], 0).into(),
+            seed: Seed(1),
+            start: None,
+            rate_limit: None,
+            public_url: None,
+            clock: ClockKind::Wall,
+            dialect: Default::default(),
+            bounds: Bounds::default(),
+            courier: CourierConfig::default(),
+        };
+        let server = Server::start_with(config, populated).await.expect("a free port");
+        let keys = server.first_keys().expect("a server that just started is well");
+        let url = server.url().parse().expect("a server's own address");
+        let mut plan = Plan::new(url, Secret::new(keys.live), Secret::new(keys.test));
+        plan.quick = true;
+        let outcome = check(plan, &mut RealTime::start(), &mut Silent).await;
+        assert!(outcome.stop.is_none(), "{:?}", outcome.stop);
+        server.stop().await;
+        outcome.recording
+    })
+}
+
+/// A world with enough in it that every list has pages.
+fn populated(setup: &Setup) -> Sandbox {
+    let mut sandbox = Sandbox::new(setup);
+    let keys = sandbox.first_keys();
+    for key in [keys.live, keys.test] {
+        let authorization = format!("Bearer {key}");
+        for _ in 0..CHARGES {
+            let request = Request {
+                method: "POST",
+                path: "/v1/charges",
+                query: None,
+                authorization: Some(authorization.as_bytes()),
+                content_type: Some(b"application/json"),
+                idempotency_key: None,
+                base: "http://127.0.0.1",
+                body: br#"{"asset":"SOL","amount":"49.90"}"#,
+            };
+            let now = sandbox.now();
+            assert_eq!(sandbox.respond(now, &request).status, 201);
+        }
+    }
+    sandbox
+}
+
+fn judging(c: &mut Criterion) {
+    let recording = recorded();
+    let name = format!("judge a recording of {} exchanges", recording.exchanges.len());
+    c.bench_function(&name, |b| b.iter(|| judge(black_box(&recording))));
+}
+
+fn scenarios(c: &mut Criterion) {
+    c.bench_function("read a scenario", |b| {
+        b.iter(|| Script::parse("shop_is_down.yaml", black_box(SCENARIO)))
+    });
+    let script = Script::parse("shop_is_down.yaml", SCENARIO).expect("a scenario of our own");
+    c.bench_function("play a scenario", |b| {
+        b.iter(|| play(black_box(&script), None, &mut LocalStage::default()))
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = short::short();
+    targets = judging, scenarios
+}
+criterion_main!(benches);

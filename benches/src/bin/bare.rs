@@ -1,0 +1,92 @@
+//! A bare hyper server: prepared bytes for every path, and nothing else.
+//!
+//! The bound that `cargo xtask compare` measures the reference server against. It reads no key, keeps no limit and
+//! knows no query; its answers have the same heads and bodies as the reference server's.
+//!
+//! `bare METHOD PATH STATUS FILE …`: prints the address it listens on, and serves until it is killed.
+
+use std::{convert::Infallible, env, fs, process::ExitCode, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+/// One prepared answer.
+struct Prepared {
+    method: Method,
+    path: String,
+    status: StatusCode,
+    body: Bytes,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match prepare(&arguments).and_then(serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn prepare(arguments: &[String]) -> Result<Vec<Prepared>, String> {
+    let answers = arguments.chunks(4).map(|four| {
+        let [method, path, status, file] = four else {
+            return Err("it takes METHOD PATH STATUS FILE, and again".to_owned());
+        };
+        Ok(Prepared {
+            method: method.parse().map_err(|_| format!("`{method}` is not a method"))?,
+            path: path.clone(),
+            status: status.parse().map_err(|_| format!("`{status}` is not a status"))?,
+            body: fs::read(file).map_err(|error| format!("`{file}` can't be read: {error}"))?.into(),
+        })
+    });
+    answers.collect()
+}
+
+#[tokio::main]
+async fn serve(answers: Vec<Prepared>) -> Result<(), String> {
+    let cannot = |error: std::io::Error| format!("can't listen: {error}");
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(cannot)?;
+    println!("{}", listener.local_addr().map_err(cannot)?);
+    let answers = Arc::new(answers);
+    loop {
+        let (stream, _) = listener.accept().await.map_err(cannot)?;
+        let _ = stream.set_nodelay(true);
+        let answers = Arc::clone(&answers);
+        let service = service_fn(move |request| {
+            let answers = Arc::clone(&answers);
+            async move { Ok::<_, Infallible>(answer(&answers, request).await) }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+async fn answer(answers: &[Prepared], request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    if !body.is_end_stream() {
+        // What the reference server does as well before it can look at a body.
+        let _ = body.collect().await;
+    }
+    let path = head.uri.path_and_query().map_or("/", |it| it.as_str());
+    let Some(found) = answers.iter().find(|it| it.path == path && it.method == head.method) else {
+        let mut nothing = Response::new(Full::default());
+        *nothing.status_mut() = StatusCode::NOT_FOUND;
+        return nothing;
+    };
+    let mut answer = Response::new(Full::new(found.body.clone()));
+    *answer.status_mut() = found.status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

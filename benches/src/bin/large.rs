@@ -1,0 +1,79 @@
+//! How a book of many events answers, and how much memory it takes.
+//!
+//! `large EVENTS`: fills a book with paid charges, three events each, then asks for lists of every kind, near and
+//! deep. Prints JSON: microseconds a request by what was asked, and bytes a charge with its three events.
+
+use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
+
+use benches::Mill;
+use reference_core::asset::Asset;
+
+/// How often each page is asked for; the fastest tenth decides, because others use this machine too.
+const ROUNDS: usize = 400;
+
+fn main() -> ExitCode {
+    let Some(events) = env::args().nth(1).and_then(|text| text.parse::<usize>().ok()).filter(|n| *n >= 300)
+    else {
+        eprintln!("error: it takes a number of events from 300");
+        return ExitCode::from(2);
+    };
+    let before = resident_bytes();
+    // Solana's addresses are drawn: the cheapest charges that there are.
+    let mut mill = Mill::new(Asset::Sol, 0);
+    let begin = Instant::now();
+    let charges = events / 3;
+    for _ in 0..charges {
+        mill.live();
+    }
+    let filled = begin.elapsed();
+    let each = (resident_bytes().saturating_sub(before)) / charges as u64;
+
+    let newest: serde_json::Value =
+        serde_json::from_slice(&mill.get("/v1/charges?per_page=1").body).expect("answers are JSON");
+    let code = newest["data"][0]["id"].as_str().expect("a charge has an id").to_owned();
+    let deep = |pages: usize| pages / 2;
+    let asks = [
+        ("first page of events", "/v1/events?per_page=25".to_owned()),
+        ("page of events, deep", format!("/v1/events?per_page=25&page={}", deep(events / 25))),
+        (
+            "events of a type, deep",
+            format!("/v1/events?type=charge.paid&per_page=25&page={}", deep(charges / 25)),
+        ),
+        ("events of a charge", format!("/v1/events?charge={code}&per_page=25")),
+        ("first page of charges", "/v1/charges?per_page=25".to_owned()),
+        (
+            "charges of a status, deep",
+            format!("/v1/charges?status=paid&per_page=25&page={}", deep(charges / 25)),
+        ),
+    ];
+    let mut micros = BTreeMap::new();
+    for (name, path) in asks {
+        let mut all: Vec<u128> = (0..ROUNDS)
+            .map(|_| {
+                let begin = Instant::now();
+                black_box(mill.get(&path));
+                begin.elapsed().as_nanos()
+            })
+            .collect();
+        all.sort_unstable();
+        micros.insert(name, thousandths(all[ROUNDS / 10]));
+    }
+    let report = serde_json::json!({
+        "events": events,
+        "filled_in_ms": u64::try_from(filled.as_millis()).unwrap_or(u64::MAX),
+        "bytes_a_charge_with_three_events": each,
+        "micros": micros,
+    });
+    println!("{report:#}");
+    ExitCode::SUCCESS
+}
+
+fn thousandths(nanos: u128) -> String {
+    format!("{}.{:03}", nanos / 1_000, nanos % 1_000)
+}
+
+fn resident_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+    pages * 4_096
+}

@@ -1,0 +1,37 @@
+//! Asks a world without a socket, again and again: for tools that count instructions.
+//!
+//! `steps COUNT [METHOD] PATH [BODY]`: `{event}` and `{charge}` in the path stand for the newest ones.
+//! `valgrind --tool=callgrind --toggle-collect='benches::World::ask'` counts nothing but the asking.
+
+use std::{env, process::ExitCode};
+
+use benches::World;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let (count, method, path, body) = match arguments.as_slice() {
+        [count, path] => (count, "GET", path, ""),
+        [count, method, path, body] => (count, method.as_str(), path, body.as_str()),
+        _ => {
+            eprintln!("error: it takes COUNT PATH, or COUNT METHOD PATH BODY");
+            return ExitCode::from(2);
+        }
+    };
+    let Ok(count) = count.parse::<u32>() else {
+        eprintln!("error: `{count}` is not a count");
+        return ExitCode::from(2);
+    };
+    let mut world = World::new();
+    let charge = (0..100).map(|_| world.open_charge()).last().unwrap_or_default();
+    let newest = world.granted("GET", "/v1/events?per_page=1", "");
+    let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
+    let path = path.replace("{event}", &event).replace("{charge}", &charge);
+    for _ in 0..count {
+        let answer = world.ask(method, &path, body);
+        if answer.status >= 300 {
+            eprintln!("error: {method} {path} is answered with {}", answer.status);
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

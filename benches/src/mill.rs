@@ -1,0 +1,171 @@
+//! The service alone, without chains, network or sockets: charges from opened to paid, as fast as they go.
+
+use std::collections::BTreeSet;
+
+use reference_core::{
+    account::{AccountKind, Settings},
+    action::{Act, Action, Done},
+    asset::{Asset, Currency},
+    call::{Answer, Call, ChargeDraft},
+    charge::Customer,
+    dialect::Dialect,
+    draw::Seed,
+    event::EventType,
+    id::{AccountNo, ChargeNo},
+    mode::Mode,
+    money::{Fiat, Rate},
+    outbox::Outcome,
+    service::{Service, Start},
+    sighting::{Depth, Sighting},
+    signature,
+    time::{Span, Timestamp},
+    wire::http::{self, Request, Response},
+};
+
+/// A service with one account, in mode test.
+pub struct Mill {
+    service: Service,
+    account: AccountNo,
+    authorization: String,
+    asset: Asset,
+    now: Timestamp,
+    transactions: u64,
+    delivered: usize,
+}
+
+impl Mill {
+    /// A new one; its charges are in this coin, and this many endpoints take every event.
+    pub fn new(asset: Asset, endpoints: usize) -> Mill {
+        let now = Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant");
+        let mut service = Service::new(Start {
+            seed: Seed(1),
+            dialect: Dialect::default(),
+            public_url: "https://pay.example".to_owned(),
+            rate_limit: None,
+            vault: None,
+        });
+        service.on_rate(now, asset, Currency::Eur, Rate::parse("60000").ok());
+        let account = service
+            .open_account(now, "acme", AccountKind::Organization, Settings::new("Acme"))
+            .expect("the first account's name is free");
+        let mode = Mode::Test;
+        let done = service.on_action(now, Action { account, mode, act: Act::CreateKey });
+        let Ok(Done::Key(_, key)) = done else { unreachable!("making a key gives a key") };
+        let authorization = format!("Bearer {}", key.reveal());
+        for n in 0..endpoints {
+            let url = format!("https://shop{n}.sim/hooks");
+            let act = Act::AddEndpoint { url, events: BTreeSet::from(EventType::ALL) };
+            service.on_action(now, Action { account, mode, act }).expect("an endpoint that may be saved");
+        }
+        Mill { service, account, authorization, asset, now, transactions: 0, delivered: 0 }
+    }
+
+    /// Lets time pass.
+    pub fn rest(&mut self, span: Span) {
+        self.now = self.now.plus(span);
+    }
+
+    /// Opens a charge.
+    pub fn open(&mut self) -> ChargeNo {
+        let draft = ChargeDraft {
+            asset: self.asset,
+            amount: Fiat::parse("49.90").ok(),
+            currency: Some(Currency::Eur),
+            link: None,
+            customer: Customer::default(),
+            description: Some("order 7".to_owned()),
+            metadata: Vec::new(),
+            custom_fields: Vec::new(),
+        };
+        let bearer = http::bearer(Some(self.authorization.as_bytes()));
+        let who = self.service.admit(self.now, bearer).expect("a key that was just made").principal;
+        match self.service.on_call(self.now, &who, Call::CreateCharge(Box::new(draft))) {
+            Ok(Answer::Charge(no)) => no,
+            other => unreachable!("opening a charge gives a charge, not {other:?}"),
+        }
+    }
+
+    /// Pays a charge: seen, and then confirmed three times, at last deep enough.
+    pub fn pay(&mut self, no: ChargeNo) {
+        let charge = self.service.account(self.account).book(Mode::Test).charge(no);
+        let required = self.asset.required_confirmations(Mode::Test);
+        let mut sighting = Sighting {
+            mode: Mode::Test,
+            asset: self.asset,
+            address: charge.terms.deposit_address.clone(),
+            txid: format!("{:064x}", self.transactions),
+            output: 0,
+            amount: charge.terms.asset_amount,
+            depth: Depth::Confirmations(0),
+        };
+        self.transactions += 1;
+        for confirmations in [0, 1, 2, required.max(3)] {
+            sighting.depth = Depth::Confirmations(confirmations);
+            self.service.on_sightings(self.now, std::slice::from_ref(&sighting));
+        }
+    }
+
+    /// Posts what is due: each delivery is written, signed and taken by its receiver. Says how many bytes.
+    pub fn deliver(&mut self) -> usize {
+        let mut bytes = 0;
+        while let Some((account, mode, post)) = self.service.poll_delivery(self.now) {
+            let signature = signature::sign(post.secret.reveal(), self.now.unix_secs(), &post.body);
+            bytes += post.body.len() + signature.len();
+            self.delivered += 1;
+            self.service.on_outcome(self.now, (account, mode), post.delivery, Outcome::Answered(200));
+        }
+        bytes
+    }
+
+    /// A charge from opened to paid, with its deliveries.
+    pub fn live(&mut self) {
+        let no = self.open();
+        self.pay(no);
+        self.deliver();
+        // Nobody looks at the notices here, and a host that never fetched them would keep them all.
+        self.service.take_notices();
+        self.rest(Span::micros(10));
+    }
+
+    /// Deliveries so far.
+    pub fn delivered(&self) -> usize {
+        self.delivered
+    }
+
+    /// Asks for something that must be granted.
+    pub fn get(&mut self, path: &str) -> Response {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let request = Request {
+            method: "GET",
+            path,
+            query,
+            authorization: Some(self.authorization.as_bytes()),
+            content_type: None,
+            idempotency_key: None,
+            base: "https://pay.example",
+            body: b"",
+        };
+        let response = http::respond(&mut self.service, self.now, &request);
+        assert_eq!(response.status, 200, "{path}");
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_has_three_events_and_as_many_deliveries() {
+        for asset in [Asset::Sol, Asset::Btc] {
+            let mut mill = Mill::new(asset, 1);
+            mill.live();
+            mill.live();
+            let page: serde_json::Value =
+                serde_json::from_slice(&mill.get("/v1/events?per_page=3").body).expect("JSON");
+            let kinds: Vec<_> = (0..3).filter_map(|n| page["data"][n]["type"].as_str()).collect();
+            assert_eq!(kinds, ["charge.paid", "charge.payment_detected", "charge.created"]);
+            assert_eq!((page["meta"]["total"].as_u64(), mill.delivered()), (Some(6), 6));
+        }
+    }
+}

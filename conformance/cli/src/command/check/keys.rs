@@ -1,0 +1,136 @@
+//! The keys of a target: from the environment, or from files that the configuration names.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use conformance::Secret;
+
+use crate::{Failure, config::Config};
+
+/// Where a key comes from.
+struct Slot<'a> {
+    variable: &'static str,
+    setting: &'static str,
+    file: Option<&'a Path>,
+}
+
+/// Every key that is at hand.
+pub(super) struct Keys {
+    pub(super) live: Secret,
+    pub(super) test: Secret,
+    pub(super) second: Option<Secret>,
+    pub(super) other_account: Option<Secret>,
+    pub(super) revoked: Option<Secret>,
+}
+
+impl Keys {
+    /// Gathers them. `warn` is told of files that others can read.
+    pub(super) fn gather(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Keys, Failure> {
+        let check = &config.check;
+        let mut slot = |variable, setting, file: &Option<PathBuf>| {
+            Slot { variable, setting, file: file.as_deref() }.key(warn)
+        };
+        let live = slot("CHARGEPROOF_LIVE_KEY", "live_key_file", &check.live_key_file)?;
+        let test = slot("CHARGEPROOF_TEST_KEY", "test_key_file", &check.test_key_file)?;
+        let needed = |key: Option<Secret>, variable: &str, setting: &str| {
+            key.ok_or_else(|| {
+                Failure::usage(format!(
+                    "`{variable}` is not set, and `check.{setting}` names no file; one of them takes a key of the \
+                     service to check"
+                ))
+            })
+        };
+        Ok(Keys {
+            live: needed(live, "CHARGEPROOF_LIVE_KEY", "live_key_file")?,
+            test: needed(test, "CHARGEPROOF_TEST_KEY", "test_key_file")?,
+            second: slot("CHARGEPROOF_SECOND_KEY", "second_key_file", &check.second_key_file)?,
+            other_account: slot(
+                "CHARGEPROOF_OTHER_ACCOUNT_KEY",
+                "other_account_key_file",
+                &check.other_account_key_file,
+            )?,
+            revoked: slot("CHARGEPROOF_REVOKED_KEY", "revoked_key_file", &check.revoked_key_file)?,
+        })
+    }
+}
+
+impl Slot<'_> {
+    /// The environment goes before the file.
+    fn key(&self, warn: &mut dyn FnMut(String)) -> Result<Option<Secret>, Failure> {
+        match env::var(self.variable) {
+            Ok(text) if !text.trim().is_empty() => return Ok(Some(Secret::new(text.trim()))),
+            Err(env::VarError::NotUnicode(_)) => {
+                return Err(Failure::usage(format!("`{}` is not text; it takes a key", self.variable)));
+            }
+            _ => {}
+        }
+        self.file.map(|path| self.read(path, warn)).transpose()
+    }
+
+    fn read(&self, path: &Path, warn: &mut dyn FnMut(String)) -> Result<Secret, Failure> {
+        let named = format!("`{}`, which `check.{}` names,", path.display(), self.setting);
+        let text = fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("{named} can't be read: {error}")))?;
+        let key = text.trim();
+        if key.is_empty() || key.contains(char::is_whitespace) {
+            return Err(Failure::usage(format!("{named} does not hold one key and nothing else")));
+        }
+        if others_may_read(path) {
+            let path = path.display();
+            warn(format!("warning: `{path}` holds a key, and others can read it; chmod 600 {path}"));
+        }
+        Ok(Secret::new(key))
+    }
+}
+
+#[cfg(unix)]
+fn others_may_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    const GROUP_AND_OTHERS: u32 = 0o077;
+    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & GROUP_AND_OTHERS != 0)
+}
+
+#[cfg(not(unix))]
+fn others_may_read(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, mode: u32, expected: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("live.key");
+        fs::write(&path, text).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        let slot = Slot { variable: "CHARGEPROOF_NO_SUCH_KEY", setting: "live_key_file", file: Some(&path) };
+        let mut warnings = String::new();
+        let found = match slot.key(&mut |it| warnings += &it) {
+            Ok(key) => {
+                format!("{} {warnings}", if key == Some(Secret::new("svc_live_abc")) { "read" } else { "?" })
+            }
+            Err(failure) => failure.message,
+        };
+        assert!(found.contains(expected), "{found}");
+        assert!(!found.contains("svc_live_abc"), "a key shows");
+    }
+
+    #[test]
+    fn a_file_holds_one_key() {
+        check("svc_live_abc\n", 0o600, "read");
+        check("svc_live_abc\nsvc_live_def\n", 0o600, "does not hold one key and nothing else");
+        check("\n", 0o600, "does not hold one key");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_can_read_is_told() {
+        check("svc_live_abc", 0o640, "others can read it; chmod 600");
+        check("svc_live_abc", 0o604, "others can read it");
+    }
+}

@@ -1,0 +1,170 @@
+//! Puts the results of shards together: in any order, any of them twice, and whatever is missing is named.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Sum,
+    part::{Part, Parts, Whole},
+};
+
+/// A sweep put together from what its shards brought.
+pub(super) struct Merged {
+    pub(super) sweep: Whole,
+    pub(super) parts: BTreeMap<u64, Part>,
+    /// Shards without a result.
+    pub(super) gaps: Vec<u64>,
+    /// What shows that machines do not agree.
+    pub(super) conflicts: Vec<String>,
+    /// Worlds of which two machines had the fingerprint.
+    pub(super) compared: usize,
+    pub(super) sum: Sum,
+}
+
+impl Merged {
+    /// 5 machines do not agree: find the broken one · 1 a law was broken · 3 shards are missing · 0 all is well.
+    pub(super) fn exit_code(&self) -> u8 {
+        match (self.conflicts.is_empty(), self.sum.exit_code(), self.gaps.is_empty()) {
+            (false, ..) => 5,
+            (true, 0, false) => 3,
+            (true, code, _) => code,
+        }
+    }
+
+    /// The file that holds all of it, to be merged with others.
+    pub(super) fn file(&self) -> Parts {
+        Parts::new(self.sweep.clone(), self.parts.values().cloned().collect())
+    }
+}
+
+/// Merges files, by name. The error names the file that does not belong to the others.
+pub(super) fn merge(files: Vec<(String, Parts)>) -> Result<Merged, String> {
+    let mut files = files.into_iter();
+    let (first_name, first) = files.next().ok_or("there is nothing to merge")?;
+    let sweep = first.sweep.clone();
+    let mut parts: BTreeMap<u64, Part> = BTreeMap::new();
+    let mut conflicts = Vec::new();
+    for (name, file) in std::iter::once((first_name.clone(), first)).chain(files) {
+        if file.sweep != sweep {
+            return Err(format!(
+                "`{name}` is of another sweep than `{first_name}`: {:?}, {:?}",
+                file.sweep, sweep
+            ));
+        }
+        for part in file.parts {
+            match parts.get_mut(&part.shard) {
+                None => drop(parts.insert(part.shard, part)),
+                Some(known) if !known.same_as(&part) => {
+                    conflicts.push(format!("shard {} has two results that differ", part.shard));
+                }
+                Some(known) if part.haste() < known.haste() => *known = part,
+                Some(_) => {}
+            }
+        }
+    }
+    let own: BTreeMap<u64, &String> =
+        parts.values().flat_map(|part| &part.digests).map(|(s, d)| (*s, d)).collect();
+    let mut compared = 0;
+    for part in parts.values() {
+        for (seed, digest) in &part.overlap {
+            match own.get(seed) {
+                Some(other) if *other != digest => {
+                    conflicts.push(format!(
+                        "seed {seed} came out otherwise on the machine of shard {}",
+                        part.shard
+                    ));
+                }
+                Some(_) => compared += 1,
+                None => {}
+            }
+        }
+    }
+    conflicts.sort();
+    conflicts.dedup();
+    let gaps = (1..=sweep.shards).filter(|shard| !parts.contains_key(shard)).collect();
+    let mut sum = Sum { from: sweep.from, ..Sum::default() };
+    for part in parts.values() {
+        part.add_to(&mut sum)?;
+    }
+    Ok(Merged { sweep, parts, gaps, conflicts, compared, sum })
+}
+
+#[cfg(test)]
+mod tests {
+    use simulator::sweep::Verdict;
+
+    use super::*;
+    use crate::command::sweep::shard::Shard;
+
+    const OF: u64 = 3;
+
+    /// The result of a shard of thirty worlds, each with a fingerprint.
+    fn part(index: u64, change: impl FnOnce(&mut Sum, &mut BTreeMap<u64, String>)) -> (String, Parts) {
+        let shard = Shard { index, of: OF };
+        let digests =
+            |(begin, count): (u64, u64)| (begin..begin + count).map(|seed| (seed, format!("d{seed}")));
+        let mut sum = Sum::default();
+        for (seed, digest) in digests(shard.range(30)) {
+            sum.add(seed, Verdict { digest: Some(digest), events: 2, ..Verdict::default() });
+        }
+        let mut overlap = digests(shard.overlap(30)).collect();
+        change(&mut sum, &mut overlap);
+        let sweep = Whole { program: "1".to_owned(), from: 0, seeds: 30, shards: OF };
+        (format!("{index}.json"), Parts::new(sweep, vec![Part::of(shard, &sum, overlap)]))
+    }
+
+    fn plain(index: u64) -> (String, Parts) {
+        part(index, |_, _| {})
+    }
+
+    #[track_caller]
+    fn check(files: Vec<(String, Parts)>, code: u8, gaps: &[u64], conflicts: &[&str]) -> Merged {
+        let merged = merge(files).expect("they belong together");
+        assert_eq!((merged.exit_code(), merged.gaps.as_slice()), (code, gaps));
+        assert_eq!(merged.conflicts, conflicts);
+        merged
+    }
+
+    #[test]
+    fn the_order_does_not_matter_and_a_result_may_come_twice() {
+        let once = check(vec![plain(1), plain(2), plain(3)], 0, &[], &[]);
+        let again = check(vec![plain(3), plain(1), plain(3), plain(2), plain(1)], 0, &[], &[]);
+        assert_eq!(once.file(), again.file());
+        assert_eq!((once.sum.worlds, once.sum.events, once.compared), (30, 60, 30));
+        let in_steps =
+            merge(vec![("a".to_owned(), merge(vec![plain(2), plain(3)]).unwrap().file()), plain(1)]);
+        assert_eq!(in_steps.unwrap().file(), once.file());
+        let text = once.file().write();
+        assert_eq!(Parts::read(&text), Ok(once.file()));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        check(vec![plain(2)], 3, &[1, 3], &[]);
+    }
+
+    #[test]
+    fn a_task_that_ran_twice_keeps_the_faster_result() {
+        let slow = || part(1, |sum, _| sum.took = std::time::Duration::from_secs(9));
+        let one = check(vec![plain(1), slow()], 3, &[2, 3], &[]);
+        assert_eq!(one.file(), check(vec![slow(), plain(1)], 3, &[2, 3], &[]).file());
+        assert_eq!(one.sum.took, std::time::Duration::ZERO);
+    }
+
+    #[test]
+    fn machines_that_do_not_agree_are_found() {
+        let other = part(2, |sum, _| sum.events += 1);
+        check(vec![plain(1), plain(2), plain(3), other], 5, &[], &["shard 2 has two results that differ"]);
+        let odd = part(1, |_, overlap| drop(overlap.insert(10, "other".to_owned())));
+        let says = "seed 10 came out otherwise on the machine of shard 1";
+        check(vec![odd, plain(2), plain(3)], 5, &[], &[says]);
+    }
+
+    #[test]
+    fn results_of_another_sweep_are_refused() {
+        let (name, mut other) = plain(2);
+        other.sweep.from = 7;
+        assert!(merge(vec![plain(1), (name, other)]).is_err_and(|why| why.contains("another sweep")));
+        assert!(Parts::read("{}").is_err());
+        assert!(Parts::read(&plain(1).1.write().replace("\"format\": 1", "\"format\": 2")).is_err());
+    }
+}

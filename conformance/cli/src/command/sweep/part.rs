@@ -1,0 +1,206 @@
+//! What one shard brought, as a file: enough to put a sweep of many machines together again.
+
+use std::collections::BTreeMap;
+
+use reference_core::event::EventType;
+use serde::{Deserialize, Serialize};
+use simulator::{
+    law::{Breach, Law},
+    model::Situation,
+    sweep::{Cell, Matrix},
+    workload::Fault,
+};
+
+use super::{Group, Sum, shard::Shard};
+
+/// Rises when an older program would misread it.
+const FORMAT: u32 = 1;
+
+/// Results of one or more shards of one sweep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Parts {
+    format: u32,
+    pub(super) sweep: Whole,
+    pub(super) parts: Vec<Part>,
+}
+
+/// What all shards of a sweep have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Whole {
+    pub(super) program: String,
+    pub(super) from: u64,
+    pub(super) seeds: u64,
+    pub(super) shards: u64,
+}
+
+/// What one shard brought.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Part {
+    pub(super) shard: u64,
+    worlds: u64,
+    beside: u64,
+    events: u64,
+    posts: u64,
+    /// By the laws' numbers.
+    checks: BTreeMap<u32, u64>,
+    failures: Vec<Failed>,
+    /// Fingerprints of its own worlds.
+    pub(super) digests: BTreeMap<u64, String>,
+    /// Fingerprints of its neighbour's.
+    pub(super) overlap: BTreeMap<u64, String>,
+    pub(super) differing: BTreeMap<u64, String>,
+    cells: Vec<Reached>,
+    jobs: u64,
+    took_us: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failed {
+    law: u32,
+    shape: String,
+    what: String,
+    first_seed: u64,
+    seeds: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reached {
+    event: String,
+    situation: String,
+    fault: Option<String>,
+    first_seed: u64,
+}
+
+impl Parts {
+    pub(super) fn new(sweep: Whole, parts: Vec<Part>) -> Parts {
+        Parts { format: FORMAT, sweep, parts }
+    }
+
+    pub(super) fn read(text: &str) -> Result<Parts, String> {
+        let parts: Parts = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if parts.format != FORMAT {
+            return Err(format!("its format is {}; this program reads format {FORMAT}", parts.format));
+        }
+        let within = |part: &&Part| !(1..=parts.sweep.shards).contains(&part.shard);
+        match parts.parts.iter().find(within) {
+            Some(part) => Err(format!("it holds shard {} of {}", part.shard, parts.sweep.shards)),
+            None => Ok(parts),
+        }
+    }
+
+    pub(super) fn write(&self) -> String {
+        serde_json::to_string_pretty(self).expect("results are JSON") + "\n"
+    }
+}
+
+impl Part {
+    pub(super) fn of(shard: Shard, sum: &Sum, overlap: BTreeMap<u64, String>) -> Part {
+        let failed = |group: &Group| Failed {
+            law: group.breach.law.number(),
+            shape: group.breach.shape.clone(),
+            what: group.breach.what.clone(),
+            first_seed: group.first,
+            seeds: group.seeds,
+        };
+        let reached = |(cell, seed): (Cell, u64)| Reached {
+            event: cell.kind.to_owned(),
+            situation: cell.situation.as_str().to_owned(),
+            fault: cell.fault.map(|fault| fault.as_str().to_owned()),
+            first_seed: seed,
+        };
+        Part {
+            shard: shard.index,
+            worlds: sum.worlds,
+            beside: sum.beside,
+            events: sum.events,
+            posts: sum.posts,
+            checks: Law::ALL.into_iter().map(|law| (law.number(), sum.checks[law as usize])).collect(),
+            failures: sum.groups.values().map(failed).collect(),
+            digests: sum.digests.clone(),
+            overlap,
+            differing: sum.differing.clone(),
+            cells: sum.matrix.reached().map(reached).collect(),
+            jobs: sum.jobs as u64,
+            took_us: u64::try_from(sum.took.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The same result, however long it took: a task that an engine ran twice.
+    pub(super) fn same_as(&self, other: &Part) -> bool {
+        let timeless = |part: &Part| Part { jobs: 0, took_us: 0, ..part.clone() };
+        timeless(self) == timeless(other)
+    }
+
+    /// Which of two same results is kept, whichever came first.
+    pub(super) fn haste(&self) -> (u64, u64) {
+        (self.took_us, self.jobs)
+    }
+
+    /// Adds it to a sum. The error names what this program does not know.
+    pub(super) fn add_to(&self, sum: &mut Sum) -> Result<(), String> {
+        let mut other = Sum {
+            worlds: self.worlds,
+            beside: self.beside,
+            events: self.events,
+            posts: self.posts,
+            differing: self.differing.clone(),
+            digests: self.digests.clone(),
+            ..Sum::default()
+        };
+        for (number, checks) in &self.checks {
+            other.checks[law(*number)? as usize] = *checks;
+        }
+        for failed in &self.failures {
+            let breach = Breach {
+                law: law(failed.law)?,
+                shape: failed.shape.clone(),
+                what: failed.what.clone(),
+                at: None,
+            };
+            let place = (breach.law, breach.shape.clone());
+            let group = Group { breach, first: failed.first_seed, seeds: failed.seeds, saved: None };
+            other.groups.insert(place, group);
+        }
+        let mut matrix = Matrix::default();
+        for cell in &self.cells {
+            matrix.note(cell.read()?, cell.first_seed);
+        }
+        other.matrix = matrix;
+        sum.absorb(other);
+        sum.jobs += usize::try_from(self.jobs).unwrap_or(usize::MAX);
+        // Shards run side by side.
+        sum.took = sum.took.max(std::time::Duration::from_micros(self.took_us));
+        Ok(())
+    }
+}
+
+fn law(number: u32) -> Result<Law, String> {
+    Law::ALL
+        .into_iter()
+        .find(|law| law.number() == number)
+        .ok_or_else(|| format!("there is no law {number} in this program"))
+}
+
+impl Reached {
+    fn read(&self) -> Result<Cell, String> {
+        let unknown = |word: &str| format!("this program knows no `{word}`");
+        let kind = EventType::ALL.map(EventType::as_str).into_iter().find(|kind| *kind == self.event);
+        let situation = Situation::ALL.into_iter().find(|it| it.as_str() == self.situation);
+        let fault = match &self.fault {
+            None => None,
+            Some(word) => {
+                Some(Fault::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| unknown(word))?)
+            }
+        };
+        Ok(Cell {
+            kind: kind.ok_or_else(|| unknown(&self.event))?,
+            situation: situation.ok_or_else(|| unknown(&self.situation))?,
+            fault,
+        })
+    }
+}

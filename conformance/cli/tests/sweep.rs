@@ -1,0 +1,97 @@
+//! `chargeproof sweep` as a user meets it.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+fn sweep(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_chargeproof"))
+        .arg("sweep")
+        .args(arguments)
+        .current_dir(directory)
+        .envs(environment.iter().copied())
+        .output()
+        .expect("the program runs")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!(
+            "{error}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+/// Seed 3 is one of those that are played twice.
+const ONE: [&str; 7] = ["--from", "3", "--seeds", "1", "--jobs", "1", "--format=json"];
+
+#[test]
+fn another_process_directory_and_environment_see_the_same_world() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut one = json(&sweep(here.path(), &ONE, &[("TZ", "UTC"), ("LANG", "C")]));
+    let mut two =
+        json(&sweep(there.path(), &ONE, &[("TZ", "Asia/Tokyo"), ("LANG", "tr_TR.UTF-8"), ("HOME", "/")]));
+    for report in [&mut one, &mut two] {
+        assert_eq!(report["result"], "held", "{report}");
+        assert!(report["digests"]["3"].is_string(), "{report}");
+        assert!(report["checks"].as_u64().is_some_and(|checks| checks > 1_000), "{report}");
+        for figure in ["took_ms", "per_second"] {
+            report.as_object_mut().unwrap().remove(figure);
+        }
+    }
+    assert_eq!(one, two);
+}
+
+#[test]
+fn a_world_is_drawn_on_one_page_that_loads_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = sweep(directory.path(), &["--from=1", "--seeds=1", "--jobs=1", "--html", "world.html"], &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("no law was broken") && text.contains("charge.paid"), "{text}");
+    let page = fs::read_to_string(directory.path().join("world.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("charge.created") && page.contains("<title>2"), "{page}");
+    for load in ["src=", "href=", "url(", "@import", "<script"] {
+        assert!(!page.contains(load), "the page has {load}");
+    }
+}
+
+#[test]
+fn a_scenario_is_judged_by_the_laws() {
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = "title: A charge is paid\nsteps:\n  - endpoint: shop\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n  - pay: c1\n  - mine: { asset: BTC, blocks: 2 }\n";
+    fs::write(directory.path().join("paid.yaml"), scenario).unwrap();
+    let output = sweep(directory.path(), &["paid.yaml", "--format=json"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let report = json(&output);
+    assert_eq!(report["scenarios"][0]["breaches"], serde_json::json!([]));
+    assert!(report["scenarios"][0]["checks"].as_u64().is_some_and(|checks| checks > 50), "{report}");
+}
+
+#[track_caller]
+fn check_code(arguments: &[&str], code: i32, said: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let output = sweep(directory.path(), arguments, &[]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn wrong_usage_is_not_a_broken_law() {
+    check_code(&["--for", "soon"], 2, "30s, 5m or 1h30m");
+    check_code(&["--seeds", "0"], 2, "0");
+    check_code(&["--seeds", "1", "--for", "1s"], 2, "cannot be used with");
+    check_code(&["nowhere.yaml"], 2, "nowhere.yaml");
+}
+
+#[test]
+fn a_result_with_nowhere_to_go_is_a_broken_machine() {
+    check_code(&["--seeds=1", "--jobs=1", "--html", "no/such/place.html"], 5, "cannot be written");
+}

@@ -1,0 +1,136 @@
+//! Signed deliveries, as the service would post them to a merchant's handler.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use time::{OffsetDateTime, macros::format_description};
+
+use crate::target::Target;
+
+/// Makes deliveries of `charge.paid`, each with ids of its own, so that no handler takes one for a repetition.
+pub(crate) struct Deliveries {
+    head: String,
+    header_prefix: String,
+    mac: Hmac<Sha256>,
+    /// Tells the deliveries of this run from those of others.
+    run: u64,
+}
+
+/// A charge as deliveries carry it. The ids and the times before it are each delivery's own.
+const DATA: &str = r#"{"charge":{"code":"load00000000","object":"charge","status":"paid","payment_link":null,"invoice":null,"description":"load","fiat_amount":"49.90","fiat_currency":"EUR","asset":"BTC","asset_amount":"0.000831670000000000","received_amount":"0.000831670000000000","remaining_amount":"0.000000000000000000","overpaid":false,"refunded_amount":"0.000000000000000000","exchange_rate":"60000.000000000000000000","deposit_address":"tb1qload","transactions":[],"customer_email":null,"customer_name":null,"customer":{"email":null,"name":null,"ip_address":null,"user_agent":null,"reference":null,"phone":null,"country":null,"metadata":{}},"custom_fields":[],"metadata":{},"expires_at":"2026-01-05T09:30:00.000000Z","paid_at":"2026-01-05T09:10:00.000000Z","created_at":"2026-01-05T09:00:00.000000Z"}}"#;
+
+impl Deliveries {
+    pub(crate) fn new(target: &Target, secret: &str, header_prefix: &str, user_agent: &str) -> Deliveries {
+        let (secs, micros) = now();
+        Deliveries {
+            head: target.post_head(user_agent),
+            header_prefix: header_prefix.to_owned(),
+            mac: Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length"),
+            run: secs * 1_000_000 + u64::from(micros),
+        }
+    }
+
+    /// Writes the `nth` delivery, signed now.
+    pub(crate) fn write(&self, nth: u64, room: &mut Vec<u8>) {
+        let (secs, micros) = now();
+        let (delivery, event) = (self.id(nth.wrapping_mul(2)), self.id(nth.wrapping_mul(2).wrapping_add(1)));
+        let created_at = moment(secs, micros);
+        let body = format!(
+            r#"{{"id":"{delivery}","event_id":"{event}","event":"charge.paid","mode":"test","created_at":"{created_at}","data":{DATA}}}"#
+        );
+        let mut mac = self.mac.clone();
+        mac.update(secs.to_string().as_bytes());
+        mac.update(b".");
+        mac.update(body.as_bytes());
+        let signature = hex::encode(mac.finalize().into_bytes());
+        let Deliveries { head, header_prefix: prefix, .. } = self;
+        room.clear();
+        for part in [
+            head.as_str(),
+            &format!("Content-Length: {}\r\n{prefix}-Event: charge.paid\r\n", body.len()),
+            &format!("{prefix}-Delivery: {delivery}\r\n{prefix}-Signature: t={secs},v1={signature}\r\n\r\n"),
+            &body,
+        ] {
+            room.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// A UUID of version 7 by its form: the run's millisecond, then a count.
+    fn id(&self, n: u64) -> String {
+        let millis = self.run / 1_000;
+        let micros = self.run % 1_000;
+        format!(
+            "{:08x}-{:04x}-7{micros:03x}-8{:03x}-{:012x}",
+            millis >> 16,
+            millis & 0xffff,
+            (n >> 48) & 0xfff,
+            n & 0xffff_ffff_ffff
+        )
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a receiver compares a signature's time with its own clock")]
+fn now() -> (u64, u32) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since.as_secs(), since.subsec_micros())
+}
+
+fn moment(secs: u64, micros: u32) -> String {
+    let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]");
+    let at = i64::try_from(secs).ok().and_then(|secs| OffsetDateTime::from_unix_timestamp(secs).ok());
+    let text = at.unwrap_or(OffsetDateTime::UNIX_EPOCH).format(form).expect("every date has this form");
+    format!("{text}.{micros:06}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Pace, Plan, Work};
+
+    fn deliveries() -> Deliveries {
+        let work = Work::Paths { key: None, paths: Vec::new() };
+        let plan = Plan {
+            url: "http://127.0.0.1:1/hooks?shop=1".parse().unwrap(),
+            pace: Pace::Max,
+            span: std::time::Duration::ZERO,
+            connections: 1,
+            threads: None,
+            ca_pem: None,
+            work,
+        };
+        Deliveries::new(&Target::find(&plan).unwrap(), "whsec_abc", "X-Service", "Service-Webhooks/1.0")
+    }
+
+    #[test]
+    fn a_delivery_is_signed_over_its_time_and_its_bytes() {
+        let mut room = Vec::new();
+        deliveries().write(7, &mut room);
+        let text = String::from_utf8(room).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let header = |name: &str| {
+            let line = head.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}: ")));
+            line.unwrap_or_else(|| panic!("no {name} in {head}"))[name.len() + 2..].to_owned()
+        };
+        assert!(head.starts_with("POST /hooks?shop=1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n"), "{head}");
+        assert_eq!(header("content-length"), body.len().to_string());
+        let value: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(value["id"], header("x-service-delivery"));
+        assert_eq!(value["event"], header("x-service-event"));
+        let signature = header("x-service-signature");
+        let (t, v1) = signature.strip_prefix("t=").and_then(|rest| rest.split_once(",v1=")).unwrap();
+        let mut mac = Hmac::<Sha256>::new_from_slice(b"whsec_abc").unwrap();
+        mac.update(format!("{t}.{body}").as_bytes());
+        assert_eq!(v1, hex::encode(mac.finalize().into_bytes()));
+    }
+
+    #[test]
+    fn every_delivery_has_ids_of_its_own() {
+        let deliveries = deliveries();
+        let mut ids: Vec<String> = (0..1_000).map(|n| deliveries.id(n)).collect();
+        assert!(ids.iter().all(|id| id.len() == 36 && &id[14..15] == "7" && &id[19..20] == "8"), "{ids:?}");
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 1_000);
+    }
+}

@@ -1,0 +1,154 @@
+//! What is asked for: requests as bytes, written before the run, in turns.
+
+use serde_json::{Value, json};
+
+use crate::{
+    delivery::Deliveries,
+    plan::{Stop, Work},
+    target::Target,
+};
+
+/// The requests of a run.
+pub(crate) enum Mix {
+    /// These, in turns.
+    Turns(Vec<Vec<u8>>),
+    /// Deliveries, each another.
+    Deliveries(Deliveries),
+}
+
+impl Mix {
+    /// Asks the server what there is to ask for, and writes the requests. Says what people should know.
+    pub(crate) async fn prepare(target: &Target, work: &Work) -> Result<(Mix, Vec<String>), Stop> {
+        let mut notes = Vec::new();
+        let key = match work {
+            Work::Read { key } | Work::Write { key, .. } => Some(key),
+            Work::Paths { key, .. } => key.as_ref(),
+            Work::Webhook { .. } => None,
+        };
+        if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
+            return Err(Stop::Usage("the key holds a character that no key has, or nothing".into()));
+        }
+        let mix = match work {
+            Work::Paths { key, paths } => {
+                let requests: Vec<_> = paths.iter().map(|path| target.get(path, key.as_deref())).collect();
+                let Some(first) = requests.first() else {
+                    return Err(Stop::Usage("no path is given; it takes one such as /v1/account".into()));
+                };
+                if let Some(path) = paths.iter().find(|path| !is_plain(path)) {
+                    return Err(Stop::Usage(format!(
+                        "the path `{path}` is not one; it takes one such as /v1/events?per_page=25"
+                    )));
+                }
+                let (answer, _) = target.ask(first).await?;
+                if answer.status >= 400 && answer.status != 429 {
+                    notes.push(format!("{} is answered with {}", paths[0], answer.status));
+                }
+                Mix::Turns(requests)
+            }
+            Work::Read { key } => Mix::Turns(reads(target, key, &mut notes).await?),
+            Work::Write { key, asset } => {
+                let account = granted(target, "/v1/account", key).await?;
+                let mode = account["meta"]["mode"].as_str().unwrap_or("none that it names");
+                if mode != "test" {
+                    return Err(Stop::Usage(format!(
+                        "the key is of mode {mode}; charges are only opened with a key of mode test"
+                    )));
+                }
+                let asset = match asset {
+                    Some(asset) => asset.clone(),
+                    None => account["meta"]["accepted_assets"][0]
+                        .as_str()
+                        .ok_or_else(|| Stop::Usage("the account accepts no coin in mode test".into()))?
+                        .to_owned(),
+                };
+                let body = json!({ "asset": asset, "amount": "49.90", "description": "load" }).to_string();
+                let request = target.post("/v1/charges", Some(key), &body);
+                let (answer, text) = target.ask(&request).await?;
+                if answer.status >= 400 {
+                    return Err(Stop::Usage(format!(
+                        "a charge in {asset} is refused with {}: {}",
+                        answer.status,
+                        excerpt(&text)
+                    )));
+                }
+                notes.push(format!("opens charges in {asset}, mode test"));
+                Mix::Turns(vec![request])
+            }
+            Work::Webhook { secret, header_prefix, user_agent } => {
+                let deliveries = Deliveries::new(target, secret, header_prefix, user_agent);
+                let mut request = Vec::new();
+                deliveries.write(u64::MAX, &mut request);
+                let (answer, _) = target.ask(&request).await?;
+                if answer.status >= 300 {
+                    notes.push(format!("the handler answers a signed delivery with {}", answer.status));
+                }
+                Mix::Deliveries(deliveries)
+            }
+        };
+        Ok((mix, notes))
+    }
+
+    /// The `nth` request; `room` is written into if it has to be made.
+    pub(crate) fn request<'a>(&'a self, nth: u64, room: &'a mut Vec<u8>) -> &'a [u8] {
+        match self {
+            Mix::Turns(requests) => &requests[(nth % requests.len() as u64) as usize],
+            Mix::Deliveries(deliveries) => {
+                deliveries.write(nth, room);
+                room
+            }
+        }
+    }
+}
+
+/// Nothing that would end the request line early.
+fn is_plain(path: &str) -> bool {
+    path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
+}
+
+/// In 20 requests: 8 pages of events, 5 events, 3 charges, 2 pages of charges, 2 times the account.
+async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
+    let ids = |page: &Value| -> Vec<String> {
+        let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        all.iter().filter_map(|it| it["id"].as_str()).map(str::to_owned).collect()
+    };
+    let events = ids(&granted(target, "/v1/events?per_page=25", key).await?);
+    let charges = ids(&granted(target, "/v1/charges?per_page=25", key).await?);
+    for (what, none) in [("event", events.is_empty()), ("charge", charges.is_empty())] {
+        if none {
+            notes.push(format!("there is no {what}, so single ones are left out and pages are empty"));
+        }
+    }
+    let event = |n: usize| events.get(n % events.len().max(1)).map(|id| format!("/v1/events/{id}"));
+    let charge = |n: usize| charges.get(n % charges.len().max(1)).map(|id| format!("/v1/charges/{id}"));
+    let mut paths = Vec::new();
+    // Twenty rounds, so that every object of the first page has its turn.
+    for round in 0..20 {
+        for turn in 0..20 {
+            paths.extend(match turn {
+                0 | 2 | 5 | 7 | 10 | 12 | 15 | 17 => Some("/v1/events?per_page=25".to_owned()),
+                1 | 4 | 8 | 11 | 14 => event(round * 5 + turn),
+                3 | 9 | 16 => charge(round * 3 + turn),
+                6 | 13 => Some("/v1/charges?per_page=25".to_owned()),
+                _ => Some("/v1/account".to_owned()),
+            });
+        }
+    }
+    Ok(paths.iter().map(|path| target.get(path, Some(key))).collect())
+}
+
+async fn granted(target: &Target, path: &str, key: &str) -> Result<Value, Stop> {
+    let (answer, body) = target.ask(&target.get(path, Some(key))).await?;
+    match answer.status {
+        200 => serde_json::from_slice(&body)
+            .map_err(|_| Stop::Usage(format!("GET {path} is answered with something that is not JSON"))),
+        429 => Err(Stop::Usage(format!(
+            "GET {path} is answered with 429; wait {} s, or measure where the limit is off",
+            answer.retry_after.unwrap_or(60)
+        ))),
+        status => Err(Stop::Usage(format!("GET {path} is answered with {status}: {}", excerpt(&body)))),
+    }
+}
+
+fn excerpt(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).chars().filter(|it| !it.is_control()).take(200).collect()
+}

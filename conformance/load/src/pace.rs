@@ -1,0 +1,140 @@
+//! When requests are due, and when the server wants to be left alone.
+
+use std::{
+    num::NonZeroU32,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+use tokio::{sync::Semaphore, time::Instant};
+
+/// The pacer looks at most so often.
+const STEP_MIN: Duration = Duration::from_micros(50);
+/// It looks at least so often, so that a run that ends early is noticed.
+const STEP_MAX: Duration = Duration::from_millis(100);
+
+/// How long the last requests of a run may wait for a connection.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// The requests of a run at a rate: each is due at its own time, and whoever is free takes the next one.
+pub(crate) struct Tickets {
+    rate: u64,
+    total: u64,
+    due: Semaphore,
+    taken: AtomicU64,
+}
+
+impl Tickets {
+    pub(crate) fn new(rate: NonZeroU32, span: Duration) -> Tickets {
+        let rate = u64::from(rate.get());
+        let total = u64::try_from(span.as_millis() * u128::from(rate) / 1_000).unwrap_or(u64::MAX).max(1);
+        Tickets { rate, total, due: Semaphore::new(0), taken: AtomicU64::new(0) }
+    }
+
+    /// When a ticket is due, counted from the start.
+    pub(crate) fn at(&self, nth: u64) -> Duration {
+        let nanos = u128::from(nth) * 1_000_000_000 / u128::from(self.rate);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How many are due so long after the start.
+    fn due_by(&self, since: Duration) -> u64 {
+        let due = since.as_nanos() * u128::from(self.rate) / 1_000_000_000 + 1;
+        u64::try_from(due).unwrap_or(u64::MAX).min(self.total)
+    }
+
+    /// Waits for a ticket that is due; nothing once the run is over.
+    pub(crate) async fn take(&self) -> Option<u64> {
+        self.due.acquire().await.ok()?.forget();
+        Some(self.taken.fetch_add(1, Relaxed))
+    }
+
+    /// Lets tickets out as they fall due, on a thread of its own: the runtimes' timers know milliseconds only.
+    pub(crate) fn let_out(&self, start: Instant, end: Instant) {
+        let mut out = 0;
+        loop {
+            let now = Instant::now();
+            let due = self.due_by(now.saturating_duration_since(start));
+            if due > out && now < end {
+                self.due.add_permits(usize::try_from(due - out).unwrap_or(Semaphore::MAX_PERMITS));
+                out = due;
+            }
+            if now >= end {
+                break;
+            }
+            let next = if out < self.total { start + self.at(out) } else { end };
+            thread::park_timeout(next.min(end).saturating_duration_since(now).clamp(STEP_MIN, STEP_MAX));
+        }
+        // Whoever is free takes the last ones; whoever is not has not kept up.
+        self.due.add_permits(usize::try_from(self.total - out).unwrap_or(0));
+        let closes = Instant::now() + GRACE;
+        while let Some(left) = closes.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            thread::park_timeout(left);
+        }
+        self.due.close();
+    }
+
+    /// The tickets that nobody took although they were due.
+    pub(crate) fn never_taken(&self) -> std::ops::Range<u64> {
+        self.taken.load(Relaxed).min(self.total)..self.total
+    }
+}
+
+/// Closed while the server wants no requests (429).
+pub(crate) struct Gate {
+    start: Instant,
+    /// Microseconds after the start.
+    opens: AtomicU64,
+}
+
+impl Gate {
+    pub(crate) fn new(start: Instant) -> Gate {
+        Gate { start, opens: AtomicU64::new(0) }
+    }
+
+    /// The server asks to be left alone for so long. Says how much longer than it was before.
+    pub(crate) fn close(&self, now: Instant, span: Duration) -> Duration {
+        let micros = |moment: Instant| {
+            u64::try_from(moment.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
+        };
+        let (now_us, until) = (micros(now), micros(now + span));
+        let before = self.opens.fetch_max(until, Relaxed).max(now_us);
+        Duration::from_micros(until.saturating_sub(before))
+    }
+
+    /// When it is open again; nothing if it is.
+    pub(crate) fn opens(&self, now: Instant) -> Option<Instant> {
+        let opens = self.start + Duration::from_micros(self.opens.load(Relaxed));
+        (opens > now).then_some(opens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_are_due_evenly() {
+        let tickets = Tickets::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(2));
+        let at: Vec<_> = (0..4).map(|n| tickets.at(n).as_millis()).collect();
+        assert_eq!((at, tickets.total), (vec![0, 333, 666, 1_000], 6));
+        let due: Vec<_> =
+            [0, 333, 334, 999, 1_000, 9_999].map(|ms| tickets.due_by(Duration::from_millis(ms))).into();
+        assert_eq!(due, [1, 1, 2, 3, 4, 6]);
+    }
+
+    #[test]
+    fn pauses_that_overlap_count_once() {
+        let start = Instant::now();
+        let gate = Gate::new(start);
+        let at = |secs| start + Duration::from_secs(secs);
+        assert_eq!(gate.opens(start), None);
+        assert_eq!(gate.close(at(1), Duration::from_secs(10)).as_secs(), 10);
+        assert_eq!(gate.close(at(2), Duration::from_secs(10)).as_secs(), 1);
+        assert_eq!(gate.close(at(3), Duration::from_secs(5)).as_secs(), 0);
+        assert_eq!(gate.opens(at(4)), Some(at(12)));
+        assert_eq!(gate.opens(at(12)), None);
+        assert_eq!(gate.close(at(20), Duration::from_secs(5)).as_secs(), 5);
+    }
+}

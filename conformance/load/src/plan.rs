@@ -1,0 +1,93 @@
+//! What a run is to do.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use url::Url;
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The service's base address; for [`Work::Webhook`] the whole address of the handler.
+    pub url: Url,
+    /// How fast.
+    pub pace: Pace,
+    /// How long.
+    pub span: Duration,
+    /// Connections, all of them kept open.
+    pub connections: usize,
+    /// Threads that ask; nothing for as many as there are cores, at most two.
+    pub threads: Option<usize>,
+    /// Certificates to trust beside the usual ones.
+    pub ca_pem: Option<String>,
+    /// What to ask for.
+    pub work: Work,
+}
+
+/// How fast to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Every connection asks as soon as it was answered.
+    Max,
+    /// So many requests are due in a second, spread evenly.
+    PerSecond(NonZeroU32),
+}
+
+/// What to ask for. Keys and secrets are never printed.
+#[derive(Clone)]
+pub enum Work {
+    /// A client's reads: lists, single objects, the account.
+    Read {
+        /// The key.
+        key: String,
+    },
+    /// These paths, in turn.
+    Paths {
+        /// The key, if they need one.
+        key: Option<String>,
+        /// Path and query: `/v1/events?per_page=25`.
+        paths: Vec<String>,
+    },
+    /// Opens charges, with a key that must be of mode test.
+    Write {
+        /// The key.
+        key: String,
+        /// The coin; nothing for the first that the account accepts.
+        asset: Option<String>,
+    },
+    /// Posts signed deliveries to a merchant's handler.
+    Webhook {
+        /// The endpoint's secret.
+        secret: String,
+        /// What the headers begin with: `X-Service`.
+        header_prefix: String,
+        /// The user agent.
+        user_agent: String,
+    },
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Work {
+    /// The word in reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Work::Read { .. } => "read",
+            Work::Paths { .. } => "paths",
+            Work::Write { .. } => "write",
+            Work::Webhook { .. } => "webhook",
+        }
+    }
+}
+
+/// Why a run did not begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The plan can't be carried out as it is.
+    Usage(String),
+    /// Nobody answers there.
+    Unreachable(String),
+}

@@ -1,0 +1,120 @@
+//! What a run came to.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    plan::{Pace, Plan},
+    tally::Tally,
+};
+
+/// What a run came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The address.
+    pub url: String,
+    /// What was asked for: `read`, `paths`, `write`, `webhook`.
+    pub mix: String,
+    /// Connections.
+    pub connections: usize,
+    /// Threads.
+    pub threads: usize,
+    /// How long it took, until the last answer.
+    pub millis: u64,
+    /// Requests a second that were asked for; nothing for as many as possible.
+    pub rate_asked: Option<u32>,
+    /// Answers a second, but for 429.
+    pub rate_achieved: u64,
+    /// Requests that were answered.
+    pub answers: u64,
+    /// Bytes of answers, heads included.
+    pub bytes: u64,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests without an answer, by reason.
+    pub errors: BTreeMap<String, u64>,
+    /// Latencies in nanoseconds.
+    pub latency_ns: Latency,
+    /// Whether latencies are counted from the time a request was due: at a rate they are.
+    pub corrected: bool,
+    /// Requests that were due and never sent, because every connection still waited. They count in the latencies
+    /// with the time they had waited.
+    pub never_sent: u64,
+    /// Requests that were not sent because the server had answered 429. They count nowhere.
+    pub held_back: u64,
+    /// How long the server wanted to be left alone.
+    pub paused_millis: u64,
+    /// What people should know.
+    pub notes: Vec<String>,
+}
+
+/// Latencies in nanoseconds, to three digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Latency {
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p99_9: u64,
+    pub max: u64,
+}
+
+impl Report {
+    pub(crate) fn new(
+        plan: &Plan,
+        threads: usize,
+        took: Duration,
+        tally: &Tally,
+        never_sent: u64,
+        mut notes: Vec<String>,
+    ) -> Report {
+        let at = |quantile| tally.latencies.value_at_quantile(quantile);
+        let answers: u64 = tally.statuses.values().sum();
+        let limited = tally.statuses.get(&429).copied().unwrap_or(0);
+        if limited > 0 {
+            notes.push(
+                "the server's limit was met (429) and its Retry-After kept to; throughput is measured where the \
+                 limit is off (`chargeproof serve --rate-limit off`)"
+                    .to_owned(),
+            );
+        }
+        if never_sent > 0 {
+            notes.push("the server, or too few connections, could not keep up with the rate".to_owned());
+        }
+        Report {
+            url: plan.url.to_string(),
+            mix: plan.work.name().to_owned(),
+            connections: plan.connections,
+            threads,
+            millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            rate_asked: match plan.pace {
+                Pace::Max => None,
+                Pace::PerSecond(rate) => Some(rate.get()),
+            },
+            rate_achieved: (answers - limited) * 1_000_000
+                / u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1),
+            answers,
+            bytes: tally.bytes,
+            statuses: tally.statuses.clone(),
+            errors: tally.faults.iter().map(|(words, n)| ((*words).to_owned(), *n)).collect(),
+            latency_ns: Latency {
+                p50: at(0.5),
+                p90: at(0.9),
+                p99: at(0.99),
+                p99_9: at(0.999),
+                max: tally.latencies.max(),
+            },
+            corrected: plan.pace != Pace::Max,
+            never_sent,
+            held_back: tally.held_back,
+            paused_millis: u64::try_from(tally.paused.as_millis()).unwrap_or(u64::MAX),
+            notes,
+        }
+    }
+
+    /// Every request was answered, and none with an error; 429 is none.
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty() && self.statuses.keys().all(|status| *status < 400 || *status == 429)
+    }
+}

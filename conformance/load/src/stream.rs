@@ -1,0 +1,110 @@
+//! A connection: plain, or over TLS.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// TLS, and by which name the server must be known.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl Tls {
+    /// Trusts the public roots, the machine's own, and those of the PEM text.
+    pub(crate) fn new(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        // A machine without certificates of its own still has the public ones.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(pem) = ca_pem {
+            let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+                .collect::<Result<_, _>>()
+                .map_err(|error| format!("the CA file is not PEM: {error}"))?;
+            let wanted = found.len();
+            if wanted == 0 || roots.add_parsable_certificates(found).1 > 0 {
+                return Err("the CA file holds no certificate, or one that is none; it takes PEM".into());
+            }
+        }
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("ring speaks TLS 1.2 and 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(host.clone())
+            .map_err(|_| format!("`{host}` is not a name that a certificate can bear"))?;
+        Ok(Tls { connector: TlsConnector::from(Arc::new(config)), name })
+    }
+}
+
+/// A connection.
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Connects to the first of the addresses that answers.
+    pub(crate) async fn connect(addresses: &[SocketAddr], tls: Option<&Tls>) -> io::Result<Stream> {
+        let tcp = TcpStream::connect(addresses).await?;
+        // A request is one write; waiting for more would only delay it.
+        tcp.set_nodelay(true)?;
+        Ok(match tls {
+            None => Stream::Plain(tcp),
+            Some(tls) => Stream::Tls(Box::new(tls.connector.connect(tls.name.clone(), tcp).await?)),
+        })
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Stream::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}

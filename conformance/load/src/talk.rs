@@ -1,0 +1,235 @@
+//! A conversation: one request after the other over one connection.
+
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep},
+};
+
+use crate::{
+    answer::{self, Chunks, HEAD_MAX, Length},
+    stream::Stream,
+};
+
+/// Nobody waits longer than this for an answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An answer whose body went by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Head and body.
+    pub(crate) bytes: u64,
+    pub(crate) keeps: bool,
+    pub(crate) retry_after: Option<u64>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    Refused,
+    Closed,
+    TimedOut,
+    Broken,
+    NotHttp(&'static str),
+}
+
+impl Fault {
+    pub(crate) fn of(error: &io::Error) -> Fault {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Fault::Refused,
+            io::ErrorKind::TimedOut => Fault::TimedOut,
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe => Fault::Closed,
+            _ => Fault::Broken,
+        }
+    }
+
+    /// The words in reports.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Fault::Refused => "connection refused",
+            Fault::Closed => "connection closed",
+            Fault::TimedOut => "no answer within 10 seconds",
+            Fault::Broken => "connection failed",
+            Fault::NotHttp(what) => what,
+        }
+    }
+}
+
+/// One connection and its buffer.
+pub(crate) struct Talk {
+    stream: Stream,
+    buffer: Vec<u8>,
+    patience: Patience,
+}
+
+impl Talk {
+    pub(crate) fn new(stream: Stream) -> Talk {
+        Talk { stream, buffer: vec![0; HEAD_MAX], patience: Patience::new() }
+    }
+
+    /// Asks, and lets the answer go by. `now`: the time it is.
+    pub(crate) async fn ask(&mut self, now: Instant, request: &[u8]) -> Result<Answer, Fault> {
+        self.hear(now, request, |_| {}).await
+    }
+
+    /// Asks, and hands on the answer's body.
+    pub(crate) async fn hear(
+        &mut self,
+        now: Instant,
+        request: &[u8],
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<Answer, Fault> {
+        self.patience.until = now + PATIENCE;
+        self.send(request).await?;
+        let mut have = 0;
+        let (head, head_len) = loop {
+            let n = self.read(have).await?;
+            if n == 0 {
+                return Err(Fault::Closed);
+            }
+            have += n;
+            let mut found = answer::head(&self.buffer[..have]).map_err(Fault::NotHttp)?;
+            // An interim answer: the real one follows.
+            while let Some((_, len)) = found.filter(|(head, _)| head.status < 200) {
+                self.buffer.copy_within(len..have, 0);
+                have -= len;
+                found = answer::head(&self.buffer[..have]).map_err(Fault::NotHttp)?;
+            }
+            if let Some(found) = found {
+                break found;
+            }
+        };
+        let body = match head.length {
+            Length::Known(n) => self.known(head_len..have, n, &mut sink).await?,
+            Length::Chunked => self.chunked(head_len..have, &mut sink).await?,
+            Length::UntilClose => self.until_close(head_len..have, &mut sink).await?,
+        };
+        let bytes = head_len as u64 + body;
+        Ok(Answer { status: head.status, bytes, keeps: head.keeps, retry_after: head.retry_after })
+    }
+
+    async fn known(
+        &mut self,
+        here: std::ops::Range<usize>,
+        length: u64,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        const MORE: Fault = Fault::NotHttp("more bytes than the answer's length");
+        let mut left = length.checked_sub(here.len() as u64).ok_or(MORE)?;
+        sink(&self.buffer[here]);
+        while left > 0 {
+            let n = self.read(0).await?;
+            if n == 0 {
+                return Err(Fault::Closed);
+            }
+            left = left.checked_sub(n as u64).ok_or(MORE)?;
+            sink(&self.buffer[..n]);
+        }
+        Ok(length)
+    }
+
+    async fn chunked(
+        &mut self,
+        here: std::ops::Range<usize>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        let mut chunks = Chunks::default();
+        let mut part = here;
+        loop {
+            let len = part.len();
+            match chunks.take(&self.buffer[part], &mut *sink).map_err(Fault::NotHttp)? {
+                (taken, true) if taken < len => return Err(Fault::NotHttp("bytes behind the last chunk")),
+                (_, true) => return Ok(chunks.bytes),
+                (_, false) => {}
+            }
+            let n = self.read(0).await?;
+            if n == 0 {
+                return Err(Fault::Closed);
+            }
+            part = 0..n;
+        }
+    }
+
+    async fn until_close(
+        &mut self,
+        here: std::ops::Range<usize>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        let mut bytes = here.len() as u64;
+        sink(&self.buffer[here]);
+        loop {
+            let n = self.read(0).await?;
+            if n == 0 {
+                return Ok(bytes);
+            }
+            sink(&self.buffer[..n]);
+            bytes += n as u64;
+        }
+    }
+
+    async fn send(&mut self, request: &[u8]) -> Result<(), Fault> {
+        let Talk { stream, patience, .. } = self;
+        let mut sent = 0;
+        while sent < request.len() {
+            let wrote = poll_fn(|cx| {
+                let done = Pin::new(&mut *stream).poll_write(cx, &request[sent..]);
+                if done.is_pending() { patience.poll(cx).map(Err) } else { done }
+            });
+            match wrote.await {
+                Ok(0) => return Err(Fault::Closed),
+                Ok(n) => sent += n,
+                Err(error) => return Err(Fault::of(&error)),
+            }
+        }
+        if matches!(stream, Stream::Tls(_)) {
+            poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx)).await.map_err(|error| Fault::of(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads into the buffer from a place on; 0 is the end.
+    async fn read(&mut self, from: usize) -> Result<usize, Fault> {
+        let Talk { stream, buffer, patience } = self;
+        let mut room = ReadBuf::new(&mut buffer[from..]);
+        let done = poll_fn(|cx| {
+            let done = Pin::new(&mut *stream).poll_read(cx, &mut room);
+            if done.is_pending() { patience.poll(cx).map(Err) } else { done }
+        });
+        done.await.map_err(|error| Fault::of(&error))?;
+        Ok(room.filled().len())
+    }
+}
+
+/// One timer for all requests of a connection: it is only moved when it fires.
+struct Patience {
+    until: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        let until = Instant::now() + PATIENCE;
+        Patience { until, timer: Box::pin(tokio::time::sleep_until(until)) }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if self.until <= self.timer.deadline() {
+                return Poll::Ready(io::ErrorKind::TimedOut.into());
+            }
+            self.timer.as_mut().reset(self.until);
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,79 @@
+//! What one thread counts.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use hdrhistogram::Histogram;
+use tokio::time::Instant;
+
+use crate::talk::{Answer, Fault};
+
+/// Latencies are told apart up to this; longer ones count as this.
+const LONGEST: u64 = 3_600_000_000_000;
+/// Three digits: 0.1 % of any latency.
+const DIGITS: u8 = 3;
+
+/// Answers, faults and latencies.
+pub(crate) struct Tally {
+    /// Nanoseconds.
+    pub(crate) latencies: Histogram<u64>,
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    pub(crate) faults: BTreeMap<&'static str, u64>,
+    pub(crate) bytes: u64,
+    /// When the last request was over.
+    pub(crate) last: Option<Instant>,
+    /// Requests that were not sent because the server wanted to be left alone.
+    pub(crate) held_back: u64,
+    /// How long the server wanted to be left alone.
+    pub(crate) paused: Duration,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Tally {
+        Tally {
+            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constants that fit"),
+            statuses: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            bytes: 0,
+            last: None,
+            held_back: 0,
+            paused: Duration::ZERO,
+        }
+    }
+
+    /// An answer came so long after it was due.
+    pub(crate) fn answer(&mut self, now: Instant, answer: &Answer, latency: Duration) {
+        self.last = Some(now);
+        *self.statuses.entry(answer.status).or_default() += 1;
+        self.bytes += answer.bytes;
+        // A refusal by the limit is no work of the server's.
+        if answer.status != 429 {
+            self.latency(latency);
+        }
+    }
+
+    /// Something took so long, or longer.
+    pub(crate) fn latency(&mut self, latency: Duration) {
+        self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST).max(1));
+    }
+
+    /// No answer, although so long had passed.
+    pub(crate) fn fault(&mut self, now: Instant, fault: Fault, waited: Duration) {
+        self.last = Some(now);
+        *self.faults.entry(fault.words()).or_default() += 1;
+        self.latency(waited);
+    }
+
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.latencies.add(&other.latencies).expect("the same bounds");
+        for (status, n) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += n;
+        }
+        for (fault, n) in &other.faults {
+            *self.faults.entry(fault).or_default() += n;
+        }
+        self.bytes += other.bytes;
+        self.last = self.last.max(other.last);
+        self.held_back += other.held_back;
+        self.paused += other.paused;
+    }
+}

@@ -1,0 +1,118 @@
+//! Where to: addresses, names, and requests as bytes.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use tokio::time::Instant;
+use url::Url;
+
+use crate::{
+    plan::{Plan, Stop},
+    stream::{Stream, Tls},
+    talk::{Answer, Fault, Talk},
+};
+
+/// The largest body that is read before a run.
+const BODY_MAX: usize = 4 * 1024 * 1024;
+
+/// The server.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) url: Url,
+    addresses: Vec<SocketAddr>,
+    tls: Option<Tls>,
+    /// The `Host` header.
+    authority: String,
+    /// What every path begins with, without a slash at the end.
+    prefix: String,
+}
+
+impl Target {
+    /// Looks the name up.
+    pub(crate) fn find(plan: &Plan) -> Result<Target, Stop> {
+        let url = plan.url.clone();
+        let wrong = |why: &str| {
+            Stop::Usage(format!(
+                "the address is `{url}`: {why}; it takes http:// or https:// and a host, such as http://127.0.0.1:8402"
+            ))
+        };
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it names no host"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("it holds a password"));
+        }
+        let tls = match url.scheme() {
+            "http" => None,
+            "https" => Some(Tls::new(host, plan.ca_pem.as_deref()).map_err(Stop::Usage)?),
+            _ => return Err(wrong("its scheme is another")),
+        };
+        let port = url.port_or_known_default().ok_or_else(|| wrong("it has no port"))?;
+        let addresses: Vec<_> = (host.trim_matches(['[', ']']), port)
+            .to_socket_addrs()
+            .map_err(|error| Stop::Unreachable(format!("`{host}` is not known: {error}")))?
+            .collect();
+        let authority = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let prefix = url.path().trim_end_matches('/').to_owned();
+        Ok(Target { url, addresses, tls, authority, prefix })
+    }
+
+    /// A `GET` as bytes.
+    pub(crate) fn get(&self, path: &str, key: Option<&str>) -> Vec<u8> {
+        self.request("GET", &format!("{}{path}", self.prefix), key, None)
+    }
+
+    /// A `POST` of JSON as bytes.
+    pub(crate) fn post(&self, path: &str, key: Option<&str>, body: &str) -> Vec<u8> {
+        self.request("POST", &format!("{}{path}", self.prefix), key, Some(body))
+    }
+
+    fn request(&self, method: &str, path: &str, key: Option<&str>, body: Option<&str>) -> Vec<u8> {
+        let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.authority);
+        if let Some(key) = key {
+            text.push_str(&format!("Authorization: Bearer {key}\r\n"));
+        }
+        if let Some(body) = body {
+            text.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+        }
+        text.push_str("\r\n");
+        text.push_str(body.unwrap_or_default());
+        text.into_bytes()
+    }
+
+    /// The head of a `POST` to the address itself, up to headers that differ.
+    pub(crate) fn post_head(&self, user_agent: &str) -> String {
+        let path = match self.url.query() {
+            Some(query) => format!("{}?{query}", self.url.path()),
+            None => self.url.path().to_owned(),
+        };
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {user_agent}\r\nContent-Type: application/json\r\n",
+            self.authority
+        )
+    }
+
+    /// A new connection.
+    pub(crate) async fn connect(&self) -> Result<Talk, Fault> {
+        let stream =
+            tokio::time::timeout(crate::talk::PATIENCE, Stream::connect(&self.addresses, self.tls.as_ref()));
+        match stream.await {
+            Ok(Ok(stream)) => Ok(Talk::new(stream)),
+            Ok(Err(error)) => Err(Fault::of(&error)),
+            Err(_) => Err(Fault::TimedOut),
+        }
+    }
+
+    /// Asks once, before the run.
+    pub(crate) async fn ask(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
+        let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.words()));
+        let mut body = Vec::new();
+        let mut talk = self.connect().await.map_err(gone)?;
+        let answer = talk.hear(Instant::now(), request, |part| {
+            if body.len() < BODY_MAX {
+                body.extend_from_slice(part);
+            }
+        });
+        Ok((answer.await.map_err(gone)?, body))
+    }
+}

@@ -1,0 +1,181 @@
+//! Runs against small servers that answer as they are told.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    num::NonZeroU32,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use load::{Pace, Plan, Report, Stop, Work, run};
+
+/// Says what to do with a request: its head goes in, bytes come out, and whether the connection ends.
+type Manner = dyn Fn(&str) -> (String, bool) + Send + Sync;
+
+/// A server in this process, for as long as the process lives.
+fn server(manner: impl Fn(&str) -> (String, bool) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let manner: Arc<Manner> = Arc::new(manner);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let manner = Arc::clone(&manner);
+            thread::spawn(move || talk(stream, &*manner));
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Requests without a body, or with one that comes together with its head.
+fn talk(mut stream: TcpStream, manner: &Manner) {
+    let mut buffer = [0; 8 * 1_024];
+    while let Ok(n @ 1..) = stream.read(&mut buffer) {
+        let (answer, ends) = manner(&String::from_utf8_lossy(&buffer[..n]));
+        if stream.write_all(answer.as_bytes()).is_err() || ends {
+            return;
+        }
+    }
+}
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn plan(url: &str, pace: Pace, work: Work) -> Plan {
+    Plan {
+        url: url.parse().unwrap(),
+        pace,
+        span: Duration::from_millis(300),
+        connections: 3,
+        threads: Some(2),
+        ca_pem: None,
+        work,
+    }
+}
+
+fn paths() -> Work {
+    Work::Paths { key: Some("k".into()), paths: vec!["/a".into(), "/b?c=d".into()] }
+}
+
+fn per_second(rate: u32) -> Pace {
+    Pace::PerSecond(NonZeroU32::new(rate).unwrap())
+}
+
+#[track_caller]
+fn report(url: &str, pace: Pace, work: Work) -> Report {
+    run(&plan(url, pace, work), |_| {}).expect("it runs")
+}
+
+#[test]
+fn a_rate_is_kept_and_every_request_is_counted() {
+    let url = server(|head| {
+        let known = head.starts_with("GET /a HTTP/1.1\r\n") || head.starts_with("GET /b?c=d HTTP/1.1\r\n");
+        assert!(known && head.contains("\r\nAuthorization: Bearer k\r\n"), "{head}");
+        (ok("{}"), false)
+    });
+    let report = report(&url, per_second(500), paths());
+    assert_eq!((report.answers + report.never_sent, report.statuses.len()), (150, 1), "{report:?}");
+    assert!(report.is_clean() && report.corrected && report.rate_asked == Some(500), "{report:?}");
+    assert!(report.latency_ns.p50 > 0 && report.latency_ns.p50 <= report.latency_ns.max, "{report:?}");
+}
+
+#[test]
+fn as_fast_as_possible_is_not_corrected() {
+    let url = server(|_| (ok("{}"), false));
+    let report = report(&url, Pace::Max, paths());
+    assert!(report.answers > 0 && report.is_clean() && !report.corrected, "{report:?}");
+    assert_eq!(report.bytes, report.answers * ok("{}").len() as u64);
+}
+
+#[test]
+fn chunks_and_interim_answers_and_closed_connections_are_understood() {
+    let answers = [
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}",
+        "HTTP/1.0 200 OK\r\n\r\n{}",
+    ];
+    for answer in answers {
+        let ends = answer.contains("close") || answer.starts_with("HTTP/1.0");
+        let url = server(move |_| (answer.to_owned(), ends));
+        let report = report(&url, per_second(100), paths());
+        assert!(report.is_clean() && report.answers > 0, "{answer}: {report:?}");
+    }
+}
+
+#[test]
+fn a_limit_is_kept_to_and_told() {
+    let limited = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 60\r\ncontent-length: 0\r\n\r\n";
+    let url = server(move |_| (limited.to_owned(), false));
+    let at_a_rate = report(&url, per_second(100), paths());
+    assert!(at_a_rate.held_back > 0 && at_a_rate.paused_millis >= 60_000, "{at_a_rate:?}");
+    assert!(
+        at_a_rate.answers < 30 && at_a_rate.notes.iter().any(|note| note.contains("429")),
+        "{at_a_rate:?}"
+    );
+    assert_eq!(at_a_rate.rate_achieved, 0, "a refusal is no answer");
+    let at_most = report(&url, Pace::Max, paths());
+    assert!(at_most.answers <= 3 && at_most.millis < 300, "nobody waits for a limit to end: {at_most:?}");
+}
+
+#[test]
+fn what_is_no_answer_is_an_error_and_not_a_number() {
+    for (text, words) in [
+        ("", "connection closed"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{}", "more bytes than the answer's length"),
+        ("nothing\r\n\r\n", "an answer that is not HTTP/1.x"),
+    ] {
+        let first = std::sync::atomic::AtomicBool::new(true);
+        let url = server(move |_| {
+            // Before a run one request is asked, and that one must be answered.
+            let first = first.swap(false, std::sync::atomic::Ordering::Relaxed);
+            if first { (ok("{}"), true) } else { (text.to_owned(), true) }
+        });
+        let report = report(&url, per_second(50), paths());
+        assert_eq!(report.answers, 0, "{text}: {report:?}");
+        assert!(report.errors.contains_key(words) && !report.is_clean(), "{text}: {report:?}");
+    }
+}
+
+#[track_caller]
+fn refused(url: &str, work: Work, expected: &str) {
+    match run(&plan(url, Pace::Max, work), |_| {}) {
+        Err(Stop::Usage(why) | Stop::Unreachable(why)) => assert!(why.contains(expected), "{why}"),
+        Ok(report) => panic!("it ran: {report:?}"),
+    }
+}
+
+#[test]
+fn charges_are_only_opened_in_mode_test() {
+    let account =
+        |mode: &str| format!(r#"{{"data":{{}},"meta":{{"mode":"{mode}","accepted_assets":["LTC"]}}}}"#);
+    let (live, test) = (account("live"), account("test"));
+    let write = || Work::Write { key: "k".into(), asset: None };
+    let url = server(move |head| {
+        assert!(head.starts_with("GET /v1/account "), "nothing is written with a live key: {head}");
+        (ok(&live), false)
+    });
+    refused(&url, write(), "of mode live");
+    let url = server(move |head| match head.starts_with("POST /v1/charges ") {
+        true => {
+            assert!(head.ends_with(r#"{"amount":"49.90","asset":"LTC","description":"load"}"#), "{head}");
+            ("HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}".to_owned(), false)
+        }
+        false => (ok(&test), false),
+    });
+    let report = report(&url, per_second(50), write());
+    assert!(report.is_clean() && report.statuses.contains_key(&201), "{report:?}");
+}
+
+#[test]
+fn a_plan_that_cannot_be_carried_out_says_why() {
+    refused("ftp://127.0.0.1/", paths(), "its scheme is another");
+    refused("http://u:p@127.0.0.1/", paths(), "it holds a password");
+    let url = server(|_| (ok("{}"), false));
+    refused(&url, Work::Paths { key: None, paths: vec!["/a b".into()] }, "`/a b` is not one");
+    refused(&url, Work::Read { key: "k\r\nx: y".into() }, "the key");
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    refused(&format!("http://{free}"), paths(), "connection refused");
+}

@@ -1,0 +1,259 @@
+//! A recording out of a HAR file, as browsers, proxies and HTTP tools write it.
+//!
+//! What each request was for is read from the request itself: method, path, query, and what its key begins
+//! with. Much less can be judged than in a run of our own, and whatever hangs on when something was asked is
+//! left out. Keys are blanked before anything else sees them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Deserialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use url::Url;
+
+use crate::baseline::Baseline;
+use crate::budget::{Budget, Ledger};
+use crate::check::{Outcome, Profile, Selection};
+use crate::plan::Mode;
+use crate::recording::{
+    Answer, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
+};
+use crate::secret::Redactor;
+
+/// More says nothing more.
+const EXCHANGES_MAX: usize = 5000;
+/// What compares answers of different times, between which anything may have happened.
+const LEFT_OUT: [&str; 3] = ["filters.combined", "filters.total", "paging.stable*"];
+/// Header fields that are somebody's secret.
+const SECRET_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
+
+#[derive(Deserialize)]
+struct Har {
+    log: Log,
+}
+
+#[derive(Deserialize)]
+struct Log {
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "startedDateTime")]
+    started: String,
+    #[serde(default)]
+    time: Option<serde_json::Number>,
+    request: Request,
+    response: Response,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    method: String,
+    url: String,
+    #[serde(default)]
+    headers: Vec<Header>,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    status: i64,
+    #[serde(default)]
+    headers: Vec<Header>,
+    #[serde(default)]
+    content: Content,
+}
+
+#[derive(Default, Deserialize)]
+struct Content {
+    text: Option<String>,
+    encoding: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    name: String,
+    value: String,
+}
+
+impl Outcome {
+    /// Judges a HAR file. `key_prefix` is what keys begin with, before `_live_` or `_test_`. Also tells how much
+    /// of the file could be used. The error says why the text is none, or why nothing in it can be used.
+    pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), String> {
+        let har: Har = serde_json::from_str(text).map_err(|err| format!("no HAR file: {err}"))?;
+        let entries = har.log.entries;
+        let Some(base) = entries.iter().find_map(|it| base_of(&it.request.url)) else {
+            return Err("a HAR file in which nothing under /v1 was asked for".to_owned());
+        };
+        let tails: Vec<_> = entries.iter().filter_map(|it| tail(&it.request, key_prefix)).collect();
+        let reader = Reader {
+            base: &base,
+            redactor: Redactor::new(tails.iter().map(String::as_str)),
+            keys: first_keys(&entries, key_prefix),
+            start: entries.iter().filter_map(|it| moment(&it.started)).min(),
+        };
+        let mut exchanges: Vec<_> =
+            entries.iter().filter_map(|it| reader.exchange(it)).take(EXCHANGES_MAX).collect();
+        exchanges.sort_by_key(|it| it.sent);
+        for (number, it) in (1..).zip(&mut exchanges) {
+            it.number = number;
+        }
+        let told = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
+        if exchanges.is_empty() {
+            return Err(format!(
+                "a HAR file of which {told}; it takes requests with their Authorization headers, which some tools \
+                 leave out unless told otherwise (they are blanked here at once)"
+            ));
+        }
+        let recording = Recording {
+            format: FORMAT,
+            base: base.clone(),
+            key_prefix: key_prefix.to_owned(),
+            without: BTreeSet::new(),
+            no_burst: Some("a HAR file is no run of ours".to_owned()),
+            inserting: Inserting::default(),
+            deliveries: None,
+            exchanges,
+        };
+        let skip = LEFT_OUT.map(str::to_owned).to_vec();
+        let selection = Selection { profile: Profile::Spec, only: Vec::new(), skip };
+        let (baseline, budget, ledger) = (Baseline::default(), Budget::none(), Ledger::default());
+        Ok((Outcome::of(recording, selection, baseline, false, None, budget, ledger), told))
+    }
+
+    /// Whether a text seems to be a HAR file.
+    pub fn is_har(text: &str) -> bool {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        value["log"]["entries"].is_array()
+    }
+}
+
+/// The address before `/v1/`.
+fn base_of(url: &str) -> Option<String> {
+    let mut url = Url::parse(url).ok()?;
+    let at = url.path().find("/v1/")?;
+    let prefix = url.path()[..=at].to_owned();
+    url.set_path(&prefix);
+    url.set_query(None);
+    url.set_fragment(None);
+    // These two fail only for addresses that cannot have a user at all.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    Some(url.to_string())
+}
+
+fn bearer(request: &Request) -> Option<&str> {
+    let header = request.headers.iter().find(|it| it.name.eq_ignore_ascii_case("authorization"))?;
+    Some(header.value.strip_prefix("Bearer ").unwrap_or(&header.value))
+}
+
+fn mode_of(key: &str, key_prefix: &str) -> Option<Mode> {
+    Mode::BOTH.into_iter().find(|mode| key.starts_with(&format!("{key_prefix}_{}_", mode.word())))
+}
+
+/// A key without what tells its mode.
+fn tail(request: &Request, key_prefix: &str) -> Option<String> {
+    let key = bearer(request)?;
+    let prefix = mode_of(key, key_prefix).map(|mode| format!("{key_prefix}_{}_", mode.word()));
+    Some(key.strip_prefix(prefix.as_deref().unwrap_or_default()).unwrap_or(key).to_owned())
+}
+
+/// Two keys of a mode may be of two accounts: only the first one counts.
+fn first_keys(entries: &[Entry], key_prefix: &str) -> BTreeMap<Mode, String> {
+    let mut found = BTreeMap::new();
+    for key in entries.iter().filter(|it| it.response.status != 401).filter_map(|it| bearer(&it.request)) {
+        if let Some(mode) = mode_of(key, key_prefix) {
+            found.entry(mode).or_insert_with(|| key.to_owned());
+        }
+    }
+    found
+}
+
+fn moment(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()
+}
+
+struct Reader<'a> {
+    base: &'a str,
+    redactor: Redactor,
+    keys: BTreeMap<Mode, String>,
+    start: Option<OffsetDateTime>,
+}
+
+impl Reader<'_> {
+    /// The exchange of an entry, if it is clear what it was for.
+    fn exchange(&self, entry: &Entry) -> Option<Exchange> {
+        let Entry { request, response, .. } = entry;
+        let status = u16::try_from(response.status).ok().filter(|status| (200..500).contains(status))?;
+        // Redirects and answers out of a browser's cache are not the service's; a limit needs a burst.
+        if request.method != "GET" || (300..400).contains(&status) || status == 429 {
+            return None;
+        }
+        if response.content.encoding.is_some() || base_of(&request.url)? != self.base {
+            return None;
+        }
+        let url = Url::parse(&request.url).ok()?;
+        let path = format!("/v1/{}", url.path().split_once("/v1/")?.1);
+        let caller = match bearer(request) {
+            None => Caller::Nobody,
+            Some(key) => Caller::Own(*self.keys.iter().find(|(_, it)| *it == key)?.0),
+        };
+        let purpose = match (caller, status) {
+            (Caller::Nobody, 401) => Purpose::Refusal,
+            // Whoever exported the file may have taken the key out.
+            (Caller::Nobody, _) | (_, 401) => return None,
+            _ => purpose(&path, &url, status)?,
+        };
+        let sent = self.sent(entry)?;
+        let length = entry.time.as_ref().and_then(serde_json::Number::as_f64).unwrap_or_default();
+        let length = Duration::try_from_secs_f64(length / 1000.0).unwrap_or_default();
+        let query = url.query().map_or(String::new(), |query| format!("?{query}"));
+        let headers = response.headers.iter().map(|it| (it.name.to_ascii_lowercase(), it.value.clone()));
+        let headers = headers.filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));
+        let body = response.content.text.as_deref().unwrap_or_default();
+        Some(Exchange {
+            number: 0,
+            caller,
+            purpose,
+            target: self.redactor.clean(&format!("{}{query}", url.path())),
+            sent,
+            ended: sent.saturating_add(length),
+            ending: Ending::Answered(Answer {
+                status,
+                headers: headers.map(|(name, value)| (name, self.redactor.clean(&value))).collect(),
+                body: self.redactor.clean(body),
+            }),
+        })
+    }
+
+    fn sent(&self, entry: &Entry) -> Option<Duration> {
+        Duration::try_from(moment(&entry.started)? - self.start?).ok()
+    }
+}
+
+/// What a request with a key was for. Parameters that the specification does not name may mean anything.
+fn purpose(path: &str, url: &Url, status: u16) -> Option<Purpose> {
+    if path == "/v1/account" {
+        return url.query().is_none().then_some(Purpose::Account);
+    }
+    if let Some(list) = List::ALL.into_iter().find(|list| list.path() == path) {
+        let allowed: &[&str] = match list {
+            List::Charges => &["status", "payment_link"],
+            List::Invoices => &["status"],
+            List::Events => &["type", "charge", "invoice"],
+        };
+        let mut ask = PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None };
+        for (name, value) in url.query_pairs().into_owned() {
+            match name.as_str() {
+                "page" => ask.page = Some(value.parse().ok().filter(|page| *page > 0)?),
+                "per_page" => ask.per_page = Some(value.parse().ok()?),
+                name if allowed.contains(&name) => ask.filters.push((name.to_owned(), value)),
+                _ => return None,
+            }
+        }
+        return Some(Purpose::Page(ask));
+    }
+    let id = path.strip_prefix("/v1/events/").filter(|id| !id.contains('/') && url.query().is_none())?;
+    (status == 200).then(|| Purpose::Event { id: id.to_owned(), side: Side::Own, round: 1 })
+}

@@ -1,0 +1,120 @@
+//! Coverage by sentence: what became of each sentence of the specification, through the statements that
+//! restate it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::catalogue::catalogue;
+use crate::verdict::{Row, Verdict};
+
+const SENTENCES: &str = include_str!("../../requirements/sentences.txt");
+
+/// A sentence of the specification, by its place, and the statements that restate it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+pub(super) struct Sentence {
+    /// The section of the specification.
+    pub(super) section: String,
+    /// Where in the section.
+    pub(super) place: String,
+    /// The first 16 digits of the sentence's SHA-256.
+    pub(super) source: String,
+    /// The statements that restate it.
+    pub(super) statements: Vec<Claim>,
+}
+
+/// A statement that restates a sentence.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+pub(super) struct Claim {
+    /// The statement's name.
+    pub(super) id: String,
+    /// The word on it; `unjudged` if no check judges it, `not asked` if this run left it aside.
+    pub(super) verdict: String,
+    /// Why no check judges it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) because: Option<String>,
+}
+
+impl Claim {
+    /// The word as a class of a style sheet.
+    pub(super) fn class(&self) -> String {
+        self.verdict.replace(' ', "-")
+    }
+}
+
+impl Sentence {
+    /// Whether some statement of it was exercised.
+    pub(super) fn is_judged(&self) -> bool {
+        let words = ["pass", "fail", "warn", "known", "observed"];
+        self.statements.iter().any(|claim| words.contains(&claim.verdict.as_str()))
+    }
+}
+
+/// Every sentence in the order of the specification. None if nothing was judged at all.
+pub(super) fn coverage(rows: &[Row]) -> Vec<Sentence> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let said: BTreeMap<&str, &Verdict> = rows.iter().map(|row| (row.id.as_str(), &row.verdict)).collect();
+    let mut claims: BTreeMap<String, Vec<(String, Option<String>)>> = BTreeMap::new();
+    for (id, requirement) in catalogue() {
+        for hash in &requirement.source {
+            claims.entry(hash.clone()).or_default().push((id.clone(), requirement.unjudged.clone()));
+        }
+    }
+    let claim = |(id, unjudged): &(String, Option<String>)| {
+        let verdict = match (said.get(id.as_str()), unjudged) {
+            (Some(verdict), _) => verdict.word(),
+            (None, Some(_)) => "unjudged",
+            (None, None) => "not asked",
+        };
+        Claim { id: id.clone(), verdict: verdict.to_owned(), because: unjudged.clone() }
+    };
+    let sentence = |line: &str| {
+        let mut parts = line.splitn(3, ' ').map(str::to_owned);
+        let (source, section, place) = (parts.next()?, parts.next()?, parts.next()?);
+        let statements = claims.get(&source).into_iter().flatten().map(claim).collect();
+        Some(Sentence { section, place, source, statements })
+    };
+    SENTENCES.lines().filter(|line| !line.starts_with('#')).filter_map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples;
+
+    #[test]
+    fn every_sentence_is_claimed_and_every_claim_has_its_sentence() {
+        let found = coverage(&samples::mixed().rows);
+        assert_eq!(found.len(), SENTENCES.lines().count() - 1);
+        for it in &found {
+            assert!(!it.statements.is_empty(), "{} {} has no statement", it.section, it.place);
+        }
+        let known: Vec<_> = found.iter().map(|it| it.source.as_str()).collect();
+        for (id, it) in catalogue() {
+            assert!(
+                it.source.iter().all(|hash| known.contains(&hash.as_str())),
+                "{id} cites what has no place"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sentence_tells_what_became_of_its_statements() {
+        let found = coverage(&samples::mixed().rows);
+        let words = |place: &str| {
+            let at = |it: &&Sentence| format!("{} {}", it.section, it.place).starts_with(place);
+            let claims = found.iter().filter(at).flat_map(|it| &it.statements);
+            claims.map(|it| format!("{} {}", it.id, it.verdict)).collect::<Vec<_>>().join(", ")
+        };
+        let row = words("8 row 1");
+        for part in ["limits.refused pass", "limits.mcp unjudged", "limits.per_key not asked"] {
+            assert!(row.contains(part), "{part} in {row}");
+        }
+    }
+}

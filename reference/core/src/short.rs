@@ -1,0 +1,96 @@
+//! Short texts on the stack: amounts and moments stand in answers by the dozen, and none of them needs the heap.
+
+use std::fmt;
+
+/// A text of at most [`Short::ROOM`] ASCII characters.
+#[derive(Clone, Copy)]
+pub struct Short {
+    bytes: [u8; Short::ROOM],
+    len: usize,
+}
+
+impl Default for Short {
+    fn default() -> Short {
+        Short { bytes: [0; Short::ROOM], len: 0 }
+    }
+}
+
+impl Short {
+    /// The longest text.
+    pub const ROOM: usize = 48;
+
+    /// Adds a character, which must be ASCII.
+    pub fn push(&mut self, byte: u8) {
+        debug_assert!(byte.is_ascii());
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+
+    /// Adds a number without leading zeros.
+    pub fn number(&mut self, n: u64) {
+        let width = n.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+        self.padded(n, width);
+    }
+
+    /// Adds the last `width` digits of a number, with leading zeros.
+    pub fn padded(&mut self, mut n: u64, width: usize) {
+        for place in self.bytes[self.len..self.len + width].iter_mut().rev() {
+            *place = b'0' + (n % 10) as u8;
+            n /= 10;
+        }
+        self.len += width;
+    }
+
+    /// Takes trailing zeros away, and then a trailing point.
+    pub fn trim_fraction(&mut self) {
+        while self.len > 0 && self.bytes[self.len - 1] == b'0' {
+            self.len -= 1;
+        }
+        if self.len > 0 && self.bytes[self.len - 1] == b'.' {
+            self.len -= 1;
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).expect("only ASCII is added")
+    }
+}
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_library_writes_them() {
+        for n in [0, 1, 9, 10, 99, 100, 12_345, u64::from(u32::MAX), u64::MAX] {
+            let mut text = Short::default();
+            text.number(n);
+            text.push(b' ');
+            text.padded(n, 20);
+            assert_eq!(text.as_str(), format!("{n} {n:020}"));
+        }
+    }
+
+    #[test]
+    fn only_a_fraction_loses_its_zeros() {
+        let mut text = Short::default();
+        text.number(100);
+        text.push(b'.');
+        text.padded(2_500, 4);
+        text.trim_fraction();
+        assert_eq!(text.as_str(), "100.25");
+        let mut text = Short::default();
+        text.number(100);
+        text.push(b'.');
+        text.padded(0, 4);
+        text.trim_fraction();
+        assert_eq!(text.to_string(), "100");
+    }
+}

@@ -1,0 +1,92 @@
+//! Events as they were last written, so that a page is joined by copying.
+//!
+//! An event shows its charge or invoice as it is now: what was written is valid as long as the subject's stamp is
+//! the same. Bounded: an event has one place, and whoever is written there next takes it over.
+
+/// Places. An event takes about a kibibyte, so a book keeps 8 MiB at most.
+const PLACES: usize = 8_192;
+/// What an event takes if nobody knows better.
+const GUESS: usize = 1_200;
+
+/// The events of one book as they were last written.
+#[derive(Default)]
+pub(crate) struct Fragments {
+    places: Vec<Option<Fragment>>,
+    keeps_nothing: bool,
+}
+
+struct Fragment {
+    no: u32,
+    stamp: u64,
+    text: Box<[u8]>,
+}
+
+impl Fragments {
+    /// For one answer: everything is written anew.
+    pub(crate) fn unkept() -> Fragments {
+        Fragments { places: Vec::new(), keeps_nothing: true }
+    }
+
+    /// About how many bytes an event takes.
+    pub(crate) fn room(&self, no: u32) -> usize {
+        match self.places.get(place(no)) {
+            Some(Some(fragment)) => fragment.text.len() + 1,
+            _ => GUESS,
+        }
+    }
+
+    /// Adds an event to `body`: copied if it was written under this stamp, otherwise written by `write`.
+    pub(crate) fn add(&mut self, body: &mut Vec<u8>, no: u32, stamp: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.keeps_nothing {
+            return write(body);
+        }
+        if self.places.is_empty() {
+            self.places.resize_with(PLACES, || None);
+        }
+        let slot = &mut self.places[place(no)];
+        if let Some(fragment) = slot
+            && (fragment.no, fragment.stamp) == (no, stamp)
+        {
+            body.extend_from_slice(&fragment.text);
+            return;
+        }
+        let start = body.len();
+        write(body);
+        *slot = Some(Fragment { no, stamp, text: body[start..].into() });
+    }
+}
+
+const fn place(no: u32) -> usize {
+    no as usize % PLACES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(fragments: &mut Fragments, no: u32, stamp: u64, writes: &str, expected: &str) {
+        let mut body = b"[".to_vec();
+        fragments.add(&mut body, no, stamp, |body| body.extend_from_slice(writes.as_bytes()));
+        assert_eq!(String::from_utf8(body).unwrap(), format!("[{expected}"));
+    }
+
+    #[test]
+    fn what_was_written_is_copied_until_its_stamp_changes() {
+        let mut fragments = Fragments::default();
+        check(&mut fragments, 7, 1, "old", "old");
+        check(&mut fragments, 7, 1, "never written", "old");
+        check(&mut fragments, 7, 2, "new", "new");
+        check(&mut fragments, 7, 2, "never written", "new");
+    }
+
+    #[test]
+    fn events_that_share_a_place_are_not_confused() {
+        let mut fragments = Fragments::default();
+        let other = 7 + u32::try_from(PLACES).unwrap();
+        check(&mut fragments, 7, 0, "seven", "seven");
+        check(&mut fragments, other, 0, "other", "other");
+        check(&mut fragments, 7, 0, "seven again", "seven again");
+        assert_eq!(fragments.places.len(), PLACES);
+    }
+}

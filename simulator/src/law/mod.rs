@@ -1,0 +1,153 @@
+//! What must always hold, judged from what can be seen of a world and never from the service's insides.
+//!
+//! Every law names what it rests on. A breach has a shape: the same words for the same kind of mistake, whatever
+//! the names and amounts, so that many failures are few bugs.
+
+mod book;
+mod deliveries;
+mod hmac;
+mod limits;
+mod lists;
+mod object;
+mod view;
+
+use std::fmt;
+
+use reference_core::time::Timestamp;
+
+pub use self::{
+    book::judge_books,
+    deliveries::judge_deliveries,
+    limits::judge_limits,
+    lists::judge_lists,
+    view::{
+        ChargeOf, ChargeSeen, Coded, Depth, EventSeen, InvoiceSeen, Line, ModeShown, Shown, TransferSeen,
+        look,
+    },
+};
+
+macro_rules! laws {
+    ($($variant:ident $number:literal $word:literal $rests_on:literal;)*) => {
+        /// A law.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "the words say it")]
+        pub enum Law { $($variant),* }
+
+        impl Law {
+            /// Every law.
+            pub const ALL: [Law; [$($number),*].len()] = [$(Law::$variant),*];
+
+            /// Its number.
+            pub const fn number(self) -> u32 {
+                match self { $(Law::$variant => $number),* }
+            }
+
+            /// The word in reports.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Law::$variant => $word),* }
+            }
+
+            /// The requirements it rests on.
+            pub const fn rests_on(self) -> &'static str {
+                match self { $(Law::$variant => $rests_on),* }
+            }
+        }
+    };
+}
+
+laws! {
+    Edges         1  "edges"         "open.charge.status, open.invoice.status, charge.paid_at";
+    Once          2  "once"          "events.id, events.types, delivery.id, invoice.settles";
+    Order         3  "order"         "events.timeline, events.created_at";
+    Confirmations 4  "confirmations" "events.types: charge.paid, open.charge.confirmations";
+    PaidMoney     5  "paid_money"    "charge.received_amount, charge.paid_at";
+    LockEnd       6  "lock_end"      "events.types: charge.expired, open.charge.lock";
+    Tolerance     7  "tolerance"     "account.tolerances, charge.asset_amount, events.types: charge.underpaid";
+    LateMoney     8  "late_money"    "events.types: charge.late_payment";
+    Conservation  9  "conservation"  "charge.received_amount, isolation.addresses, events.types: charge.refunded";
+    Deliveries    10 "deliveries"    "delivery.envelope, delivery.signature, delivery.subscribed, open.delivery.retry";
+    SameObject    11 "same_object"   "events.id, delivery.event_id, delivery.data";
+    ModesApart    12 "modes_apart"   "isolation.not_found, isolation.lists";
+    Paging        13 "paging"        "paging.stable, paging.newest_first";
+    Filters       14 "filters"       "paging.filters";
+    Limit         15 "limit"         "limits.rate, limits.retry_after";
+    Restart       16 "restart"       "events.id, delivery.id";
+    Liveness      17 "liveness"      "open.delivery.retry, open.charge.lock";
+    Metamorphic   18 "metamorphic"   "charge.status, charge.received_amount";
+}
+
+/// A law was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// Which.
+    pub law: Law,
+    /// In general words.
+    pub shape: String,
+    /// In this world: who, when, what was expected and what was there.
+    pub what: String,
+    /// When, if it has a moment.
+    pub at: Option<Timestamp>,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "law {} ({}) {}", self.law.number(), self.law.as_str(), self.shape)?;
+        if !self.what.is_empty() {
+            write!(f, ": {}", self.what)?;
+        }
+        Ok(())
+    }
+}
+
+/// What was found, and how often each law was put to the test.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What was broken.
+    pub breaches: Vec<Breach>,
+    /// Tests of each law, in order of the laws.
+    pub checks: [u64; Law::ALL.len()],
+}
+
+impl Findings {
+    /// One test of a law. `breach` says the shape and the particulars if it failed.
+    pub fn check(
+        &mut self,
+        law: Law,
+        at: Option<Timestamp>,
+        breach: impl FnOnce() -> Option<(String, String)>,
+    ) {
+        self.checks[law as usize] += 1;
+        if let Some((shape, what)) = breach() {
+            self.breaches.push(Breach { law, shape, what, at });
+        }
+    }
+
+    /// One test of a law that two things are the same.
+    pub fn same<T: PartialEq + fmt::Display>(
+        &mut self,
+        law: Law,
+        what: &str,
+        about: &dyn fmt::Display,
+        expected: &T,
+        actual: &T,
+    ) {
+        self.check(law, None, || {
+            (expected != actual).then(|| {
+                (format!("{what} is another"), format!("{about}: expected {expected}, got {actual}"))
+            })
+        });
+    }
+
+    /// Everything that others found as well.
+    pub fn absorb(&mut self, other: Findings) {
+        self.breaches.extend(other.breaches);
+        for (own, other) in self.checks.iter_mut().zip(other.checks) {
+            *own += other;
+        }
+    }
+
+    /// How many tests there were.
+    pub fn total(&self) -> u64 {
+        self.checks.iter().sum()
+    }
+}

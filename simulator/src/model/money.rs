@@ -1,0 +1,95 @@
+//! Sums of money, worked out again from the specification: whole units, no service code.
+
+use reference_core::asset::Asset;
+
+/// Hundredths of a percent in a whole.
+const WHOLE: u128 = 10_000;
+/// Units of a rate in one: eight decimals.
+const RATE_ONE: u128 = 100_000_000;
+
+/// The smallest units in one coin.
+pub fn units_per_coin(asset: Asset) -> u128 {
+    10_u128.pow(asset.facts().decimals)
+}
+
+/// What is due in the smallest units of a coin: price by rate, rounded up.
+pub fn due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
+    // cents / 100 / (rate_units / 10^8) · 10^decimals
+    (u128::from(cents) * RATE_ONE * units_per_coin(asset)).div_ceil(100 * u128::from(rate_units))
+}
+
+/// Enough came: at least what is due less the tolerance, in hundredths of a percent.
+pub fn is_enough(received: u128, due: u128, tolerance: u32) -> bool {
+    received * WHOLE >= due * (WHOLE - u128::from(tolerance).min(WHOLE))
+}
+
+/// More came than the threshold lets pass.
+pub fn is_overpaid(received: u128, due: u128, threshold: u32) -> bool {
+    received * WHOLE > due * (WHOLE + u128::from(threshold))
+}
+
+/// The least that is enough.
+pub fn least_enough(due: u128, tolerance: u32) -> u128 {
+    (due * (WHOLE - u128::from(tolerance).min(WHOLE))).div_ceil(WHOLE)
+}
+
+/// The most that is not overpaid.
+pub fn most_not_overpaid(due: u128, threshold: u32) -> u128 {
+    due * (WHOLE + u128::from(threshold)) / WHOLE
+}
+
+/// `0.00083167` of so many smallest units.
+pub fn written(units: u128, asset: Asset) -> String {
+    let decimals = asset.facts().decimals as usize;
+    let digits = format!("{units:0>width$}", width = decimals + 1);
+    let (whole, part) = digits.split_at(digits.len() - decimals);
+    let part = part.trim_end_matches('0');
+    if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") }
+}
+
+/// Reads a decimal number as so many units with `decimals` places; nothing if it is none or finer.
+pub fn read(text: &str, decimals: u32) -> Option<u128> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let part = part.trim_end_matches('0');
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > decimals as usize {
+        return None;
+    }
+    format!("{whole}{part:0<width$}", width = decimals as usize).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_rounded_up_to_the_coins_units() {
+        // 49.90 at 65490.59 a coin.
+        let rate = 6_549_059_000_000;
+        let units = due(4_990, rate, Asset::Btc);
+        assert_eq!(written(units, Asset::Btc), "0.00076195");
+        assert!(units * u128::from(rate) >= 4_990 * 1_000_000 * 100_000_000);
+        assert!((units - 1) * u128::from(rate) < 4_990 * 1_000_000 * 100_000_000);
+    }
+
+    #[test]
+    fn the_bounds_are_where_one_unit_makes_the_difference() {
+        for (due, percent) in [(76_195, 100), (1, 100), (999, 0), (10_000, 250), (7, 9_999), (3, 10_000)] {
+            let least = least_enough(due, percent);
+            assert!(is_enough(least, due, percent));
+            assert!(least == 0 || !is_enough(least - 1, due, percent));
+            let most = most_not_overpaid(due, percent);
+            assert!(!is_overpaid(most, due, percent) && is_overpaid(most + 1, due, percent));
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for units in [0, 1, 10, 100_000_000, 123_456_789_012] {
+            assert_eq!(read(&written(units, Asset::Btc), 8), Some(units));
+        }
+        for text in ["", ".", "1.123456789", "-1", "1e3"] {
+            assert_eq!(read(text, 8), None, "{text}");
+        }
+    }
+}

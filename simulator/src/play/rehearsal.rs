@@ -1,0 +1,99 @@
+//! A rehearsal: a script is played without a transcript, and whatever is refused is noted and passed over.
+//!
+//! For scripts that nobody wrote by hand, so that nobody could say beforehand what the world would refuse. The
+//! world and the order of things are the same as in a play.
+
+use std::collections::BTreeMap;
+
+use reference_core::{mode::Mode, time::Span};
+
+use super::{Cause, LocalStage, Player};
+use crate::{
+    sandbox::{Sandbox, What},
+    script::{Kind, Script, step::Step},
+};
+
+/// What came of a rehearsal.
+pub struct Rehearsal {
+    /// The world as it stands at the end.
+    pub sandbox: Sandbox,
+    /// A key of each mode for looking at it, whose limit nobody used up.
+    pub lookers: BTreeMap<Mode, String>,
+    /// What acts were refused with, by the place of the step.
+    pub refusals: BTreeMap<usize, u16>,
+    /// Steps that could not be taken, or that came out wrong.
+    pub troubles: Vec<Trouble>,
+    /// The codes and ids behind the names that the script gives.
+    pub names: BTreeMap<String, String>,
+}
+
+/// A step that could not be taken, or that came out wrong.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    /// The place of the step.
+    pub place: usize,
+    /// Whose fault it is.
+    pub cause: Cause,
+    /// What was expected and what was there.
+    pub what: String,
+}
+
+/// Plays a script in a world that is as the script says: its seed, its start, its settings.
+pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
+    let mut stage = LocalStage::around(sandbox);
+    let mut troubles = Vec::new();
+    let mut player = Player::new(script, &mut stage);
+    player.refusals = Some(BTreeMap::new());
+    player.move_in();
+    for (place, step) in script.steps.iter().enumerate() {
+        (player.here, player.place) = (step.spot, place);
+        let taken = match &step.value {
+            Step::Expect(_) => Ok(()),
+            Step::Wait(span) => player.advance_to(player.now.plus(span.0)),
+            Step::Until(until) => player.until(until),
+            act => {
+                let paced =
+                    place > 0 && !matches!(script.steps[place - 1].value, Step::Wait(_) | Step::Until(_));
+                let pace = if paced { script.pace } else { Span(0) };
+                player.advance_to(player.now.plus(pace)).and_then(|()| player.act(act))
+            }
+        };
+        if let Err(stop) = taken {
+            troubles.push(Trouble { place, cause: stop.cause, what: stop.brief() });
+        }
+        player.hear();
+    }
+    let (lookers, refusals) = (player.lookers, player.refusals.unwrap_or_default());
+    let names = player.aliases.given();
+    Rehearsal { sandbox: stage.into_sandbox(), lookers, refusals, troubles, names }
+}
+
+impl Player<'_> {
+    /// Takes the keys of a world that is there already, and makes the player's own.
+    fn move_in(&mut self) {
+        let now = self.script.start;
+        let sandbox = self.stage.quick().expect("a rehearsal is in this process");
+        sandbox.advance_to(now);
+        let first = sandbox.first_keys();
+        self.account = Sandbox::FIRST_ACCOUNT.to_owned();
+        self.keys = BTreeMap::from([("live".to_owned(), first.live), ("test".to_owned(), first.test)]);
+        let lookers = sandbox.create_lookers();
+        self.lookers = lookers;
+    }
+
+    /// Names what has appeared, as far as steps can name it without being told its name.
+    fn hear(&mut self) {
+        let Some(sandbox) = self.stage.quick() else { return };
+        // A step that moves the clock moved the world's only.
+        self.now = sandbox.now();
+        let (read, chronicle) = (self.read, sandbox.chronicle());
+        self.read = chronicle.count();
+        for happening in chronicle.after(read) {
+            if let What::Post { mode, delivery, endpoint, next_at, .. } = &happening.what {
+                let mode = Mode::parse(mode).expect("a mode of the world");
+                self.aliases.name(Kind::Delivery, mode, delivery);
+                self.seen.next_at.insert(delivery.clone(), (endpoint.clone(), next_at.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What is written down of a world: the chronicle for everybody, and the record for those who judge.
+
+use reference_core::{
+    book::{Book, Notice, Post},
+    event::Subject,
+    id::AccountNo,
+    mode::Mode,
+    sighting::{Depth, Sighting},
+    wire::{
+        DetailsView,
+        http::{Request, Response},
+    },
+};
+use serde_json::value::to_raw_value;
+
+use super::{Sandbox, What};
+use crate::{
+    network::Reception,
+    tamper::Tamper,
+    witness::{self, Call, Posted, Record},
+};
+
+impl Sandbox {
+    /// From now on everything that an outsider could see is written down.
+    pub fn keep_record(&mut self) {
+        self.record = Some(Record::default());
+    }
+
+    /// What was written down since the last time.
+    pub fn take_record(&mut self) -> Record {
+        self.record.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// From now on answers to acts under `/sandbox` leave out what the act caused, which takes time to write.
+    pub fn be_terse(&mut self) {
+        self.terse = true;
+    }
+
+    /// Puts somebody between the service and the world: for tests of those who judge.
+    pub fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
+        self.tamper = Some(tamper);
+    }
+
+    pub(super) fn write_post(&mut self, account: AccountNo, mode: Mode, post: &Post, reception: Reception) {
+        let endpoint = self.service().account(account).book(mode).endpoint(post.endpoint).id;
+        let Reception { arrived, copies, signature } = reception;
+        let posted = Posted {
+            mode,
+            endpoint,
+            host: post.url.host().to_string(),
+            delivery: post.id,
+            kind: post.kind.as_str(),
+            signature,
+            body: post.body.clone(),
+            arrived,
+            copies,
+        };
+        if let Some(record) = &mut self.record {
+            record.note(self.now, witness::What::Post(Box::new(posted)));
+        }
+    }
+
+    pub(super) fn note_post(
+        &mut self,
+        account: AccountNo,
+        mode: Mode,
+        post: &Post,
+        answer: String,
+        next_at: Option<String>,
+    ) {
+        let account = self.service().account(account);
+        let book = account.book(mode);
+        let parcel = &book.outbox().get(post.delivery).parcel;
+        let subject = parcel.event.map(|(no, _)| code_of(book, book.events().get(no).subject));
+        let what = What::Post {
+            mode: mode.as_str(),
+            account: account.id.clone(),
+            endpoint: book.endpoint(post.endpoint).id.to_string(),
+            host: post.url.host().to_string(),
+            delivery: post.id.to_string(),
+            event: parcel.event.map(|(_, id)| id.to_string()),
+            kind: post.kind.as_str(),
+            subject,
+            attempt: post.attempt,
+            answer,
+            next_at,
+        };
+        self.note(what);
+    }
+
+    pub(super) fn note_transfer(&mut self, sighting: &Sighting) {
+        let required = sighting.asset.required_confirmations(sighting.mode);
+        let place = (sighting.txid.clone(), sighting.output);
+        let before = self.noticed.get(&place).copied();
+        let confirmed = |n: u32| n >= required;
+        let (after, state) = match (before, sighting.depth) {
+            (_, Depth::Gone(why)) => (None, Some(why.as_str())),
+            (None | Some(None), Depth::Confirmations(n)) => (Some(n), Some("seen")),
+            (Some(Some(old)), Depth::Confirmations(n)) => {
+                let state = match (confirmed(old), confirmed(n)) {
+                    (false, true) => Some("confirmed"),
+                    _ if n < old => Some("unconfirmed"),
+                    _ => None,
+                };
+                (Some(n), state)
+            }
+        };
+        let first_is_confirmed = state == Some("seen") && after.is_some_and(confirmed);
+        self.noticed.insert(place, after);
+        for state in state.into_iter().chain(first_is_confirmed.then_some("confirmed")) {
+            let charge = self.service().books().filter(|(_, mode, _)| *mode == sighting.mode).find_map(
+                |(_, _, book)| {
+                    let charge = book.charge(book.charge_at(&sighting.address)?);
+                    (charge.terms.asset == sighting.asset).then(|| charge.code.to_string())
+                },
+            );
+            self.note(What::Transfer {
+                mode: sighting.mode.as_str(),
+                asset: sighting.asset.code(),
+                txid: sighting.txid.clone(),
+                output: sighting.output,
+                address: sighting.address.clone(),
+                charge,
+                amount: sighting.amount.to_string(),
+                state,
+                confirmations: after.unwrap_or(0),
+                required,
+            });
+        }
+    }
+
+    /// Writes down what the service has to tell.
+    pub(super) fn note_news(&mut self) {
+        for (account, mode, notice) in self.desk.take_notices() {
+            let account = self.service().account(account);
+            let book = account.book(mode);
+            let (mode, account) = (mode.as_str(), account.id.clone());
+            let what = match notice {
+                Notice::Event(no) => {
+                    let event = book.events().get(no);
+                    What::Event {
+                        mode,
+                        account,
+                        event: event.id.to_string(),
+                        kind: event.kind.as_str(),
+                        subject: code_of(book, event.subject),
+                        details: to_raw_value(&DetailsView(&event.details)).expect("details are JSON"),
+                    }
+                }
+                Notice::Mail { to, kind, invoice } => What::Mail {
+                    mode,
+                    account,
+                    to,
+                    kind: kind.as_str(),
+                    invoice: book.invoice(invoice).code.to_string(),
+                },
+                Notice::EndpointOff(no) => {
+                    let endpoint = book.endpoint(no);
+                    let host = endpoint.url.host().to_string();
+                    What::EndpointOff { mode, account, endpoint: endpoint.id.to_string(), host }
+                }
+            };
+            self.note(what);
+        }
+    }
+}
+
+/// A request and its answer, as a bystander writes them down.
+pub(super) fn written(request: &Request<'_>, response: &Response) -> Call {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let bearer = request.authorization.map(text);
+    let retry_after = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+    Call {
+        method: request.method.to_owned(),
+        path: request.path.to_owned(),
+        query: request.query.map(str::to_owned),
+        bearer: bearer.map(|text| text.strip_prefix("Bearer ").map(str::to_owned).unwrap_or(text)),
+        body: request.body.to_vec(),
+        status: response.status,
+        retry_after: retry_after.and_then(|(_, value)| value.parse().ok()),
+        answer: response.body.clone(),
+    }
+}
+
+fn code_of(book: &Book, subject: Subject) -> String {
+    match subject {
+        Subject::Charge(no) => book.charge(no).code.to_string(),
+        Subject::Invoice(no) => book.invoice(no).code.to_string(),
+    }
+}

@@ -1,0 +1,315 @@
+//! A failure made small: the shortest script found in which the same law is broken in the same way.
+//!
+//! Whole stories go first, then single steps, then time, then what is special about a payment. Every attempt is
+//! played and judged, so what is left is a failure and not a guess.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::time::Span;
+
+use crate::{
+    law::{Breach, Law},
+    script::{
+        At, Script, given_by,
+        step::{Settings, Step},
+        value::Duration,
+        without_strangers,
+    },
+    sweep::{Theatre, Twin, Verdict},
+};
+
+/// So many worlds are played to make one smaller.
+const ATTEMPTS_MAX: u32 = 1_500;
+
+/// What was made of a failure.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// The smallest script found. It says what is refused, so it can be played.
+    pub script: Script,
+    /// The breach, in that script.
+    pub breach: Breach,
+    /// Worlds that were played for it.
+    pub attempts: u32,
+}
+
+/// Makes a script smaller in which this breach was found.
+pub fn shrink(theatre: &Theatre<'_>, script: &Script, breach: &Breach) -> Shrunk {
+    let mut search = Search { theatre, breach, attempts: 0, best: script.clone() };
+    if search.refuses(script.clone()) {
+        // It needs more than a script to show: a longer look, or the seed itself.
+        return Shrunk { script: script.clone(), breach: breach.clone(), attempts: search.attempts };
+    }
+    loop {
+        let before = (search.best.steps.len(), weight(&search.best));
+        search.drop_stories();
+        search.drop_steps();
+        search.shorten_waits();
+        search.simplify();
+        if (search.best.steps.len(), weight(&search.best)) >= before || search.attempts >= ATTEMPTS_MAX {
+            break;
+        }
+    }
+    search.finish()
+}
+
+struct Search<'a> {
+    theatre: &'a Theatre<'a>,
+    breach: &'a Breach,
+    attempts: u32,
+    best: Script,
+}
+
+/// What simplifying makes smaller while the number of steps stays.
+fn weight(script: &Script) -> usize {
+    script.to_yaml().len()
+}
+
+impl Search<'_> {
+    /// The same law is broken in the same way.
+    fn find(&self, script: &Script) -> Option<(Breach, Verdict)> {
+        let mut verdict = self.theatre.try_script(script);
+        if matches!(self.breach.law, Law::ModesApart | Law::Restart | Law::Metamorphic) {
+            for twin in Twin::ALL.into_iter().filter(|twin| twin.law() == self.breach.law) {
+                let mut show = self.theatre.play(script);
+                verdict.findings.absorb(self.theatre.compare(twin, script, &mut show, script.seed));
+            }
+        }
+        let same = |it: &&Breach| it.law == self.breach.law && it.shape == self.breach.shape;
+        let found = verdict.findings.breaches.iter().find(same).cloned();
+        found.map(|breach| (breach, verdict))
+    }
+
+    /// Takes a candidate if it still fails.
+    fn try_it(&mut self, candidate: Script) -> bool {
+        !self.refuses(candidate)
+    }
+
+    fn refuses(&mut self, mut candidate: Script) -> bool {
+        if self.attempts >= ATTEMPTS_MAX {
+            return true;
+        }
+        candidate.steps = merged(without_strangers(candidate.steps));
+        if candidate.steps.is_empty() {
+            return true;
+        }
+        self.attempts += 1;
+        let holds = self.find(&candidate).is_none();
+        if !holds {
+            self.best = candidate;
+        }
+        holds
+    }
+
+    fn without(&self, gone: impl Fn(usize) -> bool) -> Script {
+        let mut script = self.best.clone();
+        let mut place = 0;
+        script.steps.retain(|_| {
+            place += 1;
+            !gone(place - 1)
+        });
+        script
+    }
+
+    /// Leaves out everything that hangs on one name, then on half of what is left, and so on.
+    fn drop_stories(&mut self) {
+        let names: BTreeSet<String> =
+            self.best.steps.iter().flat_map(|step| given_by(step)).map(str::to_owned).collect();
+        let mut names: Vec<String> = names.into_iter().collect();
+        let mut size = names.len().div_ceil(2);
+        while size > 0 {
+            let mut start = 0;
+            while start < names.len() {
+                let gone: BTreeSet<&str> =
+                    names[start..(start + size).min(names.len())].iter().map(String::as_str).collect();
+                let mut script = self.best.clone();
+                // What needs a name that is gone goes with it.
+                script.steps.retain(|step| !given_by(step).iter().any(|name| gone.contains(name)));
+                if self.try_it(script) {
+                    names.drain(start..(start + size).min(names.len()));
+                } else {
+                    start += size;
+                }
+            }
+            size /= 2;
+        }
+    }
+
+    fn drop_steps(&mut self) {
+        let mut size = self.best.steps.len().div_ceil(2);
+        while size > 0 {
+            let mut start = 0;
+            while start < self.best.steps.len() {
+                let end = start + size;
+                // Time stays, or everything after it would move.
+                let is_time: Vec<bool> =
+                    self.best.steps.iter().map(|step| matches!(step.value, Step::Wait(_))).collect();
+                let any = (start..end.min(is_time.len())).any(|place| !is_time[place]);
+                let script = self.without(|place| (start..end).contains(&place) && !is_time[place]);
+                if !any || !self.try_it(script) {
+                    start += size;
+                }
+            }
+            size /= 2;
+        }
+    }
+
+    fn shorten_waits(&mut self) {
+        let mut place = 0;
+        while place < self.best.steps.len() {
+            if let Step::Wait(span) = &self.best.steps[place].value {
+                let now = span.value.0.0;
+                let second = Span::secs(1).0;
+                let minute = 60 * second;
+                let round = [0, second, minute, 30 * minute, now - now % minute, now - now % second];
+                let mut candidates: Vec<u64> = round.into_iter().filter(|other| *other < now).collect();
+                candidates.dedup();
+                for other in candidates {
+                    let mut script = self.best.clone();
+                    let wait = At { value: Duration(Span::micros(other)), spot: Default::default() };
+                    script.steps[place].value = Step::Wait(wait);
+                    if self.try_it(script) {
+                        break;
+                    }
+                }
+            }
+            place += 1;
+        }
+    }
+
+    /// Payments as plain as they can be, and no settings that do not matter.
+    fn simplify(&mut self) {
+        let mut script = self.best.clone();
+        script.account = Settings::default();
+        if weight(&script) < weight(&self.best) {
+            self.try_it(script);
+        }
+        let mut place = 0;
+        while place < self.best.steps.len() {
+            for simpler in plainer(&self.best.steps[place].value) {
+                let mut script = self.best.clone();
+                script.steps[place].value = simpler;
+                if weight(&script) < weight(&self.best) {
+                    self.try_it(script);
+                }
+            }
+            place += 1;
+        }
+    }
+
+    fn finish(mut self) -> Shrunk {
+        // Steps that the world refuses and that cannot say so would stop a play; they change nothing.
+        let (mut breach, mut verdict) = self.find(&self.best).expect("the best script fails");
+        let mute = |verdict: &Verdict, best: &Script| -> BTreeMap<usize, u16> {
+            let says = |place: &usize| says_refused(&best.steps[*place].value);
+            verdict
+                .refusals
+                .iter()
+                .filter(|(place, _)| !says(place))
+                .map(|(place, code)| (*place, *code))
+                .collect()
+        };
+        let gone = mute(&verdict, &self.best);
+        if !gone.is_empty() {
+            let script = self.without(|place| gone.contains_key(&place));
+            self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
+            if self.try_it(script) {
+                (breach, verdict) = self.find(&self.best).expect("the best script fails");
+            }
+        }
+        let mut script = self.best;
+        for (place, status) in &verdict.refusals {
+            say_refused(&mut script.steps[*place].value, *status);
+        }
+        script.title = format!("Law {}, {}: {}", breach.law.number(), breach.law.as_str(), breach.shape);
+        Shrunk { script, breach, attempts: self.attempts }
+    }
+}
+
+/// Two waits in a row are one, and none is none.
+fn merged(steps: Vec<At<Step>>) -> Vec<At<Step>> {
+    let mut merged: Vec<At<Step>> = Vec::new();
+    for step in steps {
+        match (&step.value, merged.last_mut().map(|last| &mut last.value)) {
+            (Step::Wait(span), _) if span.value.0.0 == 0 => {}
+            (Step::Wait(span), Some(Step::Wait(before))) => {
+                before.value = Duration(Span::micros(before.value.0.0 + span.value.0.0));
+            }
+            _ => merged.push(step),
+        }
+    }
+    merged
+}
+
+fn plainer(step: &Step) -> Vec<Step> {
+    let mut plainer = Vec::new();
+    match step {
+        Step::Pay(pay) => {
+            let mut with = |change: &dyn Fn(&mut crate::script::step::Pay)| {
+                let mut other = pay.clone();
+                change(&mut other.0);
+                plainer.push(Step::Pay(other));
+            };
+            with(&|pay| pay.fee = None);
+            with(&|pay| pay.outputs = None);
+            with(&|pay| pay.unseen = false);
+            with(&|pay| pay.over = None);
+            with(&|pay| pay.share = None);
+            if pay.0.charge.is_some() && pay.0.asset.is_none() {
+                with(&|pay| pay.amount = None);
+            }
+        }
+        Step::Replace(replace) => {
+            let mut other = replace.clone();
+            (other.amount, other.fee) = (None, None);
+            plainer.push(Step::Replace(other));
+        }
+        Step::Endpoint(endpoint) => {
+            let mut other = endpoint.clone();
+            other.0.events = None;
+            plainer.push(Step::Endpoint(other));
+        }
+        Step::Invoice(invoice) => {
+            let mut other = invoice.clone();
+            (other.send, other.customer_email) = (false, None);
+            plainer.push(Step::Invoice(other));
+        }
+        _ => {}
+    }
+    plainer
+}
+
+/// Whether a step has a word for being refused.
+fn says_refused(step: &Step) -> bool {
+    say_refused(&mut step.clone(), 409)
+}
+
+/// Says in the step what it is refused with; says whether that can be said.
+fn say_refused(step: &mut Step, status: u16) -> bool {
+    let refused = match step {
+        Step::Wallet(it) => &mut it.refused,
+        Step::Endpoint(it) => &mut it.0.refused,
+        Step::Accept(it) => &mut it.0.refused,
+        Step::Open(it) => &mut it.refused,
+        Step::Link(it) => &mut it.0.refused,
+        Step::Invoice(it) => &mut it.refused,
+        Step::Send(it) => &mut it.0.refused,
+        Step::Choose(it) => &mut it.refused,
+        Step::Cancel(it) => &mut it.0.refused,
+        Step::Refund(it) => &mut it.refused,
+        Step::Void(it) => &mut it.0.refused,
+        Step::Pay(it) => &mut it.0.refused,
+        Step::Reorg(it) => &mut it.refused,
+        Step::DoubleSpend(it) => &mut it.0.refused,
+        Step::Replace(it) => &mut it.refused,
+        Step::Drop(it) => &mut it.0.refused,
+        Step::Rebroadcast(it) => &mut it.0.refused,
+        Step::Congest(it) => &mut it.refused,
+        Step::Request(it) => {
+            it.expect.status = Some(At { value: status, spot: Default::default() });
+            return true;
+        }
+        _ => return false,
+    };
+    *refused = Some(status);
+    true
+}

@@ -1,0 +1,265 @@
+//! A sweep: many random worlds, each played, judged by all laws, and counted.
+//!
+//! Owns one world at a time and no threads: a host runs as many as it likes, for every seed is its own world. Reads
+//! no clock, so that how fast it was is for the host to say.
+
+mod matrix;
+mod trace;
+mod twins;
+
+use reference_core::{dialect::Dialect, draw::Seed, mode::Mode, time::Span, wallet::Vault};
+
+pub use self::{
+    matrix::{Cell, Matrix},
+    trace::{Trace, first_difference, in_words},
+    twins::Twin,
+};
+use crate::{
+    law::{self, Breach, Depth, Findings, Law},
+    model::{Beginning, Model, Told, money},
+    play::{Cause, Rehearsal, Trouble, rehearse},
+    sandbox::{Reach, Sandbox, Setup},
+    script::{
+        Script,
+        step::{Settings, Step},
+    },
+    tamper::Tamper,
+    witness::Record,
+    workload::{self, World},
+};
+
+pub use crate::workload::Size;
+
+/// Wallets of all worlds of a sweep come from this seed, so that their addresses are derived once.
+const WALLETS: Seed = Seed(0x5eed);
+/// When all is healed, everything must have settled after so long: by then a delivery has used up its attempts.
+const LIVENESS: Span = Span::days(4);
+/// Of so many worlds one is looked at in depth: every event read, every filter tried.
+const DEEP_EVERY: u64 = 8;
+/// Of so many worlds one has its twins played.
+const TWINS_EVERY: u64 = 16;
+/// Of so many worlds one is played twice.
+const AGAIN_EVERY: u64 = 16;
+
+/// Whether the world of a seed is played twice, and so has a fingerprint.
+pub fn is_played_twice(seed: u64) -> bool {
+    seed % AGAIN_EVERY == 3
+}
+
+/// Makes the service of each world a wrong one, in tests.
+pub type Wrong<'a> = &'a dyn Fn() -> Box<dyn Tamper>;
+
+/// How worlds are played.
+#[derive(Clone)]
+pub struct Theatre<'a> {
+    /// Wallets that the worlds share. A thread does best with its own.
+    pub vault: Vault,
+    /// What is wrong with the service.
+    pub wrong: Option<Wrong<'a>>,
+    /// A law that no world keeps, to try the alarm.
+    pub canary: bool,
+    /// How much happens in drawn worlds. All of the small ones are looked at in depth.
+    pub size: Size,
+}
+
+impl Default for Theatre<'_> {
+    fn default() -> Self {
+        Theatre { vault: Vault::new(WALLETS), wrong: None, canary: false, size: Size::Usual }
+    }
+}
+
+/// A world that was played.
+pub struct Show {
+    /// The world as it stands at the end.
+    pub rehearsal: Rehearsal,
+    /// All that was written down.
+    pub record: Record,
+}
+
+/// What came of one world.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// What the laws found.
+    pub findings: Findings,
+    /// Events that were recorded.
+    pub events: u64,
+    /// Posts that left.
+    pub posts: u64,
+    /// What met what.
+    pub cells: Vec<Cell>,
+    /// The fingerprint of all that was written down, of worlds that were played twice.
+    pub digest: Option<String>,
+    /// Twins and second runs that were played beside it.
+    pub beside: u64,
+    /// Two runs of this world differ, and where first: the machine or the program is broken.
+    pub differs: Option<String>,
+    /// What steps were refused with.
+    pub refusals: std::collections::BTreeMap<usize, u16>,
+}
+
+impl Theatre<'_> {
+    /// Draws, plays and judges the world of a seed; of some seeds also its twins, and once more.
+    pub fn try_seed(&self, seed: u64) -> Verdict {
+        let World { script, .. } = workload::draw_sized(seed, self.size);
+        let is_deep = seed.is_multiple_of(DEEP_EVERY) || self.size == Size::Small;
+        let depth = if is_deep { Depth::Events } else { Depth::Objects };
+        let mut show = self.play(&script);
+        let mut verdict = self.judge(&script, &mut show, depth);
+        if seed % TWINS_EVERY == 5 {
+            let twin = Twin::ALL[(seed / TWINS_EVERY) as usize % Twin::ALL.len()];
+            verdict.beside += 1;
+            verdict.findings.absorb(self.compare(twin, &script, &mut show, seed));
+        }
+        if is_played_twice(seed) {
+            verdict.beside += 1;
+            let again = self.play(&script);
+            verdict.differs = first_difference(&show.record, &again.record);
+            verdict.digest = Some(Trace::of(&show.record).digest());
+        }
+        verdict
+    }
+
+    /// Plays and judges a script, in depth.
+    pub fn try_script(&self, script: &Script) -> Verdict {
+        let mut show = self.play(script);
+        self.judge(script, &mut show, Depth::Events)
+    }
+
+    /// Plays a script.
+    pub fn play(&self, script: &Script) -> Show {
+        let mut settings = Sandbox::first_settings();
+        settings.change(draft(&script.account));
+        let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
+        let mut sandbox = Sandbox::with_account(
+            &Setup {
+                seed: Seed(script.seed),
+                start: script.start,
+                public_url: "https://pay.example".to_owned(),
+                rate_limit: Some(120),
+                dialect: Dialect::default(),
+                journal: restarts,
+                reach: Reach::Simulated,
+                vault: Some(self.vault.clone()),
+            },
+            settings,
+        );
+        sandbox.be_terse();
+        sandbox.keep_record();
+        if let Some(wrong) = self.wrong {
+            sandbox.tamper_with(wrong());
+        }
+        let mut rehearsal = rehearse(script, sandbox);
+        let world = &mut rehearsal.sandbox;
+        world.heal();
+        world.advance_to(world.now().plus(LIVENESS));
+        let record = rehearsal.sandbox.take_record();
+        Show { rehearsal, record }
+    }
+
+    /// Judges a world that was played, by every law that needs no other world.
+    pub fn judge(&self, script: &Script, show: &mut Show, depth: Depth) -> Verdict {
+        let Show { rehearsal, record } = show;
+        let mut findings = Findings::default();
+        if self.canary {
+            findings.check(Law::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
+        }
+        for Trouble { what, cause, place } in &rehearsal.troubles {
+            let is_walk = matches!(script.steps[*place].value, Step::Walk(_));
+            let law = if is_walk { Law::Paging } else { Law::Edges };
+            findings.check(law, None, || {
+                (is_walk && *cause == Cause::Unmet)
+                    .then(|| ("a list that grows is not read as page 1 counted it".to_owned(), what.clone()))
+            });
+        }
+        let now = rehearsal.sandbox.now();
+        findings.check(Law::Liveness, None, || {
+            let due = rehearsal.sandbox.next_of_service()?;
+            Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
+        });
+        findings.absorb(law::judge_limits(record));
+        let shown = match law::look(&mut rehearsal.sandbox, &rehearsal.lookers, depth) {
+            Ok(shown) => shown,
+            Err(error) => {
+                findings.check(Law::Paging, None, || Some(("a list cannot be read".to_owned(), error)));
+                return Verdict { findings, ..Verdict::default() };
+            }
+        };
+        let model = Model::run(beginning(script, &rehearsal.sandbox, &shown), record, now);
+        findings.absorb(model.findings.clone());
+        findings.absorb(law::judge_books(&model, &shown, &rehearsal.sandbox));
+        findings.absorb(law::judge_deliveries(&model, record, &shown));
+        if depth == Depth::Events {
+            findings.absorb(law::judge_lists(&mut rehearsal.sandbox, &rehearsal.lookers, &shown));
+        }
+        // A wrong object is delivered wrongly as well: what deliveries show comes last.
+        let is_echo = |law| matches!(law, Law::Deliveries | Law::SameObject | Law::Liveness);
+        findings.breaches.sort_by_key(|it| (is_echo(it.law), it.at.is_none(), it.at, it.law));
+        let cells = model.told.iter().flat_map(Cell::of).collect();
+        let posts =
+            record.seen.iter().filter(|seen| matches!(seen.what, crate::witness::What::Post(_))).count();
+        Verdict {
+            events: model.told.len() as u64,
+            posts: posts as u64,
+            cells,
+            digest: None,
+            beside: 0,
+            differs: None,
+            refusals: rehearsal.refusals.clone(),
+            findings,
+        }
+    }
+
+    /// What the model says must be recorded in a world that was played.
+    pub fn told(&self, script: &Script, show: &mut Show) -> Vec<Told> {
+        let rehearsal = &mut show.rehearsal;
+        let now = rehearsal.sandbox.now();
+        let Ok(shown) = law::look(&mut rehearsal.sandbox, &rehearsal.lookers, Depth::Objects) else {
+            return Vec::new();
+        };
+        Model::run(beginning(script, &rehearsal.sandbox, &shown), &show.record, now).told
+    }
+
+    /// The fingerprint of the world of a seed.
+    pub fn digest(&self, seed: u64) -> String {
+        Trace::of(&self.play(&workload::draw_sized(seed, self.size).script).record).digest()
+    }
+}
+
+/// What the model is told at the start.
+fn beginning<'s>(script: &Script, sandbox: &Sandbox, shown: &'s law::Shown) -> Beginning<'s> {
+    let percent = |text: &Option<String>, usual| {
+        let hundredths = text.as_deref().and_then(|text| money::read(text, 2));
+        hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(usual)
+    };
+    let keys = sandbox.first_keys();
+    Beginning {
+        members: match &script.account.members {
+            Some(members) => members.clone(),
+            None => Sandbox::first_settings().members,
+        },
+        keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
+        tolerance: percent(&script.account.underpayment_tolerance, 100),
+        threshold: percent(&script.account.overpayment_threshold, 300),
+        shown,
+    }
+}
+
+fn draft(settings: &Settings) -> reference_core::action::SettingsDraft {
+    let percent = |text: &Option<String>| {
+        text.as_deref().and_then(|text| reference_core::money::Percent::parse(text).ok())
+    };
+    reference_core::action::SettingsDraft {
+        name: settings.name.clone(),
+        display_name: settings.display_name.clone(),
+        default_currency: settings.default_currency.map(|currency| currency.0),
+        underpayment_tolerance: percent(&settings.underpayment_tolerance),
+        overpayment_threshold: percent(&settings.overpayment_threshold),
+        members: settings.members.clone(),
+        ..Default::default()
+    }
+}
+
+/// The first breach, which is what others follow from.
+pub fn first_breach(verdict: &Verdict) -> Option<&Breach> {
+    verdict.findings.breaches.first()
+}

@@ -1,0 +1,134 @@
+//! Fingerprints of a world: one for all that was written down, and marks on the way, so that the first difference
+//! between two runs is quickly found.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::witness::{Record, Seen, What};
+
+/// A mark after so many entries.
+const STRIDE: usize = 64;
+
+/// The fingerprints of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    marks: Vec<[u8; 32]>,
+}
+
+impl Trace {
+    /// Fingerprints of what was written down.
+    pub fn of(record: &Record) -> Trace {
+        let mut hash = Sha256::new();
+        let mut marks = Vec::new();
+        for stretch in record.seen.chunks(STRIDE) {
+            stretch.iter().for_each(|seen| add(&mut hash, seen));
+            marks.push(hash.clone().finalize().into());
+        }
+        if marks.is_empty() {
+            marks.push(hash.finalize().into());
+        }
+        Trace { marks }
+    }
+
+    /// The fingerprint of everything: 16 hexadecimal digits are enough to tell worlds apart.
+    pub fn digest(&self) -> String {
+        hex::encode(&self.marks.last().expect("there is always a mark")[..8])
+    }
+}
+
+/// The first entry in which two runs differ, in words; nothing if they are the same.
+pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
+    let (marks, others) = (Trace::of(one).marks, Trace::of(two).marks);
+    if marks == others {
+        return None;
+    }
+    let stretch = marks.iter().zip(&others).take_while(|(one, two)| one == two).count();
+    for place in stretch * STRIDE..one.seen.len().max(two.seen.len()) {
+        let print = |seen: Option<&Seen>| {
+            let mut hash = Sha256::new();
+            seen.inspect(|seen| add(&mut hash, seen));
+            hash.finalize()
+        };
+        let (first, second) = (one.seen.get(place), two.seen.get(place));
+        if first.is_some() != second.is_some() || print(first) != print(second) {
+            let word = |seen: Option<&Seen>| seen.map_or_else(|| "the end".to_owned(), in_words);
+            return Some(format!("entry {}: {} / {}", place + 1, word(first), word(second)));
+        }
+    }
+    None
+}
+
+fn add(hash: &mut Sha256, seen: &Seen) {
+    let mut part = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    part(&seen.at.0.to_be_bytes());
+    match &seen.what {
+        What::Call(call) => {
+            part(call.method.as_bytes());
+            part(call.path.as_bytes());
+            part(call.query.as_deref().unwrap_or_default().as_bytes());
+            part(&call.body);
+            part(&call.status.to_be_bytes());
+            part(&call.answer);
+        }
+        What::Told(notices) => notices.iter().for_each(|notice| {
+            part(notice.mode.as_str().as_bytes());
+            part(notice.asset.code().as_bytes());
+            part(notice.address.as_bytes());
+            part(notice.txid.as_bytes());
+            part(&notice.amount.atto().to_be_bytes());
+            part(format!("{:?}", notice.depth).as_bytes());
+        }),
+        What::Post(posted) => {
+            part(posted.host.as_bytes());
+            part(posted.delivery.as_bytes());
+            part(posted.signature.as_bytes());
+            part(&posted.body);
+        }
+        What::Landed { delivery, outcome } => {
+            part(delivery.as_bytes());
+            part(format!("{outcome:?}").as_bytes());
+        }
+        What::Restarted => part(b"restart"),
+    }
+}
+
+/// One entry in one line.
+pub fn in_words(seen: &Seen) -> String {
+    let at = seen.at;
+    match &seen.what {
+        What::Call(call) => format!("{at} {} {} -> {}", call.method, call.path, call.status),
+        What::Told(notices) => {
+            let first = notices.first().map(|notice| format!("{} {:?}", notice.txid, notice.depth));
+            format!("{at} {} notices, first {}", notices.len(), first.unwrap_or_default())
+        }
+        What::Post(posted) => format!("{at} POST {} {} {}", posted.host, posted.kind, posted.delivery),
+        What::Landed { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
+        What::Restarted => format!("{at} restart"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reference_core::time::Timestamp;
+
+    use super::*;
+
+    fn record(entries: u64, odd: Option<u64>) -> Record {
+        let at = |n: u64| Timestamp(if odd == Some(n) { 7_000_000 } else { n });
+        Record { seen: (0..entries).map(|n| Seen { at: at(n), what: What::Restarted }).collect() }
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let base = record(1_000, None);
+        assert_eq!(first_difference(&base, &record(1_000, None)), None);
+        for place in [0, 63, 64, 700, 999] {
+            let difference = first_difference(&base, &record(1_000, Some(place))).expect("they differ");
+            assert!(difference.starts_with(&format!("entry {}:", place + 1)), "{difference}");
+        }
+        let short = first_difference(&base, &record(999, None)).expect("one is shorter");
+        assert!(short.contains("the end"), "{short}");
+    }
+}

@@ -1,0 +1,333 @@
+//! Twins: the same world with something changed that must not matter.
+
+use std::collections::BTreeMap;
+
+use reference_core::{mode::Mode, time::Span};
+
+use super::{Show, Theatre, first_difference};
+use crate::{
+    law::{self, Depth, Findings, Law, Line},
+    script::{At, Script, step::Step, value::InMode},
+    witness::{Record, Seen, What},
+};
+
+/// What is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twin {
+    /// Nothing happens in test mode.
+    LiveAlone,
+    /// Nothing happens in live mode.
+    TestAlone,
+    /// The service restarts here and there.
+    Restarted,
+    /// All of it happens some years and a day later.
+    Later,
+    /// Things have other names.
+    Renamed,
+    /// Each payment is split over two outputs.
+    Split,
+    /// Charges that open at the same moment open in another order.
+    Shuffled,
+}
+
+impl Twin {
+    /// Every kind.
+    pub const ALL: [Twin; 7] = [
+        Twin::LiveAlone,
+        Twin::TestAlone,
+        Twin::Restarted,
+        Twin::Later,
+        Twin::Renamed,
+        Twin::Split,
+        Twin::Shuffled,
+    ];
+
+    /// The law that the two are alike.
+    pub const fn law(self) -> Law {
+        match self {
+            Twin::LiveAlone | Twin::TestAlone => Law::ModesApart,
+            Twin::Restarted => Law::Restart,
+            Twin::Later | Twin::Renamed | Twin::Split | Twin::Shuffled => Law::Metamorphic,
+        }
+    }
+
+    /// The twin of a script.
+    pub fn of(self, script: &Script, seed: u64) -> Script {
+        let mut twin = script.clone();
+        match self {
+            Twin::LiveAlone => twin.steps = only(&script.steps, Mode::Live),
+            Twin::TestAlone => twin.steps = only(&script.steps, Mode::Test),
+            Twin::Restarted => {
+                // At a third of all moments at most, and wherever the seed says.
+                let mut draw = reference_core::draw::Seed(seed).lot("twins", "restarts", "places").nth(0);
+                let mut steps = Vec::new();
+                for step in &script.steps {
+                    let waits = matches!(step.value, Step::Wait(_));
+                    steps.push(step.clone());
+                    if waits && draw.chance(1, 24) && steps.len() < script.steps.len() {
+                        steps.push(At { value: Step::Restart, spot: step.spot });
+                    }
+                }
+                twin.steps = steps;
+            }
+            Twin::Later => twin.start = script.start.plus(Span::days(366)),
+            Twin::Renamed => {
+                let text = renamed(&script.to_yaml());
+                let read = Script::parse(&script.path, &text).expect("what is written reads back");
+                twin.steps = read.steps;
+            }
+            Twin::Split => {
+                for step in &mut twin.steps {
+                    if let Step::Pay(pay) = &mut step.value
+                        && pay.0.outputs.is_none()
+                        && pay.0.charge.is_some()
+                        && pay.0.asset.is_none()
+                    {
+                        pay.0.outputs = Some(2);
+                    }
+                }
+            }
+            Twin::Shuffled => {
+                let mut place = 0;
+                while place + 1 < twin.steps.len() {
+                    if let (Step::Open(_), Step::Open(_)) =
+                        (&twin.steps[place].value, &twin.steps[place + 1].value)
+                    {
+                        twin.steps.swap(place, place + 1);
+                        place += 1;
+                    }
+                    place += 1;
+                }
+            }
+        }
+        twin
+    }
+}
+
+impl Theatre<'_> {
+    /// Plays a twin of a world and compares what must be alike.
+    pub fn compare(&self, twin: Twin, script: &Script, show: &mut Show, seed: u64) -> Findings {
+        let mut findings = Findings::default();
+        let law = twin.law();
+        let mut other = self.play(&twin.of(script, seed));
+        let shape = match twin {
+            Twin::LiveAlone | Twin::TestAlone => {
+                let mode = if twin == Twin::LiveAlone { Mode::Live } else { Mode::Test };
+                // What belongs to both modes in the world, and not in the service, is left out of both.
+                let mut plain = script.clone();
+                plain.steps.retain(|step| !crosses(&step.value));
+                let base = match plain.steps.len() == script.steps.len() {
+                    true => of_mode(&show.record, &keys_of(show, mode), mode),
+                    false => {
+                        let show = self.play(&plain);
+                        other = self.play(&twin.of(&plain, seed));
+                        of_mode(&show.record, &keys_of(&show, mode), mode)
+                    }
+                };
+                let alone = of_mode(&other.record, &keys_of(&other, mode), mode);
+                findings.check(law, None, || {
+                    let difference = first_difference(&base, &alone)?;
+                    Some((format!("without the other mode, {mode} mode goes otherwise"), difference))
+                });
+                return findings;
+            }
+            Twin::Restarted => "with restarts a world ends otherwise",
+            Twin::Later => "a year later a world ends otherwise",
+            Twin::Renamed => "under other names a world ends otherwise",
+            Twin::Split => "with payments split a world ends otherwise",
+            Twin::Shuffled => "with charges in another order a world ends otherwise",
+        };
+        if twin == Twin::Split && other.rehearsal.refusals != show.rehearsal.refusals {
+            // A single unit cannot be split, and then it is another story.
+            return findings;
+        }
+        let (one, two) = (endings(show, script, twin), endings(&mut other, &twin.of(script, seed), twin));
+        for (name, ending) in &one {
+            let other = two.get(name).map_or("not there", String::as_str);
+            findings.check(law, None, || {
+                (other != ending).then(|| (shape.to_owned(), format!("{name}: {ending} / {other}")))
+            });
+        }
+        findings
+    }
+}
+
+/// How the charges and invoices that the script names ended, in words that must be the same in a twin.
+fn endings(show: &mut Show, script: &Script, twin: Twin) -> BTreeMap<String, String> {
+    let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
+    let rehearsal = &mut show.rehearsal;
+    let Ok(shown) = law::look(&mut rehearsal.sandbox, &rehearsal.lookers, depth) else {
+        return BTreeMap::new();
+    };
+    let since = |time: &str| {
+        reference_core::time::Timestamp::parse(time).map_or(0, |time| time.since(script.start).0).to_string()
+    };
+    let story = |timeline: &[Line]| match twin {
+        // Each output is detected by itself.
+        Twin::Split => String::new(),
+        _ => timeline.iter().map(|line| format!(" {}@{}", line.event, since(&line.time))).collect::<String>(),
+    };
+    let codes: BTreeMap<&String, &String> = rehearsal.names.iter().map(|(name, code)| (code, name)).collect();
+    let plain = |name: &str| match twin {
+        Twin::Renamed => name.trim_start_matches("z-").to_owned(),
+        _ => name.to_owned(),
+    };
+    let mut endings = BTreeMap::new();
+    for book in shown.modes.values() {
+        for charge in &book.charges {
+            let Some(name) = codes.get(&charge.code) else { continue };
+            let paid_at = charge.paid_at.as_deref().map_or_else(|| "-".to_owned(), since);
+            let ending = format!(
+                "{} {} {} {paid_at}{}",
+                charge.status,
+                charge.received_amount,
+                charge.refunded_amount,
+                story(&charge.timeline)
+            );
+            endings.insert(plain(name), ending);
+        }
+        for invoice in &book.invoices {
+            let Some(name) = codes.get(&invoice.code) else { continue };
+            endings.insert(plain(name), format!("{}{}", invoice.status, story(&invoice.timeline)));
+        }
+        for event in &book.events {
+            let ending = format!("{} {} {:?}", event.kind, event.subject(), event.details);
+            endings.insert(format!("event {}", event.id), ending);
+        }
+    }
+    endings
+}
+
+/// The mode that a step belongs to; nothing if it belongs to the whole world. Learns the modes of names.
+fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mode> {
+    let said = |mode: Option<InMode>| mode.map_or(Mode::Live, |mode| mode.0);
+    let (name, mode) = match step {
+        Step::Key(it) => (Some(&it.0.name), Some(said(it.0.mode))),
+        Step::Endpoint(it) => (Some(&it.0.name), Some(said(it.0.mode))),
+        Step::Open(it) => (Some(&it.charge), Some(said(it.mode))),
+        Step::Link(it) => (Some(&it.0.link), Some(said(it.0.mode))),
+        Step::Invoice(it) => (Some(&it.invoice), Some(said(it.mode))),
+        Step::Choose(it) => {
+            let page = it.invoice.as_ref().or(it.link.as_ref());
+            let mode = page.and_then(|page| known.get(page.value.0.as_str()).copied());
+            (Some(&it.charge), mode)
+        }
+        Step::Pay(it) => {
+            let charge = it.0.charge.as_ref().or(it.0.address_of.as_ref());
+            (it.0.tx.as_ref(), charge.and_then(|charge| known.get(charge.value.0.as_str()).copied()))
+        }
+        Step::Replace(it) => (it.named.as_ref(), known.get(it.tx.value.0.as_str()).copied()),
+        other => {
+            let name = match other {
+                Step::Revoke(name)
+                | Step::Enable(name)
+                | Step::Disable(name)
+                | Step::Remove(name)
+                | Step::Rotate(name)
+                | Step::Test(name)
+                | Step::View(name) => Some(name),
+                Step::Send(it) => Some(&it.0.invoice),
+                Step::Void(it) => Some(&it.0.invoice),
+                Step::Cancel(it) => Some(&it.0.charge),
+                Step::Refund(it) => Some(&it.charge),
+                Step::Accept(it) => Some(&it.0.charge),
+                Step::DoubleSpend(it) => Some(&it.0.tx),
+                Step::Drop(it) => Some(&it.0.tx),
+                Step::Rebroadcast(it) => Some(&it.0.tx),
+                Step::Request(it) => it.key.as_ref(),
+                Step::Walk(it) => it.key.as_ref(),
+                _ => None,
+            };
+            let host = match other {
+                Step::Merchant(it) => it.keys().next().map(String::as_str),
+                _ => name.map(|name| name.value.0.as_str()),
+            };
+            let of_chain = match other {
+                Step::Mine(it) => Some(said(it.0.mode)),
+                Step::Reorg(it) => Some(said(it.mode)),
+                Step::Stall(it) => Some(said(it.mode)),
+                Step::Congest(it) => Some(said(it.mode)),
+                Step::Watcher(it) => Some(said(it.mode)),
+                _ => None,
+            };
+            return of_chain.or(host.and_then(|host| known.get(host).copied()));
+        }
+    };
+    if let (Some(name), Some(mode)) = (name, mode) {
+        known.insert(&name.value.0, mode);
+    }
+    mode
+}
+
+/// The steps of one mode, and those of the whole world.
+fn only(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
+    let mut known = BTreeMap::new();
+    steps
+        .iter()
+        .filter(|step| mode_of(&step.value, &mut known).is_none_or(|of| of == mode))
+        .cloned()
+        .collect()
+}
+
+/// A customer who pays to the address of one mode on the network of the other, and names that count both modes.
+fn crosses(step: &Step) -> bool {
+    match step {
+        Step::Pay(pay) => pay.0.address_of.is_some(),
+        Step::Resend(_) => true,
+        _ => false,
+    }
+}
+
+/// The keys of a mode that the world began with.
+fn keys_of(show: &Show, mode: Mode) -> String {
+    let keys = show.rehearsal.sandbox.first_keys();
+    if mode == Mode::Live { keys.live } else { keys.test }
+}
+
+/// What was written down of one mode.
+fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
+    let mut deliveries = std::collections::BTreeSet::new();
+    let mut seen = Vec::new();
+    for entry in &record.seen {
+        let what = match &entry.what {
+            What::Call(call) if call.bearer.as_deref() == Some(key) => entry.what.clone(),
+            What::Told(notices) => {
+                let own: Vec<_> = notices.iter().filter(|notice| notice.mode == mode).cloned().collect();
+                if own.is_empty() {
+                    continue;
+                }
+                What::Told(own)
+            }
+            What::Post(posted) if posted.mode == mode => {
+                deliveries.insert(posted.delivery);
+                entry.what.clone()
+            }
+            What::Landed { delivery, .. } if deliveries.contains(delivery) => entry.what.clone(),
+            _ => continue,
+        };
+        seen.push(Seen { at: entry.at, what });
+    }
+    Record { seen }
+}
+
+/// The text of a script in which charges, transactions and invoices have other names.
+fn renamed(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    let mut out = String::new();
+    let mut word = String::new();
+    for c in text.chars().chain(['\n']) {
+        if is_part(c) {
+            word.push(c);
+            continue;
+        }
+        let drawn = word.starts_with(['c', 't', 'i', 'x', 'u'])
+            && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        if drawn {
+            out.push_str("z-");
+        }
+        out.push_str(&word);
+        word.clear();
+        out.push(c);
+    }
+    out
+}

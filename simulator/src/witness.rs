@@ -1,0 +1,93 @@
+//! What somebody who stands around a world could write down: every request with its answer, every notice of a
+//! watcher, every post and how it ended, in order.
+//!
+//! Owns no opinion: judges read it. Looks at nothing inside the service.
+
+use reference_core::{id::Code, mode::Mode, outbox::Outcome, sighting::Sighting, time::Timestamp};
+use uuid::Uuid;
+
+/// One thing that was written down.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub what: What,
+}
+
+/// What was written down.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A request and its answer.
+    Call(Box<Call>),
+    /// What watchers told the service, in one breath.
+    Told(Vec<Sighting>),
+    /// A post left the service.
+    Post(Box<Posted>),
+    /// The service learned how a post ended.
+    Landed {
+        /// The delivery.
+        delivery: Uuid,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The service stopped and started again.
+    Restarted,
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// The query, without `?`.
+    pub query: Option<String>,
+    /// The API key that was shown.
+    pub bearer: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// The status of the answer.
+    pub status: u16,
+    /// `Retry-After` of the answer, in seconds.
+    pub retry_after: Option<u64>,
+    /// The body of the answer.
+    pub answer: Vec<u8>,
+}
+
+/// A webhook post, as the network saw it.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    /// The mode of the book that it came from.
+    pub mode: Mode,
+    /// The endpoint, by its id.
+    pub endpoint: Code,
+    /// The merchant's host.
+    pub host: String,
+    /// The header that names the delivery.
+    pub delivery: Uuid,
+    /// The header that names the event's type.
+    pub kind: &'static str,
+    /// The header that signs it.
+    pub signature: String,
+    /// The body.
+    pub body: Vec<u8>,
+    /// When it came to the merchant, if it did.
+    pub arrived: Option<Timestamp>,
+    /// How often the merchant got it.
+    pub copies: u32,
+}
+
+/// All that was written down of one world.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// In order.
+    pub seen: Vec<Seen>,
+}
+
+impl Record {
+    pub(crate) fn note(&mut self, at: Timestamp, what: What) {
+        self.seen.push(Seen { at, what });
+    }
+}

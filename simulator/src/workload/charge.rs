@@ -1,0 +1,252 @@
+//! The story of one charge: opened, paid in some way, and what the payer, the owner and the chain do then.
+
+use reference_core::{asset::Asset, draw::Draw, mode::Mode};
+
+use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, words};
+use crate::{
+    model::money,
+    script::step::{Brief, By, DoubleSpend, Drop, Fee, Keep, Open, Pay, Rebroadcast, Reorg, Replace, Step},
+};
+
+/// A charge that was opened: what its story goes on with.
+pub(super) struct Opened {
+    pub(super) name: String,
+    pub(super) mode: Mode,
+    pub(super) asset: Asset,
+    pub(super) at: u64,
+    /// In the coin's smallest units; nothing where no rate is to be had.
+    pub(super) due: Option<u128>,
+}
+
+impl Plan {
+    pub(super) fn tell_charge(&mut self, n: u64) {
+        let mut draw = self.lot(&format!("charge/{n}"));
+        let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
+        let at = self.pick_moment(&mut draw);
+        let cents = match draw.below(6) {
+            0 => draw.between(1, 99),
+            1 => draw.between(100_000, 9_999_999),
+            _ => draw.between(100, 50_000),
+        };
+        let name = format!("c{n}");
+        let open = Open {
+            charge: words::name(&name),
+            asset: words::coin(asset),
+            amount: Some(words::price(cents)),
+            link: None,
+            customer_email: None,
+            description: None,
+            metadata: None,
+            mode: words::mode(mode),
+            refused: None,
+        };
+        self.add(at, Step::Open(open));
+        let due = self.market.rate(asset, at).map(|rate| money::due(cents, rate, asset));
+        let opened = Opened { name, mode, asset, at, due };
+        self.tell_payment(&opened, &mut draw);
+        self.tell_owner(&opened, &mut draw);
+    }
+
+    /// What the payer does.
+    pub(super) fn tell_payment(&mut self, charge: &Opened, draw: &mut Draw) {
+        let mut at = self.first_payment(charge, draw);
+        let n = charge.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let letter = if charge.name.starts_with('c') { "t" } else { "u" };
+        let tx = |part: u64| format!("{letter}{n}-{part}");
+        match draw.below(12) {
+            // Never paid.
+            0 => {}
+            1 | 2 => {
+                // In parts: the rest comes, or does not.
+                let parts = draw.between(2, 4);
+                for part in 1..=parts {
+                    let mut pay = words::pay(&charge.name, &tx(part));
+                    if part < parts || draw.chance(1, 3) {
+                        pay.share = Some(words::share(draw.between(10, 90)));
+                    }
+                    self.send(charge, at, pay, draw);
+                    at += draw.between(SECOND, 20 * MINUTE);
+                }
+            }
+            3 | 4 => {
+                if let Some(due) = charge.due {
+                    let units = self.edge(due, draw);
+                    if draw.chance(1, 4) && units > 4 {
+                        // The same sum in small coin.
+                        let part = units / 4;
+                        for (n, units) in [(1, part), (2, part), (3, part), (4, units - 3 * part)] {
+                            self.send_units(charge, at, units, &tx(n), draw);
+                            at += draw.between(0, 2 * MINUTE);
+                        }
+                    } else {
+                        self.send_units(charge, at, units, &tx(1), draw);
+                    }
+                }
+            }
+            5 => {
+                let mut pay = words::pay(&charge.name, &tx(1));
+                pay.over = charge.due.map(|due| words::amount(money::written(due / 20 + 1, charge.asset)));
+                self.send(charge, at, pay, draw);
+            }
+            _ => {
+                self.send(charge, at, words::pay(&charge.name, &tx(1)), draw);
+                if draw.chance(1, 6) {
+                    // A customer who pays twice.
+                    at += draw.between(SECOND, 3 * HOUR);
+                    let mut pay = words::pay(&charge.name, &tx(2));
+                    pay.amount = charge.due.map(|due| words::amount(money::written(due, charge.asset)));
+                    self.send(charge, at, pay, draw);
+                }
+            }
+        }
+        if self.strikes(Fault::Dust, draw) {
+            self.send_units(charge, at + draw.below(HOUR), 1, &tx(7), draw);
+        }
+        if self.strikes(Fault::WrongCoin, draw) {
+            let mut pay = words::pay(&charge.name, &tx(8));
+            let other = Asset::ALL[draw.below(Asset::ALL.len() as u64) as usize];
+            (pay.asset, pay.amount) = (Some(words::coin(other)), Some(words::amount("1".to_owned())));
+            self.add(at + draw.below(HOUR), words::paid(pay));
+        }
+        if self.strikes(Fault::WrongNetwork, draw) {
+            let other = if charge.mode == Mode::Live { Mode::Test } else { Mode::Live };
+            let pay = Pay {
+                address_of: Some(words::name(&charge.name)),
+                amount: Some(words::amount("2".to_owned())),
+                mode: Some(crate::script::value::InMode(other)),
+                tx: Some(words::name(&tx(9))),
+                ..Pay::default()
+            };
+            self.add(at + draw.below(HOUR), words::paid(pay));
+        }
+    }
+
+    fn first_payment(&self, charge: &Opened, draw: &mut Draw) -> u64 {
+        let end = charge.at + LOCK;
+        if self.strikes(Fault::LockEdge, draw) {
+            return end - 1 + draw.below(3);
+        }
+        match draw.below(8) {
+            0 => end + draw.between(1, 5 * HOUR),
+            1 => charge.at,
+            2 => end - draw.between(1, 5 * MINUTE),
+            _ => charge.at + draw.between(SECOND, 25 * MINUTE),
+        }
+    }
+
+    /// An amount where one unit makes a difference.
+    fn edge(&self, due: u128, draw: &mut Draw) -> u128 {
+        let least = money::least_enough(due, self.tolerance);
+        let most = money::most_not_overpaid(due, self.threshold);
+        let units = match draw.below(6) {
+            0 => least.saturating_sub(1),
+            1 => least,
+            2 => due,
+            3 => most,
+            4 => most + 1,
+            _ => due / 2,
+        };
+        units.max(1)
+    }
+
+    fn send_units(&mut self, charge: &Opened, at: u64, units: u128, tx: &str, draw: &mut Draw) {
+        let mut pay = words::pay(&charge.name, tx);
+        pay.amount = Some(words::amount(money::written(units, charge.asset)));
+        self.send(charge, at, pay, draw);
+    }
+
+    /// A payment, and what becomes of its transaction.
+    fn send(&mut self, charge: &Opened, at: u64, mut pay: Pay, draw: &mut Draw) {
+        let tx = pay.tx.as_ref().expect("stories name their transactions").value.0.clone();
+        if self.strikes(Fault::LowFee, draw) {
+            pay.fee = Some(Fee::Low);
+        } else if self.strikes(Fault::Stuck, draw) {
+            pay.fee = Some(Fee::Stuck);
+            self.stuck.push(tx.clone());
+        } else if draw.chance(1, 8) {
+            pay.fee = Some(words::FEES[draw.below(2) as usize]);
+        }
+        pay.unseen = self.strikes(Fault::Unseen, draw);
+        if self.strikes(Fault::Outputs, draw) {
+            pay.outputs = Some(draw.between(2, 4) as u32);
+        }
+        self.add(at, words::paid(pay));
+        let block = charge.asset.facts().block_time.0;
+        let soon = |draw: &mut Draw| at + draw.between(1, 2 * block);
+        if self.strikes(Fault::DoubleSpend, draw) {
+            let step = DoubleSpend { tx: words::name(&tx), refused: None };
+            self.add(soon(draw), Step::DoubleSpend(Brief(step)));
+        }
+        if self.strikes(Fault::Replace, draw) {
+            self.replace(charge, &tx, soon(draw), draw);
+        }
+        if self.strikes(Fault::Drop, draw) {
+            let gone = soon(draw);
+            self.add(gone, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
+            if draw.chance(1, 2) {
+                let back = gone + draw.between(1, HOUR);
+                self.add(back, Step::Rebroadcast(Brief(Rebroadcast { tx: words::name(&tx), refused: None })));
+            }
+        }
+        if self.strikes(Fault::Reorg, draw) {
+            let required = charge.asset.required_confirmations(charge.mode);
+            let depth = draw.between(1, u64::from(required) + 2) as u32;
+            let blocks = draw.between(1, u64::from(required) + 3);
+            self.reorg(charge.mode, charge.asset, at + blocks * block, depth, draw);
+        }
+    }
+
+    fn replace(&mut self, charge: &Opened, tx: &str, at: u64, draw: &mut Draw) {
+        let (mut amount, mut elsewhere) = (None, false);
+        match draw.below(3) {
+            0 => elsewhere = true,
+            1 => {
+                let units = charge.due.unwrap_or(1_000) / u128::from(draw.between(1, 4));
+                amount = Some(words::amount(money::written(units.max(1), charge.asset)));
+            }
+            _ => {}
+        }
+        let step = Replace {
+            tx: words::name(tx),
+            named: Some(words::name(&format!("{tx}r"))),
+            amount,
+            elsewhere,
+            fee: Some(Fee::High),
+            refused: None,
+        };
+        self.add(at, Step::Replace(step));
+    }
+
+    pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut Draw) {
+        let keep = if draw.chance(1, 4) { Keep::All } else { Keep::None };
+        let step = Reorg { asset: words::coin(asset), mode: words::mode(mode), depth, keep, refused: None };
+        self.add(at, Step::Reorg(step));
+    }
+
+    /// What the account's owner does about a charge.
+    pub(super) fn tell_owner(&mut self, charge: &Opened, draw: &mut Draw) {
+        let end = charge.at + LOCK;
+        if self.strikes(Fault::CancelRace, draw) {
+            let at = match draw.below(4) {
+                0 => end - 1 + draw.below(3),
+                1 => charge.at,
+                _ => charge.at + draw.between(1, 40 * MINUTE),
+            };
+            let by = if draw.chance(1, 2) { By::Api } else { By::Dashboard };
+            self.add(at, words::cancel(&charge.name, by));
+        }
+        if draw.chance(1, 5) {
+            for _ in 0..draw.between(1, 3) {
+                let units = match charge.due {
+                    Some(due) => due / u128::from(draw.between(1, 4)) + u128::from(draw.below(2)),
+                    None => 1,
+                };
+                let text = money::written(units.max(1), charge.asset);
+                self.add(end + draw.below(6 * HOUR), words::refund(&charge.name, text));
+            }
+        }
+        if draw.chance(1, 4) {
+            self.add(end + draw.below(10 * HOUR), words::accept(&charge.name, None));
+        }
+    }
+}

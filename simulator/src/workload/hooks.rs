@@ -1,0 +1,104 @@
+//! Webhook endpoints, their merchants, and what goes wrong between them and the service.
+
+use reference_core::{event::EventType, mode::Mode};
+
+use super::{DAY, Fault, HOUR, MINUTE, Plan, words};
+use crate::script::{
+    step::{Brief, Endpoint, Step},
+    value::EventType as Kind,
+};
+
+const STATUSES: [&str; 8] = ["500", "503", "404", "400", "302", "100", "429", "410"];
+
+impl Plan {
+    pub(super) fn add_hooks(&mut self) {
+        for mode in self.modes.clone() {
+            let mut draw = self.lot(&format!("hooks/{mode}"));
+            for n in 1..=draw.between(1, 2) {
+                let host = format!("shop-{mode}{n}");
+                // Some come when there is something to miss already.
+                let at = if n > 1 && draw.chance(1, 2) { draw.below(12 * HOUR) } else { 0 };
+                let some = draw.chance(1, 3).then(|| {
+                    let wanted: Vec<Kind> = EventType::ALL
+                        .into_iter()
+                        .filter(|_| draw.chance(1, 2))
+                        .map(|kind| Kind(kind.as_str()))
+                        .collect();
+                    if wanted.is_empty() { vec![Kind("charge.paid")] } else { wanted }
+                });
+                let endpoint = Endpoint {
+                    name: words::name(&host),
+                    mode: words::mode(mode),
+                    events: some,
+                    url: None,
+                    refused: None,
+                };
+                self.add(at, Step::Endpoint(Brief(endpoint)));
+                self.merchants.push((host.clone(), mode));
+                self.trouble_merchant(&host, at);
+            }
+        }
+    }
+
+    fn trouble_merchant(&mut self, host: &str, from: u64) {
+        let mut draw = self.lot(&format!("merchant/{host}"));
+        let moment = |draw: &mut reference_core::draw::Draw| from + draw.between(MINUTE, DAY - 14 * HOUR);
+        for _ in 0..self.swarm.times(Fault::Outage, &mut draw, 4) {
+            let at = moment(&mut draw);
+            let state = ["down", "slow", "redirect", "private", "500"][draw.below(5) as usize];
+            self.add(at, words::merchant(host, &[], state));
+            self.add(at + draw.between(MINUTE, 9 * HOUR), words::merchant(host, &[], "up"));
+        }
+        for _ in 0..self.swarm.times(Fault::BadAnswer, &mut draw, 6) {
+            let first: Vec<&str> = (0..draw.between(1, 5))
+                .map(|_| STATUSES[draw.below(STATUSES.len() as u64) as usize])
+                .collect();
+            self.add(moment(&mut draw), words::merchant(host, &first, "up"));
+        }
+        for (fault, word) in
+            [(Fault::AnswerLost, "lost"), (Fault::DoublePost, "twice"), (Fault::Lag, "lagging")]
+        {
+            for _ in 0..self.swarm.times(fault, &mut draw, 5) {
+                let first = vec![word; draw.between(1, 6) as usize];
+                self.add(moment(&mut draw), words::merchant(host, &first, "up"));
+            }
+        }
+        for _ in 0..self.swarm.times(Fault::Rotation, &mut draw, 3) {
+            self.add(moment(&mut draw), Step::Rotate(words::name(host)));
+        }
+        for _ in 0..self.swarm.times(Fault::EndpointChange, &mut draw, 3) {
+            let at = moment(&mut draw);
+            match draw.below(6) {
+                0 => self.add(at + 8 * HOUR, Step::Remove(words::name(host))),
+                1 => self.add(at, Step::Test(words::name(host))),
+                _ => {
+                    self.add(at, Step::Disable(words::name(host)));
+                    self.add(at + draw.between(1, 4 * HOUR), Step::Enable(words::name(host)));
+                }
+            }
+        }
+        if self.healed_at > DAY && draw.chance(2, 3) {
+            // Long enough for deliveries to use up their attempts, and for the endpoint to be switched off.
+            self.add(draw.between(MINUTE, 6 * HOUR), words::merchant(host, &[], "down"));
+        }
+    }
+
+    /// Deliveries are posted again, whatever they wait for.
+    pub(super) fn add_resends(&mut self) {
+        let mut draw = self.lot("resends");
+        for _ in 0..self.swarm.times(Fault::Resend, &mut draw, 8) {
+            let delivery = format!("d{}", draw.between(1, 60));
+            self.add(draw.between(HOUR, DAY - HOUR), Step::Resend(words::name(&delivery)));
+        }
+    }
+
+    pub(super) fn heal_merchants(&mut self) {
+        for (host, _) in self.merchants.clone() {
+            self.add(self.healed_at, words::merchant(&host, &[], "up"));
+        }
+    }
+
+    pub(super) fn has_mode(&self, mode: Mode) -> bool {
+        self.modes.contains(&mode)
+    }
+}

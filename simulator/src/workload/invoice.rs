@@ -1,0 +1,68 @@
+//! The story of one invoice: issued, sent, viewed, paid in one coin or another, or withdrawn.
+
+use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::Opened, words};
+use crate::{
+    model::money,
+    script::step::{Brief, By, Choose, Invoice, Send, Step, Void},
+};
+
+/// In test mode only members of the account get mail.
+const MEMBER: &str = "owner@acme.example";
+
+impl Plan {
+    pub(super) fn tell_invoice(&mut self, n: u64) {
+        let mut draw = self.lot(&format!("invoice/{n}"));
+        let mode = self.pick_mode(&mut draw);
+        let at = self.pick_moment(&mut draw);
+        let cents = draw.between(100, 200_000);
+        let name = format!("i{n}");
+        let invoice = Invoice {
+            invoice: words::name(&name),
+            amount: Some(words::price(cents)),
+            items: None,
+            currency: None,
+            customer_email: draw.chance(3, 4).then(|| MEMBER.to_owned()),
+            customer_name: None,
+            memo: None,
+            due_at: None,
+            send: draw.chance(1, 2),
+            mode: words::mode(mode),
+            refused: None,
+        };
+        self.add(at, Step::Invoice(invoice));
+        let by = |dashboard: bool| if dashboard { By::Dashboard } else { By::Api };
+        for _ in 0..draw.below(3) {
+            let send = Send { invoice: words::name(&name), by: by(draw.chance(1, 2)), refused: None };
+            self.add(at + draw.below(2 * HOUR), Step::Send(Brief(send)));
+        }
+        for _ in 0..draw.below(3) {
+            self.add(at + draw.below(2 * HOUR), Step::View(words::name(&name)));
+        }
+        let mut chosen = at;
+        for choice in 1..=draw.between(0, 3) {
+            chosen += draw.between(SECOND, 50 * MINUTE);
+            let asset = self.pick_coin(&mut draw);
+            let charge = format!("x{n}-{choice}");
+            let choose = Choose {
+                invoice: Some(words::name(&name)),
+                link: None,
+                asset: words::coin(asset),
+                charge: words::name(&charge),
+                amount: None,
+                customer_email: None,
+                refused: None,
+            };
+            self.add(chosen, Step::Choose(choose));
+            let due = self.market.rate(asset, chosen).map(|rate| money::due(cents, rate, asset));
+            let opened = Opened { name: charge, mode, asset, at: chosen, due };
+            if draw.chance(3, 4) {
+                self.tell_payment(&opened, &mut draw);
+            }
+            self.tell_owner(&opened, &mut draw);
+        }
+        if draw.chance(1, 4) || self.strikes(Fault::CancelRace, &mut draw) {
+            let void = Void { invoice: words::name(&name), by: by(draw.chance(1, 2)), refused: None };
+            self.add(at + draw.below(3 * HOUR), Step::Void(Brief(void)));
+        }
+    }
+}

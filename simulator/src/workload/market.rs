@@ -1,0 +1,49 @@
+//! What coins cost in a world, so that a story knows what will be due.
+
+use std::collections::BTreeMap;
+
+use reference_core::asset::Asset;
+
+use super::{DAY, Fault, HOUR, MINUTE, Plan, words};
+
+/// The rate of each coin from a moment on; nothing where none is to be had.
+#[derive(Default)]
+pub(super) struct Market {
+    rates: BTreeMap<Asset, BTreeMap<u64, Option<u64>>>,
+}
+
+impl Market {
+    /// The rate at a moment, in units of 10⁻⁸.
+    pub(super) fn rate(&self, asset: Asset, at: u64) -> Option<u64> {
+        self.rates.get(&asset)?.range(..=at).next_back().and_then(|(_, rate)| *rate)
+    }
+}
+
+impl Plan {
+    /// Rates for every coin of this world: at first, when they move, and when there is none.
+    pub(super) fn open_market(&mut self) {
+        for asset in self.coins.clone() {
+            let mut draw = self.lot(&format!("market/{}", asset.code()));
+            // Cents are a millionth of 10⁻⁸.
+            let typical = asset.facts().typical_usd_cents * 1_000_000;
+            let mut current = typical / 10_000 * draw.between(8_000, 12_000);
+            let mut rates = BTreeMap::from([(0, Some(current))]);
+            for _ in 0..self.swarm.times(Fault::RateMoves, &mut draw, 9) {
+                current = (current / 1_000 * draw.between(500, 2_000)).max(1);
+                rates.insert(draw.between(MINUTE, DAY - HOUR), Some(current));
+            }
+            for _ in 0..self.swarm.times(Fault::RateGone, &mut draw, 3) {
+                let gone = draw.between(MINUTE, DAY - 4 * HOUR);
+                let back = gone + draw.between(MINUTE, 3 * HOUR);
+                let before = rates.range(..=back).next_back().and_then(|(_, rate)| *rate);
+                rates.retain(|at, _| !(gone..=back).contains(at) || *at == 0);
+                rates.insert(gone, None);
+                rates.insert(back, before.or(Some(current)));
+            }
+            for (at, rate) in &rates {
+                self.add(*at, words::rate(asset, *rate));
+            }
+            self.market.rates.insert(asset, rates);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Random worlds. A world is a [`Script`]: data that can be played, shortened and written into a file.
+//!
+//! Every story has its own draws, keyed by its name, so leaving one out changes no other. First everything may go
+//! wrong, for a day; then all is healed, and after some more days everything must be settled.
+
+mod charge;
+mod hooks;
+mod invoice;
+mod market;
+mod swarm;
+mod weather;
+mod words;
+
+use reference_core::{
+    asset::Asset,
+    draw::{Draw, Seed},
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+
+use self::market::Market;
+pub use self::swarm::{Fault, Level, Swarm};
+use crate::script::{
+    Script,
+    step::{Settings, Step},
+    value::Duration,
+};
+
+const SECOND: u64 = 1_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+/// How long the rate of a charge is locked.
+const LOCK: u64 = 30 * MINUTE;
+
+/// A world to be played.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// What happens.
+    pub script: Script,
+    /// How much of each fault it has.
+    pub swarm: Swarm,
+}
+
+/// How much happens in a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Size {
+    /// A day with 20 to 80 charges.
+    #[default]
+    Usual,
+    /// A day with a few charges: quickly played, and easily read.
+    Small,
+}
+
+/// The world of a seed.
+pub fn draw(seed: u64) -> World {
+    draw_sized(seed, Size::Usual)
+}
+
+/// The world of a seed, with so much in it.
+pub fn draw_sized(seed: u64, size: Size) -> World {
+    let mut plan = Plan::new(Seed(seed));
+    plan.open_market();
+    plan.add_hooks();
+    let mut count = plan.lot("size");
+    let (charges, invoices) = match size {
+        Size::Usual => (count.between(20, 80), count.below(8)),
+        Size::Small => (count.between(4, 8), count.below(3)),
+    };
+    for n in 1..=charges {
+        plan.tell_charge(n);
+    }
+    for n in 1..=invoices {
+        plan.tell_invoice(n);
+    }
+    plan.add_weather();
+    plan.heal();
+    plan.finish(seed)
+}
+
+/// A world in the making.
+struct Plan {
+    seed: Seed,
+    swarm: Swarm,
+    start: Timestamp,
+    /// When everything is healed.
+    healed_at: u64,
+    modes: Vec<Mode>,
+    coins: Vec<Asset>,
+    market: Market,
+    tolerance: u32,
+    threshold: u32,
+    /// Merchants, and whether their endpoint is of test mode.
+    merchants: Vec<(String, Mode)>,
+    /// Transactions that no block would ever take.
+    stuck: Vec<String>,
+    /// Chains whose watcher or blocks are odd.
+    odd: Vec<(Mode, Asset)>,
+    /// When, in which order of telling, and what.
+    steps: Vec<(u64, usize, Step)>,
+}
+
+impl Plan {
+    fn new(seed: Seed) -> Plan {
+        let swarm = Swarm::drawn(seed);
+        let mut draw = seed.lot("workload", "world", "frame").nth(0);
+        let start = match draw.below(8) {
+            // The evening before a leap day, and the last evening of a year.
+            0 => "2028-02-28T18:00:00Z",
+            1 => "2026-12-31T12:00:00Z",
+            _ => "2026-01-05T09:00:00Z",
+        };
+        let start = Timestamp::parse(start).expect("a constant").plus(Span::micros(draw.below(SECOND)));
+        let healed_at = if swarm.level(Fault::LongOutage) == Level::Off { DAY } else { 5 * DAY };
+        let modes = match draw.below(4) {
+            0 => vec![Mode::Live],
+            1 => vec![Mode::Test],
+            _ => Mode::ALL.to_vec(),
+        };
+        let mut coins = Vec::new();
+        for _ in 0..draw.between(1, 4) {
+            let coin = Asset::ALL[draw.below(Asset::ALL.len() as u64) as usize];
+            if !coins.contains(&coin) {
+                coins.push(coin);
+            }
+        }
+        let percents = [0, 1, 50, 100, 100, 250, 1_000];
+        let mut percent = || percents[draw.below(percents.len() as u64) as usize];
+        let (tolerance, threshold) = (percent(), percent());
+        Plan {
+            seed,
+            swarm,
+            start,
+            healed_at,
+            modes,
+            coins,
+            market: Market::default(),
+            tolerance,
+            threshold,
+            merchants: Vec::new(),
+            stuck: Vec::new(),
+            odd: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// The draws of one story.
+    fn lot(&self, story: &str) -> Draw {
+        self.seed.lot("workload", story, "story").nth(0)
+    }
+
+    fn add(&mut self, at: u64, step: Step) {
+        let order = self.steps.len();
+        self.steps.push((at, order, step));
+    }
+
+    fn strikes(&self, fault: Fault, draw: &mut Draw) -> bool {
+        self.swarm.strikes(fault, draw)
+    }
+
+    fn pick_mode(&self, draw: &mut Draw) -> Mode {
+        self.modes[draw.below(self.modes.len() as u64) as usize]
+    }
+
+    fn pick_coin(&self, draw: &mut Draw) -> Asset {
+        self.coins[draw.below(self.coins.len() as u64) as usize]
+    }
+
+    /// Some moment of the first day.
+    fn pick_moment(&self, draw: &mut Draw) -> u64 {
+        let at = draw.between(MINUTE, 22 * HOUR);
+        if self.strikes(Fault::SameMoment, draw) { at - at % (10 * MINUTE) } else { at }
+    }
+
+    /// Puts everything in order, and time between it.
+    fn finish(mut self, seed: u64) -> World {
+        self.steps.sort_by_key(|(at, order, _)| (*at, *order));
+        let mut steps = Vec::new();
+        let mut now = 0;
+        let wait = |span: u64| words::at(Step::Wait(words::at(Duration(Span::micros(span)))));
+        for (at, _, step) in self.steps {
+            if at > now {
+                steps.push(wait(at - now));
+                now = at;
+            }
+            steps.push(words::at(step));
+        }
+        let account = Settings {
+            underpayment_tolerance: Some(words::percent(self.tolerance)),
+            overpayment_threshold: Some(words::percent(self.threshold)),
+            ..Settings::default()
+        };
+        let script = Script {
+            path: format!("seed-{seed}.yaml"),
+            source: String::new(),
+            title: format!("The world of seed {seed}"),
+            seed,
+            start: self.start,
+            pace: Span(0),
+            mode: Mode::Live,
+            account,
+            steps,
+        };
+        World { script, swarm: self.swarm }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drawn_world_reads_back_from_its_file() {
+        for seed in 0..40 {
+            let script = draw(seed).script;
+            let text = script.to_yaml();
+            let again = Script::parse("drawn.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(again.to_yaml(), text, "seed {seed}");
+            assert_eq!(again.steps.len(), script.steps.len(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn every_fault_strikes_somewhere_and_is_off_elsewhere() {
+        let worlds: Vec<Swarm> = (0..60).map(|seed| Swarm::drawn(Seed(seed))).collect();
+        for fault in Fault::ALL {
+            for level in [Level::Off, Level::Rate, Level::Burst] {
+                assert!(worlds.iter().any(|swarm| swarm.level(fault) == level), "{fault:?} {level:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which things go wrong in a world: of each family nothing, a little, or much.
+//!
+//! Some are fully off in every world, for what always happens hides what it makes impossible.
+
+use reference_core::draw::{Draw, Seed};
+
+macro_rules! faults {
+    ($($variant:ident $word:literal;)*) => {
+        /// A family of things that go wrong, or that make it hard.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "the words say it")]
+        pub enum Fault { $($variant),* }
+
+        impl Fault {
+            /// Every family. A new one goes to the end, so that old worlds keep their luck.
+            pub const ALL: [Fault; [$($word),*].len()] = [$(Fault::$variant),*];
+
+            /// The word in reports.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Fault::$variant => $word),* }
+            }
+        }
+    };
+}
+
+faults! {
+    Reorg          "reorg";
+    DoubleSpend    "double_spend";
+    Replace        "replace";
+    Drop           "drop";
+    LowFee         "low_fee";
+    Stuck          "stuck";
+    Unseen         "unseen";
+    Congestion     "congestion";
+    Stall          "stall";
+    Watcher        "watcher";
+    WrongCoin      "wrong_coin";
+    WrongNetwork   "wrong_network";
+    Dust           "dust";
+    Outputs        "outputs";
+    SameMoment     "same_moment";
+    LockEdge       "lock_edge";
+    RateGone       "rate_gone";
+    RateMoves      "rate_moves";
+    Outage         "outage";
+    BadAnswer      "bad_answer";
+    AnswerLost     "answer_lost";
+    DoublePost     "double_post";
+    Lag            "lag";
+    Rotation       "rotation";
+    EndpointChange "endpoint_change";
+    Resend         "resend";
+    Restart        "restart";
+    CancelRace     "cancel_race";
+    Settings       "settings";
+    Walk           "walk";
+    Burst          "burst";
+    LongOutage     "long_outage";
+}
+
+/// How much of a family a world has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Nothing.
+    Off,
+    /// Now and then.
+    Rate,
+    /// Every other time.
+    Burst,
+}
+
+/// The level of each family in one world.
+#[derive(Clone, Debug)]
+pub struct Swarm {
+    levels: [Level; Fault::ALL.len()],
+}
+
+impl Swarm {
+    pub(super) fn drawn(seed: Seed) -> Swarm {
+        let lot = seed.lot("workload", "world", "swarm");
+        let mut levels = [Level::Off; Fault::ALL.len()];
+        for (n, level) in (0..).zip(&mut levels) {
+            *level = match lot.nth(n).below(8) {
+                0..=4 => Level::Off,
+                5 | 6 => Level::Rate,
+                _ => Level::Burst,
+            };
+        }
+        Swarm { levels }
+    }
+
+    /// How much of a family this world has.
+    pub fn level(&self, fault: Fault) -> Level {
+        self.levels[fault as usize]
+    }
+
+    /// Whether it happens now.
+    pub(super) fn strikes(&self, fault: Fault, draw: &mut Draw) -> bool {
+        match self.level(fault) {
+            Level::Off => false,
+            Level::Rate => draw.chance(1, 8),
+            Level::Burst => draw.chance(1, 2),
+        }
+    }
+
+    /// How often it happens in the whole world.
+    pub(super) fn times(&self, fault: Fault, draw: &mut Draw, most: u64) -> u64 {
+        match self.level(fault) {
+            Level::Off => 0,
+            Level::Rate => draw.between(1, most.div_ceil(3)),
+            Level::Burst => draw.between(most.div_ceil(2), most),
+        }
+    }
+}

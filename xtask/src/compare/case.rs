@@ -1,0 +1,94 @@
+//! What is compared: requests, and the bytes that both servers answer them with.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::ask::{ask, granted};
+use super::process::Running;
+
+/// Charges in the world, each with its `charge.created`.
+const CHARGES: usize = 400;
+
+/// A request to compare.
+pub(crate) struct Case {
+    /// The name on the command line.
+    pub(crate) name: &'static str,
+    /// The name in tables.
+    pub(crate) title: &'static str,
+    /// The least ratio to the bare server, in hundredths; pinned.
+    pub(crate) goal: u32,
+    pub(crate) what: What,
+}
+
+pub(crate) enum What {
+    /// A path; `{event}` stands for an event's id.
+    Get(&'static str),
+    /// A charge in this coin.
+    Open(&'static str),
+}
+
+pub(crate) const CASES: &[Case] = &[
+    Case { name: "page", title: "page of 25 events", goal: 90, what: What::Get("/v1/events?per_page=25") },
+    Case { name: "event", title: "one event", goal: 95, what: What::Get("/v1/events/{event}") },
+    Case { name: "account", title: "account", goal: 90, what: What::Get("/v1/account") },
+    Case { name: "open-btc", title: "open a charge, BTC", goal: 60, what: What::Open("BTC") },
+    Case { name: "open-eth", title: "open a charge, ETH", goal: 60, what: What::Open("ETH") },
+    Case { name: "open-sol", title: "open a charge, SOL (address list)", goal: 60, what: What::Open("SOL") },
+];
+
+/// A case with the bytes of its answer in a file.
+pub(crate) struct Prepared {
+    pub(crate) method: &'static str,
+    pub(crate) path: String,
+    pub(crate) status: u16,
+    pub(crate) file: PathBuf,
+    pub(crate) bytes: usize,
+    /// For charges: the coin.
+    pub(crate) asset: Option<&'static str>,
+}
+
+/// The reference server's world: charges and their events, in mode test.
+pub(crate) struct World {
+    address: SocketAddr,
+    pub(crate) key: String,
+    event: String,
+    /// What the client looks at before it opens charges.
+    pub(crate) account: PathBuf,
+}
+
+impl World {
+    pub(crate) fn make(ours: &Running, work: &Path) -> Result<World, String> {
+        let (address, key) = (ours.address, ours.key.clone());
+        for nth in 0..CHARGES {
+            let body = format!(
+                r#"{{"asset":"BTC","amount":"49.90","currency":"EUR","description":"order {nth}","metadata":{{"order":{nth}}}}}"#
+            );
+            granted(address, ("POST", "/v1/charges"), &key, Some(&body))?;
+        }
+        let newest = granted(address, ("GET", "/v1/events?per_page=1"), &key, None)?;
+        let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
+        let account = work.join("looked-at.json");
+        let answer = ask(address, ("GET", "/v1/account"), &key, None)?;
+        fs::write(&account, &answer.body)
+            .map_err(|err| format!("cannot write `{}`: {err}", account.display()))?;
+        Ok(World { address, key, event, account })
+    }
+
+    pub(crate) fn prepare(&self, case: &'static Case, work: &Path) -> Result<Prepared, String> {
+        let (method, path, asset) = match case.what {
+            What::Get(path) => ("GET", path.replace("{event}", &self.event), None),
+            What::Open(asset) => ("POST", "/v1/charges".to_owned(), Some(asset)),
+        };
+        let body =
+            asset.map(|asset| format!(r#"{{"amount":"49.90","asset":"{asset}","description":"load"}}"#));
+        let answer = ask(self.address, (method, &path), &self.key, body.as_deref())?;
+        if answer.status >= 300 {
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            return Err(format!("{}: refused with {}: {text}", case.name, answer.status));
+        }
+        let file = work.join(format!("{}.json", case.name));
+        fs::write(&file, &answer.body).map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;
+        Ok(Prepared { method, path, status: answer.status, file, bytes: answer.body.len(), asset })
+    }
+}

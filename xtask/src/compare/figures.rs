@@ -1,0 +1,133 @@
+//! What rounds come to: medians, and how far they spread. In thousandths, because floats decide nothing here.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::Programs;
+use super::case::Prepared;
+use super::process::{Cores, Running};
+
+const CONNECTIONS: &str = "32";
+
+/// One server, asked for a while.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sample {
+    /// Answers a second.
+    pub(crate) rate: u64,
+    /// The server's processor time per answer, in nanoseconds.
+    pub(crate) cpu_ns: u64,
+}
+
+impl Sample {
+    /// Asks a server for some seconds. Fails if an answer is another than the prepared one's status.
+    pub(crate) fn take(
+        programs: &Programs,
+        server: &Running,
+        prepared: &Prepared,
+        cores: Cores,
+        seconds: u32,
+    ) -> Result<Sample, String> {
+        let mut client = cores.client(programs.path("chargeproof"));
+        client.args(["load", &format!("http://{}", server.address), "--max", "--format", "json"]);
+        client.args(["--for", &format!("{seconds}s"), "--connections", CONNECTIONS]);
+        client.args(["--threads", if cores == Cores::Pinned { "1" } else { "2" }]);
+        match prepared.asset {
+            None => client.args(["--path", &prepared.path]),
+            Some(asset) => client.args(["--mix", "write", "--allow-writes", "--asset", asset]),
+        };
+        client.env("CHARGEPROOF_TEST_KEY", &server.key).stderr(Stdio::inherit());
+        let before = server.cpu_ns();
+        let done = client.output().map_err(|err| format!("cannot start the client: {err}"))?;
+        let used = server.cpu_ns() - before;
+        let report: Value = serde_json::from_slice(&done.stdout)
+            .map_err(|err| format!("`chargeproof load` ended with {} and no report: {err}", done.status))?;
+        let number = |name: &str| report[name].as_u64().unwrap_or(0);
+        let (answers, rate) = (number("answers"), number("rate_achieved"));
+        let good = report["statuses"][prepared.status.to_string()].as_u64().unwrap_or(0);
+        if answers == 0 || good != answers || report["errors"].as_object().is_none_or(|all| !all.is_empty()) {
+            return Err(format!(
+                "{} {} was not answered as prepared: {report}",
+                prepared.method, prepared.path
+            ));
+        }
+        Ok(Sample { rate, cpu_ns: used / answers })
+    }
+}
+
+/// Both servers' samples, round by round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    rounds: Vec<(Sample, Sample)>,
+}
+
+impl Figures {
+    pub(crate) fn add(&mut self, ours: Sample, bare: Sample) {
+        self.rounds.push((ours, bare));
+    }
+
+    /// Ours to the bare server's, in thousandths: least, median, most.
+    pub(crate) fn ratio(&self) -> Spread {
+        Spread::of(self.rounds.iter().map(|(ours, bare)| ours.rate * 1_000 / bare.rate.max(1)))
+    }
+
+    /// The same of processor time per answer.
+    pub(crate) fn cpu_ratio(&self) -> Spread {
+        Spread::of(self.rounds.iter().map(|(ours, bare)| ours.cpu_ns * 1_000 / bare.cpu_ns.max(1)))
+    }
+
+    /// Our answers a second.
+    pub(crate) fn rate(&self) -> Spread {
+        Spread::of(self.rounds.iter().map(|(ours, _)| ours.rate))
+    }
+
+    /// Our processor time per answer, and the bare server's, in nanoseconds.
+    pub(crate) fn cpu_ns(&self) -> (Spread, Spread) {
+        (
+            Spread::of(self.rounds.iter().map(|(ours, _)| ours.cpu_ns)),
+            Spread::of(self.rounds.iter().map(|(_, bare)| bare.cpu_ns)),
+        )
+    }
+}
+
+/// Least, median and most of some rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) least: u64,
+    pub(crate) median: u64,
+    pub(crate) most: u64,
+}
+
+impl Spread {
+    fn of(all: impl Iterator<Item = u64>) -> Spread {
+        let mut all: Vec<u64> = all.collect();
+        all.sort_unstable();
+        match all.as_slice() {
+            [] => Spread::default(),
+            [least, .., most] => Spread { least: *least, median: all[all.len() / 2], most: *most },
+            [one] => Spread { least: *one, median: *one, most: *one },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(rounds: &[(u64, u64)]) -> Figures {
+        let mut figures = Figures::default();
+        for &(ours, bare) in rounds {
+            figures.add(Sample { rate: ours, cpu_ns: 1_000 }, Sample { rate: bare, cpu_ns: 800 });
+        }
+        figures
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        // A machine that is twice as slow in one round changes nothing.
+        let found = figures(&[(90, 100), (45, 50), (99, 100), (80, 100), (46, 50)]).ratio();
+        assert_eq!(found, Spread { least: 800, median: 900, most: 990 });
+        assert_eq!(figures(&[(1, 2)]).ratio(), Spread { least: 500, median: 500, most: 500 });
+        assert_eq!(figures(&[(1, 2), (1, 2)]).cpu_ratio().median, 1_250);
+    }
+}

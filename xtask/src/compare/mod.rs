@@ -1,0 +1,188 @@
+//! `cargo xtask compare`: the reference server beside a bare hyper server that answers the same bytes, in one run,
+//! in turns. Ratios taken in one run hold; absolute figures move from hour to hour.
+
+mod ask;
+mod case;
+mod figures;
+mod peers;
+mod process;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use case::{CASES, Case, World};
+use figures::{Figures, Sample};
+use process::{Cores, Running};
+
+/// What may be said on the command line.
+pub(crate) struct Options {
+    rounds: usize,
+    seconds: u32,
+    write: bool,
+    only: Vec<String>,
+}
+
+pub(crate) const HELP: &str = "\
+usage: cargo xtask compare [--rounds N] [--seconds N] [--only CASE] [--write]
+
+Builds the release programs, starts the reference server and a bare hyper server with the same bytes, and asks both
+in turns: pinned (servers on core 0, the client on core 1) and on shared cores. Needs two cores and `taskset`.
+
+  --rounds N     rounds per case, of which the medians are shown (7)
+  --seconds N    how long each server is asked in a round (2)
+  --only CASE    one case; may be repeated
+  --write        put the tables into benches/README.md
+";
+
+impl Options {
+    pub(crate) fn read(arguments: &[&str]) -> Result<Options, String> {
+        let mut options = Options { rounds: 7, seconds: 2, write: false, only: Vec::new() };
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            let mut value = || rest.next().ok_or(format!("`{option}` takes a value\n\n{HELP}"));
+            match *option {
+                "--rounds" => options.rounds = number(option, value()?)?,
+                "--seconds" => options.seconds = number(option, value()?)? as u32,
+                "--only" => options.only.push((*value()?).to_owned()),
+                "--write" => options.write = true,
+                _ => return Err(format!("`{option}` is not an option\n\n{HELP}")),
+            }
+        }
+        if let Some(name) = options.only.iter().find(|name| !CASES.iter().any(|case| case.name == **name)) {
+            let names: Vec<_> = CASES.iter().map(|case| case.name).collect();
+            return Err(format!("`{name}` is not a case; there are {}", names.join(", ")));
+        }
+        Ok(options)
+    }
+
+    fn takes(&self, case: &Case) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == case.name)
+    }
+}
+
+fn number(option: &str, text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=1_000) => Ok(n),
+        _ => Err(format!("`{option}` is `{text}`; it takes a whole number from 1 to 1000")),
+    }
+}
+
+/// Measures, and prints the tables.
+pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
+    build(root)?;
+    let programs = Programs { root: root.to_owned() };
+    let work = programs.bench_dir()?;
+    let mut text = table::heading(options.rounds, options.seconds);
+    for cores in [Cores::Pinned, Cores::Shared] {
+        let rows = measure(&programs, &work, cores, options)?;
+        text.push_str(&table::ratios(cores, &rows));
+    }
+    text.push_str(&table::peers(&peers::measure(&programs, &work, options)?));
+    text.push_str(&table::moments(&moments(&programs)?));
+    println!("{text}");
+    if options.write {
+        table::write(&root.join("benches/README.md"), &text)?;
+    }
+    Ok(true)
+}
+
+/// The programs under test.
+pub(crate) struct Programs {
+    root: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or(self.root.join("target"), PathBuf::from);
+        target.join("release").join(name)
+    }
+
+    fn bench_dir(&self) -> Result<PathBuf, String> {
+        let dir = self.path("compare");
+        fs::create_dir_all(&dir).map_err(|err| format!("cannot make `{}`: {err}", dir.display()))?;
+        Ok(dir)
+    }
+}
+
+fn build(root: &Path) -> Result<(), String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let done = Command::new(cargo)
+        .current_dir(root)
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "chargeproof",
+            "--package",
+            "benches",
+            "--bins",
+        ])
+        .status()
+        .map_err(|err| format!("cannot start cargo: {err}"))?;
+    if done.success() { Ok(()) } else { Err("the release programs do not build".to_owned()) }
+}
+
+/// A case's figures of both servers.
+pub(crate) struct Row {
+    pub(crate) case: &'static Case,
+    pub(crate) bytes: usize,
+    pub(crate) figures: Figures,
+}
+
+fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) -> Result<Vec<Row>, String> {
+    let ours = Running::reference(programs, cores)?;
+    let world = World::make(&ours, work)?;
+    let (mut rows, mut servers) = (Vec::new(), Vec::new());
+    for case in CASES.iter().filter(|case| options.takes(case)) {
+        let prepared = world.prepare(case, work)?;
+        rows.push(Row { case, bytes: prepared.bytes, figures: Figures::default() });
+        servers.push((Running::bare(programs, cores, &world, &prepared)?, prepared));
+    }
+    for round in 0..options.rounds {
+        for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {
+            eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
+            let sample = |server: &Running| Sample::take(programs, server, prepared, cores, options.seconds);
+            // Whoever comes first may find a cooler or a busier machine: turns change that.
+            if round % 2 == 0 {
+                let first = sample(&ours)?;
+                row.figures.add(first, sample(bare)?);
+            } else {
+                let first = sample(bare)?;
+                row.figures.add(sample(&ours)?, first);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// How long things take that happen once: to start, to check, to play everything.
+fn moments(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
+    let chargeproof = programs.path("chargeproof");
+    let median = |mut all: Vec<u128>| {
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    let timed = |arguments: &[&str]| -> Result<u128, String> {
+        let begin = Instant::now();
+        let done = Command::new(&chargeproof)
+            .args(arguments)
+            .output()
+            .map_err(|err| format!("cannot start `{}`: {err}", chargeproof.display()))?;
+        if !done.status.success() {
+            return Err(format!("`chargeproof {}` ended with {}", arguments.join(" "), done.status));
+        }
+        Ok(begin.elapsed().as_micros())
+    };
+    let repeat = |act: &dyn Fn() -> Result<u128, String>| -> Result<u128, String> {
+        Ok(median((0..5).map(|_| act()).collect::<Result<Vec<_>, _>>()?))
+    };
+    Ok(vec![
+        ("from start to the first answer", repeat(&|| process::start_up(programs))?),
+        ("`check` of the built-in server", repeat(&|| timed(&["check"]))?),
+        ("`play`: all scenarios", repeat(&|| timed(&["play"]))?),
+    ])
+}

@@ -1,0 +1,197 @@
+//! Mock servers that people would use instead, where they are installed.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Command;
+
+use super::case::{CASES, Prepared, What, World};
+use super::figures::{Figures, Sample, Spread};
+use super::process::{Cores, Running};
+use super::{Options, Programs};
+
+/// A mock server and what it came to, or why it was left out.
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    /// To bare hyper, case by case, and its memory in KiB.
+    pub(crate) figures: Result<(Vec<Spread>, u64), String>,
+}
+
+struct Kind {
+    name: &'static str,
+    /// Asked for its version to see whether it is there.
+    probe: &'static [&'static str],
+    command: fn(&Scene<'_>) -> Result<Command, String>,
+}
+
+/// What a mock server is to answer.
+struct Scene<'a> {
+    work: &'a Path,
+    answers: &'a [Prepared],
+    address: SocketAddr,
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "uvicorn, an ASGI function, one worker",
+        probe: &["uvicorn", "--version"],
+        command: uvicorn,
+    },
+    Kind { name: "Prism", probe: &["prism", "--version"], command: prism },
+    Kind { name: "Mockoon", probe: &["mockoon-cli", "--version"], command: mockoon },
+];
+
+/// People also know these; nobody has taught this program to start them.
+const UNKNOWN: &[&str] = &["WireMock", "json-server"];
+
+pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Vec<Peer>, String> {
+    let ours = Running::reference(programs, Cores::Shared)?;
+    let world = World::make(&ours, work)?;
+    let reads = CASES.iter().filter(|case| matches!(case.what, What::Get(_)));
+    let answers = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
+    let bare: Vec<_> = answers
+        .iter()
+        .map(|it| Running::bare(programs, Cores::Shared, &world, it))
+        .collect::<Result<_, _>>()?;
+    let measured = KINDS.iter().map(|kind| {
+        let figures = if is_there(kind.probe) {
+            one(kind, programs, work, &answers, &bare, options)
+        } else {
+            Err(format!("`{}` is not installed", kind.probe[0]))
+        };
+        Peer { name: kind.name, figures }
+    });
+    let unknown =
+        UNKNOWN.iter().map(|name| Peer { name, figures: Err("this program cannot start it".to_owned()) });
+    Ok(measured.chain(unknown).collect())
+}
+
+fn is_there(probe: &[&str]) -> bool {
+    Command::new(probe[0]).args(&probe[1..]).output().is_ok_and(|done| done.status.success())
+}
+
+fn one(
+    kind: &Kind,
+    programs: &Programs,
+    work: &Path,
+    answers: &[Prepared],
+    bare: &[Running],
+    options: &Options,
+) -> Result<(Vec<Spread>, u64), String> {
+    let scene = Scene { work, answers, address: free_address()? };
+    let peer = Running::foreign((kind.command)(&scene)?, scene.address, &answers[0].path)?;
+    let mut all = vec![Figures::default(); answers.len()];
+    for round in 0..options.rounds {
+        for ((figures, answer), bare) in all.iter_mut().zip(answers).zip(bare) {
+            eprintln!("{}: round {} of {}, {}", kind.name, round + 1, options.rounds, answer.path);
+            let sample =
+                |server: &Running| Sample::take(programs, server, answer, Cores::Shared, options.seconds);
+            figures.add(sample(&peer)?, sample(bare)?);
+        }
+    }
+    Ok((all.iter().map(Figures::ratio).collect(), peer.resident_kib()))
+}
+
+fn free_address() -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|err| format!("no free port: {err}"))?;
+    listener.local_addr().map_err(|err| format!("no free port: {err}"))
+}
+
+impl Scene<'_> {
+    fn save(&self, name: &str, text: &str) -> Result<(), String> {
+        fs::write(self.work.join(name), text).map_err(|err| format!("cannot write `{name}`: {err}"))
+    }
+
+    /// Each answer's path without its query, and its body.
+    fn bodies(&self) -> Result<Vec<(&str, String)>, String> {
+        let read = |it: &Prepared| {
+            fs::read_to_string(&it.file).map_err(|err| format!("cannot read `{}`: {err}", it.file.display()))
+        };
+        let path = |it: &Prepared| it.path.find('?').map_or(it.path.len(), |end| end);
+        self.answers.iter().map(|it| Ok((&it.path[..path(it)], read(it)?))).collect()
+    }
+}
+
+fn uvicorn(scene: &Scene<'_>) -> Result<Command, String> {
+    let mut app = "ANSWERS = {\n".to_owned();
+    for (answer, (path, _)) in scene.answers.iter().zip(scene.bodies()?) {
+        app.push_str(&format!("    {path:?}: open({:?}, 'rb').read(),\n", answer.file));
+    }
+    app.push_str(
+        "}\n\n\
+         async def app(scope, receive, send):\n\
+         \x20   body = ANSWERS.get(scope['path'])\n\
+         \x20   headers = [(b'content-type', b'application/json'), (b'content-length', str(len(body)).encode())]\n\
+         \x20   await send({'type': 'http.response.start', 'status': 200, 'headers': headers})\n\
+         \x20   await send({'type': 'http.response.body', 'body': body})\n",
+    );
+    scene.save("asgi_app.py", &app)?;
+    let mut command = Cores::Shared.server("uvicorn");
+    command.current_dir(scene.work).args([
+        "asgi_app:app",
+        "--lifespan",
+        "off",
+        "--no-access-log",
+        "--log-level",
+    ]);
+    command.args(["critical", "--host", "127.0.0.1", "--port", &scene.address.port().to_string()]);
+    Ok(command)
+}
+
+fn prism(scene: &Scene<'_>) -> Result<Command, String> {
+    let mut paths = serde_json::Map::new();
+    for (path, body) in scene.bodies()? {
+        let example: serde_json::Value =
+            serde_json::from_str(&body).map_err(|err| format!("an answer is not JSON: {err}"))?;
+        let content = serde_json::json!({ "application/json": { "example": example } });
+        let answers = serde_json::json!({ "200": { "description": "as prepared", "content": content } });
+        paths.insert(path.to_owned(), serde_json::json!({ "get": { "responses": answers } }));
+    }
+    let document = serde_json::json!({
+        "openapi": "3.1.0", "info": { "title": "prepared", "version": "1" }, "paths": paths,
+    });
+    scene.save("prism.json", &document.to_string())?;
+    let mut command = Cores::Shared.server("prism");
+    command.current_dir(scene.work).args([
+        "mock",
+        "prism.json",
+        "--host",
+        "127.0.0.1",
+        "--verboseLevel",
+        "silent",
+    ]);
+    command.args(["--port", &scene.address.port().to_string()]);
+    Ok(command)
+}
+
+fn mockoon(scene: &Scene<'_>) -> Result<Command, String> {
+    let mut routes = Vec::new();
+    for (nth, (path, body)) in scene.bodies()?.into_iter().enumerate() {
+        let header = serde_json::json!({ "key": "Content-Type", "value": "application/json" });
+        let answer = serde_json::json!({
+            "uuid": format!("00000000-0000-4000-8000-0000000001{nth:02}"), "body": body, "latency": 0,
+            "statusCode": 200, "label": "", "headers": [header], "bodyType": "INLINE", "filePath": "",
+            "databucketID": "", "sendFileAsBody": false, "rules": [], "rulesOperator": "OR",
+            "disableTemplating": true, "fallbackTo404": false, "default": true, "crudKey": "id", "callbacks": [],
+        });
+        routes.push(serde_json::json!({
+            "uuid": format!("00000000-0000-4000-8000-0000000000{nth:02}"), "type": "http", "documentation": "",
+            "method": "get", "endpoint": path.trim_start_matches('/'), "responses": [answer],
+            "responseMode": null, "streamingMode": null, "streamingInterval": 0,
+        }));
+    }
+    let children: Vec<_> =
+        routes.iter().map(|it| serde_json::json!({ "type": "route", "uuid": it["uuid"] })).collect();
+    let document = serde_json::json!({
+        "uuid": "00000000-0000-4000-8000-000000000099", "lastMigration": 33, "name": "prepared",
+        "endpointPrefix": "", "latency": 0, "port": scene.address.port(), "hostname": "127.0.0.1", "folders": [],
+        "routes": routes, "rootChildren": children, "proxyMode": false, "proxyHost": "", "proxyRemovePrefix": false,
+        "cors": false, "headers": [], "proxyReqHeaders": [], "proxyResHeaders": [], "data": [], "callbacks": [],
+        "tlsOptions": { "enabled": false, "type": "CERT", "pfxPath": "", "certPath": "", "keyPath": "",
+                        "caPath": "", "passphrase": "" },
+    });
+    scene.save("mockoon.json", &document.to_string())?;
+    let mut command = Cores::Shared.server("mockoon-cli");
+    command.current_dir(scene.work).args(["start", "--disable-log-to-file", "--data", "mockoon.json"]);
+    Ok(command)
+}

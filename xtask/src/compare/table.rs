@@ -1,0 +1,145 @@
+//! The tables, and their place in a page.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::Row;
+use super::figures::Spread;
+use super::peers::Peer;
+use super::process::Cores;
+
+const BEGIN: &str = "<!-- measured: written by `cargo xtask compare --write` -->\n";
+const END: &str = "<!-- end of what is measured -->\n";
+
+pub(crate) fn heading(rounds: usize, seconds: u32) -> String {
+    let said = |program: &str, arguments: &[&str]| {
+        let done = Command::new(program).args(arguments).output().ok();
+        done.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned()).unwrap_or_default()
+    };
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let model = model.trim_start_matches(['\t', ' ', ':']);
+    let cores = cpu.lines().filter(|line| line.starts_with("processor")).count();
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    format!(
+        "{}, {cores} cores ({model}), Linux {}, {}; load before: {}. Medians of {rounds} rounds of {seconds} s in \
+         turns, 32 keep-alive connections; in brackets the least and the most.\n",
+        said("date", &["-u", "+%Y-%m-%d"]),
+        said("uname", &["-r"]),
+        said("rustc", &["--version"]),
+        load.split(' ').next().unwrap_or_default(),
+    )
+}
+
+pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
+    let mut text = match cores {
+        Cores::Pinned => "\n**Pinned**: the server on one core, the client on the other.\n\n".to_owned(),
+        Cores::Shared => {
+            "\n**Shared**: server and client (two threads) on the same two cores.\n\n".to_owned()
+        }
+    };
+    text.push_str(
+        "| answer | bytes | to bare hyper | goal | server CPU to bare | CPU | bare | answers/s |\n",
+    );
+    text.push_str("|---|---|---|---|---|---|---|---|\n");
+    for row in rows {
+        let figures = &row.figures;
+        let (ours, bare) = figures.cpu_ns();
+        let goal = match cores {
+            Cores::Pinned => hundredths(u64::from(row.case.goal) * 10),
+            Cores::Shared => "–".to_owned(),
+        };
+        text.push_str(&format!(
+            "| {} | {} | {} | {goal} | {} | {} µs | {} µs | {} |\n",
+            row.case.title,
+            row.bytes,
+            spread(figures.ratio()),
+            spread(figures.cpu_ratio()),
+            tenths(ours.median),
+            tenths(bare.median),
+            figures.rate().median,
+        ));
+    }
+    text
+}
+
+pub(crate) fn peers(peers: &[Peer]) -> String {
+    let mut text = "\n**What else people use**, shared cores, the same bytes, to bare hyper.\n\n".to_owned();
+    text.push_str("| mock server | page | event | account | memory after |\n|---|---|---|---|---|\n");
+    for peer in peers {
+        match &peer.figures {
+            Err(why) => text.push_str(&format!("| {} | left out: {why} | | | |\n", peer.name)),
+            Ok((ratios, kib)) => {
+                text.push_str(&format!("| {}", peer.name));
+                for ratio in ratios {
+                    text.push_str(&format!(" | {}", thousandths(ratio.median)));
+                }
+                text.push_str(&format!(" | {} MiB |\n", kib / 1_024));
+            }
+        }
+    }
+    text
+}
+
+pub(crate) fn moments(moments: &[(&str, u128)]) -> String {
+    let mut text = "\n| once | median of 5 |\n|---|---|\n".to_owned();
+    for (what, micros) in moments {
+        text.push_str(&format!("| {what} | {}.{} ms |\n", micros / 1_000, micros / 100 % 10));
+    }
+    text
+}
+
+fn spread(it: Spread) -> String {
+    format!("**{}** ({}–{})", hundredths(it.median), hundredths(it.least), hundredths(it.most))
+}
+
+fn hundredths(thousandths: u64) -> String {
+    let n = (thousandths + 5) / 10;
+    format!("{}.{:02}", n / 100, n % 100)
+}
+
+fn thousandths(n: u64) -> String {
+    format!("{}.{:03}", n / 1_000, n % 1_000)
+}
+
+fn tenths(nanos: u64) -> String {
+    let n = (nanos + 50) / 100;
+    format!("{}.{}", n / 10, n % 10)
+}
+
+/// Puts the tables between the marks of a page.
+pub(crate) fn write(path: &Path, tables: &str) -> Result<(), String> {
+    let page = fs::read_to_string(path).map_err(|err| format!("cannot read `{}`: {err}", path.display()))?;
+    let page =
+        between(&page, tables).ok_or(format!("`{}` has lost the marks of its tables", path.display()))?;
+    fs::write(path, page).map_err(|err| format!("cannot write `{}`: {err}", path.display()))
+}
+
+fn between(page: &str, tables: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}{tables}{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_go_between_their_marks() {
+        let page = format!("# A\n{BEGIN}old\n{END}rest\n");
+        assert_eq!(between(&page, "new\n"), Some(format!("# A\n{BEGIN}new\n{END}rest\n")));
+        assert_eq!(between("# A\n", "new\n"), None);
+    }
+
+    #[test]
+    fn figures_are_rounded() {
+        assert_eq!(
+            (hundredths(895), hundredths(894), hundredths(1_004)),
+            ("0.90".into(), "0.89".into(), "1.00".into())
+        );
+        assert_eq!((tenths(7_649), tenths(7_650)), ("7.6".into(), "7.7".into()));
+        assert_eq!(thousandths(35), "0.035");
+    }
+}
