@@ -25,6 +25,10 @@ DEPENDS_ON_THE_WORLD = {
     "listPaymentLinks": ANCHOR,
     "listInvoices": ANCHOR,
     "listEvents": ANCHOR,
+    "lookListCharges": ANCHOR,
+    "lookListPaymentLinks": ANCHOR,
+    "lookListInvoices": ANCHOR,
+    "lookListEvents": ANCHOR,
     "createCharge": [
         ("payment_link", "selected payment_link is invalid"),
         # A payment link that was found has a price, coins and questions of its own.
