@@ -207,7 +207,8 @@ impl Reader<'_> {
         };
         let sent = self.sent(entry)?;
         let length = entry.time.as_ref().and_then(serde_json::Number::as_f64).unwrap_or_default();
-        let length = Duration::try_from_secs_f64(length / 1000.0).unwrap_or_default();
+        // Milliseconds; a part of one tells nothing.
+        let length = Duration::try_from_secs_f64(length).unwrap_or_default() / 1000;
         let query = url.query().map_or(String::new(), |query| format!("?{query}"));
         let headers = response.headers.iter().map(|it| (it.name.to_ascii_lowercase(), it.value.clone()));
         let headers = headers.filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));

@@ -17,7 +17,7 @@ pub(super) fn error_body(recording: &Recording) -> Judged {
     for (exchange, answer) in refusals(recording) {
         let body = parse(answer).unwrap_or(Value::Null);
         let message = body.get("message");
-        if !message.and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
+        if message.and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(Halt::broken(exchange.number, "an object with a message", exchange.summary()));
         }
         let by_field = |it: &Value| {
@@ -132,7 +132,7 @@ pub(super) fn rate_headers(recording: &Recording) -> Judged {
         }
         let number = |name| answer.header(name).and_then(|text| text.parse::<u32>().ok());
         let (limit, remaining) = (number("x-ratelimit-limit"), number("x-ratelimit-remaining"));
-        if limit != Some(LIMIT) || !remaining.is_some_and(|it| it < LIMIT) {
+        if limit != Some(LIMIT) || remaining.is_none_or(|it| it >= LIMIT) {
             let told = |name| answer.header(name).unwrap_or("none");
             let actual =
                 format!("limit {}, remaining {}", told("x-ratelimit-limit"), told("x-ratelimit-remaining"));
