@@ -231,6 +231,9 @@ impl Service {
             }
             Act::ChangeSettings(draft) => {
                 self.accounts[account.index()].settings.change(*draft);
+                for mode in Mode::ALL {
+                    self.book_mut(account, mode).fragments.forget_account();
+                }
                 return Ok(Done::Nothing);
             }
             _ => {}

@@ -144,11 +144,13 @@ impl Book {
 
     /// Sets a coin's wallet.
     pub(crate) fn set_wallet(&mut self, asset: Asset, wallet: Wallet) {
+        self.fragments.forget_account();
         self.payouts.set(asset, wallet);
     }
 
     /// Takes a coin's wallet away; charges that are open keep their addresses.
     pub(crate) fn remove_wallet(&mut self, asset: Asset) -> Result<(), ApiError> {
+        self.fragments.forget_account();
         self.payouts.remove(asset)
     }
 

@@ -1,4 +1,4 @@
-//! Events as they were last written, so that a page is joined by copying.
+//! Events and the account as they were last written, so that a page is joined by copying.
 //!
 //! An event shows its charge or invoice as it is now: what was written is valid as long as the subject's stamp is
 //! the same. Bounded: an event has one place, and whoever is written there next takes it over.
@@ -12,6 +12,8 @@ const GUESS: usize = 1_200;
 #[derive(Default)]
 pub(crate) struct Fragments {
     places: Vec<Option<Fragment>>,
+    /// The answer about the account, if nothing that it shows has changed since.
+    account: Option<Box<[u8]>>,
     keeps_nothing: bool,
 }
 
@@ -24,7 +26,17 @@ struct Fragment {
 impl Fragments {
     /// For one answer: everything is written anew.
     pub(crate) fn unkept() -> Fragments {
-        Fragments { places: Vec::new(), keeps_nothing: true }
+        Fragments { keeps_nothing: true, ..Fragments::default() }
+    }
+
+    /// The answer about the account: copied if it was written before, otherwise written by `write`.
+    pub(crate) fn account(&mut self, write: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+        self.account.get_or_insert_with(|| write().into()).to_vec()
+    }
+
+    /// Something that the answer about the account shows has changed.
+    pub(crate) fn forget_account(&mut self) {
+        self.account = None;
     }
 
     /// About how many bytes an event takes.

@@ -41,7 +41,15 @@ pub(super) fn answer(scene: &Scene<'_>, answer: &Answer, fragments: &mut Fragmen
     let book = scene.account.book(scene.mode);
     let frame = Frame { book, public_url: scene.public_url, facet: Facet::Api, now: scene.now };
     match answer {
-        Answer::Account => account(scene, book),
+        Answer::Account => {
+            let body = fragments.account(|| account(scene, book));
+            debug_assert_eq!(
+                body,
+                account(scene, book),
+                "whoever changes the account forgets what was written"
+            );
+            body
+        }
         Answer::Charge(no) => one(&ChargeView::of(frame, *no)),
         Answer::Link(no) => one(&LinkView::of(frame, *no)),
         Answer::Invoice(no) => one(&InvoiceView::of(frame, *no)),

@@ -300,9 +300,11 @@ const fn is_special(letter: u8) -> bool {
 
 fn is_plain(text: &[u8]) -> bool {
     // Without an early end inside, the compiler looks at all sixteen at once.
-    let none = |letters: &[u8]| !letters.iter().fold(false, |found, letter| found | is_special(*letter));
+    let none = |block: &[u8; 16]| !block.iter().fold(false, |found, letter| found | is_special(*letter));
     let (blocks, rest) = text.as_chunks::<16>();
-    blocks.iter().all(|block| none(block)) && none(rest)
+    let mut last = [b' '; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    blocks.iter().all(none) && none(&last)
 }
 
 /// Adds a text's letters, escaped where they must be.
