@@ -142,8 +142,12 @@ fn captured_deliveries_are_judged_and_no_secret_is_kept() {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
         served.post("/v1/charges", Some(served.word(key)), &charge);
     }
-    // Answers when everything has landed.
     served.post("/sandbox/advance", None, &json!({ "by": "1s" }));
+    // A line for each of the two, printed once it is recorded.
+    for _ in 0..2 {
+        line.clear();
+        std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+    }
     receiver.kill().unwrap();
     receiver.wait().unwrap();
 
