@@ -42,6 +42,8 @@ pub(crate) struct CheckSection {
     pub(crate) second_key_file: Option<PathBuf>,
     pub(crate) other_account_key_file: Option<PathBuf>,
     pub(crate) revoked_key_file: Option<PathBuf>,
+    pub(crate) live_webhook_secret_file: Option<PathBuf>,
+    pub(crate) test_webhook_secret_file: Option<PathBuf>,
     pub(crate) cacert: Option<PathBuf>,
     #[serde(default)]
     without: Vec<String>,

@@ -17,6 +17,16 @@ impl Secret {
         Secret(text.into())
     }
 
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The key itself. Only the `Authorization` header needs it.
     pub(crate) fn expose(&self) -> &str {
         &self.0

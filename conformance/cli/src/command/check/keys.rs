@@ -9,7 +9,10 @@ use conformance::Secret;
 
 use crate::{Failure, config::Config};
 
-/// Where a key comes from.
+/// A shorter one could not be told from other text, and so not be withheld.
+const SECRET_LETTERS_MIN: usize = 8;
+
+/// Where a key or a secret comes from.
 struct Slot<'a> {
     variable: &'static str,
     setting: &'static str,
@@ -54,6 +57,29 @@ impl Keys {
             revoked: slot("CHARGEPROOF_REVOKED_KEY", "revoked_key_file", &check.revoked_key_file)?,
         })
     }
+}
+
+/// The secrets of the live and of the test endpoint, as far as they are at hand.
+pub(super) fn webhook_secrets(
+    config: &Config,
+    warn: &mut dyn FnMut(String),
+) -> Result<[Option<Secret>; 2], Failure> {
+    let check = &config.check;
+    let mut slot = |variable, setting, file: &Option<PathBuf>| {
+        let secret = Slot { variable, setting, file: file.as_deref() }.key(warn)?;
+        match secret {
+            Some(secret) if secret.len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
+                "the secret of `{variable}` or `check.{setting}` has fewer than {SECRET_LETTERS_MIN} characters; it \
+                 takes an endpoint's secret"
+            ))),
+            secret => Ok(secret),
+        }
+    };
+    let live =
+        slot("CHARGEPROOF_LIVE_WEBHOOK_SECRET", "live_webhook_secret_file", &check.live_webhook_secret_file)?;
+    let test =
+        slot("CHARGEPROOF_TEST_WEBHOOK_SECRET", "test_webhook_secret_file", &check.test_webhook_secret_file)?;
+    Ok([live, test])
 }
 
 impl Slot<'_> {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    env, fs,
+    fs,
     io::{BufRead, BufReader},
     net::SocketAddr,
     path::Path,
@@ -18,7 +18,7 @@ use conformance::{
 use reference_core::event::EventType;
 use tokio::{process::Command, runtime::Runtime, time::timeout};
 
-use super::Screen;
+use super::{Screen, keys};
 use crate::{
     Failure,
     args::Receiving,
@@ -27,10 +27,6 @@ use crate::{
     screen::{DIM, GOOD},
 };
 
-const LIVE_SECRET: &str = "CHARGEPROOF_LIVE_WEBHOOK_SECRET";
-const TEST_SECRET: &str = "CHARGEPROOF_TEST_WEBHOOK_SECRET";
-/// A shorter one could not be told from other text, and so not be withheld.
-const SECRET_LETTERS_MIN: usize = 8;
 const RECEIVE_FOR: Duration = Duration::from_secs(60);
 /// A captured file holds as many deliveries as a receiver keeps.
 const CAPTURED_MAX: usize = 5_000;
@@ -64,10 +60,11 @@ pub(super) fn webhooks(
 ) -> Result<Option<Webhooks>, Failure> {
     let dialect = config.dialect().map_err(Failure::usage)?;
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
+    let secrets = || keys::webhook_secrets(config, &mut |warning| screen.warn(&warning));
     let source = if let Some(path) = &args.deliveries {
-        Source::Captured { caught: read(path)?, endpoints: endpoints(args)?.into() }
+        Source::Captured { caught: read(path)?, endpoints: endpoints(args, secrets()?)?.into() }
     } else if let Some(address) = args.receiver {
-        listen(args, address, runtime, screen)?
+        listen(args, address, endpoints(args, secrets()?)?, runtime, screen)?
     } else if args.subscribed.is_empty() {
         return Ok(None);
     } else {
@@ -81,10 +78,10 @@ pub(super) fn webhooks(
 fn listen(
     args: &Receiving,
     address: SocketAddr,
+    endpoints: [Endpoint; 2],
     runtime: &Runtime,
     screen: &Screen,
 ) -> Result<Source, Failure> {
-    let endpoints = endpoints(args)?;
     let catch = runtime
         .block_on(Catch::start(address))
         .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
@@ -109,7 +106,7 @@ fn listen(
 }
 
 /// One endpoint for each mode.
-fn endpoints(args: &Receiving) -> Result<[Endpoint; 2], Failure> {
+fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[Endpoint; 2], Failure> {
     let events = subscribed(&args.subscribed)?;
     let endpoint = |path: &str, mode, secret| Endpoint {
         path: path.to_owned(),
@@ -117,22 +114,7 @@ fn endpoints(args: &Receiving) -> Result<[Endpoint; 2], Failure> {
         events: Some(events.clone()),
         secret,
     };
-    Ok([
-        endpoint(LIVE_PATH, Mode::Live, secret(LIVE_SECRET)?),
-        endpoint(TEST_PATH, Mode::Test, secret(TEST_SECRET)?),
-    ])
-}
-
-/// White space stays: that a secret has some is a fault that is worth a word.
-fn secret(name: &str) -> Result<Option<Secret>, Failure> {
-    match env::var(name) {
-        Err(_) => Ok(None),
-        Ok(text) if text.is_empty() => Ok(None),
-        Ok(text) if text.trim().len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
-            "the variable `{name}` has fewer than {SECRET_LETTERS_MIN} characters; it takes an endpoint's secret"
-        ))),
-        Ok(text) => Ok(Some(Secret::new(text))),
-    }
+    Ok([endpoint(LIVE_PATH, Mode::Live, live), endpoint(TEST_PATH, Mode::Test, test)])
 }
 
 /// The types that fit the patterns; all if there are none.
