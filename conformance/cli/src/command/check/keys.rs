@@ -69,8 +69,8 @@ pub(super) fn webhook_secrets(
         let secret = Slot { variable, setting, file: file.as_deref() }.key(warn)?;
         match secret {
             Some(secret) if secret.len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
-                "the secret of `{variable}` or `check.{setting}` has fewer than {SECRET_LETTERS_MIN} characters; it \
-                 takes an endpoint's secret"
+                "`{variable}` has fewer than {SECRET_LETTERS_MIN} characters, or the file that `check.{setting}` names has; \
+                 it takes an endpoint's secret"
             ))),
             secret => Ok(secret),
         }
