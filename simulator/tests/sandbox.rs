@@ -1,46 +1,21 @@
 //! `/sandbox` as a stranger meets it: what is refused, what is shown, and that no body upsets it.
 
+mod world;
+
 use proptest::prelude::*;
-use reference_core::{
-    dialect::Dialect,
-    draw::Seed,
-    time::Timestamp,
-    wire::http::{Request, Response},
-};
+use reference_core::wire::http::{Request, Response};
 use serde_json::{Value, json};
-use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
+use simulator::sandbox::{Progress, Sandbox};
 
 struct World(Sandbox);
 
 impl World {
     fn new() -> World {
-        World(Sandbox::new(&Setup {
-            seed: Seed(1),
-            start: Timestamp(1_789_898_400_000_000),
-            public_url: "http://localhost".to_owned(),
-            rate_limit: None,
-            dialect: Dialect::default(),
-            journal: true,
-            reach: Reach::Simulated,
-            vault: None,
-        }))
+        World(world::open())
     }
 
     fn send(&mut self, method: &str, target: &str, key: &str, body: &str) -> Response {
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let bearer = format!("Bearer {key}");
-        let request = Request {
-            method,
-            path,
-            query,
-            authorization: Some(bearer.as_bytes()),
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: "http://localhost",
-            body: body.as_bytes(),
-        };
-        self.0.respond(self.0.now(), &request)
+        world::send(&mut self.0, method, target, key, body)
     }
 
     #[track_caller]
