@@ -39,6 +39,7 @@ pub use self::{
 };
 use crate::{
     digest::digest,
+    sandbox::HAPPENINGS_MAX,
     script::{
         At, Kind, Script, Spot,
         step::Step,
@@ -225,11 +226,27 @@ impl<'a> Player<'a> {
             sandbox.advance_to(self.now);
             return Ok(());
         }
-        if to > self.now {
-            self.demand("POST", "/sandbox/advance", Some(json!({ "to": to.to_string() })))?;
-            self.now = to;
+        if to <= self.now {
+            return self.catch_up();
         }
-        self.catch_up()
+        let answer = self.demand(
+            "POST",
+            "/sandbox/advance",
+            Some(json!({ "to": to.to_string(), "after": self.read })),
+        )?;
+        self.now = to;
+        self.take_in(&answer).map(drop)
+    }
+
+    /// The clock moves on until something happens, or to `last`; says what it shows then.
+    fn first_happening(&mut self, last: Timestamp) -> Result<Timestamp, Stop> {
+        let body = json!({ "to": last.to_string(), "after": self.read, "stop_early": true });
+        let answer = self.demand("POST", "/sandbox/advance", Some(body))?;
+        self.take_in(&answer)?;
+        let now = self.text(&answer, "/now")?;
+        self.now =
+            Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is no moment")))?;
+        Ok(self.now)
     }
 
     /// Reads what has happened since the last time, and writes it down.
@@ -240,20 +257,27 @@ impl<'a> Player<'a> {
         loop {
             let path = format!("/sandbox/happenings?after={}", self.read);
             let answer = self.demand("GET", &path, None)?;
-            let happened = serde_json::from_slice(&answer.body);
-            let Page { happened } = happened
-                .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
-            let Some(last) = happened.last() else { return Ok(()) };
-            self.read = last.n;
-            for happening in &happened {
-                self.seen.note(&happening.what);
-                let at = Timestamp::parse(&happening.at)
-                    .ok_or_else(|| Stop::broken(self.here, format!("`{}` is no moment", happening.at)))?;
-                let words = happening::words(&happening.what, &mut self.aliases);
-                let (verb, body) = (words.verb.as_str(), words.body.as_str());
-                self.transcript.push(&Line { at, verb, body, outcome: words.outcome.as_deref() });
+            if self.take_in(&answer)? < HAPPENINGS_MAX {
+                return Ok(());
             }
         }
+    }
+
+    /// Writes down what an answer says has happened, and says how much it was.
+    fn take_in(&mut self, answer: &Answer) -> Result<usize, Stop> {
+        let page = serde_json::from_slice(&answer.body);
+        let Page { happened } = page
+            .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
+        self.read = happened.last().map_or(self.read, |last| last.n);
+        for happening in &happened {
+            self.seen.note(&happening.what);
+            let at = Timestamp::parse(&happening.at)
+                .ok_or_else(|| Stop::broken(self.here, format!("`{}` is no moment", happening.at)))?;
+            let words = happening::words(&happening.what, &mut self.aliases);
+            let (verb, body) = (words.verb.as_str(), words.body.as_str());
+            self.transcript.push(&Line { at, verb, body, outcome: words.outcome.as_deref() });
+        }
+        Ok(happened.len())
     }
 
     /// A line for an act, at the moment it began.

@@ -20,6 +20,7 @@ use chains::Chains;
 use desk::Desk;
 pub use desk::OwnRequest;
 pub use happening::{Chronicle, Happening, What};
+use journey::Heading;
 pub use journey::{Journey, Progress};
 pub use noting::Landed;
 use noting::{Ended, written};
@@ -136,6 +137,9 @@ impl Guest {
     }
 }
 
+/// `GET /sandbox/happenings` hands out so many at once.
+pub(crate) const HAPPENINGS_MAX: usize = 10_000;
+
 /// A service, its chains and its simulated network, at one moment.
 pub struct Sandbox {
     setup: Setup,
@@ -153,7 +157,7 @@ pub struct Sandbox {
     /// Worlds before this one. A call that began in one of them is over.
     era: u64,
     /// Where the call that is being answered moves the clock to.
-    heading: Option<Timestamp>,
+    heading: Option<Heading>,
     /// The only book that the call that is being answered reaches.
     within: Option<api::Within>,
     /// What the host last found real names to mean.
