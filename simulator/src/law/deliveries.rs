@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Findings, Law, Shown, hmac::Keyed, object};
 use crate::{
     model::{Model, Told},
-    witness::{Call, Posted, Record, Seen, What},
+    witness::{Call, Posted, Record, Seen, What, Whose},
 };
 
 /// From the end of a failed attempt to the next, as the contract says; the last repeats.
@@ -40,6 +40,7 @@ struct Added {
 #[derive(Deserialize)]
 struct EndpointMade {
     id: String,
+    account: String,
     mode: String,
     events: BTreeSet<String>,
     status: String,
@@ -53,7 +54,8 @@ struct Tested {
 }
 
 struct Endpoint {
-    mode: Option<Mode>,
+    /// Nothing if nobody knows the account.
+    whose: Option<Whose>,
     events: BTreeSet<String>,
     is_on: bool,
     /// What its deliveries are signed with.
@@ -112,7 +114,7 @@ pub fn judge_deliveries<'a>(model: &'a Model<'_>, record: &'a Record, shown: &Sh
     for (number, Seen { at, what }) in record.seen.iter().enumerate() {
         judge.record_events(2 * number);
         match what {
-            What::Call(call) => judge.act(*at, call),
+            What::Call(call) => judge.act(*at, call, model),
             What::Post(posted) => judge.post(*at, posted, model),
             What::Landed { delivery, outcome } => judge.land(*at, *delivery, outcome),
             What::Restarted => judge.restart(*at),
@@ -129,8 +131,9 @@ impl<'a> Judge<'a> {
         while let Some(told) = self.coming.next_if(|told| told.place <= place) {
             let Some(subject) = Code::parse(&told.subject) else { continue };
             for (id, endpoint) in &self.endpoints {
-                let wants =
-                    endpoint.is_on && endpoint.mode == Some(told.mode) && endpoint.events.contains(told.kind);
+                let wants = endpoint.is_on
+                    && endpoint.whose == Some(told.whose())
+                    && endpoint.events.contains(told.kind);
                 if wants {
                     let due = (*id, told.kind, subject, told.at);
                     self.due.entry(due).or_default().push(told);
@@ -139,7 +142,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn act(&mut self, at: Timestamp, call: &Call) {
+    fn act(&mut self, at: Timestamp, call: &Call, model: &Model<'_>) {
         if call.method == "GET" || call.status != 200 {
             return;
         }
@@ -151,7 +154,7 @@ impl<'a> Judge<'a> {
                 let Ok(Added { endpoint }) = serde_json::from_slice(&call.answer) else { return };
                 let switches =
                     call.method == "PATCH" && call.body.windows(8).any(|part| part == b"\"status\"");
-                self.set_endpoint(endpoint, switches);
+                self.set_endpoint(endpoint, switches, model);
             }
             ("DELETE", ["sandbox", "endpoints", id]) => {
                 let Some(id) = Code::parse(id) else { return };
@@ -175,7 +178,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn set_endpoint(&mut self, made: EndpointMade, switches: bool) {
+    fn set_endpoint(&mut self, made: EndpointMade, switches: bool, model: &Model<'_>) {
         let Some(id) = Code::parse(&made.id) else { return };
         let is_on = made.status == "enabled";
         let known = self.endpoints.remove(&id);
@@ -187,8 +190,8 @@ impl<'a> Judge<'a> {
         if !is_on {
             self.cancel_waiting(id);
         }
-        let mode = Mode::parse(&made.mode);
-        self.endpoints.insert(id, Endpoint { mode, events: made.events, is_on, secret, failed_in_a_row });
+        let whose = model.account(&made.account).zip(Mode::parse(&made.mode));
+        self.endpoints.insert(id, Endpoint { whose, events: made.events, is_on, secret, failed_in_a_row });
     }
 
     fn cancel_waiting(&mut self, endpoint: Code) {
@@ -276,8 +279,11 @@ impl<'a> Judge<'a> {
             told.is_none().then(|| {
                 let shape = match self.endpoints.get(&posted.endpoint) {
                     None => format!("{} goes to an endpoint that is not there", posted.kind),
-                    Some(it) if it.mode != Some(posted.mode) => {
+                    Some(it) if it.whose.map(|(_, mode)| mode) != Some(posted.mode) => {
                         format!("{} goes to an endpoint of the other mode", posted.kind)
+                    }
+                    Some(it) if model.owner(subject).is_some_and(|owner| it.whose != Some(owner)) => {
+                        format!("{} goes to an endpoint of another account", posted.kind)
                     }
                     Some(it) if !it.events.contains(posted.kind) => {
                         format!("{} goes to an endpoint that does not want it", posted.kind)
@@ -364,7 +370,7 @@ impl<'a> Judge<'a> {
 
     /// What was delivered under an id is read under it through the API, if events were read at all.
     fn compare_ids(&mut self, shown: &Shown) {
-        let events = shown.modes.values().flat_map(|book| &book.events);
+        let events = shown.books.values().flat_map(|book| &book.events);
         let listed: BTreeMap<&str, (&str, &str)> =
             events.map(|event| (event.id.as_str(), (event.subject(), event.kind.as_str()))).collect();
         if listed.is_empty() {

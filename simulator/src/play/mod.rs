@@ -46,6 +46,7 @@ use crate::{
         value::{InMode, Name},
     },
     transcript::{Line, Transcript},
+    witness::Whose,
 };
 
 /// A run that went as its scenario says.
@@ -88,11 +89,18 @@ struct Player<'a> {
     script: &'a Script,
     stage: &'a mut dyn Stage,
     now: Timestamp,
-    account: String,
     /// API keys by name: `live` and `test` come with the world.
     keys: BTreeMap<String, String>,
+    /// The ids of the accounts, in order of opening: the first is the world's own.
+    accounts: Vec<String>,
+    /// The keys that accounts come with.
+    own_keys: BTreeMap<Whose, String>,
     /// Keys for looking only, so that looking uses up nobody's rate limit.
-    lookers: BTreeMap<Mode, String>,
+    lookers: BTreeMap<Whose, String>,
+    /// The account of things that are not the first one's, by code or id.
+    owners: BTreeMap<String, usize>,
+    /// What opened the charges that may be repeated, by name.
+    sent: BTreeMap<String, Sent>,
     aliases: Aliases,
     seen: Seen,
     /// The number of the last happening that was read.
@@ -116,9 +124,12 @@ impl<'a> Player<'a> {
             script,
             stage,
             now: script.start,
-            account: String::new(),
             keys: BTreeMap::new(),
+            accounts: Vec::new(),
+            own_keys: BTreeMap::new(),
             lookers: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            sent: BTreeMap::new(),
             aliases: Aliases::new(given),
             seen: Seen::default(),
             read: 0,
@@ -136,13 +147,14 @@ impl<'a> Player<'a> {
         let account = account::settings(&self.script.account);
         let body = json!({ "seed": seed, "start": start, "account": account, "journal": true });
         let world = self.demand("POST", "/sandbox/world", Some(body))?;
-        self.account = self.text(&world, "/account")?;
+        self.accounts = vec![self.text(&world, "/account")?];
         for mode in Mode::ALL {
             let key = self.text(&world, &format!("/keys/{mode}"))?;
-            self.keys.insert(mode.to_string(), key);
+            self.keys.insert(mode.to_string(), key.clone());
+            self.own_keys.insert((0, mode), key);
             let looker = self.demand("POST", "/sandbox/keys", Some(json!({ "mode": mode.as_str() })))?;
             let looker = self.text(&looker, "/key/secret")?;
-            self.lookers.insert(mode, looker);
+            self.lookers.insert((0, mode), looker);
         }
         self.catch_up()
     }
@@ -179,6 +191,7 @@ impl<'a> Player<'a> {
     fn act(&mut self, step: &Step) -> Result<(), Stop> {
         match step {
             Step::Account(settings) => self.change_account(settings),
+            Step::OpenAccount(account) => self.open_account(&account.0),
             Step::Wallet(wallet) => self.set_wallet(wallet),
             Step::Rate(rate) => self.set_rate(rate),
             Step::Key(key) => self.make_key(&key.0),
@@ -192,6 +205,7 @@ impl<'a> Player<'a> {
             Step::Resend(name) => self.resend(name),
             Step::Merchant(merchants) => self.set_merchants(merchants),
             Step::Open(open) => self.open(open),
+            Step::Repeat(repeat) => self.repeat(&repeat.0),
             Step::Link(link) => self.make_link(&link.0),
             Step::Invoice(invoice) => self.issue(invoice),
             Step::Send(send) => self.send(&send.0),
@@ -266,8 +280,8 @@ impl<'a> Player<'a> {
     /// Writes down what an answer says has happened, and says how much it was.
     fn take_in(&mut self, answer: &Answer) -> Result<usize, Stop> {
         let page = serde_json::from_slice(&answer.body);
-        let Page { happened } = page
-            .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
+        let Page { happened } =
+            page.map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
         self.read = happened.last().map_or(self.read, |last| last.n);
         for happening in &happened {
             self.seen.note(&happening.what);
@@ -308,12 +322,14 @@ impl<'a> Player<'a> {
     /// An act: granted, or refused as the step says it must be. Writes a line when refused.
     fn try_act(&mut self, act: &Act<'_>) -> Result<Option<Granted>, Stop> {
         let at = self.now;
-        let bearer = act.mode.map(|mode| self.keys[mode.as_str()].clone());
+        let bearer = act.whose.map(|whose| self.own_keys[&whose].clone());
+        let headers: Vec<_> =
+            act.again.map(|key| ("idempotency-key".to_owned(), key.to_owned())).into_iter().collect();
         let call = Call {
             method: act.method,
             path: act.path,
             bearer: bearer.as_deref(),
-            headers: &[],
+            headers: &headers,
             body: Some(&act.body),
         };
         let answer = self.ask(&call)?;
@@ -350,8 +366,8 @@ impl<'a> Player<'a> {
     }
 
     /// An object read with the key for looking, as it is answered.
-    fn look(&mut self, mode: Mode, path: &str) -> Result<Answer, Stop> {
-        let bearer = self.lookers.get(&mode).cloned();
+    fn look(&mut self, whose: Whose, path: &str) -> Result<Answer, Stop> {
+        let bearer = self.lookers.get(&whose).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
         let answer = self.ask(&call)?;
         match answer.status {
@@ -363,8 +379,8 @@ impl<'a> Player<'a> {
     }
 
     /// The whole of an object.
-    fn look_at_all(&mut self, mode: Mode, path: &str) -> Result<Value, Stop> {
-        Ok(self.look(mode, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
+    fn look_at_all(&mut self, whose: Whose, path: &str) -> Result<Value, Stop> {
+        Ok(self.look(whose, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
     fn mode(&self, mode: Option<InMode>) -> Mode {
@@ -386,7 +402,24 @@ impl<'a> Player<'a> {
         })
     }
 
-    fn name_it(&mut self, name: &At<Name>, kind: Kind, mode: Mode, id: String) {
+    /// Whose a thing is.
+    fn whose(&self, thing: &Thing) -> Whose {
+        (self.owners.get(&thing.id).copied().unwrap_or(0), thing.mode)
+    }
+
+    /// The number of an account; the first one if none is named.
+    fn account_no(&self, name: Option<&At<Name>>) -> Result<usize, Stop> {
+        let Some(name) = name else { return Ok(0) };
+        let id = self.thing(name)?.id;
+        self.accounts.iter().position(|known| *known == id).ok_or_else(|| {
+            Stop::misled(name.spot, format!("no account is called `{id}`"), "see `open_account`")
+        })
+    }
+
+    fn name_it(&mut self, name: &At<Name>, kind: Kind, (account, mode): Whose, id: String) {
+        if account > 0 {
+            self.owners.insert(id.clone(), account);
+        }
         self.aliases.give(&name.value.0, Thing { kind, mode, id });
     }
 
@@ -405,6 +438,14 @@ struct Page {
     happened: Vec<Happening>,
 }
 
+/// A request that opened a charge, as far as a repetition needs it.
+#[derive(Clone)]
+struct Sent {
+    whose: Whose,
+    key: String,
+    body: Value,
+}
+
 /// An act on its way to the world.
 struct Act<'a> {
     verb: &'a str,
@@ -412,8 +453,10 @@ struct Act<'a> {
     about: &'a str,
     method: &'a str,
     path: &'a str,
-    /// The mode of the key that asks; nothing for what needs none.
-    mode: Option<Mode>,
+    /// Whose key asks; nothing for what needs none.
+    whose: Option<Whose>,
+    /// The `Idempotency-Key`.
+    again: Option<&'a str>,
     body: Value,
     refused: Option<u16>,
 }

@@ -11,14 +11,15 @@ use super::{Cause, LocalStage, Player};
 use crate::{
     sandbox::{Landed, Sandbox},
     script::{Kind, Script, step::Step},
+    witness::Whose,
 };
 
 /// What came of a rehearsal.
 pub struct Rehearsal {
     /// The world as it stands at the end.
     pub sandbox: Sandbox,
-    /// A key of each mode for looking at it, whose limit nobody used up.
-    pub lookers: BTreeMap<Mode, String>,
+    /// A key of each account and mode for looking at it, whose limit nobody used up.
+    pub lookers: BTreeMap<Whose, String>,
     /// What acts were refused with, by the place of the step.
     pub refusals: BTreeMap<usize, u16>,
     /// Steps that could not be taken, or that came out wrong.
@@ -81,10 +82,11 @@ impl Player<'_> {
         let sandbox = self.stage.quick().expect("a rehearsal is in this process");
         sandbox.advance_to(now);
         let first = sandbox.first_keys();
-        self.account = Sandbox::FIRST_ACCOUNT.to_owned();
-        self.keys = BTreeMap::from([("live".to_owned(), first.live), ("test".to_owned(), first.test)]);
         let lookers = sandbox.create_lookers();
-        self.lookers = lookers;
+        self.accounts = vec![Sandbox::FIRST_ACCOUNT.to_owned()];
+        self.own_keys = BTreeMap::from([((0, Mode::Live), first.live), ((0, Mode::Test), first.test)]);
+        self.keys = self.own_keys.iter().map(|((_, mode), key)| (mode.to_string(), key.clone())).collect();
+        self.lookers = lookers.into_iter().map(|(mode, key)| ((0, mode), key)).collect();
     }
 
     /// Names what has appeared, as far as steps can name it without being told its name.

@@ -237,15 +237,20 @@ impl fmt::Display for Ended {
 pub(super) fn written(request: &Request<'_>, response: &Response) -> Call {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let bearer = request.authorization.map(text);
-    let retry_after = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+    let header = |wanted: &str| {
+        let found = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.as_str())
+    };
     Call {
         method: request.method.to_owned(),
         path: request.path.to_owned(),
         query: request.query.map(str::to_owned),
         bearer: bearer.map(|text| text.strip_prefix("Bearer ").map(str::to_owned).unwrap_or(text)),
+        idempotency_key: request.idempotency_key.map(text),
         body: request.body.to_vec(),
         status: response.status,
-        retry_after: retry_after.and_then(|(_, value)| value.parse().ok()),
+        retry_after: header("retry-after").and_then(|value| value.parse().ok()),
+        replayed: header("idempotent-replayed") == Some("true"),
         answer: response.body.clone(),
     }
 }
