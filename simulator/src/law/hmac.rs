@@ -24,11 +24,13 @@ impl Keyed {
     }
 
     /// The lower-case hexadecimal HMAC-SHA256 of the parts together.
-    pub(super) fn hex(&self, parts: &[&[u8]]) -> String {
+    pub(super) fn hex(&self, parts: &[&[u8]]) -> [u8; 64] {
         let (mut inner, mut outer) = (self.inner.clone(), self.outer.clone());
         parts.iter().for_each(|part| inner.update(part));
         outer.update(inner.finalize());
-        hex::encode(outer.finalize())
+        let mut digits = [0; 64];
+        hex::encode_to_slice(outer.finalize(), &mut digits).expect("32 bytes are 64 digits");
+        digits
     }
 }
 
@@ -41,11 +43,11 @@ mod tests {
         // RFC 4231, test cases 1 and 6.
         assert_eq!(
             Keyed::new(&[0x0b; 20]).hex(&[b"Hi ", b"There"]),
-            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+            *b"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
         );
         assert_eq!(
             Keyed::new(&[0xaa; 131]).hex(&[b"Test Using Larger Than Block-Size Key - Hash Key First"]),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+            *b"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         );
     }
 }

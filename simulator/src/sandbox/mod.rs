@@ -491,15 +491,10 @@ impl Sandbox {
     /// Hands what the chains show to the service. Says whether there was nothing.
     fn watch_chains(&mut self) -> bool {
         let mut seen = Vec::new();
-        for (place, notices) in self.chains.advance(self.now) {
-            self.watchers.hear(place, notices, &mut seen);
-        }
-        let mut batches = self.watchers.take_ready();
-        batches.push(seen);
-        batches.retain(|batch| !batch.is_empty());
-        let quiet = batches.is_empty();
-        batches.into_iter().for_each(|batch| self.tell(batch));
-        quiet
+        self.chains.advance(self.now, |place, notices| self.watchers.hear(place, notices, &mut seen));
+        let held = self.watchers.take_ready();
+        let batches = held.into_iter().chain([seen]).filter(|batch| !batch.is_empty());
+        batches.map(|batch| self.tell(batch)).count() == 0
     }
 
     /// The service hears what watchers saw.
