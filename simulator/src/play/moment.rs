@@ -24,7 +24,7 @@ impl Player<'_> {
         } else if let Some(name) = &until.expiry {
             let charge = self.thing(name)?;
             let charge = self.look(charge.mode, &format!("/v1/charges/{}", charge.id))?;
-            (self.read_moment(&self.text(&charge, "/expires_at")?)?, name.spot)
+            (self.read_moment(&self.text(&charge, "/data/expires_at")?)?, name.spot)
         } else if let Some(name) = &until.attempt {
             (self.next_attempt(name)?, name.spot)
         } else {
