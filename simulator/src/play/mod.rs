@@ -279,9 +279,8 @@ impl<'a> Player<'a> {
 
     /// Writes down what an answer says has happened, and says how much it was.
     fn take_in(&mut self, answer: &Answer) -> Result<usize, Stop> {
-        let page = serde_json::from_slice(&answer.body);
-        let Page { happened } =
-            page.map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
+        let Page { happened } = serde_json::from_slice(&answer.body)
+            .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
         self.read = happened.last().map_or(self.read, |last| last.n);
         for happening in &happened {
             self.seen.note(&happening.what);

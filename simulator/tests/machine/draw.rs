@@ -1,0 +1,510 @@
+//! Which deeds may come next: likely ones often, and amounts, depths and moments at their bounds.
+
+use proptest::{collection::vec, option, prelude::*, sample::select, strategy::Union};
+use proptest_state_machine::ReferenceStateMachine;
+use reference_core::{asset::Currency, sighting::Depth, time::Span};
+use simulator::model::{LOCK, Status, money};
+
+use crate::{
+    deed::{Answer, Astray, By, Deed, GONE, Name, Notice, Place, Pricing, Read, Reader},
+    world::{COINS, CURRENCIES, ChargeOf, Paper, Standing, World, first_rate},
+};
+
+/// The machine that proptest drives.
+pub(crate) struct Machine;
+
+impl ReferenceStateMachine for Machine {
+    type State = World;
+    type Transition = Deed;
+
+    fn init_state() -> BoxedStrategy<World> {
+        Just(World::new()).boxed()
+    }
+
+    fn transitions(world: &World) -> BoxedStrategy<Deed> {
+        Union::new_weighted(choices(world)).boxed()
+    }
+
+    fn apply(mut world: World, deed: &Deed) -> World {
+        world.apply(deed);
+        world
+    }
+
+    fn preconditions(world: &World, deed: &Deed) -> bool {
+        world.allows(deed)
+    }
+}
+
+type Choice = (u32, BoxedStrategy<Deed>);
+
+/// Most worlds stay small, so that deeds meet each other.
+const OF_A_KIND_MAX: usize = 6;
+
+fn choices(world: &World) -> Vec<Choice> {
+    let mut all = vec![
+        (3, wait().prop_map(Deed::Wait).boxed()),
+        (1, wait().prop_map(Deed::Oversleep).boxed()),
+        (1, rate()),
+        (1, bounds()),
+        (1, Just(Deed::Restart).boxed()),
+        (1, place().prop_map(Deed::NewKey).boxed()),
+        (3, turn(world)),
+        (1, Just(Deed::Take).boxed()),
+        (3, answer().prop_map(Deed::Post).boxed()),
+        (3, answer().prop_map(Deed::PostAll).boxed()),
+        (1, answer().prop_map(Deed::Exhaust).boxed()),
+    ];
+    let names = |kind: char| world.homes.keys().copied().filter(|name| name.0 == kind).collect::<Vec<_>>();
+    let next = |kind: char| Name(kind, world.names);
+    let (charges, invoices, links, hooks) = (names('c'), names('i'), names('l'), names('h'));
+    if charges.len() < 2 * OF_A_KIND_MAX {
+        all.push((6, open(next('c'), links.clone())));
+    }
+    if invoices.len() < OF_A_KIND_MAX {
+        all.push((3, issue(next('i'))));
+    }
+    if links.len() < OF_A_KIND_MAX {
+        all.push((2, link(next('l'))));
+    }
+    if hooks.len() < OF_A_KIND_MAX {
+        all.push((if hooks.is_empty() { 5 } else { 2 }, hook(next('h'))));
+    }
+    if !charges.is_empty() {
+        let some = charges.iter().map(|name| (*name, world.home(*name).0)).collect::<Vec<_>>();
+        all.push((12, tell(world, &charges)));
+        all.push((
+            4,
+            (select(charges.clone()), select(vec![-1_i64, 0, 1]))
+                .prop_map(|(of, off)| Deed::LockEnd { of, off })
+                .boxed(),
+        ));
+        all.push((2, cancel(some.clone())));
+        all.push((3, accept(world, &charges)));
+        all.extend(late(world, &charges).into_iter().map(|deed| (3, deed)));
+        all.push((3, refund(world, &charges)));
+    }
+    if !invoices.is_empty() {
+        let some = invoices.iter().map(|name| (*name, world.home(*name).0)).collect::<Vec<_>>();
+        let (name, coins) = (next('c'), select(&COINS[..]));
+        let invoice = select(invoices);
+        all.push((2, by(some.clone()).prop_map(|(invoice, by)| Deed::Send { by, invoice }).boxed()));
+        all.push((2, by(some).prop_map(|(invoice, by)| Deed::Void { by, invoice }).boxed()));
+        all.push((2, invoice.clone().prop_map(|invoice| Deed::View { invoice }).boxed()));
+        all.push((
+            5,
+            (invoice, coins).prop_map(move |(invoice, asset)| Deed::Choose { name, invoice, asset }).boxed(),
+        ));
+    }
+    if !links.is_empty() {
+        let name = next('c');
+        let link = select(links);
+        let pay = (link.clone(), select(&COINS[..]), option::of(select(&PRICES[..])));
+        all.push((
+            2,
+            pay.prop_map(move |(link, asset, cents)| Deed::PayLink { name, link, asset, cents }).boxed(),
+        ));
+        all.push((1, link.clone().prop_map(|link| Deed::ViewLink { link }).boxed()));
+        all.push((
+            1,
+            (place(), link, any::<bool>())
+                .prop_map(|(who, link, on)| Deed::Archive { who, link, on })
+                .boxed(),
+        ));
+    }
+    if !hooks.is_empty() {
+        all.push((4, at_hook(hooks)));
+    }
+    for place in Place::ALL {
+        let deliveries = &world.books[place.0].deliveries;
+        if !deliveries.is_empty() {
+            let nth = 0..deliveries.len();
+            all.push((1, nth.prop_map(move |delivery| Deed::Resend { of: place, delivery }).boxed()));
+        }
+        let flying = deliveries.iter().enumerate().filter(|(_, it)| it.standing == Standing::Flying);
+        let flying: Vec<usize> = flying.map(|(no, _)| no).collect();
+        if !flying.is_empty() {
+            let land = (select(flying), answer());
+            all.push((
+                4,
+                land.prop_map(move |(delivery, answer)| Deed::Land { of: place, delivery, answer }).boxed(),
+            ));
+        }
+    }
+    if !world.keyed.is_empty() {
+        all.push((4, again(world)));
+    }
+    all
+}
+
+fn place() -> impl Strategy<Value = Place> + Clone {
+    select(&Place::ALL[..])
+}
+
+fn wait() -> impl Strategy<Value = Span> {
+    let almost = Span(LOCK.0 - 1);
+    select(vec![
+        Span(0),
+        Span(1),
+        Span::secs(1),
+        Span::mins(1),
+        Span::mins(5),
+        Span::mins(10),
+        almost,
+        LOCK,
+        Span::hours(1),
+        Span::hours(10),
+        Span::hours(24),
+        Span::days(2),
+    ])
+}
+
+fn rate() -> BoxedStrategy<Deed> {
+    (select(&COINS[..]), select(&CURRENCIES[..]), option::weighted(0.7, select(vec![1_u64, 3, 700])))
+        .prop_map(|(asset, currency, times)| {
+            let units = times.map(|times| first_rate(asset) / 7 * times);
+            Deed::Rate { asset, currency, units }
+        })
+        .boxed()
+}
+
+fn bounds() -> BoxedStrategy<Deed> {
+    (0_usize..2, select(vec![0_u32, 100, 250, 9_999]), select(vec![0_u32, 1, 300]))
+        .prop_map(|(account, tolerance, threshold)| Deed::Bounds { account, tolerance, threshold })
+        .boxed()
+}
+
+const PRICES: [u64; 5] = [1, 500, 4_990, 15_000, 1_234_567];
+
+/// Few keys, so that they meet.
+fn once() -> impl Strategy<Value = Option<u8>> {
+    option::weighted(0.3, 0_u8..2)
+}
+
+fn open(name: Name, links: Vec<Name>) -> BoxedStrategy<Deed> {
+    let link =
+        if links.is_empty() { Just(None).boxed() } else { option::weighted(0.3, select(links)).boxed() };
+    (place(), select(&COINS[..]), select(&PRICES[..]), select(&CURRENCIES[..]), link, any::<bool>(), once())
+        .prop_map(move |(who, asset, cents, currency, link, says, once)| {
+            let cents = if link.is_some() && !says { 0 } else { cents };
+            Deed::Open { name, who, asset, cents, currency, link, once }
+        })
+        .boxed()
+}
+
+fn issue(name: Name) -> BoxedStrategy<Deed> {
+    (
+        place(),
+        select(&PRICES[..]),
+        select(vec![Reader::Member, Reader::Nobody, Reader::Stranger]),
+        any::<bool>(),
+        once(),
+    )
+        .prop_map(move |(who, cents, reader, send, once)| Deed::Issue {
+            name,
+            who,
+            cents,
+            reader,
+            send,
+            once,
+        })
+        .boxed()
+}
+
+fn link(name: Name) -> BoxedStrategy<Deed> {
+    let pricing = prop_oneof![
+        select(&PRICES[..]).prop_map(Pricing::Fixed),
+        Just(Pricing::Open { min: 500, max: 15_000 }),
+        Just(Pricing::Open { min: 1, max: 1_234_567 }),
+    ];
+    let only = option::weighted(0.3, select(&COINS[..]));
+    let max = option::weighted(0.4, 1_u32..3);
+    let lasts = option::weighted(0.3, select(vec![Span::mins(5), Span::hours(1)]));
+    (place(), pricing, only, max, lasts)
+        .prop_map(move |(who, pricing, only, max, lasts)| Deed::MakeLink {
+            name,
+            who,
+            pricing,
+            only,
+            max,
+            lasts,
+        })
+        .boxed()
+}
+
+/// All thirteen, the charges', or a few.
+fn kinds() -> impl Strategy<Value = u16> {
+    prop_oneof![3 => Just(0x1fff_u16), 1 => Just(0xff), 2 => 1_u16..0x2000]
+}
+
+fn hook(name: Name) -> BoxedStrategy<Deed> {
+    (place(), kinds()).prop_map(move |(of, kinds)| Deed::Hook { name, of, kinds }).boxed()
+}
+
+fn at_hook(hooks: Vec<Name>) -> BoxedStrategy<Deed> {
+    let hook = select(hooks);
+    prop_oneof![
+        (hook.clone(), kinds()).prop_map(|(hook, kinds)| Deed::Choices { hook, kinds }),
+        (hook.clone(), any::<bool>()).prop_map(|(hook, on)| Deed::Switch { hook, on }),
+        hook.clone().prop_map(|hook| Deed::Unhook { hook }),
+        hook.clone().prop_map(|hook| Deed::Rotate { hook }),
+        hook.prop_map(|hook| Deed::Test { hook }),
+    ]
+    .boxed()
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    select(vec![
+        Answer::Status(200),
+        Answer::Status(299),
+        Answer::Status(500),
+        Answer::Status(302),
+        Answer::Status(199),
+        Answer::Silence,
+        Answer::NoConnection,
+    ])
+}
+
+/// Mostly the owner or the right key.
+fn by(some: Vec<(Name, Place)>) -> impl Strategy<Value = (Name, By)> {
+    (select(some), 0_u8..6, place()).prop_map(|((name, home), who, stranger)| match who {
+        0 => (name, By::Owner),
+        1 => (name, By::Key(stranger)),
+        _ => (name, By::Key(home)),
+    })
+}
+
+fn cancel(some: Vec<(Name, Place)>) -> BoxedStrategy<Deed> {
+    (by(some), once()).prop_map(|((charge, by), once)| Deed::Cancel { by, charge, once }).boxed()
+}
+
+fn accept(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
+    let known: Vec<(Name, Option<u32>)> = charges
+        .iter()
+        .flat_map(|name| {
+            let money = world.charge(*name).it.money.iter();
+            money
+                .map(|money| (*name, txid(&money.txid)))
+                .chain([(*name, None), (*name, None)])
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    select(known).prop_map(|(charge, txid)| Deed::Accept { charge, txid }).boxed()
+}
+
+/// All that was due comes to a charge that is over, or the owner takes it: best while its invoice is open, because then
+/// another charge of it may wait.
+fn late(world: &World, charges: &[Name]) -> Option<BoxedStrategy<Deed>> {
+    let over = |name: &&Name| matches!(world.charge(**name).it.status, Status::Expired | Status::Canceled);
+    let over: Vec<&Name> = charges.iter().filter(over).collect();
+    let matters = |name: &&&Name| {
+        let book = &world.books[world.home(***name).0.0];
+        let invoice = world.charge(***name).invoice;
+        invoice.is_some_and(|no| book.invoices[no].status == Paper::Open)
+    };
+    let best: Vec<&Name> = over.iter().filter(matters).copied().collect();
+    let over = if best.is_empty() { over } else { best }.into_iter().map(|name| {
+        let it = &world.charge(*name).it;
+        let notice = Notice {
+            charge: *name,
+            txid: world.names,
+            output: 0,
+            units: it.due,
+            depth: Depth::Confirmations(it.required),
+            astray: Astray::No,
+        };
+        if it.money.is_empty() {
+            Deed::Tell(vec![notice])
+        } else {
+            Deed::Accept { charge: *name, txid: None }
+        }
+    });
+    let over: Vec<Deed> = over.collect();
+    (!over.is_empty()).then(|| select(over).boxed())
+}
+
+fn txid(text: &str) -> Option<u32> {
+    text.strip_prefix('t')?.parse().ok()
+}
+
+fn refund(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
+    let known: Vec<(Name, Place, u128)> = charges
+        .iter()
+        .map(|name| {
+            let charge = world.charge(*name);
+            // What was sent back may vanish from the chain afterwards.
+            let left = charge.it.received().saturating_sub(charge.refunds.iter().sum());
+            (*name, world.home(*name).0, left)
+        })
+        .collect();
+    (select(known), 0_u8..5, place(), once())
+        .prop_map(|((charge, home, left), how, stranger, once)| {
+            let (who, units) = match how {
+                0 => (home, left + 1),
+                1 => (home, 0),
+                2 => (stranger, 1),
+                3 => (home, left / 2),
+                _ => (home, left),
+            };
+            Deed::Refund { who, charge, units, once }
+        })
+        .boxed()
+}
+
+/// What an amount may be: at the bounds of too little, enough and too much.
+fn amounts(charge: &ChargeOf) -> Vec<u128> {
+    let it = &charge.it;
+    let least = money::least_enough(it.due, it.tolerance);
+    let most = money::most_not_overpaid(it.due, it.threshold);
+    let left = it.due.saturating_sub(it.received());
+    let all = [it.due, least, least.saturating_sub(1), most, most + 1, it.due / 2, left, 1, 0];
+    let mut all = all.to_vec();
+    all.dedup();
+    all
+}
+
+fn depths(required: u32) -> Vec<Depth> {
+    let mut all: Vec<Depth> = [0, 1, required - 1, required, required + 1].map(Depth::Confirmations).to_vec();
+    all.push(Depth::Confirmations(required));
+    all.extend(GONE.map(Depth::Gone));
+    all
+}
+
+fn tell(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
+    let fresh = world.names;
+    let of: Vec<(Name, Vec<u128>, Vec<Depth>)> = charges
+        .iter()
+        .map(|name| (*name, amounts(world.charge(*name)), depths(world.charge(*name).it.required)))
+        .collect();
+    let one = move |txid: u32| {
+        select(of.clone()).prop_flat_map(move |(charge, amounts, depths)| {
+            let astray =
+                prop_oneof![20 => Just(Astray::No), 1 => Just(Astray::Coin), 1 => Just(Astray::Mode)];
+            (select(amounts), select(depths), 0_u32..2, astray).prop_map(
+                move |(units, depth, output, astray)| Notice { charge, txid, output, units, depth, astray },
+            )
+        })
+    };
+    // One transaction may pay several charges and one charge twice; a breath may hold several transactions.
+    let new = one(fresh).prop_map(|notice| vec![notice]);
+    let outputs = vec(one(fresh), 2..4);
+    let known = known(world, charges);
+    if known.is_empty() {
+        return prop_oneof![4 => new, 1 => outputs].prop_map(Deed::Tell).boxed();
+    }
+    let deeper = {
+        let all: Vec<(Notice, u32)> = known.clone();
+        (select(all), any::<prop::sample::Index>()).prop_map(|((notice, required), how)| {
+            let depths = depths(required);
+            vec![Notice { depth: depths[how.index(depths.len())], ..notice }]
+        })
+    };
+    // A block: everything that is known goes one deeper, or all of it is deep, or thrown back.
+    let block = {
+        let all = known.clone();
+        (0_u32..4).prop_map(move |how| {
+            let all = all.iter().filter(|(notice, _)| matches!(notice.depth, Depth::Confirmations(_)));
+            let moved = all.map(|(notice, required)| {
+                let Depth::Confirmations(before) = notice.depth else { unreachable!("it was filtered") };
+                let after = match how {
+                    0 => 0,
+                    1 => before + 1,
+                    2 => before.saturating_sub(1),
+                    _ => *required,
+                };
+                Notice { depth: Depth::Confirmations(after), ..*notice }
+            });
+            moved.collect::<Vec<_>>()
+        })
+    };
+    // The same money in another transaction, at the same moment.
+    let replaced = {
+        let all = known.clone();
+        (select(all), any::<bool>()).prop_map(move |((notice, required), deep)| {
+            let gone = Notice { depth: Depth::Gone(GONE[1]), ..notice };
+            let depth = Depth::Confirmations(if deep { required } else { 0 });
+            vec![gone, Notice { txid: fresh, depth, ..notice }]
+        })
+    };
+    let mixed = (select(known), one(fresh), any::<bool>()).prop_map(|((notice, required), other, first)| {
+        let again = Notice { depth: Depth::Confirmations(required), ..notice };
+        if first { vec![again, other] } else { vec![other, again, again] }
+    });
+    prop_oneof![4 => new, 1 => outputs, 6 => deeper, 3 => block, 1 => replaced, 1 => mixed]
+        .prop_map(Deed::Tell)
+        .boxed()
+}
+
+/// Transfers that were heard of, as they stand, with the confirmations that they need.
+fn known(world: &World, charges: &[Name]) -> Vec<(Notice, u32)> {
+    let of = |name: &Name| {
+        let charge = world.charge(*name);
+        let notices = charge.it.money.iter().filter_map(|money| {
+            let depth = money.depth.map_or(Depth::Gone(GONE[0]), Depth::Confirmations);
+            let txid = txid(&money.txid)?;
+            let notice = Notice {
+                charge: *name,
+                txid,
+                output: money.output,
+                units: money.units,
+                depth,
+                astray: Astray::No,
+            };
+            Some((notice, charge.it.required))
+        });
+        notices.collect::<Vec<_>>()
+    };
+    charges.iter().flat_map(of).collect()
+}
+
+/// Whoever began to read mostly reads on.
+fn turn(world: &World) -> BoxedStrategy<Deed> {
+    let any = (place(), select(&Read::ALL[..]), 1_usize..4).prop_map(|(who, list, per_page)| Deed::Turn {
+        who,
+        list,
+        per_page,
+    });
+    let long = Place::ALL.into_iter().flat_map(|who| Read::ALL.map(|list| (who, list)));
+    let long: Vec<(Place, Read)> = long.filter(|(who, list)| world.books[who.0].length(*list) > 1).collect();
+    let any = if long.is_empty() {
+        any.boxed()
+    } else {
+        let long = (select(long), 1_usize..3);
+        prop_oneof![
+            1 => any,
+            3 => long.prop_map(|((who, list), per_page)| Deed::Turn { who, list, per_page }),
+        ]
+        .boxed()
+    };
+    let more = world.readings.iter().filter(|((_, _, per_page), it)| it.page * per_page < it.total);
+    let more: Vec<Deed> = more
+        .map(|((who, list, per_page), _)| Deed::Turn { who: *who, list: *list, per_page: *per_page })
+        .collect();
+    if more.is_empty() { any.boxed() } else { prop_oneof![1 => any, 2 => select(more)].boxed() }
+}
+
+/// A write that carried an idempotency key once more: as it was, or saying something else.
+fn again(world: &World) -> BoxedStrategy<Deed> {
+    let name = world.names;
+    (select(world.keyed.clone()), 0_u8..3)
+        .prop_map(move |(deed, how)| {
+            let other = how == 0;
+            match deed {
+                Deed::Open { name: Name(kind, _), who, asset, cents, currency, link, once } => {
+                    let currency = match currency {
+                        Currency::Eur if other => Currency::Usd,
+                        currency => currency,
+                    };
+                    Deed::Open { name: Name(kind, name), who, asset, cents, currency, link, once }
+                }
+                Deed::Issue { name: Name(kind, _), who, cents, reader, send, once } => {
+                    let cents = if other { cents + 1 } else { cents };
+                    Deed::Issue { name: Name(kind, name), who, cents, reader, send, once }
+                }
+                Deed::Refund { who, charge, units, once } => {
+                    Deed::Refund { who, charge, units: if other { units + 1 } else { units }, once }
+                }
+                deed => deed,
+            }
+        })
+        .boxed()
+}
