@@ -41,17 +41,20 @@ type Choice = (u32, BoxedStrategy<Deed>);
 const OF_A_KIND_MAX: usize = 6;
 
 fn choices(world: &World) -> Vec<Choice> {
+    let mut deliveries = world.books.iter().flat_map(|book| &book.deliveries);
+    let is_due = deliveries.any(|it| matches!(it.standing, Standing::Waiting(at) if at <= world.now));
     let mut all = vec![
         (3, wait().prop_map(Deed::Wait).boxed()),
         (1, wait().prop_map(Deed::Oversleep).boxed()),
-        (1, rate()),
+        (2, rate()),
         (1, bounds()),
         (1, Just(Deed::Restart).boxed()),
         (1, place().prop_map(Deed::NewKey).boxed()),
         (3, turn(world)),
+        (3, number(world)),
         (1, Just(Deed::Take).boxed()),
-        (3, answer().prop_map(Deed::Post).boxed()),
-        (3, answer().prop_map(Deed::PostAll).boxed()),
+        (if is_due { 6 } else { 1 }, answer().prop_map(Deed::Post).boxed()),
+        (if is_due { 4 } else { 1 }, answer().prop_map(Deed::PostAll).boxed()),
         (1, answer().prop_map(Deed::Exhaust).boxed()),
     ];
     let names = |kind: char| world.homes.keys().copied().filter(|name| name.0 == kind).collect::<Vec<_>>();
@@ -80,19 +83,26 @@ fn choices(world: &World) -> Vec<Choice> {
         ));
         all.push((2, cancel(some.clone())));
         all.push((3, accept(world, &charges)));
-        all.extend(late(world, &charges).into_iter().map(|deed| (3, deed)));
+        all.extend(late(world, &charges));
+        all.extend(pay(world, &charges).into_iter().map(|deed| (4, deed)));
         all.push((3, refund(world, &charges)));
     }
     if !invoices.is_empty() {
         let some = invoices.iter().map(|name| (*name, world.home(*name).0)).collect::<Vec<_>>();
         let (name, coins) = (next('c'), select(&COINS[..]));
+        let is_open = |name: &Name| {
+            let (place, no) = world.home(*name);
+            world.books[place.0].invoices[no].status == Paper::Open
+        };
+        let open: Vec<Name> = invoices.iter().copied().filter(is_open).collect();
         let invoice = select(invoices);
+        let chosen = if open.is_empty() { invoice.clone() } else { select(open) };
         all.push((2, by(some.clone()).prop_map(|(invoice, by)| Deed::Send { by, invoice }).boxed()));
-        all.push((2, by(some).prop_map(|(invoice, by)| Deed::Void { by, invoice }).boxed()));
-        all.push((2, invoice.clone().prop_map(|invoice| Deed::View { invoice }).boxed()));
+        all.push((1, by(some).prop_map(|(invoice, by)| Deed::Void { by, invoice }).boxed()));
+        all.push((2, invoice.prop_map(|invoice| Deed::View { invoice }).boxed()));
         all.push((
             5,
-            (invoice, coins).prop_map(move |(invoice, asset)| Deed::Choose { name, invoice, asset }).boxed(),
+            (chosen, coins).prop_map(move |(invoice, asset)| Deed::Choose { name, invoice, asset }).boxed(),
         ));
     }
     if !links.is_empty() {
@@ -104,6 +114,8 @@ fn choices(world: &World) -> Vec<Choice> {
             pay.prop_map(move |(link, asset, cents)| Deed::PayLink { name, link, asset, cents }).boxed(),
         ));
         all.push((1, link.clone().prop_map(|link| Deed::ViewLink { link }).boxed()));
+        let limit = (place(), link.clone(), option::of(1_u32..3));
+        all.push((1, limit.prop_map(|(who, link, max)| Deed::Limit { who, link, max }).boxed()));
         all.push((
             1,
             (place(), link, any::<bool>())
@@ -159,7 +171,7 @@ fn wait() -> impl Strategy<Value = Span> {
 }
 
 fn rate() -> BoxedStrategy<Deed> {
-    (select(&COINS[..]), select(&CURRENCIES[..]), option::weighted(0.7, select(vec![1_u64, 3, 700])))
+    (select(&COINS[..]), select(&CURRENCIES[..]), option::weighted(0.5, select(vec![1_u64, 3, 700])))
         .prop_map(|(asset, currency, times)| {
             let units = times.map(|times| first_rate(asset) / 7 * times);
             Deed::Rate { asset, currency, units }
@@ -291,9 +303,21 @@ fn accept(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
     select(known).prop_map(|(charge, txid)| Deed::Accept { charge, txid }).boxed()
 }
 
+/// What is left comes to a charge that waits, and is deep enough at once: most stories go on from there.
+fn pay(world: &World, charges: &[Name]) -> Option<BoxedStrategy<Deed>> {
+    let waiting = charges.iter().filter(|name| world.charge(**name).it.waits()).map(|name| {
+        let it = &world.charge(*name).it;
+        let units = it.due.saturating_sub(it.received()).max(1);
+        let depth = Depth::Confirmations(it.required);
+        Notice { charge: *name, txid: world.names, output: 0, units, depth, astray: Astray::No }
+    });
+    let waiting: Vec<Notice> = waiting.collect();
+    (!waiting.is_empty()).then(|| select(waiting).prop_map(|notice| Deed::Tell(vec![notice])).boxed())
+}
+
 /// All that was due comes to a charge that is over, or the owner takes it: best while its invoice is open, because then
 /// another charge of it may wait.
-fn late(world: &World, charges: &[Name]) -> Option<BoxedStrategy<Deed>> {
+fn late(world: &World, charges: &[Name]) -> Option<Choice> {
     let over = |name: &&Name| matches!(world.charge(**name).it.status, Status::Expired | Status::Canceled);
     let over: Vec<&Name> = charges.iter().filter(over).collect();
     let matters = |name: &&&Name| {
@@ -302,6 +326,7 @@ fn late(world: &World, charges: &[Name]) -> Option<BoxedStrategy<Deed>> {
         invoice.is_some_and(|no| book.invoices[no].status == Paper::Open)
     };
     let best: Vec<&Name> = over.iter().filter(matters).copied().collect();
+    let weight = if best.is_empty() { 3 } else { 10 };
     let over = if best.is_empty() { over } else { best }.into_iter().map(|name| {
         let it = &world.charge(*name).it;
         let notice = Notice {
@@ -319,7 +344,7 @@ fn late(world: &World, charges: &[Name]) -> Option<BoxedStrategy<Deed>> {
         }
     });
     let over: Vec<Deed> = over.collect();
-    (!over.is_empty()).then(|| select(over).boxed())
+    (!over.is_empty()).then(|| (weight, select(over).boxed()))
 }
 
 fn txid(text: &str) -> Option<u32> {
@@ -378,7 +403,7 @@ fn tell(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
     let one = move |txid: u32| {
         select(of.clone()).prop_flat_map(move |(charge, amounts, depths)| {
             let astray =
-                prop_oneof![20 => Just(Astray::No), 1 => Just(Astray::Coin), 1 => Just(Astray::Mode)];
+                prop_oneof![10 => Just(Astray::No), 1 => Just(Astray::Coin), 1 => Just(Astray::Mode)];
             (select(amounts), select(depths), 0_u32..2, astray).prop_map(
                 move |(units, depth, output, astray)| Notice { charge, txid, output, units, depth, astray },
             )
@@ -480,6 +505,23 @@ fn turn(world: &World) -> BoxedStrategy<Deed> {
         .map(|((who, list, per_page), _)| Deed::Turn { who: *who, list: *list, per_page: *per_page })
         .collect();
     if more.is_empty() { any.boxed() } else { prop_oneof![1 => any, 2 => select(more)].boxed() }
+}
+
+/// Whoever read page 1 counts up.
+fn number(world: &World) -> BoxedStrategy<Deed> {
+    let any = (place(), select(&Read::ALL[..]), 1_usize..3, 1_usize..4);
+    let any = any.prop_map(|(who, list, per_page, page)| Deed::Number { who, list, per_page, page });
+    let known: Vec<_> = world.memories.keys().copied().collect();
+    if known.is_empty() {
+        return any.boxed();
+    }
+    let more = (select(known), 1_usize..4).prop_map(|((who, list, per_page), page)| Deed::Number {
+        who,
+        list,
+        per_page,
+        page,
+    });
+    prop_oneof![1 => any, 2 => more].boxed()
 }
 
 /// A write that carried an idempotency key once more: as it was, or saying something else.

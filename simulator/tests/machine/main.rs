@@ -34,7 +34,7 @@ pub(crate) use crate::planted::Bug;
 use crate::{deed::Deed, draw::Machine, stage::Stage, world::World};
 
 /// Lists of deeds, unless `PROPTEST_CASES` says otherwise.
-const CASES: u32 = 96;
+const CASES: u32 = 200;
 /// Deeds in a list.
 const DEEDS: std::ops::Range<usize> = 1..48;
 /// So many attempts to make a failing list shorter.

@@ -37,17 +37,19 @@ const ELSEWHERE: [(&str, &str); 4] = [
 const LISTS_MAX: u32 = 400;
 /// Fixed, so that the figures below stay true.
 const SEED: RngSeed = RngSeed::Fixed(1);
-/// How short the list must become.
-const SHORT: [(&str, usize); 9] = [
-    ("one confirmation too few", 2),
-    ("what vanishes is not noticed", 4),
-    ("late money is lost", 3),
-    ("every event goes to one endpoint twice", 4),
-    ("nothing is tried a third time", 6),
-    ("an invoice that is over is withdrawn", 3),
-    ("an isolation leak through one filter", 1),
-    ("an idempotency key is not heard", 3),
-    ("a later page lacks its first record", 4),
+/// What is found must be told in so many deeds, of forty and more that were drawn.
+const DEEDS_MAX: usize = 6;
+/// Bugs that are told again and again until no deed can be left out: that takes longer than to find them.
+const TOLD: [&str; 9] = [
+    "one confirmation too few",
+    "what vanishes is not noticed",
+    "late money is lost",
+    "every event goes to one endpoint twice",
+    "nothing is tried a third time",
+    "an invoice that is over is withdrawn",
+    "an isolation leak through one filter",
+    "an idempotency key is not heard",
+    "a later page lacks its first record",
 ];
 
 /// Requests are done as often as they are sent.
@@ -119,9 +121,9 @@ fn every_wrong_service_is_found() {
 #[test]
 fn what_is_found_is_told_in_few_deeds() {
     let bugs = bugs();
-    for (name, deeds_max) in SHORT {
+    for name in TOLD {
         let bug = bugs.iter().find(|bug| bug.name == name).expect("a bug with this name");
         let failure = search(LISTS_MAX, SEED, SHRINKS_MAX, bug.make).expect_err(name);
-        assert!(failure.deeds.len() <= deeds_max, "{name}: {}", failure.report());
+        assert!(failure.deeds.len() <= DEEDS_MAX, "{name}: {}", failure.report());
     }
 }

@@ -12,13 +12,15 @@ use crate::{
     deed::{Astray, By, Deed, Name, Notice, Place, Pricing, Reader},
     stage::sighting,
     world::{
-        ANSWER_KEPT, Beat, Book, ChargeOf, Details, Due, Event, InvoiceOf, Kept, LONGEST, LinkOf, Paper,
-        Reading, Standing, Subject, World,
+        ANSWER_KEPT, Beat, Book, ChargeOf, Desire, Details, Due, Event, InvoiceOf, Kept, LONGEST, LinkOf,
+        Paper, Reading, Standing, Subject, World,
     },
 };
 
 /// An invoice is not mailed again within this time.
 const MAIL_PAUSE: Span = Span::mins(10);
+/// A key's place in a list is remembered for so long.
+const PLACE_KEPT: Span = Span::mins(10);
 /// Whoever exhausts what waits does it for fewer deliveries, within so much time.
 const EXHAUSTED_MAX: usize = 24;
 const EXHAUSTION: Span = Span::days(5);
@@ -49,7 +51,7 @@ impl World {
             Deed::Issue { name, .. } | Deed::MakeLink { name, .. } | Deed::Hook { name, .. } => free(name),
             Deed::Send { invoice, .. } | Deed::Void { invoice, .. } | Deed::View { invoice } => has(invoice),
             Deed::Choose { name, invoice, .. } => free(name) && has(invoice),
-            Deed::Archive { link, .. } | Deed::ViewLink { link } => has(link),
+            Deed::Archive { link, .. } | Deed::Limit { link, .. } | Deed::ViewLink { link } => has(link),
             Deed::PayLink { name, link, .. } => free(name) && has(link),
             Deed::Tell(notices) => notices.iter().all(|notice| has(&notice.charge)),
             Deed::Choices { hook, .. }
@@ -89,10 +91,14 @@ impl World {
             Deed::Bounds { account, tolerance, threshold } => {
                 self.bounds[*account] = (*tolerance, *threshold)
             }
-            Deed::Restart => self.restart(),
-            Deed::NewKey(_) => {}
+            Deed::Restart => {
+                self.memories.clear();
+                self.restart();
+            }
+            Deed::NewKey(place) => self.memories.retain(|(who, ..), _| who != place),
             Deed::Tell(notices) => self.tell_all(notices),
-            Deed::Turn { who, list, per_page } => self.turn(*who, *list, *per_page),
+            Deed::Turn { who, list, per_page } => self.turn((*who, *list, *per_page)),
+            Deed::Number { who, list, per_page, page } => self.number((*who, *list, *per_page), *page),
             _ if self.apply_to_hooks(deed) => {}
             _ => self.apply_write(deed),
         }
@@ -159,12 +165,28 @@ impl World {
         }
     }
 
-    fn turn(&mut self, who: Place, list: crate::deed::Read, per_page: usize) {
+    fn turn(&mut self, desire: Desire) {
+        let (who, list, per_page) = desire;
         let length = self.books[who.0].length(list);
-        let fresh = Reading { total: length, page: 1 };
-        let reading = self.readings.entry((who, list, per_page)).or_insert(Reading { total: 0, page: 1 });
-        let has_next = reading.page * per_page < reading.total;
-        *reading = if has_next { Reading { page: reading.page + 1, ..*reading } } else { fresh };
+        let reading = self.readings.entry(desire).or_insert(Reading { total: 0, page: 1 });
+        if reading.page * per_page < reading.total {
+            reading.page += 1;
+        } else {
+            *reading = Reading { total: length, page: 1 };
+            self.memories.insert(desire, (self.now, length));
+        }
+        self.due = Due::Status(200);
+    }
+
+    /// Page 1 is fresh; later ones belong to the page 1 that this key read last, if that was not long ago.
+    fn number(&mut self, desire: Desire, page: usize) {
+        let (who, list, _) = desire;
+        let length = self.books[who.0].length(list);
+        if page == 1 {
+            self.memories.insert(desire, (self.now, length));
+        }
+        let memory = self.memories.get(&desire).filter(|(at, _)| self.now.since(*at) < PLACE_KEPT);
+        self.numbered = Reading { total: memory.map_or(length, |(_, total)| *total), page };
         self.due = Due::Status(200);
     }
 
@@ -323,6 +345,11 @@ impl World {
             Deed::Archive { who, link, on } => {
                 let (place, no) = self.reach(By::Key(*who), *link)?;
                 self.book(place).links[no].archived = *on;
+                Ok(200)
+            }
+            Deed::Limit { who, link, max } => {
+                let (place, no) = self.reach(By::Key(*who), *link)?;
+                self.book(place).links[no].max = *max;
                 Ok(200)
             }
             Deed::ViewLink { link } => {

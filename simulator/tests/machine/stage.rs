@@ -61,7 +61,9 @@ pub(crate) struct Stage {
     tamper: Box<dyn Tamper>,
     pub(crate) now: Timestamp,
     accounts: [AccountNo; 2],
-    pub(crate) keys: [String; 4],
+    keys: [String; 4],
+    /// Keys of those who only look: what they read moves nobody else's place in a list.
+    eyes: [String; 4],
     pub(crate) ids: [Ids; 4],
     /// Answers that were kept.
     kept: Vec<Response>,
@@ -99,6 +101,10 @@ pub(crate) fn sighting(notice: &Notice, asset: Asset, home: Place, address: &str
     }
 }
 
+fn parsed(response: &Response) -> (u16, Value) {
+    (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
+}
+
 fn euros(cents: u64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
@@ -129,6 +135,7 @@ impl Stage {
             now: OPENING,
             accounts,
             keys: Default::default(),
+            eyes: Default::default(),
             ids: Default::default(),
             kept: Vec::new(),
             next: BTreeMap::new(),
@@ -138,6 +145,7 @@ impl Stage {
         };
         for place in Place::ALL {
             stage.keys[place.0] = stage.new_key(place);
+            stage.eyes[place.0] = stage.new_key(place);
         }
         stage
     }
@@ -171,14 +179,22 @@ impl Stage {
         response
     }
 
-    /// What a key reads.
-    pub(crate) fn read(&mut self, who: Place, target: &str) -> Response {
-        self.send(&self.request("GET", who, target, None, None))
+    /// What somebody reads who only looks.
+    pub(crate) fn read(&mut self, place: Place, target: &str) -> Response {
+        let mut request = self.request("GET", place, target, None, None);
+        request.authorization = Some(format!("Bearer {}", self.eyes[place.0]).into_bytes());
+        self.send(&request)
     }
 
-    pub(crate) fn get(&mut self, who: Place, target: &str) -> (u16, Value) {
-        let response = self.read(who, target);
-        (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
+    /// The same, as JSON.
+    pub(crate) fn get(&mut self, place: Place, target: &str) -> (u16, Value) {
+        parsed(&self.read(place, target))
+    }
+
+    /// What one of the deeds' people reads.
+    fn ask(&mut self, who: Place, target: &str) -> (u16, Value) {
+        let response = self.send(&self.request("GET", who, target, None, None));
+        parsed(&response)
     }
 
     fn request(
@@ -239,6 +255,14 @@ impl Stage {
                 self.service.on_sightings(at, &heard);
             }
             Deed::Turn { who, list, per_page } => self.turn((*who, *list, *per_page), world)?,
+            Deed::Number { who, list, per_page, page } => {
+                let target = format!("{}?page={page}&per_page={per_page}", list.path());
+                let (status, shown) = self.ask(*who, &target);
+                if status != 200 {
+                    return Err(format!("{target} is answered {status}: {shown}"));
+                }
+                self.check_page((*who, *list, *per_page), world.numbered, &shown)?;
+            }
             Deed::Land { of, delivery, answer } => {
                 let post = self.flying.remove(&(*of, *delivery)).ok_or("it is not in flight")?;
                 self.land(*of, &post, *answer);
@@ -266,7 +290,7 @@ impl Stage {
         let id = self.service.keys().iter().find(|key| key.principal.key == principal).map(|key| key.id);
         let id = id.ok_or("the key has no id")?;
         self.act(place, Act::RevokeKey(id)).map_err(|error| format!("a key stays: {error:?}"))?;
-        let (status, _) = self.get(place, "/v1/account");
+        let (status, _) = self.ask(place, "/v1/account");
         if status != 401 {
             return Err(format!("a revoked key of {place:?} is answered {status}, not 401"));
         }
@@ -329,7 +353,7 @@ impl Stage {
             Some(next) => next,
             None => format!("{}?per_page={per_page}", list.path()),
         };
-        let (status, page) = self.get(who, &target);
+        let (status, page) = self.ask(who, &target);
         if status != 200 {
             return Err(format!("{target} is answered {status}: {page}"));
         }
@@ -448,6 +472,10 @@ impl Stage {
                     body["expires_at"] = json!(self.now.plus(*lasts).to_string());
                 }
                 post(who, "/v1/payment-links".to_owned(), Some(body), &None)
+            }
+            Deed::Limit { who, link, max } => {
+                let path = format!("/v1/payment-links/{}", charge(link));
+                Some(self.request("PATCH", *who, &path, Some(json!({"max_payments": max})), None))
             }
             Deed::Archive { who, link, on } => {
                 let path = format!("/v1/payment-links/{}/archive", charge(link));
