@@ -4,10 +4,13 @@
 //! Proptest draws the deeds, and leaves out of a failing list whatever can be left out. `PROPTEST_CASES` says how many
 //! lists, `PROPTEST_RNG_SEED` which. What is wrong on purpose must be found: see `planted`.
 
+mod acts;
 #[path = "../sweep_planted/answers.rs"]
 mod answers;
+mod chain;
 mod check;
 mod deed;
+mod doors;
 mod draw;
 mod facts;
 #[path = "../sweep_planted/notices.rs"]
