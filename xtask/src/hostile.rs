@@ -107,7 +107,7 @@ pub(crate) fn run(root: &Path, task: &Task) -> Result<bool, String> {
     }
     let before = files(&found)?;
     let mut hunt = Command::new(program);
-    hunt.current_dir(root).env("HOSTILE_TARGET", target).arg(&learned).args(seeds(root, target));
+    hunt.current_dir(root).env("HOSTILE_TARGET", target).arg(&learned).args(seeds(root, target)?);
     hunt.arg(format!("-artifact_prefix={}/", found.display()));
     hunt.arg(format!("-max_total_time={seconds}"));
     hunt.args([format!("-timeout={SECONDS_MAX}"), format!("-rss_limit_mb={MEGABYTES_MAX}")]);
@@ -141,12 +141,14 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// What a target begins with, beside what it learned.
-fn seeds(root: &Path, target: &str) -> Vec<PathBuf> {
+fn seeds(root: &Path, target: &str) -> Result<Vec<PathBuf>, String> {
     let mut seeds = vec![root.join("conformance/hostile/corpus").join(target)];
     if target == "scenario" {
-        seeds.push(root.join("scenarios"));
+        // Their schema, which lies beside them, would only make inputs longer.
+        seeds.extend(files(&root.join("scenarios"))?.into_iter().filter(|it| it.is_dir()));
+        seeds.sort();
     }
-    seeds
+    Ok(seeds)
 }
 
 fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
