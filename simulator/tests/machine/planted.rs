@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use proptest::test_runner::RngSeed;
 use reference_core::{
+    book::Post,
+    outbox::Outcome,
     time::Timestamp,
     wire::http::{Request, Response},
 };
@@ -88,6 +90,15 @@ impl Tamper for Sleeper {
     }
 }
 
+/// It falls over at a number that nobody thought of.
+struct Fragile;
+
+impl Tamper for Fragile {
+    fn outcome(&mut self, _: Timestamp, _: &Post, outcome: &mut Outcome) {
+        assert!(!matches!(outcome, Outcome::Answered(299)), "no such status");
+    }
+}
+
 fn bugs() -> Vec<Bug> {
     let mut all = notices::bugs();
     all.extend(posts::bugs());
@@ -98,6 +109,7 @@ fn bugs() -> Vec<Bug> {
         laws: &[],
         make: || Box::<KeyIsAll>::default(),
     });
+    all.push(Bug { name: "a receiver's status makes it panic", laws: &[], make: || Box::new(Fragile) });
     all.push(Bug { name: "locks end when somebody asks", laws: &[], make: || Box::new(Sleeper) });
     all
 }

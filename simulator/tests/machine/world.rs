@@ -1,7 +1,8 @@
 //! How everything must be: plain values and exact sums, by the specification and the contract.
 //!
 //! Charges and money are the simulator's own model, which was written apart from the service; books, invoices, links,
-//! lists, repeated requests and deliveries are here. Nothing of the service is asked for what is right.
+//! lists, repeated requests and deliveries are here. Nothing of the service is asked for what is right; only the table of
+//! coins, with their decimals and confirmations, is the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
