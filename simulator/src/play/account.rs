@@ -115,7 +115,7 @@ impl Player<'_> {
             refused: endpoint.refused,
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let id = self.text(&granted.body, "/endpoint/id")?;
+        let id = self.text(&granted.answer, "/endpoint/id")?;
         self.name_it(&endpoint.name, Kind::Endpoint, mode, id);
         self.wrote(granted.at, "endpoint", &about, None);
         Ok(())
@@ -133,8 +133,8 @@ impl Player<'_> {
             Switch::Test => ("test", "POST", format!("{path}/test"), Some(json!({}))),
         };
         let answer = self.demand(method, &path, body)?;
-        let outcome = match answer.get("delivery").and_then(Value::as_str) {
-            Some(delivery) => Some(self.aliases.name(Kind::Delivery, endpoint.mode, delivery)),
+        let outcome = match answer.text("/delivery") {
+            Some(delivery) => Some(self.aliases.name(Kind::Delivery, endpoint.mode, &delivery)),
             None => None,
         };
         self.wrote(at, verb, &format!("{}{}", name.value, in_mode(endpoint.mode)), outcome.as_deref());

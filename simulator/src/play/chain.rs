@@ -29,8 +29,8 @@ impl Player<'_> {
         } else {
             // An address says neither coin nor mode, so the payer does.
             let known = self.look(charge.mode, &format!("/v1/charges/{}", charge.id))?;
-            let address = self.text(&known, "/deposit_address")?;
-            asset = Some(asset.map_or_else(|| self.text(&known, "/asset"), Ok)?);
+            let address = self.text(&known, "/data/deposit_address")?;
+            asset = Some(asset.map_or_else(|| self.text(&known, "/data/asset"), Ok)?);
             mode = pay.mode.map_or(mode, |mode| mode.0);
             [("charge", None), ("address", Some(address.into())), ("mode", Some(mode.as_str().into()))]
         };
@@ -63,10 +63,10 @@ impl Player<'_> {
             (None, None) => return Ok(Size { key: None, said: "the rest".to_owned() }),
         };
         let charge = self.look(mode, &format!("/v1/charges/{code}"))?;
-        let asset = self.text(&charge, "/asset")?;
+        let asset = self.text(&charge, "/data/asset")?;
         let asset =
             Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is no coin")))?;
-        let rest = self.text(&charge, "/remaining_amount")?;
+        let rest = self.text(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
             .map_err(|error| Stop::broken(self.here, format!("`{rest}` {error}")))?;
         let by_coin = self.coin(by, asset)?;
@@ -214,7 +214,7 @@ impl Player<'_> {
     ) -> Result<(), Stop> {
         let act = Act { verb, about, method: "POST", path, mode: None, body, refused };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let txid = self.text(&granted.body, "/txid")?;
+        let txid = self.text(&granted.answer, "/txid")?;
         if let Some(name) = name {
             self.name_it(name, Kind::Transaction, mode, txid.clone());
         }

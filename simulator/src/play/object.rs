@@ -39,11 +39,14 @@ impl Player<'_> {
         let Some(granted) = self.api("open", &about, "/v1/charges", mode, body, open.refused)? else {
             return Ok(());
         };
-        let code = self.text(&granted.body, "/data/id")?;
+        let code = self.text(&granted.answer, "/data/id")?;
         self.name_it(&open.charge, Kind::Charge, mode, code);
-        let due = self.text(&granted.body, "/data/asset_amount")?;
-        let status = self.text(&granted.body, "/data/status")?;
-        let outcome = format!("{} {status}, due {} {asset}", granted.status, plain(&due));
+        if self.refusals.is_some() {
+            return Ok(());
+        }
+        let due = self.text(&granted.answer, "/data/asset_amount")?;
+        let status = self.text(&granted.answer, "/data/status")?;
+        let outcome = format!("{} {status}, due {} {asset}", granted.answer.status, plain(&due));
         self.wrote(granted.at, "open", &about, Some(&outcome));
         Ok(())
     }
@@ -134,7 +137,7 @@ impl Player<'_> {
         let act =
             Act { verb: "choose", about: &about, method: "POST", path: &path, mode: None, body, refused };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let code = self.text(&granted.body, "/charge")?;
+        let code = self.text(&granted.answer, "/charge")?;
         self.name_it(&choose.charge, Kind::Charge, thing.mode, code);
         self.wrote(granted.at, "choose", &about, Some(&choose.charge.value.0));
         Ok(())
@@ -150,7 +153,7 @@ impl Player<'_> {
         ]);
         let path = format!("/v1/charges/{}/refunds", charge.id);
         if let Some(granted) = self.api("refund", &about, &path, charge.mode, body, refund.refused)? {
-            self.wrote(granted.at, "refund", &about, Some(&granted.status.to_string()));
+            self.wrote(granted.at, "refund", &about, Some(&granted.answer.status.to_string()));
         }
         Ok(())
     }
@@ -183,7 +186,7 @@ impl Player<'_> {
             By::Api => {
                 let path = format!("/v1/{list}/{}/{verb}", thing.id);
                 if let Some(granted) = self.api(verb, &about, &path, thing.mode, json!({}), refused)? {
-                    self.wrote(granted.at, verb, &about, Some(&granted.status.to_string()));
+                    self.wrote(granted.at, verb, &about, Some(&granted.answer.status.to_string()));
                 }
                 Ok(())
             }
@@ -218,10 +221,13 @@ impl Player<'_> {
         mode: Mode,
     ) -> Result<(), Stop> {
         let Some(granted) = granted else { return Ok(()) };
-        let code = self.text(&granted.body, "/data/id")?;
+        let code = self.text(&granted.answer, "/data/id")?;
         self.name_it(name, kind, mode, code);
-        let status = self.text(&granted.body, "/data/status")?;
-        self.wrote(granted.at, verb, about, Some(&format!("{} {status}", granted.status)));
+        if self.refusals.is_some() {
+            return Ok(());
+        }
+        let status = self.text(&granted.answer, "/data/status")?;
+        self.wrote(granted.at, verb, about, Some(&format!("{} {status}", granted.answer.status)));
         Ok(())
     }
 }

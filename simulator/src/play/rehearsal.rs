@@ -9,7 +9,7 @@ use reference_core::{mode::Mode, time::Span};
 
 use super::{Cause, LocalStage, Player};
 use crate::{
-    sandbox::{Sandbox, What},
+    sandbox::{Landed, Sandbox},
     script::{Kind, Script, step::Step},
 };
 
@@ -44,6 +44,7 @@ pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
     let mut troubles = Vec::new();
     let mut player = Player::new(script, &mut stage);
     player.refusals = Some(BTreeMap::new());
+    player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
     player.move_in();
     for (place, step) in script.steps.iter().enumerate() {
         (player.here, player.place) = (step.spot, place);
@@ -68,6 +69,11 @@ pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
     Rehearsal { sandbox: stage.into_sandbox(), lookers, refusals, troubles, names }
 }
 
+/// Steps that need to know which posts have landed.
+fn names_deliveries(step: &Step) -> bool {
+    matches!(step, Step::Resend(_)) || matches!(step, Step::Until(until) if until.attempt.is_some())
+}
+
 impl Player<'_> {
     /// Takes the keys of a world that is there already, and makes the player's own.
     fn move_in(&mut self) {
@@ -86,14 +92,15 @@ impl Player<'_> {
         let Some(sandbox) = self.stage.quick() else { return };
         // A step that moves the clock moved the world's only.
         self.now = sandbox.now();
-        let (read, chronicle) = (self.read, sandbox.chronicle());
-        self.read = chronicle.count();
-        for happening in chronicle.after(read) {
-            if let What::Post { mode, delivery, endpoint, next_at, .. } = &happening.what {
-                let mode = Mode::parse(mode).expect("a mode of the world");
-                self.aliases.name(Kind::Delivery, mode, delivery);
-                self.seen.next_at.insert(delivery.clone(), (endpoint.clone(), next_at.clone()));
-            }
+        let landed = sandbox.take_landed();
+        if !self.names_deliveries {
+            return;
+        }
+        for Landed { mode, delivery, endpoint, next_at } in landed {
+            let delivery = delivery.to_string();
+            self.aliases.name(Kind::Delivery, mode, &delivery);
+            let next_at = next_at.map(|at| at.to_string());
+            self.seen.next_at.insert(delivery, (endpoint.to_string(), next_at));
         }
     }
 }

@@ -17,9 +17,9 @@ impl Player<'_> {
         let thing = self.find(name, expected.spot)?;
         let id = thing.id.as_str();
         let object = match thing.kind {
-            Kind::Charge => self.look(thing.mode, &format!("/v1/charges/{id}"))?,
-            Kind::Invoice => self.look(thing.mode, &format!("/v1/invoices/{id}"))?,
-            Kind::Link => self.look(thing.mode, &format!("/v1/payment-links/{id}"))?,
+            Kind::Charge => self.look_at_all(thing.mode, &format!("/v1/charges/{id}"))?,
+            Kind::Invoice => self.look_at_all(thing.mode, &format!("/v1/invoices/{id}"))?,
+            Kind::Link => self.look_at_all(thing.mode, &format!("/v1/payment-links/{id}"))?,
             Kind::Endpoint => self.listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
             Kind::Delivery => self.listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
             Kind::Transaction => {
@@ -55,7 +55,7 @@ impl Player<'_> {
 
     /// An object of a list that the sandbox shows whole.
     fn listed(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
-        let answer = self.demand("GET", path, None)?;
+        let answer = self.demand("GET", path, None)?.json();
         let list = answer.pointer(pointer).and_then(Value::as_array);
         let found =
             list.into_iter().flatten().find(|item| item.get("id").and_then(Value::as_str) == Some(id));
