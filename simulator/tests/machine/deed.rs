@@ -229,6 +229,11 @@ pub(crate) enum Deed {
         link: Name,
         on: bool,
     },
+    Limit {
+        who: Place,
+        link: Name,
+        max: Option<u32>,
+    },
     ViewLink {
         link: Name,
     },
@@ -288,6 +293,13 @@ pub(crate) enum Deed {
         who: Place,
         list: Read,
         per_page: usize,
+    },
+    /// A page by its number, as who counts up reads it.
+    Number {
+        who: Place,
+        list: Read,
+        per_page: usize,
+        page: usize,
     },
 }
 

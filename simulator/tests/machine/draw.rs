@@ -1,13 +1,14 @@
 //! Which deeds may come next: likely ones often, and amounts, depths and moments at their bounds.
 
-use proptest::{collection::vec, option, prelude::*, sample::select, strategy::Union};
+use proptest::{option, prelude::*, sample::select, strategy::Union};
 use proptest_state_machine::ReferenceStateMachine;
-use reference_core::{asset::Currency, sighting::Depth, time::Span};
-use simulator::model::{LOCK, Status, money};
+use reference_core::{asset::Currency, time::Span};
+use simulator::model::LOCK;
 
 use crate::{
-    deed::{Answer, Astray, By, Deed, GONE, Name, Notice, Place, Pricing, Read, Reader},
-    world::{COINS, CURRENCIES, ChargeOf, Paper, Standing, World, first_rate},
+    chain::{late, pay, tell, txid},
+    deed::{Answer, By, Deed, Name, Place, Pricing, Read, Reader},
+    world::{COINS, CURRENCIES, Paper, Standing, World, first_rate},
 };
 
 /// The machine that proptest drives.
@@ -35,23 +36,26 @@ impl ReferenceStateMachine for Machine {
     }
 }
 
-type Choice = (u32, BoxedStrategy<Deed>);
+pub(crate) type Choice = (u32, BoxedStrategy<Deed>);
 
 /// Most worlds stay small, so that deeds meet each other.
 const OF_A_KIND_MAX: usize = 6;
 
 fn choices(world: &World) -> Vec<Choice> {
+    let mut deliveries = world.books.iter().flat_map(|book| &book.deliveries);
+    let is_due = deliveries.any(|it| matches!(it.standing, Standing::Waiting(at) if at <= world.now));
     let mut all = vec![
         (3, wait().prop_map(Deed::Wait).boxed()),
         (1, wait().prop_map(Deed::Oversleep).boxed()),
-        (1, rate()),
+        (2, rate()),
         (1, bounds()),
         (1, Just(Deed::Restart).boxed()),
         (1, place().prop_map(Deed::NewKey).boxed()),
         (3, turn(world)),
+        (3, number(world)),
         (1, Just(Deed::Take).boxed()),
-        (3, answer().prop_map(Deed::Post).boxed()),
-        (3, answer().prop_map(Deed::PostAll).boxed()),
+        (if is_due { 6 } else { 1 }, answer().prop_map(Deed::Post).boxed()),
+        (if is_due { 4 } else { 1 }, answer().prop_map(Deed::PostAll).boxed()),
         (1, answer().prop_map(Deed::Exhaust).boxed()),
     ];
     let names = |kind: char| world.homes.keys().copied().filter(|name| name.0 == kind).collect::<Vec<_>>();
@@ -80,19 +84,26 @@ fn choices(world: &World) -> Vec<Choice> {
         ));
         all.push((2, cancel(some.clone())));
         all.push((3, accept(world, &charges)));
-        all.extend(late(world, &charges).into_iter().map(|deed| (3, deed)));
+        all.extend(late(world, &charges));
+        all.extend(pay(world, &charges).into_iter().map(|deed| (4, deed)));
         all.push((3, refund(world, &charges)));
     }
     if !invoices.is_empty() {
         let some = invoices.iter().map(|name| (*name, world.home(*name).0)).collect::<Vec<_>>();
         let (name, coins) = (next('c'), select(&COINS[..]));
+        let is_open = |name: &Name| {
+            let (place, no) = world.home(*name);
+            world.books[place.0].invoices[no].status == Paper::Open
+        };
+        let open: Vec<Name> = invoices.iter().copied().filter(is_open).collect();
         let invoice = select(invoices);
+        let chosen = if open.is_empty() { invoice.clone() } else { select(open) };
         all.push((2, by(some.clone()).prop_map(|(invoice, by)| Deed::Send { by, invoice }).boxed()));
-        all.push((2, by(some).prop_map(|(invoice, by)| Deed::Void { by, invoice }).boxed()));
-        all.push((2, invoice.clone().prop_map(|invoice| Deed::View { invoice }).boxed()));
+        all.push((1, by(some).prop_map(|(invoice, by)| Deed::Void { by, invoice }).boxed()));
+        all.push((2, invoice.prop_map(|invoice| Deed::View { invoice }).boxed()));
         all.push((
             5,
-            (invoice, coins).prop_map(move |(invoice, asset)| Deed::Choose { name, invoice, asset }).boxed(),
+            (chosen, coins).prop_map(move |(invoice, asset)| Deed::Choose { name, invoice, asset }).boxed(),
         ));
     }
     if !links.is_empty() {
@@ -104,6 +115,8 @@ fn choices(world: &World) -> Vec<Choice> {
             pay.prop_map(move |(link, asset, cents)| Deed::PayLink { name, link, asset, cents }).boxed(),
         ));
         all.push((1, link.clone().prop_map(|link| Deed::ViewLink { link }).boxed()));
+        let limit = (place(), link.clone(), option::of(1_u32..3));
+        all.push((1, limit.prop_map(|(who, link, max)| Deed::Limit { who, link, max }).boxed()));
         all.push((
             1,
             (place(), link, any::<bool>())
@@ -159,7 +172,7 @@ fn wait() -> impl Strategy<Value = Span> {
 }
 
 fn rate() -> BoxedStrategy<Deed> {
-    (select(&COINS[..]), select(&CURRENCIES[..]), option::weighted(0.7, select(vec![1_u64, 3, 700])))
+    (select(&COINS[..]), select(&CURRENCIES[..]), option::weighted(0.5, select(vec![1_u64, 3, 700])))
         .prop_map(|(asset, currency, times)| {
             let units = times.map(|times| first_rate(asset) / 7 * times);
             Deed::Rate { asset, currency, units }
@@ -291,41 +304,6 @@ fn accept(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
     select(known).prop_map(|(charge, txid)| Deed::Accept { charge, txid }).boxed()
 }
 
-/// All that was due comes to a charge that is over, or the owner takes it: best while its invoice is open, because then
-/// another charge of it may wait.
-fn late(world: &World, charges: &[Name]) -> Option<BoxedStrategy<Deed>> {
-    let over = |name: &&Name| matches!(world.charge(**name).it.status, Status::Expired | Status::Canceled);
-    let over: Vec<&Name> = charges.iter().filter(over).collect();
-    let matters = |name: &&&Name| {
-        let book = &world.books[world.home(***name).0.0];
-        let invoice = world.charge(***name).invoice;
-        invoice.is_some_and(|no| book.invoices[no].status == Paper::Open)
-    };
-    let best: Vec<&Name> = over.iter().filter(matters).copied().collect();
-    let over = if best.is_empty() { over } else { best }.into_iter().map(|name| {
-        let it = &world.charge(*name).it;
-        let notice = Notice {
-            charge: *name,
-            txid: world.names,
-            output: 0,
-            units: it.due,
-            depth: Depth::Confirmations(it.required),
-            astray: Astray::No,
-        };
-        if it.money.is_empty() {
-            Deed::Tell(vec![notice])
-        } else {
-            Deed::Accept { charge: *name, txid: None }
-        }
-    });
-    let over: Vec<Deed> = over.collect();
-    (!over.is_empty()).then(|| select(over).boxed())
-}
-
-fn txid(text: &str) -> Option<u32> {
-    text.strip_prefix('t')?.parse().ok()
-}
-
 fn refund(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
     let known: Vec<(Name, Place, u128)> = charges
         .iter()
@@ -348,112 +326,6 @@ fn refund(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
             Deed::Refund { who, charge, units, once }
         })
         .boxed()
-}
-
-/// What an amount may be: at the bounds of too little, enough and too much.
-fn amounts(charge: &ChargeOf) -> Vec<u128> {
-    let it = &charge.it;
-    let least = money::least_enough(it.due, it.tolerance);
-    let most = money::most_not_overpaid(it.due, it.threshold);
-    let left = it.due.saturating_sub(it.received());
-    let all = [it.due, least, least.saturating_sub(1), most, most + 1, it.due / 2, left, 1, 0];
-    let mut all = all.to_vec();
-    all.dedup();
-    all
-}
-
-fn depths(required: u32) -> Vec<Depth> {
-    let mut all: Vec<Depth> = [0, 1, required - 1, required, required + 1].map(Depth::Confirmations).to_vec();
-    all.push(Depth::Confirmations(required));
-    all.extend(GONE.map(Depth::Gone));
-    all
-}
-
-fn tell(world: &World, charges: &[Name]) -> BoxedStrategy<Deed> {
-    let fresh = world.names;
-    let of: Vec<(Name, Vec<u128>, Vec<Depth>)> = charges
-        .iter()
-        .map(|name| (*name, amounts(world.charge(*name)), depths(world.charge(*name).it.required)))
-        .collect();
-    let one = move |txid: u32| {
-        select(of.clone()).prop_flat_map(move |(charge, amounts, depths)| {
-            let astray =
-                prop_oneof![20 => Just(Astray::No), 1 => Just(Astray::Coin), 1 => Just(Astray::Mode)];
-            (select(amounts), select(depths), 0_u32..2, astray).prop_map(
-                move |(units, depth, output, astray)| Notice { charge, txid, output, units, depth, astray },
-            )
-        })
-    };
-    // One transaction may pay several charges and one charge twice; a breath may hold several transactions.
-    let new = one(fresh).prop_map(|notice| vec![notice]);
-    let outputs = vec(one(fresh), 2..4);
-    let known = known(world, charges);
-    if known.is_empty() {
-        return prop_oneof![4 => new, 1 => outputs].prop_map(Deed::Tell).boxed();
-    }
-    let deeper = {
-        let all: Vec<(Notice, u32)> = known.clone();
-        (select(all), any::<prop::sample::Index>()).prop_map(|((notice, required), how)| {
-            let depths = depths(required);
-            vec![Notice { depth: depths[how.index(depths.len())], ..notice }]
-        })
-    };
-    // A block: everything that is known goes one deeper, or all of it is deep, or thrown back.
-    let block = {
-        let all = known.clone();
-        (0_u32..4).prop_map(move |how| {
-            let all = all.iter().filter(|(notice, _)| matches!(notice.depth, Depth::Confirmations(_)));
-            let moved = all.map(|(notice, required)| {
-                let Depth::Confirmations(before) = notice.depth else { unreachable!("it was filtered") };
-                let after = match how {
-                    0 => 0,
-                    1 => before + 1,
-                    2 => before.saturating_sub(1),
-                    _ => *required,
-                };
-                Notice { depth: Depth::Confirmations(after), ..*notice }
-            });
-            moved.collect::<Vec<_>>()
-        })
-    };
-    // The same money in another transaction, at the same moment.
-    let replaced = {
-        let all = known.clone();
-        (select(all), any::<bool>()).prop_map(move |((notice, required), deep)| {
-            let gone = Notice { depth: Depth::Gone(GONE[1]), ..notice };
-            let depth = Depth::Confirmations(if deep { required } else { 0 });
-            vec![gone, Notice { txid: fresh, depth, ..notice }]
-        })
-    };
-    let mixed = (select(known), one(fresh), any::<bool>()).prop_map(|((notice, required), other, first)| {
-        let again = Notice { depth: Depth::Confirmations(required), ..notice };
-        if first { vec![again, other] } else { vec![other, again, again] }
-    });
-    prop_oneof![4 => new, 1 => outputs, 6 => deeper, 3 => block, 1 => replaced, 1 => mixed]
-        .prop_map(Deed::Tell)
-        .boxed()
-}
-
-/// Transfers that were heard of, as they stand, with the confirmations that they need.
-fn known(world: &World, charges: &[Name]) -> Vec<(Notice, u32)> {
-    let of = |name: &Name| {
-        let charge = world.charge(*name);
-        let notices = charge.it.money.iter().filter_map(|money| {
-            let depth = money.depth.map_or(Depth::Gone(GONE[0]), Depth::Confirmations);
-            let txid = txid(&money.txid)?;
-            let notice = Notice {
-                charge: *name,
-                txid,
-                output: money.output,
-                units: money.units,
-                depth,
-                astray: Astray::No,
-            };
-            Some((notice, charge.it.required))
-        });
-        notices.collect::<Vec<_>>()
-    };
-    charges.iter().flat_map(of).collect()
 }
 
 /// Whoever began to read mostly reads on.
@@ -480,6 +352,23 @@ fn turn(world: &World) -> BoxedStrategy<Deed> {
         .map(|((who, list, per_page), _)| Deed::Turn { who: *who, list: *list, per_page: *per_page })
         .collect();
     if more.is_empty() { any.boxed() } else { prop_oneof![1 => any, 2 => select(more)].boxed() }
+}
+
+/// Whoever read page 1 counts up.
+fn number(world: &World) -> BoxedStrategy<Deed> {
+    let any = (place(), select(&Read::ALL[..]), 1_usize..3, 1_usize..4);
+    let any = any.prop_map(|(who, list, per_page, page)| Deed::Number { who, list, per_page, page });
+    let known: Vec<_> = world.memories.keys().copied().collect();
+    if known.is_empty() {
+        return any.boxed();
+    }
+    let more = (select(known), 1_usize..4).prop_map(|((who, list, per_page), page)| Deed::Number {
+        who,
+        list,
+        per_page,
+        page,
+    });
+    prop_oneof![1 => any, 2 => more].boxed()
 }
 
 /// A write that carried an idempotency key once more: as it was, or saying something else.

@@ -4,10 +4,13 @@
 //! Proptest draws the deeds, and leaves out of a failing list whatever can be left out. `PROPTEST_CASES` says how many
 //! lists, `PROPTEST_RNG_SEED` which. What is wrong on purpose must be found: see `planted`.
 
+mod acts;
 #[path = "../sweep_planted/answers.rs"]
 mod answers;
+mod chain;
 mod check;
 mod deed;
+mod doors;
 mod draw;
 mod facts;
 #[path = "../sweep_planted/notices.rs"]
@@ -20,7 +23,12 @@ mod rules;
 mod stage;
 mod world;
 
-use std::{collections::BTreeSet, fmt::Write as _, sync::LazyLock};
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    panic::{self, AssertUnwindSafe},
+    sync::LazyLock,
+};
 
 use proptest::{
     strategy::{Strategy as _, ValueTree as _},
@@ -34,7 +42,7 @@ pub(crate) use crate::planted::Bug;
 use crate::{deed::Deed, draw::Machine, stage::Stage, world::World};
 
 /// Lists of deeds, unless `PROPTEST_CASES` says otherwise.
-const CASES: u32 = 96;
+const CASES: u32 = 200;
 /// Deeds in a list.
 const DEEDS: std::ops::Range<usize> = 1..48;
 /// So many attempts to make a failing list shorter.
@@ -127,7 +135,13 @@ fn play(deeds: &[Deed], tamper: Box<dyn Tamper>) -> Result<(), (usize, String)> 
     let mut stage = Stage::new(&VAULT, tamper);
     for (no, deed) in deeds.iter().enumerate() {
         world.apply(deed);
-        let verdict = stage.play(deed, &world).and_then(|()| stage.check(&world));
+        let mut both = || stage.play(deed, &world).and_then(|()| stage.check(&world));
+        // A service that panics is wrong as well, and its story is worth as much.
+        let verdict = panic::catch_unwind(AssertUnwindSafe(&mut both)).unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or(panic.downcast_ref::<&str>().copied());
+            Err(format!("it panics: {}", said.unwrap_or("without a word")))
+        });
         verdict.map_err(|why| (no + 1, why))?;
     }
     stage.check_at_the_end(&world).map_err(|why| (deeds.len(), why))

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use proptest::test_runner::RngSeed;
 use reference_core::{
+    book::Post,
+    outbox::Outcome,
     time::Timestamp,
     wire::http::{Request, Response},
 };
@@ -38,17 +40,19 @@ const ELSEWHERE: [(&str, &str); 5] = [
 const LISTS_MAX: u32 = 400;
 /// Fixed, so that the figures below stay true.
 const SEED: RngSeed = RngSeed::Fixed(1);
-/// How short the list must become.
-const SHORT: [(&str, usize); 9] = [
-    ("one confirmation too few", 2),
-    ("what vanishes is not noticed", 4),
-    ("late money is lost", 3),
-    ("every event goes to one endpoint twice", 4),
-    ("nothing is tried a third time", 6),
-    ("an invoice that is over is withdrawn", 3),
-    ("an isolation leak through one filter", 1),
-    ("an idempotency key is not heard", 3),
-    ("a later page lacks its first record", 4),
+/// What is found must be told in so many deeds, of forty and more that were drawn.
+const DEEDS_MAX: usize = 6;
+/// Bugs that are told again and again until no deed can be left out: that takes longer than to find them.
+const TOLD: [&str; 9] = [
+    "one confirmation too few",
+    "what vanishes is not noticed",
+    "late money is lost",
+    "every event goes to one endpoint twice",
+    "nothing is tried a third time",
+    "an invoice that is over is withdrawn",
+    "an isolation leak through one filter",
+    "an idempotency key is not heard",
+    "a later page lacks its first record",
 ];
 
 /// Requests are done as often as they are sent.
@@ -87,6 +91,15 @@ impl Tamper for Sleeper {
     }
 }
 
+/// It falls over at a number that nobody thought of.
+struct Fragile;
+
+impl Tamper for Fragile {
+    fn outcome(&mut self, _: Timestamp, _: &Post, outcome: &mut Outcome) {
+        assert!(!matches!(outcome, Outcome::Answered(299)), "no such status");
+    }
+}
+
 fn bugs() -> Vec<Bug> {
     let mut all = notices::bugs();
     all.extend(posts::bugs());
@@ -97,6 +110,7 @@ fn bugs() -> Vec<Bug> {
         laws: &[],
         make: || Box::<KeyIsAll>::default(),
     });
+    all.push(Bug { name: "a receiver's status makes it panic", laws: &[], make: || Box::new(Fragile) });
     all.push(Bug { name: "locks end when somebody asks", laws: &[], make: || Box::new(Sleeper) });
     all
 }
@@ -120,9 +134,9 @@ fn every_wrong_service_is_found() {
 #[test]
 fn what_is_found_is_told_in_few_deeds() {
     let bugs = bugs();
-    for (name, deeds_max) in SHORT {
+    for name in TOLD {
         let bug = bugs.iter().find(|bug| bug.name == name).expect("a bug with this name");
         let failure = search(LISTS_MAX, SEED, SHRINKS_MAX, bug.make).expect_err(name);
-        assert!(failure.deeds.len() <= deeds_max, "{name}: {}", failure.report());
+        assert!(failure.deeds.len() <= DEEDS_MAX, "{name}: {}", failure.report());
     }
 }

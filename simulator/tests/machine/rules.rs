@@ -1,29 +1,23 @@
 //! What each deed does to the world.
 
 use reference_core::{
-    asset::{Asset, Currency},
-    mode::Mode,
+    asset::Asset,
     sighting::Sighting,
     time::{Span, Timestamp},
 };
-use simulator::model::{Charge, LOCK, Tale, money};
+use simulator::model::money;
 
 use crate::{
-    deed::{Astray, By, Deed, Name, Notice, Place, Pricing, Reader},
+    deed::{Astray, By, Deed, Name, Notice, Place},
     stage::sighting,
-    world::{
-        ANSWER_KEPT, Beat, Book, ChargeOf, Details, Due, Event, InvoiceOf, Kept, LONGEST, LinkOf, Paper,
-        Reading, Standing, Subject, World,
-    },
+    world::{ANSWER_KEPT, Beat, Desire, Due, Kept, LONGEST, Reading, Standing, World},
 };
 
-/// An invoice is not mailed again within this time.
-const MAIL_PAUSE: Span = Span::mins(10);
+/// A key's place in a list is remembered for so long.
+const PLACE_KEPT: Span = Span::mins(10);
 /// Whoever exhausts what waits does it for fewer deliveries, within so much time.
 const EXHAUSTED_MAX: usize = 24;
 const EXHAUSTION: Span = Span::days(5);
-
-type Answered = Result<u16, u16>;
 
 /// A write as idempotency sees it.
 struct Asked {
@@ -49,7 +43,7 @@ impl World {
             Deed::Issue { name, .. } | Deed::MakeLink { name, .. } | Deed::Hook { name, .. } => free(name),
             Deed::Send { invoice, .. } | Deed::Void { invoice, .. } | Deed::View { invoice } => has(invoice),
             Deed::Choose { name, invoice, .. } => free(name) && has(invoice),
-            Deed::Archive { link, .. } | Deed::ViewLink { link } => has(link),
+            Deed::Archive { link, .. } | Deed::Limit { link, .. } | Deed::ViewLink { link } => has(link),
             Deed::PayLink { name, link, .. } => free(name) && has(link),
             Deed::Tell(notices) => notices.iter().all(|notice| has(&notice.charge)),
             Deed::Choices { hook, .. }
@@ -89,10 +83,14 @@ impl World {
             Deed::Bounds { account, tolerance, threshold } => {
                 self.bounds[*account] = (*tolerance, *threshold)
             }
-            Deed::Restart => self.restart(),
-            Deed::NewKey(_) => {}
+            Deed::Restart => {
+                self.memories.clear();
+                self.restart();
+            }
+            Deed::NewKey(place) => self.memories.retain(|(who, ..), _| who != place),
             Deed::Tell(notices) => self.tell_all(notices),
-            Deed::Turn { who, list, per_page } => self.turn(*who, *list, *per_page),
+            Deed::Turn { who, list, per_page } => self.turn((*who, *list, *per_page)),
+            Deed::Number { who, list, per_page, page } => self.number((*who, *list, *per_page), *page),
             _ if self.apply_to_hooks(deed) => {}
             _ => self.apply_write(deed),
         }
@@ -159,12 +157,28 @@ impl World {
         }
     }
 
-    fn turn(&mut self, who: Place, list: crate::deed::Read, per_page: usize) {
+    fn turn(&mut self, desire: Desire) {
+        let (who, list, per_page) = desire;
         let length = self.books[who.0].length(list);
-        let fresh = Reading { total: length, page: 1 };
-        let reading = self.readings.entry((who, list, per_page)).or_insert(Reading { total: 0, page: 1 });
-        let has_next = reading.page * per_page < reading.total;
-        *reading = if has_next { Reading { page: reading.page + 1, ..*reading } } else { fresh };
+        let reading = self.readings.entry(desire).or_insert(Reading { total: 0, page: 1 });
+        if reading.page * per_page < reading.total {
+            reading.page += 1;
+        } else {
+            *reading = Reading { total: length, page: 1 };
+            self.memories.insert(desire, (self.now, length));
+        }
+        self.due = Due::Status(200);
+    }
+
+    /// Page 1 is fresh; later ones belong to the page 1 that this key read last, if that was not long ago.
+    fn number(&mut self, desire: Desire, page: usize) {
+        let (who, list, _) = desire;
+        let length = self.books[who.0].length(list);
+        if page == 1 {
+            self.memories.insert(desire, (self.now, length));
+        }
+        let memory = self.memories.get(&desire).filter(|(at, _)| self.now.since(*at) < PLACE_KEPT);
+        self.numbered = Reading { total: memory.map_or(length, |(_, total)| *total), page };
         self.due = Due::Status(200);
     }
 
@@ -192,306 +206,6 @@ impl World {
             self.answers += 1;
             self.book(who).kept.insert(format!("{path} {once}"), kept);
         }
-    }
-
-    fn write(&mut self, deed: &Deed) -> Answered {
-        let now = self.now;
-        match deed {
-            Deed::Open { name, who, asset, cents, currency, link: None, .. } => {
-                self.open(*name, *who, *asset, (*cents, *currency), (None, None))?;
-                Ok(201)
-            }
-            Deed::Open { name, who, asset, cents, link: Some(link), .. } => {
-                let (home, link) = self.home(*link);
-                if home != *who {
-                    return Err(422);
-                }
-                self.open_from_link((*who, link), *name, *asset, Some(*cents).filter(|cents| *cents > 0))?;
-                Ok(201)
-            }
-            Deed::PayLink { name, link, asset, cents } => {
-                self.open_from_link(self.home(*link), *name, *asset, *cents)?;
-                Ok(200)
-            }
-            Deed::Cancel { by, charge, .. } => {
-                let (place, no) = self.reach(*by, *charge)?;
-                let book = self.book(place);
-                if !book.charges[no].it.cancel() {
-                    return Err(409);
-                }
-                let why = if *by == By::Owner { Details::Reason("dashboard") } else { Details::None };
-                book.record(now, "charge.canceled", Subject::Charge(no), why);
-                Ok(200)
-            }
-            Deed::Refund { who, charge, units, .. } => {
-                let (place, no) = self.reach(By::Key(*who), *charge)?;
-                let book = self.book(place);
-                if !book.charges[no].it.refund(*units) {
-                    return Err(422);
-                }
-                book.charges[no].refunds.push(*units);
-                book.record(now, "charge.refunded", Subject::Charge(no), Details::Refund { units: *units });
-                Ok(201)
-            }
-            Deed::Accept { charge, txid } => {
-                let (place, no) = self.home(*charge);
-                let txid = txid.map(|txid| format!("t{txid}"));
-                let book = self.book(place);
-                let tales = book.charges[no].it.take_late(txid.as_deref()).ok_or(409_u16)?;
-                book.tell(now, no, tales);
-                Ok(200)
-            }
-            Deed::Issue { name, who, cents, reader, send, .. } => {
-                let book = self.book(*who);
-                if *send {
-                    book.may_mail(*reader)?;
-                }
-                let invoice = InvoiceOf {
-                    cents: *cents,
-                    reader: *reader,
-                    issued: now,
-                    status: Paper::Open,
-                    charges: Vec::new(),
-                    sent_at: None,
-                    viewed_at: None,
-                    paid_at: None,
-                    voided_at: None,
-                };
-                let no = book.invoices.len();
-                book.invoices.push(invoice);
-                book.record(now, "invoice.created", Subject::Invoice(no), Details::None);
-                if *send {
-                    book.mail(now, no);
-                }
-                self.homes.insert(*name, (*who, no));
-                Ok(201)
-            }
-            Deed::Send { by, invoice } => {
-                let (place, no) = self.reach(*by, *invoice)?;
-                let book = self.book(place);
-                let it = &book.invoices[no];
-                if it.status != Paper::Open {
-                    return Err(409);
-                }
-                if it.sent_at.is_some_and(|sent| now.since(sent) < MAIL_PAUSE) {
-                    return Err(429);
-                }
-                book.may_mail(it.reader)?;
-                book.mail(now, no);
-                Ok(200)
-            }
-            Deed::Void { by, invoice } => {
-                let (place, no) = self.reach(*by, *invoice)?;
-                let book = self.book(place);
-                if book.invoices[no].status != Paper::Open {
-                    return Err(409);
-                }
-                let open = book.untouched(no)?;
-                let it = &mut book.invoices[no];
-                (it.status, it.voided_at) = (Paper::Void, Some(now));
-                if let Some(charge) = open {
-                    book.call_off(now, charge, "invoice_voided");
-                }
-                book.record(now, "invoice.voided", Subject::Invoice(no), Details::None);
-                Ok(200)
-            }
-            Deed::View { invoice } => {
-                let (place, no) = self.home(*invoice);
-                let book = self.book(place);
-                if book.invoices[no].viewed_at.is_none() {
-                    book.invoices[no].viewed_at = Some(now);
-                    book.record(now, "invoice.viewed", Subject::Invoice(no), Details::None);
-                }
-                Ok(200)
-            }
-            Deed::Choose { name, invoice, asset } => self.choose(*name, *invoice, *asset),
-            Deed::MakeLink { name, who, pricing, only, max, lasts } => {
-                let link = LinkOf {
-                    pricing: *pricing,
-                    only: *only,
-                    max: *max,
-                    ends: lasts.map(|lasts| now.plus(lasts)),
-                    archived: false,
-                    views: 0,
-                };
-                let links = &mut self.book(*who).links;
-                links.push(link);
-                let no = links.len() - 1;
-                self.homes.insert(*name, (*who, no));
-                Ok(201)
-            }
-            Deed::Archive { who, link, on } => {
-                let (place, no) = self.reach(By::Key(*who), *link)?;
-                self.book(place).links[no].archived = *on;
-                Ok(200)
-            }
-            Deed::ViewLink { link } => {
-                let (place, no) = self.home(*link);
-                self.book(place).links[no].views += 1;
-                Ok(200)
-            }
-            _ => unreachable!("no write: {deed:?}"),
-        }
-    }
-
-    /// The object, for who may see it.
-    fn reach(&self, by: By, name: Name) -> Result<(Place, usize), u16> {
-        let (home, no) = self.home(name);
-        match by {
-            By::Key(who) if who != home => Err(404),
-            _ => Ok((home, no)),
-        }
-    }
-
-    fn open_from_link(
-        &mut self,
-        (place, link): (Place, usize),
-        name: Name,
-        asset: Asset,
-        cents: Option<u64>,
-    ) -> Result<usize, u16> {
-        if !self.books[place.0].link_accepts(link, self.now) {
-            return Err(409);
-        }
-        let it = &self.books[place.0].links[link];
-        let amount = match (it.pricing, cents) {
-            (Pricing::Fixed(price), cents) => {
-                Some(price).filter(|price| cents.is_none_or(|cents| cents == *price))
-            }
-            (Pricing::Open { min, max }, cents) => cents.filter(|cents| (min..=max).contains(cents)),
-        };
-        let amount = amount.filter(|_| it.only.is_none_or(|only| only == asset)).ok_or(422_u16)?;
-        self.open(name, place, asset, (amount, Currency::Eur), (Some(link), None))
-    }
-
-    fn open(
-        &mut self,
-        name: Name,
-        place: Place,
-        asset: Asset,
-        (cents, currency): (u64, Currency),
-        (link, invoice): (Option<usize>, Option<usize>),
-    ) -> Result<usize, u16> {
-        let rate = self.rates[&(asset, currency)].ok_or(503_u16)?;
-        let (now, bounds) = (self.now, self.bounds[place.account()]);
-        let book = self.book(place);
-        let due = money::due(cents, rate, asset);
-        let it = Charge::open(now, due, bounds, asset.required_confirmations(place.mode()));
-        assert_eq!(it.end, now.plus(LOCK));
-        let no = book.charges.len();
-        book.charges.push(ChargeOf {
-            asset,
-            cents,
-            currency,
-            rate,
-            opened: now,
-            link,
-            invoice,
-            refunds: Vec::new(),
-            it,
-            rang: false,
-        });
-        if let Some(invoice) = invoice {
-            book.invoices[invoice].charges.push(no);
-        }
-        book.record(now, "charge.created", Subject::Charge(no), Details::None);
-        self.homes.insert(name, (place, no));
-        Ok(no)
-    }
-
-    fn choose(&mut self, name: Name, invoice: Name, asset: Asset) -> Answered {
-        let (now, (place, no)) = (self.now, self.home(invoice));
-        let rate = self.rates[&(asset, Currency::Eur)];
-        let book = self.book(place);
-        if book.invoices[no].status != Paper::Open {
-            return Err(409);
-        }
-        let cents = book.invoices[no].cents;
-        if let Some(open) = book.waiting(no)
-            && book.charges[open].asset == asset
-        {
-            return Ok(200);
-        }
-        let earlier = book.untouched(no)?;
-        rate.ok_or(503_u16)?;
-        if let Some(earlier) = earlier {
-            book.call_off(now, earlier, "asset_switched");
-        }
-        self.open(name, place, asset, (cents, Currency::Eur), (None, Some(no)))?;
-        Ok(200)
-    }
-}
-
-impl Book {
-    /// What a charge has to tell, as events; a paid one settles its invoice.
-    fn tell(&mut self, at: Timestamp, no: usize, tales: Vec<Tale>) {
-        for tale in tales {
-            let transfer = |txid, units| Details::Transfer { txid, units };
-            let (kind, details) = match tale {
-                Tale::Detected { txid, units } => ("charge.payment_detected", transfer(txid, units)),
-                Tale::Paid { txid, units } => ("charge.paid", transfer(txid, units)),
-                Tale::Short { txid, units } => ("charge.underpaid", transfer(txid, units)),
-                Tale::Late { txid, units } => ("charge.late_payment", transfer(txid, units)),
-                Tale::Expired => ("charge.expired", Details::None),
-            };
-            self.record(at, kind, Subject::Charge(no), details);
-            if kind == "charge.paid"
-                && let Some(invoice) = self.charges[no].invoice
-            {
-                self.settle(at, invoice);
-            }
-        }
-    }
-
-    /// Once; and what still waits, and has seen no money, is called off.
-    fn settle(&mut self, at: Timestamp, no: usize) {
-        let invoice = &mut self.invoices[no];
-        if invoice.status != Paper::Open {
-            return;
-        }
-        (invoice.status, invoice.paid_at) = (Paper::Paid, Some(at));
-        if let Ok(Some(other)) = self.untouched(no) {
-            self.call_off(at, other, "invoice_paid");
-        }
-        self.record(at, "invoice.paid", Subject::Invoice(no), Details::None);
-    }
-
-    fn call_off(&mut self, at: Timestamp, charge: usize, why: &'static str) {
-        assert!(self.charges[charge].it.cancel(), "it was untouched");
-        self.record(at, "charge.canceled", Subject::Charge(charge), Details::Reason(why));
-    }
-
-    /// The charge of an invoice that waits.
-    fn waiting(&self, invoice: usize) -> Option<usize> {
-        self.invoices[invoice].charges.iter().copied().find(|no| self.charges[*no].it.waits())
-    }
-
-    /// The same, if money for it was never seen: 409 if it was.
-    fn untouched(&self, invoice: usize) -> Result<Option<usize>, u16> {
-        match self.waiting(invoice) {
-            Some(no) if !self.charges[no].it.is_untouched() => Err(409),
-            other => Ok(other),
-        }
-    }
-
-    fn may_mail(&self, reader: Reader) -> Result<(), u16> {
-        match reader {
-            Reader::Nobody => Err(422),
-            Reader::Stranger if self.mode() == Mode::Test => Err(422),
-            Reader::Stranger | Reader::Member => Ok(()),
-        }
-    }
-
-    fn mail(&mut self, at: Timestamp, no: usize) {
-        self.invoices[no].sent_at = Some(at);
-        self.record(at, "invoice.sent", Subject::Invoice(no), Details::None);
-    }
-
-    /// An event, and a delivery of it for each endpoint that takes it.
-    fn record(&mut self, at: Timestamp, kind: &'static str, subject: Subject, details: Details) {
-        let then = self.then(subject);
-        self.events.push(Event { at, kind, subject, details, then });
-        self.fan_out(at, kind);
     }
 }
 

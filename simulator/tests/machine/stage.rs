@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use reference_core::{
     account::{AccountKind, Settings},
-    action::{Act, Action, Done, Seen, SettingsDraft, Visit},
+    action::{Act, Action, Done, SettingsDraft},
     asset::Asset,
     book::{self, Post},
     dialect::Dialect,
     draw::Seed,
     error::ApiError,
-    event::EventType,
     id::{AccountNo, Code},
     mode::Mode,
     money::{Coin, Percent, Rate},
@@ -21,22 +20,19 @@ use reference_core::{
     wallet::Vault,
     wire::http::{self, Response},
 };
-use serde_json::{Map, Value, json};
-use simulator::{
-    model::money,
-    tamper::{OwnRequest, Sent, Tamper},
-};
+use serde_json::Value;
+use simulator::tamper::{OwnRequest, Sent, Tamper};
 
 use crate::{
-    deed::{ACCOUNTS, Answer, Astray, By, Deed, Name, Notice, Place, Pricing, Read, Reader},
+    deed::{ACCOUNTS, Answer, Astray, Deed, Notice, Place, Read},
     rules::atto_per_unit,
-    world::{Beat, COINS, CURRENCIES, Desire, Due, OPENING, World, first_rate},
+    world::{Beat, COINS, CURRENCIES, Desire, OPENING, World, first_rate},
 };
 
 pub(crate) const BASE: &str = "https://api.svc.example";
 /// Who may get mail in test mode.
-const MEMBER: &str = "ada@acme.example";
-const STRANGER: &str = "eve@shop.example";
+pub(crate) const MEMBER: &str = "ada@acme.example";
+pub(crate) const STRANGER: &str = "eve@shop.example";
 const SEED: Seed = Seed(7);
 
 /// What is not as it must be.
@@ -62,9 +58,11 @@ pub(crate) struct Stage {
     pub(crate) now: Timestamp,
     accounts: [AccountNo; 2],
     pub(crate) keys: [String; 4],
+    /// Keys of those who only look: what they read moves nobody else's place in a list.
+    eyes: [String; 4],
     pub(crate) ids: [Ids; 4],
     /// Answers that were kept.
-    kept: Vec<Response>,
+    pub(crate) kept: Vec<Response>,
     /// Where each reader goes next.
     next: BTreeMap<Desire, Option<String>>,
     flying: BTreeMap<(Place, usize), Post>,
@@ -99,8 +97,8 @@ pub(crate) fn sighting(notice: &Notice, asset: Asset, home: Place, address: &str
     }
 }
 
-fn euros(cents: u64) -> String {
-    format!("{}.{:02}", cents / 100, cents % 100)
+fn parsed(response: &Response) -> (u16, Value) {
+    (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
 }
 
 impl Stage {
@@ -129,6 +127,7 @@ impl Stage {
             now: OPENING,
             accounts,
             keys: Default::default(),
+            eyes: Default::default(),
             ids: Default::default(),
             kept: Vec::new(),
             next: BTreeMap::new(),
@@ -138,6 +137,7 @@ impl Stage {
         };
         for place in Place::ALL {
             stage.keys[place.0] = stage.new_key(place);
+            stage.eyes[place.0] = stage.new_key(place);
         }
         stage
     }
@@ -150,7 +150,7 @@ impl Stage {
         self.service.account(self.account(place)).book(place.mode())
     }
 
-    fn act(&mut self, place: Place, act: Act) -> Result<Done, ApiError> {
+    pub(crate) fn act(&mut self, place: Place, act: Act) -> Result<Done, ApiError> {
         let action = Action { account: self.account(place), mode: place.mode(), act };
         self.service.on_action(self.now, action)
     }
@@ -171,17 +171,25 @@ impl Stage {
         response
     }
 
-    /// What a key reads.
-    pub(crate) fn read(&mut self, who: Place, target: &str) -> Response {
-        self.send(&self.request("GET", who, target, None, None))
+    /// What somebody reads who only looks.
+    pub(crate) fn read(&mut self, place: Place, target: &str) -> Response {
+        let mut request = self.request("GET", place, target, None, None);
+        request.authorization = Some(format!("Bearer {}", self.eyes[place.0]).into_bytes());
+        self.send(&request)
     }
 
-    pub(crate) fn get(&mut self, who: Place, target: &str) -> (u16, Value) {
-        let response = self.read(who, target);
-        (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
+    /// The same, as JSON.
+    pub(crate) fn get(&mut self, place: Place, target: &str) -> (u16, Value) {
+        parsed(&self.read(place, target))
     }
 
-    fn request(
+    /// What one of the deeds' people reads.
+    fn ask(&mut self, who: Place, target: &str) -> (u16, Value) {
+        let response = self.send(&self.request("GET", who, target, None, None));
+        parsed(&response)
+    }
+
+    pub(crate) fn request(
         &self,
         method: &str,
         who: Place,
@@ -239,6 +247,14 @@ impl Stage {
                 self.service.on_sightings(at, &heard);
             }
             Deed::Turn { who, list, per_page } => self.turn((*who, *list, *per_page), world)?,
+            Deed::Number { who, list, per_page, page } => {
+                let target = format!("{}?page={page}&per_page={per_page}", list.path());
+                let (status, shown) = self.ask(*who, &target);
+                if status != 200 {
+                    return Err(format!("{target} is answered {status}: {shown}"));
+                }
+                self.check_page((*who, *list, *per_page), world.numbered, &shown)?;
+            }
             Deed::Land { of, delivery, answer } => {
                 let post = self.flying.remove(&(*of, *delivery)).ok_or("it is not in flight")?;
                 self.land(*of, &post, *answer);
@@ -266,7 +282,7 @@ impl Stage {
         let id = self.service.keys().iter().find(|key| key.principal.key == principal).map(|key| key.id);
         let id = id.ok_or("the key has no id")?;
         self.act(place, Act::RevokeKey(id)).map_err(|error| format!("a key stays: {error:?}"))?;
-        let (status, _) = self.get(place, "/v1/account");
+        let (status, _) = self.ask(place, "/v1/account");
         if status != 401 {
             return Err(format!("a revoked key of {place:?} is answered {status}, not 401"));
         }
@@ -329,259 +345,12 @@ impl Stage {
             Some(next) => next,
             None => format!("{}?per_page={per_page}", list.path()),
         };
-        let (status, page) = self.get(who, &target);
+        let (status, page) = self.ask(who, &target);
         if status != 200 {
             return Err(format!("{target} is answered {status}: {page}"));
         }
         let next = page["links"]["next"].as_str().map(|link| link.replacen(BASE, "", 1));
         self.next.insert(desire, next);
         self.check_page(desire, reading, &page)
-    }
-
-    fn write(&mut self, deed: &Deed, world: &World) -> Verdict {
-        let (status, response) = match self.request_of(deed, world) {
-            Some(request) => {
-                let response = self.send(&request);
-                (response.status, Some(response))
-            }
-            None => (self.door(deed, world), None),
-        };
-        let told = |response: &Option<Response>| {
-            response.as_ref().map_or(String::new(), |it| String::from_utf8_lossy(&it.body).into_owned())
-        };
-        let is_replay =
-            |response: &Response| response.headers.contains(&("idempotent-replayed", "true".to_owned()));
-        match world.due {
-            Due::Nothing => Err(format!("nobody knows what to answer {deed:?}")),
-            Due::Status(expected) if expected != status => {
-                Err(format!("it is answered {status}, not {expected} {}", told(&response)))
-            }
-            Due::Status(_) => {
-                if response.as_ref().is_some_and(is_replay) {
-                    return Err("a new request is answered as a repeated one".to_owned());
-                }
-                if let Some(response) = response.filter(|response| response.status < 300)
-                    && once(deed).is_some()
-                {
-                    self.kept.push(response);
-                }
-                Ok(())
-            }
-            Due::Replay(nth) => {
-                let response = response.expect("only requests are repeated");
-                let first = self.kept.get(nth).ok_or("the first answer was not kept")?;
-                if !is_replay(&response) {
-                    return Err("a repeated request is done again".to_owned());
-                }
-                if (response.status, &response.body) != (first.status, &first.body) {
-                    return Err(format!(
-                        "a repeated request is answered otherwise: {}",
-                        told(&Some(response))
-                    ));
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// What a client sends; nothing for what is done in the dashboard or on a hosted page.
-    fn request_of(&self, deed: &Deed, world: &World) -> Option<OwnRequest> {
-        let charge = |name: &Name| self.id(*name, world);
-        let post = |who: &Place, path: String, body: Option<Value>, once: &Option<u8>| {
-            Some(self.request("POST", *who, &path, body, *once))
-        };
-        match deed {
-            Deed::Open { who, asset, cents, currency, link, once, .. } => {
-                let mut body = Map::new();
-                body.insert("asset".to_owned(), json!(asset.code()));
-                if *cents > 0 {
-                    body.insert("amount".to_owned(), json!(euros(*cents)));
-                }
-                match link {
-                    Some(link) => body.insert("payment_link".to_owned(), json!(self.id(*link, world))),
-                    None => body.insert("currency".to_owned(), json!(currency.code())),
-                };
-                post(who, "/v1/charges".to_owned(), Some(Value::Object(body)), once)
-            }
-            Deed::Cancel { by: By::Key(who), charge: name, once } => {
-                post(who, format!("/v1/charges/{}/cancel", charge(name)), None, once)
-            }
-            Deed::Refund { who, charge: name, units, once } => {
-                let amount = money::written(*units, world.charge(*name).asset);
-                post(
-                    who,
-                    format!("/v1/charges/{}/refunds", charge(name)),
-                    Some(json!({"amount": amount})),
-                    once,
-                )
-            }
-            Deed::Issue { who, cents, reader, send, once, .. } => {
-                let mut body = json!({"amount": euros(*cents), "currency": "EUR", "send_email": send});
-                match reader {
-                    Reader::Nobody => {}
-                    Reader::Member => body["customer_email"] = json!(MEMBER),
-                    Reader::Stranger => body["customer_email"] = json!(STRANGER),
-                }
-                post(who, "/v1/invoices".to_owned(), Some(body), once)
-            }
-            Deed::Send { by: By::Key(who), invoice } => {
-                post(who, format!("/v1/invoices/{}/send", charge(invoice)), None, &None)
-            }
-            Deed::Void { by: By::Key(who), invoice } => {
-                post(who, format!("/v1/invoices/{}/void", charge(invoice)), None, &None)
-            }
-            Deed::MakeLink { who, pricing, only, max, lasts, .. } => {
-                let mut body = json!({"title": "Tea", "currency": "EUR", "max_payments": max});
-                match pricing {
-                    Pricing::Fixed(cents) => {
-                        (body["pricing_type"], body["amount"]) = (json!("fixed"), json!(euros(*cents)));
-                    }
-                    Pricing::Open { min, max } => {
-                        body["pricing_type"] = json!("open");
-                        (body["min_amount"], body["max_amount"]) = (json!(euros(*min)), json!(euros(*max)));
-                    }
-                }
-                if let Some(only) = only {
-                    body["accepted_assets"] = json!([only.code()]);
-                }
-                if let Some(lasts) = lasts {
-                    body["expires_at"] = json!(self.now.plus(*lasts).to_string());
-                }
-                post(who, "/v1/payment-links".to_owned(), Some(body), &None)
-            }
-            Deed::Archive { who, link, on } => {
-                let path = format!("/v1/payment-links/{}/archive", charge(link));
-                Some(self.request(if *on { "POST" } else { "DELETE" }, *who, &path, None, None))
-            }
-            _ => None,
-        }
-    }
-
-    /// The status of what is done in the dashboard or on a hosted page.
-    fn door(&mut self, deed: &Deed, world: &World) -> u16 {
-        let code = |stage: &Stage, name: &Name| Code::parse(&stage.id(*name, world)).expect("a code");
-        let act = |stage: &mut Stage, name: &Name, act: Act| {
-            let (place, _) = world.home(*name);
-            stage.act(place, act).map(drop)
-        };
-        let done = match deed {
-            Deed::Cancel { by: By::Owner, charge, .. } => {
-                let id = code(self, charge);
-                act(self, charge, Act::CancelCharge(id))
-            }
-            Deed::Accept { charge, txid } => {
-                let id = code(self, charge);
-                let txid = txid.map(|txid| format!("t{txid}"));
-                act(self, charge, Act::AcceptLate { charge: id, txid })
-            }
-            Deed::Send { by: By::Owner, invoice } => {
-                let id = code(self, invoice);
-                act(self, invoice, Act::SendInvoice(id))
-            }
-            Deed::Void { by: By::Owner, invoice } => {
-                let id = code(self, invoice);
-                act(self, invoice, Act::VoidInvoice(id))
-            }
-            Deed::View { invoice } => self.visit(Visit::ViewInvoice(code(self, invoice))),
-            Deed::Choose { invoice, asset, .. } => {
-                let invoice = code(self, invoice);
-                self.visit(Visit::ChooseCoin { invoice, asset: *asset })
-            }
-            Deed::ViewLink { link } => self.visit(Visit::ViewLink(code(self, link))),
-            Deed::PayLink { link, asset, cents, .. } => {
-                let choice = reference_core::call::Choice {
-                    asset: *asset,
-                    amount: cents
-                        .map(|cents| reference_core::money::Fiat::from_minor(cents).expect("a price")),
-                    customer: reference_core::charge::Customer::default(),
-                    custom_fields: Vec::new(),
-                };
-                let link = code(self, link);
-                self.visit(Visit::PayLink { link, choice: Box::new(choice) })
-            }
-            Deed::Hook { of, kinds, .. } => {
-                let url = format!("https://hook{}.example/", self.ids[of.0].hooks.len());
-                let done = self.act(*of, Act::AddEndpoint { url, events: chosen(*kinds) });
-                done.map(|done| self.learn_hook(*of, &done))
-            }
-            Deed::Choices { hook, kinds } => {
-                let events = Some(chosen(*kinds));
-                self.at_hook(hook, world, |id| Act::ChangeEndpoint { id, url: None, events, enabled: None })
-            }
-            Deed::Switch { hook, on } => {
-                let enabled = Some(*on);
-                self.at_hook(hook, world, |id| Act::ChangeEndpoint { id, url: None, events: None, enabled })
-            }
-            Deed::Unhook { hook } => self.at_hook(hook, world, Act::RemoveEndpoint),
-            Deed::Test { hook } => self.at_hook(hook, world, Act::SendTest),
-            Deed::Rotate { hook } => {
-                let (place, no) = world.home(*hook);
-                let id = self.ids[place.0].hooks[no];
-                let done = self.act(place, Act::RotateSecret(id));
-                done.map(|done| self.learn_hook(place, &done))
-            }
-            Deed::Resend { of, delivery } => {
-                let id = self.ids[of.0].deliveries[*delivery];
-                self.act(*of, Act::Resend(id)).map(drop)
-            }
-            _ => unreachable!("no door for {deed:?}"),
-        };
-        done.map_or_else(|error| error.status(), |()| 200)
-    }
-
-    fn at_hook(&mut self, hook: &Name, world: &World, act: impl FnOnce(Code) -> Act) -> Result<(), ApiError> {
-        let (place, no) = world.home(*hook);
-        let id = self.ids[place.0].hooks[no];
-        self.act(place, act(id)).map(drop)
-    }
-
-    fn visit(&mut self, visit: Visit) -> Result<(), ApiError> {
-        match self.service.on_visit(self.now, visit)? {
-            Seen::Page | Seen::Charge(..) => Ok(()),
-        }
-    }
-
-    fn learn_hook(&mut self, place: Place, done: &Done) {
-        let Done::Endpoint(no) = done else { panic!("an endpoint was asked for: {done:?}") };
-        let endpoint = self.book(place).endpoint(*no);
-        let (id, secret) = (endpoint.id, endpoint.secret.reveal().to_owned());
-        let ids = &mut self.ids[place.0];
-        if !ids.hooks.contains(&id) {
-            ids.hooks.push(id);
-        }
-        ids.secrets.push(secret);
-    }
-
-    /// The public id of an object.
-    fn id(&self, name: Name, world: &World) -> String {
-        let (place, no) = world.home(name);
-        let ids = &self.ids[place.0];
-        match name.0 {
-            'c' => &ids.charges[no],
-            'i' => &ids.invoices[no],
-            'l' => &ids.links[no],
-            other => unreachable!("{other} has no public id"),
-        }
-        .clone()
-    }
-}
-
-fn chosen(kinds: u16) -> std::collections::BTreeSet<EventType> {
-    EventType::ALL
-        .into_iter()
-        .enumerate()
-        .filter(|(no, _)| kinds & (1 << no) != 0)
-        .map(|(_, kind)| kind)
-        .collect()
-}
-
-/// The idempotency key of a deed.
-fn once(deed: &Deed) -> Option<u8> {
-    match deed {
-        Deed::Open { once, .. }
-        | Deed::Cancel { by: By::Key(_), once, .. }
-        | Deed::Refund { once, .. }
-        | Deed::Issue { once, .. } => *once,
-        _ => None,
     }
 }

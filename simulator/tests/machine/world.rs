@@ -1,7 +1,8 @@
 //! How everything must be: plain values and exact sums, by the specification and the contract.
 //!
 //! Charges and money are the simulator's own model, which was written apart from the service; books, invoices, links,
-//! lists, repeated requests and deliveries are here. Nothing of the service is asked for what is right.
+//! lists, repeated requests and deliveries are here. Nothing of the service is asked for what is right; only the table of
+//! coins, with their decimals and confirmations, is the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -225,6 +226,10 @@ pub(crate) struct World {
     /// Names that were given out; no other object gets one of them.
     pub(crate) names: u32,
     pub(crate) readings: BTreeMap<Desire, Reading>,
+    /// When a key last read page 1 of a list, and how long the list was.
+    pub(crate) memories: BTreeMap<Desire, (Timestamp, usize)>,
+    /// The page that was read by its number.
+    pub(crate) numbered: Reading,
     /// What the last deed must be answered.
     pub(crate) due: Due,
     /// How many answers were kept.
@@ -268,6 +273,8 @@ impl World {
             homes: BTreeMap::new(),
             names: 0,
             readings: BTreeMap::new(),
+            memories: BTreeMap::new(),
+            numbered: Reading { total: 0, page: 1 },
             due: Due::Nothing,
             answers: 0,
             beats: Vec::new(),
