@@ -1,6 +1,8 @@
 //! The judge alone, on recordings made by hand: no network, no clock.
 
+mod auth;
 mod limits;
+mod lists;
 
 use std::time::Duration;
 
@@ -71,6 +73,15 @@ fn check(recording: &Recording, id: &str, expected: &str) {
     let rows = judge(recording);
     let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
     assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
+}
+
+/// What a verdict says: the note, the finding, or why there is none and what helps.
+#[track_caller]
+fn check_says(recording: &Recording, id: &str, part: &str) {
+    let rows = judge(recording);
+    let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
+    let said = format!("{:?}", row.verdict);
+    assert!(said.contains(part), "{part:?} in {said}");
 }
 
 #[test]
