@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{TEST, check, exchange, recording};
 
 /// Shots evenly over a time; the last one is refused if it says so.
-fn burst(served: u32, refused: bool, over: Duration) -> Recording {
+pub(super) fn burst(served: u32, refused: bool, over: Duration) -> Recording {
     let shots = served + u32::from(refused);
     let shot = |at: u32| {
         let status = if refused && at == served { 429 } else { 200 };

@@ -1,6 +1,6 @@
 //! Lists: pages that make no sense, filters, and single events.
 
-use conformance::{Caller, Exchange, Link, List, PageAsk, Purpose, Recording, Side};
+use conformance::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use serde_json::{Value, json};
 
 use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
@@ -154,13 +154,4 @@ fn a_finding_quotes_what_is_wrong() {
     check_says(&listed, "events.type", "charge.lost");
     check_says(&listed, "events.id", "id 7 (event without an id)");
     check_says(&listed, "events.details", "details missing");
-}
-
-/// A page, and the one behind its link.
-pub(crate) fn linked(rel: &str, from: Exchange, to: Exchange) -> Recording {
-    let mut to = to;
-    if let Purpose::Page(ask) = &mut to.purpose {
-        ask.link = Some(Link { of: 1, rel: rel.into() });
-    }
-    recording(vec![from, to])
 }

@@ -1,6 +1,8 @@
 //! The judge alone, on recordings made by hand: no network, no clock.
 
 mod auth;
+mod caches;
+mod inserts;
 mod limits;
 mod lists;
 
