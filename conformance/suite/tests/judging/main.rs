@@ -2,6 +2,7 @@
 
 mod auth;
 mod caches;
+mod deliveries;
 mod inserts;
 mod limits;
 mod lists;
