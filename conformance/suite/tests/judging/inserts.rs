@@ -31,6 +31,7 @@ fn what_became_of_the_second_page_is_read_from_the_long_one() {
     check_both(grown(List::Events, &[3, 2]), "pass", "pass");
     check_both(grown(List::Events, &[4, 3]), "pass", "warn");
     check_both(grown(List::Events, &[2, 1]), "fail", "not judged");
+    check_says(&recording(grown(List::Events, &[4, 3])), "paging.stable_literal", "4 moved there");
 }
 
 #[test]
@@ -46,7 +47,7 @@ fn pages_that_are_not_of_one_list_are_not_put_together() {
     check_both(vec![long.clone(), first.clone(), filtered], "not judged", "not judged");
     // A long page that was read afterwards does not tell what was there before.
     check_both(vec![first.clone(), second.clone(), long.clone()], "not judged", "not judged");
-    let behind = page(ask(Some(2), 100), &rows(&[9]), [2, 1, 100, 6]);
+    let behind = page(ask(Some(2), 100), &rows(&[16, 15, 14, 13, 12, 11]), [2, 2, 100, 106]);
     let ahead = page(ask(Some(1), 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
     check(&recording(vec![behind, ahead]), "paging.stable_literal", "not judged");
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use conformance::{Burst, Ending, Exchange, Purpose, Recording, judge};
+use conformance::{Burst, Caller, Ending, Exchange, Purpose, Recording, judge};
 use serde_json::json;
 
-use super::{TEST, check, exchange, recording};
+use super::{LIVE, TEST, check, check_says, exchange, recording};
 
 /// Shots evenly over a time; the last one is refused if it says so.
 pub(super) fn burst(served: u32, refused: bool, over: Duration) -> Recording {
@@ -136,4 +136,156 @@ fn a_retry_after_of_another_unit_is_shown_by_who_is_served_before() {
     check(&served_after("1830", 61), "limits.retry_after", "pass");
     check(&served_after("60000", 59), "limits.retry_after", "pass");
     check(&served_after("75", 61), "limits.retry_after", "pass");
+}
+
+/// The burst of that number, so long after the start.
+fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
+    let moved = |mut it: Exchange| {
+        it.purpose = Purpose::Burst(Burst::Shot { series });
+        it.sent += Duration::from_secs(seconds);
+        it.ended += Duration::from_secs(seconds);
+        it
+    };
+    burst.exchanges.into_iter().map(moved).collect()
+}
+
+#[test]
+fn a_repeated_burst_is_told_with_the_one_before() {
+    let brief = |served| burst(served, true, Duration::ZERO);
+    let both = |first: u32, series, second: Recording| {
+        recording([brief(first).exchanges, later(series, 130, second)].concat())
+    };
+    check_says(&brief(120), "limits.refused", "\"exact: the 121st request\"");
+    let aligned = "aligned window: the 151st request of a burst across the border, the 121st of the next";
+    check_says(&both(150, 2, brief(120)), "limits.refused", aligned);
+    let idle = "\"exact: the 121st request, once the key was idle\"";
+    check_says(&both(119, 2, brief(120)), "limits.refused", idle);
+    check(&both(119, 2, brief(119)), "limits.served", "fail");
+    check(&both(150, 2, brief(150)), "limits.refused", "fail");
+    let settling = 3;
+    for (second, says) in [
+        (brief(120), "request; right after the server's minute exact, at the 121st"),
+        (brief(110), "request; right after the server's minute early, at the 111th"),
+        (brief(150), "request; right after the server's minute at the 151st: its windows begin elsewhere"),
+        (burst(123, true, Duration::from_secs(2)), "a refilling bucket still, at the 124th"),
+    ] {
+        check_says(&both(120, settling, second), "limits.refused", says);
+    }
+}
+
+#[test]
+fn the_request_that_was_refused_is_counted_as_people_do() {
+    for (served, says) in [
+        (0, "1st"),
+        (1, "2nd"),
+        (2, "3rd"),
+        (3, "4th"),
+        (10, "11th"),
+        (11, "12th"),
+        (12, "13th"),
+        (20, "21st"),
+        (21, "22nd"),
+        (22, "23rd"),
+        (110, "111th"),
+        (111, "112th"),
+        (112, "113th"),
+    ] {
+        let burst = burst(served, true, Duration::ZERO);
+        check_says(&burst, "limits.refused", &format!("at the {says} request"));
+    }
+}
+
+#[test]
+fn as_many_as_the_limit_allows_were_served_however_long_it_took() {
+    check(&burst(120, false, Duration::from_secs(56)), "limits.served", "pass");
+    check(&burst(119, false, Duration::from_secs(56)), "limits.served", "not judged");
+    let mut none = recording(vec![]);
+    none.no_burst = Some("--quick leaves it out".into());
+    check_says(&none, "limits.second_key", "there was no burst: --quick leaves it out");
+}
+
+#[test]
+fn only_the_same_key_served_afterwards_shows_that_a_5xx_was_a_limit() {
+    let with_last = |change: fn(&mut Exchange)| {
+        let mut all = unavailable(120, 121, 200);
+        change(all.exchanges.last_mut().expect("the later one"));
+        all
+    };
+    check(&with_last(|it| it.caller = LIVE), "limits.refused", "not judged");
+    check(&with_last(|it| it.sent = Duration::ZERO), "limits.refused", "not judged");
+    // What got no answer in between was not refused.
+    let mut all = unavailable(120, 60, 200).exchanges;
+    let mut lost = all[0].clone();
+    lost.ending = Ending::Lost("connection reset".into());
+    all.splice(120..120, vec![lost; 100]);
+    check(&recording(all), "limits.refused", "not judged");
+}
+
+#[test]
+fn only_what_ended_before_the_told_time_was_served_too_early() {
+    let mut at_the_end = after_refusal("2", &[200; 5], Duration::ZERO);
+    let in_rounds = |it: &&mut Exchange| matches!(it.purpose, Purpose::Burst(Burst::Round { .. }));
+    for it in at_the_end.exchanges.iter_mut().filter(in_rounds) {
+        (it.sent, it.ended) = (Duration::from_secs(1), Duration::from_secs(1));
+    }
+    check(&at_the_end, "limits.refused", "pass");
+    let mut refused_again = after_refusal("60", &[200; 5], Duration::ZERO).exchanges;
+    let still = Purpose::Burst(Burst::StillRefused);
+    refused_again.push(exchange(TEST, still, "/v1/account", 429, &json!({})));
+    check(&recording(refused_again), "limits.refused", "fail");
+}
+
+#[test]
+fn the_finding_shows_the_last_time_that_the_path_was_served() {
+    check_says(&rounds(Duration::ZERO), "limits.every_path", "exchange: Some(129)");
+}
+
+/// A burst that ended in a refusal, and one request after it.
+fn and_then(caller: Caller, step: Burst, status: u16, more: &[Exchange]) -> Recording {
+    let mut all = burst(120, true, Duration::from_secs(5)).exchanges;
+    all.push(exchange(caller, Purpose::Burst(step), "/v1/account", status, &json!({})));
+    all.extend_from_slice(more);
+    recording(all)
+}
+
+#[test]
+fn the_other_key_has_a_limit_of_its_own_unless_it_is_busy() {
+    let asked = |caller| exchange(caller, Purpose::Account, "/v1/account", 429, &json!({}));
+    for (status, more, expected) in [
+        (200, None, "pass"),
+        (500, None, "not judged"),
+        (503, None, "not judged"),
+        (429, None, "fail"),
+        (429, Some(TEST), "fail"),
+        (429, Some(LIVE), "not judged"),
+    ] {
+        let more: Vec<_> = more.into_iter().map(asked).collect();
+        check(&and_then(LIVE, Burst::OtherKey, status, &more), "limits.per_key", expected);
+    }
+}
+
+#[test]
+fn whoever_waited_as_told_is_served() {
+    let waited = |seconds| Burst::Waited { span: Duration::from_secs(seconds) };
+    for (status, expected) in
+        [(200, "pass"), (404, "pass"), (429, "fail"), (500, "not judged"), (503, "not judged")]
+    {
+        check(&and_then(TEST, waited(60), status, &[]), "limits.retry_after_held", expected);
+    }
+    let held = and_then(TEST, waited(60), 200, &[]);
+    check_says(&held, "limits.retry_after_held", "note: None");
+    let again = exchange(TEST, Purpose::Burst(waited(61)), "/v1/account", 200, &json!({}));
+    let late = and_then(TEST, waited(60), 429, &[again]);
+    check_says(&late, "limits.retry_after_held", "a second later than it said");
+}
+
+#[test]
+fn the_finding_counts_from_the_refusal() {
+    let mut all = burst(120, true, Duration::from_secs(5)).exchanges;
+    let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
+    answer.headers.push(("retry-after".into(), "60000".into()));
+    let mut served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
+    (served.sent, served.ended) = (Duration::from_secs(66), Duration::from_secs(66));
+    all.push(served);
+    check_says(&recording(all), "limits.retry_after", "and served 61 s later (exchange 122)");
 }

@@ -6,6 +6,8 @@ mod deliveries;
 mod inserts;
 mod limits;
 mod lists;
+mod pages;
+mod walls;
 
 use std::time::Duration;
 
