@@ -10,7 +10,7 @@ use super::{check, check_says, recording};
 
 const AT: &str = "2026-02-01T10:00:00.000000Z";
 
-fn delivery(body: &Value) -> Delivery {
+pub(super) fn delivery(body: &Value) -> Delivery {
     Delivery {
         number: 0,
         arrived: Duration::ZERO,
@@ -25,7 +25,7 @@ fn delivery(body: &Value) -> Delivery {
     }
 }
 
-fn caught(deliveries: Vec<Delivery>) -> Recording {
+pub(super) fn caught(deliveries: Vec<Delivery>) -> Recording {
     let mut caught = deliveries;
     for (number, delivery) in (1..).zip(&mut caught) {
         delivery.number = number;
@@ -267,4 +267,14 @@ fn a_redirect_is_not_followed() {
     ] {
         check(&caught(all), "webhooks.redirects", expected);
     }
+}
+
+#[test]
+fn the_forms_of_an_invoice_are_noted() {
+    let invoice =
+        json!({ "code": "in1", "number": 7, "status": null, "charges": [], "customer": {}, "amount": true });
+    let seen = caught(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);
+    let forms =
+        "amount a boolean, charges an array, code a string, customer an object, number a number, status null";
+    check_says(&seen, "invoices.formats", forms);
 }

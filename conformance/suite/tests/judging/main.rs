@@ -7,6 +7,9 @@ mod inserts;
 mod limits;
 mod lists;
 mod pages;
+mod routes;
+mod second;
+mod settling;
 mod walls;
 
 use std::time::Duration;
