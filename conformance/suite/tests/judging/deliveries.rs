@@ -85,6 +85,7 @@ fn a_charge_may_be_open_until_it_is_paid() {
 fn a_finding_names_the_delivery_and_the_value() {
     let odd = one("charge.paid", &json!({ "fiat_amount": 49.9 }));
     check_says(&odd, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
+    check_says(&odd, "webhooks.content_type", "no Content-Type (delivery 1");
     check_says(&odd, "charges.fields", "code missing (delivery 1, charge.paid)");
 }
 
@@ -176,6 +177,7 @@ fn the_signature_has_a_shape() {
         ("t=1,t=2,v1=ab", "fail"),
         ("t=,v1=ab", "fail"),
         ("t=-1,v1=ab", "fail"),
+        ("t=+1,v1=ab", "fail"),
         ("t=1,v1=", "fail"),
         ("t=1,v1=ab,v1=", "fail"),
         ("t=1,v0=ab", "fail"),

@@ -53,7 +53,7 @@ fn a_delivery_names_an_event_that_the_api_shows() {
     }
     let twice = vec![told("charge.paid", "test"), told("charge.paid", "test")];
     let shown = beside(twice, vec![read(TEST, Side::Own, 200, &event)]);
-    check_says(&shown, "webhooks.event_id", "2 deliveries name events that the API shows");
+    check_says(&shown, "webhooks.event_id", "\"2 deliveries name events that the API shows");
 }
 
 #[test]
