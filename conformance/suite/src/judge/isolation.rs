@@ -216,7 +216,7 @@ fn twins(recording: &Recording, list: List, name: &str) -> Judged {
         let twin = Purpose::Twin { list, filter: name.to_owned(), side };
         recording.last(|it| it.caller == Caller::Own(mode) && it.purpose == twin)
     };
-    let mut judged = 0;
+    let mut judged = false;
     for mode in Mode::BOTH {
         let (Some(absent), Some(foreign)) = (side(mode, Side::AbsentBefore), side(mode, Side::Foreign))
         else {
@@ -235,13 +235,9 @@ fn twins(recording: &Recording, list: List, name: &str) -> Judged {
                 actual,
             ));
         }
-        judged += 1;
+        judged = true;
     }
-    if judged == 0 {
-        Err(needs_both_modes(&format!("a {}", name.replace('_', " "))))
-    } else {
-        Ok(Held::Plainly)
-    }
+    if judged { Ok(Held::Plainly) } else { Err(needs_both_modes(&format!("a {}", name.replace('_', " ")))) }
 }
 
 /// What a filtered list tells: its status, its rows, its numbers, and which links there are.

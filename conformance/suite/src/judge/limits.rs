@@ -152,12 +152,10 @@ fn refused_otherwise(recording: &Recording, series: Series) -> Option<(u32, Stri
     let row: Vec<_> =
         shots().rev().take_while(|it| it.status().is_some_and(|status| status >= 500)).collect();
     let (first, last) = (row.last()?, row.first()?);
-    let again = recording.exchanges.iter().any(|it| {
-        it.caller == last.caller
-            && it.number > last.number
-            && it.status() == Some(200)
-            && it.sent > last.ended
-    });
+    let again = recording
+        .exchanges
+        .iter()
+        .any(|it| it.caller == last.caller && it.status() == Some(200) && it.sent > last.ended);
     let all_refused = row.len() >= IN_A_ROW && row.len() + series.served as usize >= shots().count();
     (again && all_refused).then(|| {
         let actual = format!(
@@ -304,7 +302,6 @@ fn served_long_before<'a>(
     recording.exchanges.iter().find(|it| {
         let waited = it.sent.saturating_sub(refused.ended);
         it.caller == refused.caller
-            && it.number > refused.number
             && it.status() == Some(200)
             && waited >= WINDOW
             && waited.checked_mul(FACTOR_MAX).is_some_and(|span| span < told)

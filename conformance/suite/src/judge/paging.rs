@@ -52,15 +52,15 @@ fn each<'a>(
     sheets: &'a [Sheet<'a>],
     mut wrong: impl FnMut(&Sheet<'a>) -> Option<Result<(), (String, String)>>,
 ) -> Judged {
-    let mut judged = 0;
+    let mut judged = false;
     for sheet in sheets {
         match wrong(sheet) {
             None => {}
-            Some(Ok(())) => judged += 1,
+            Some(Ok(())) => judged = true,
             Some(Err((expected, actual))) => return Err(Halt::broken(sheet.number(), expected, actual)),
         }
     }
-    if judged == 0 { Err(no_readable_list()) } else { Ok(Held::Plainly) }
+    if judged { Ok(Held::Plainly) } else { Err(no_readable_list()) }
 }
 
 fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)> {

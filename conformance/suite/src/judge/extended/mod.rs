@@ -122,3 +122,86 @@ fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &
 fn shown(value: Option<&Value>) -> String {
     value.map_or_else(|| "missing".to_owned(), |it| crate::recording::shorten(&it.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::recording::{Ending, FORMAT, Inserting};
+
+    fn asked(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
+        let ending = Ending::Answered(Answer { status, headers: Vec::new(), body: body.to_string() });
+        let (caller, target) = (Caller::Own(Mode::Test), target.to_owned());
+        let (sent, ended) = Default::default();
+        Recording {
+            format: FORMAT,
+            base: "http://pay.example/".into(),
+            key_prefix: "svc".into(),
+            without: [].into(),
+            no_burst: None,
+            inserting: Inserting::default(),
+            exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, ending }],
+            deliveries: None,
+        }
+    }
+
+    /// What is wrong, or nothing if the statement holds or says nothing.
+    fn wrong(id: &str, recording: &Recording) -> Option<String> {
+        let check = CHECKS.iter().find(|check| check.id == id).expect("a check of that name");
+        match (check.judge)(recording) {
+            Err(Halt::Broken(finding)) => Some(finding.actual),
+            _ => None,
+        }
+    }
+
+    #[track_caller]
+    fn check_row(list: List, row: Value, id: &str, actual: Option<&str>) {
+        let ask = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
+        let page = asked(Purpose::Page(ask), list.path(), 200, &json!({ "data": [row] }));
+        assert_eq!(wrong(id, &page).as_deref(), actual, "{row}");
+    }
+
+    #[test]
+    fn a_row_is_judged_by_every_part_of_a_choice() {
+        let (charges, invoices, events) = (List::Charges, List::Invoices, List::Events);
+        let codes = "extended.codes";
+        check_row(charges, json!({ "id": "k3m9x2q7w1ab", "code": "k3m9x2q7w1ab" }), codes, None);
+        check_row(charges, json!({ "id": "k", "code": "k" }), codes, Some("id \"k\", code \"k\""));
+        let other = json!({ "id": "x", "code": "k3m9x2q7w1ab" });
+        check_row(charges, other, codes, Some("id \"x\", code \"k3m9x2q7w1ab\""));
+        check_row(charges, json!({ "id": "k" }), codes, Some("id \"k\", code missing"));
+        let numbers = "extended.invoice_numbers";
+        check_row(invoices, json!({ "number": "INV-0001" }), numbers, None);
+        check_row(invoices, json!({ "number": "INV-12" }), numbers, Some("\"INV-12\""));
+        check_row(invoices, json!({ "number": "INV-abcd" }), numbers, Some("\"INV-abcd\""));
+        let opened = |details: Value| json!({ "type": "charge.created", "details": details });
+        check_row(events, opened(json!({})), "extended.details", None);
+        check_row(events, opened(json!({ "a": 1 })), "extended.details", Some("{\"a\":1}"));
+    }
+
+    #[track_caller]
+    fn check_choice(what: &str, status: u16, body: Value, id: &str, fine: bool) {
+        let choice = Purpose::Choice { what: what.to_owned() };
+        let recording = asked(choice, "/v1/charges/k1", status, &body);
+        assert_eq!(wrong(id, &recording).is_none(), fine, "{status} {body}");
+    }
+
+    #[test]
+    fn a_choice_needs_the_status_and_the_body() {
+        let named = |errors: Value| json!({ "message": "No.", "errors": { "page": errors } });
+        let pages = "extended.page_values";
+        check_choice("page=0", 422, named(json!(["No."])), pages, true);
+        check_choice("page=0", 400, named(json!(["No."])), pages, false);
+        check_choice("page=0", 422, json!({ "message": "No." }), pages, false);
+        let bodies = "extended.error_body";
+        check_choice("page=0", 422, named(json!(["No."])), bodies, true);
+        check_choice("page=0", 422, named(json!([])), bodies, false);
+        check_choice("page=0", 422, named(json!([1])), bodies, false);
+        let single = "extended.single_objects";
+        let charge = |code: &str| json!({ "data": { "code": code } });
+        check_choice("charge", 200, charge("k1"), single, true);
+        check_choice("charge", 200, charge("k2"), single, false);
+        check_choice("charge", 404, charge("k1"), single, false);
+    }
+}
