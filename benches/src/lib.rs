@@ -39,17 +39,7 @@ impl World {
     // Not inlined, so that tools which count instructions find it by its name.
     #[inline(never)]
     pub fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
-        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let request = Request {
-            method,
-            path,
-            query,
-            authorization: Some(self.authorization.as_bytes()),
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: "https://pay.example",
-            body: body.as_bytes(),
-        };
+        let request = request(method, path, &self.authorization, body);
         let now = self.sandbox.now();
         self.sandbox.respond(now, &request)
     }
@@ -75,6 +65,21 @@ impl World {
         self.granted("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
         self.granted("POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
         self.granted("POST", "/sandbox/advance", r#"{"by":"1s"}"#);
+    }
+}
+
+/// What a socket would have brought. `path`: with its query.
+fn request<'a>(method: &'a str, path: &'a str, authorization: &'a str, body: &'a str) -> Request<'a> {
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    Request {
+        method,
+        path,
+        query,
+        authorization: Some(authorization.as_bytes()),
+        content_type: Some(b"application/json"),
+        idempotency_key: None,
+        base: "https://pay.example",
+        body: body.as_bytes(),
     }
 }
 

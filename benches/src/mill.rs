@@ -19,7 +19,7 @@ use reference_core::{
     sighting::{Depth, Sighting},
     signature,
     time::{Span, Timestamp},
-    wire::http::{self, Request, Response},
+    wire::http::{self, Response},
 };
 
 /// A service with one account, in mode test.
@@ -72,7 +72,7 @@ impl Mill {
         let link = self.ask(
             "POST",
             "/v1/payment-links",
-            br#"{"title":"Tea","pricing_type":"fixed","amount":"49.90","currency":"EUR"}"#,
+            r#"{"title":"Tea","pricing_type":"fixed","amount":"49.90","currency":"EUR"}"#,
         );
         let link: serde_json::Value = serde_json::from_slice(&link.body).expect("answers are JSON");
         let code = link["data"]["id"].as_str().expect("a link has an id").to_owned();
@@ -149,21 +149,11 @@ impl Mill {
 
     /// Asks for something that must be granted.
     pub fn get(&mut self, path: &str) -> Response {
-        self.ask("GET", path, b"")
+        self.ask("GET", path, "")
     }
 
-    fn ask(&mut self, method: &str, path: &str, body: &[u8]) -> Response {
-        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let request = Request {
-            method,
-            path,
-            query,
-            authorization: Some(self.authorization.as_bytes()),
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: "https://pay.example",
-            body,
-        };
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
+        let request = crate::request(method, path, &self.authorization, body);
         let response = http::respond(&mut self.service, self.now, &request);
         assert!(response.status < 300, "{path}: {}", String::from_utf8_lossy(&response.body));
         response
