@@ -13,6 +13,7 @@ use simulator::{
     play::{LocalStage, play},
     sandbox::{Sandbox, Setup},
     script::Script,
+    sweep::Theatre,
 };
 
 const CHARGES: usize = 80;
@@ -85,9 +86,18 @@ fn scenarios(c: &mut Criterion) {
     });
 }
 
+/// The worlds of the first sixteen seeds in turns: two looked at in depth, one with a twin, one played twice.
+fn worlds(c: &mut Criterion) {
+    let theatre = Theatre::default();
+    let mut seeds = (0..16).cycle();
+    c.bench_function("sweep world", |b| {
+        b.iter(|| theatre.try_seed(black_box(seeds.next().expect("a cycle has no end"))))
+    });
+}
+
 criterion_group! {
     name = benches;
     config = short::short();
-    targets = judging, scenarios
+    targets = judging, scenarios, worlds
 }
 criterion_main!(benches);

@@ -31,6 +31,8 @@ pub struct Mill {
     now: Timestamp,
     transactions: u64,
     delivered: usize,
+    /// The payment link that charges come from.
+    link: Option<String>,
 }
 
 impl Mill {
@@ -57,12 +59,25 @@ impl Mill {
             let act = Act::AddEndpoint { url, events: BTreeSet::from(EventType::ALL) };
             service.on_action(now, Action { account, mode, act }).expect("an endpoint that may be saved");
         }
-        Mill { service, account, authorization, asset, now, transactions: 0, delivered: 0 }
+        Mill { service, account, authorization, asset, now, transactions: 0, delivered: 0, link: None }
     }
 
     /// Lets time pass.
     pub fn rest(&mut self, span: Span) {
         self.now = self.now.plus(span);
+    }
+
+    /// From now on charges come from a payment link. Gives its code.
+    pub fn use_link(&mut self) -> String {
+        let link = self.ask(
+            "POST",
+            "/v1/payment-links",
+            br#"{"title":"Tea","pricing_type":"fixed","amount":"49.90","currency":"EUR"}"#,
+        );
+        let link: serde_json::Value = serde_json::from_slice(&link.body).expect("answers are JSON");
+        let code = link["data"]["id"].as_str().expect("a link has an id").to_owned();
+        self.link = Some(code.clone());
+        code
     }
 
     /// Opens a charge.
@@ -71,7 +86,7 @@ impl Mill {
             asset: self.asset,
             amount: Fiat::parse("49.90").ok(),
             currency: Some(Currency::Eur),
-            link: None,
+            link: self.link.clone(),
             customer: Customer::default(),
             description: Some("order 7".to_owned()),
             metadata: Vec::new(),
@@ -134,19 +149,23 @@ impl Mill {
 
     /// Asks for something that must be granted.
     pub fn get(&mut self, path: &str) -> Response {
+        self.ask("GET", path, b"")
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &[u8]) -> Response {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let request = Request {
-            method: "GET",
+            method,
             path,
             query,
             authorization: Some(self.authorization.as_bytes()),
-            content_type: None,
+            content_type: Some(b"application/json"),
             idempotency_key: None,
             base: "https://pay.example",
-            body: b"",
+            body,
         };
         let response = http::respond(&mut self.service, self.now, &request);
-        assert_eq!(response.status, 200, "{path}");
+        assert!(response.status < 300, "{path}: {}", String::from_utf8_lossy(&response.body));
         response
     }
 }

@@ -1,7 +1,7 @@
 //! The simulated network: what becomes of a post to a host whose name ends in `.sim`.
 //!
-//! A merchant named `shop` receives for every endpoint at `shop.sim`. It verifies signatures with the
-//! secrets it was told, as a careful receiver does.
+//! A merchant named `shop` receives for every endpoint at `shop.sim`. It takes what is signed with a
+//! secret that it was told, as a careful receiver does.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,6 +17,8 @@ use reference_core::{
     signature,
     time::{Span, Timestamp},
 };
+
+use crate::sandbox::label_of;
 
 /// How long a post and its answer take together.
 const ROUND_TRIP: Span = Span::millis(40);
@@ -93,7 +95,7 @@ pub struct Flight {
     pub account: AccountNo,
     /// In which mode.
     pub mode: Mode,
-    /// What was posted.
+    /// What was posted, without its body.
     pub post: Post,
     /// How it ends.
     pub outcome: Outcome,
@@ -154,11 +156,11 @@ impl Network {
 
     /// Posts a delivery: signed with the time of the attempt, to the address that was judged. Says what the
     /// merchant got of it.
-    pub fn post(&mut self, now: Timestamp, (account, mode, post): (AccountNo, Mode, Post)) -> Reception {
-        let (delay, outcome, reception) = self.meet(now, &post);
+    pub fn post(&mut self, now: Timestamp, (account, mode, post): (AccountNo, Mode, &Post)) -> Reception {
+        let (delay, outcome, reception) = self.meet(now, post);
         let place = (now.plus(delay), self.posted);
         self.posted += 1;
-        self.flights.insert(place, Flight { account, mode, post, outcome });
+        self.flights.insert(place, Flight { account, mode, post: label_of(post), outcome });
         reception
     }
 
@@ -181,10 +183,9 @@ impl Network {
             return (Span::default(), Outcome::Refused("the address is private".to_owned()), nothing);
         }
         let signature = signature::sign(post.secret.reveal(), now.unix_secs(), &post.body);
+        // Signed a moment ago over these very bytes: it verifies by the secret that signed it, and by no other.
         let verified = || {
-            let verifies = merchant.secrets.values().any(|secret| {
-                signature::verify(secret.reveal(), &signature, &post.body, now.unix_secs()).is_ok()
-            });
+            let verifies = merchant.secrets.values().any(|secret| *secret == post.secret);
             Outcome::Answered(if verifies { 200 } else { 401 })
         };
         let (delay, outcome) = match mood {

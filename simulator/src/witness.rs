@@ -6,6 +6,9 @@
 use reference_core::{id::Code, mode::Mode, outbox::Outcome, sighting::Sighting, time::Timestamp};
 use uuid::Uuid;
 
+/// Whose something is: the number of the account, in order of opening from 0, and the mode.
+pub type Whose = (usize, Mode);
+
 /// One thing that was written down.
 #[derive(Clone, Debug)]
 pub struct Seen {
@@ -46,12 +49,16 @@ pub struct Call {
     pub query: Option<String>,
     /// The API key that was shown.
     pub bearer: Option<String>,
+    /// The `Idempotency-Key`.
+    pub idempotency_key: Option<String>,
     /// The body.
     pub body: Vec<u8>,
     /// The status of the answer.
     pub status: u16,
     /// `Retry-After` of the answer, in seconds.
     pub retry_after: Option<u64>,
+    /// The answer says that it was given before.
+    pub replayed: bool,
     /// The body of the answer.
     pub answer: Vec<u8>,
 }

@@ -27,6 +27,8 @@ const ROOMS: &[Room] = &[
     },
     // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
     room("mutants", &["conformance"]),
+    // Feeds bytes to whatever reads bytes. Nothing but its own tests runs it.
+    room("hostile", &["reference-core", "simulator", "conformance", "mutants"]),
     // Loads a server in any language.
     room("load", &[]),
     room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn nobody_depends_on_tasks_and_benchmarks() {
-        for tool in ["xtask", "benches"] {
+        for tool in ["xtask", "benches", "hostile"] {
             for room in ROOMS {
                 let edge = Inside { from: room.name.into(), on: tool.into(), dev_only: true };
                 assert_eq!(

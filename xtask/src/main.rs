@@ -7,6 +7,7 @@ mod ci;
 mod compare;
 mod direction;
 mod duplicates;
+mod hostile;
 mod licence;
 mod mcp_conformance;
 mod mutants;
@@ -32,6 +33,7 @@ tasks:
   tidy                 the rules of the house that no lint knows
   mutants              what the conformance suite says of faulty and of honest servers; --help for options
   compare              the reference server beside a bare hyper server, measured; `compare --help`
+  hostile TARGET       bytes that libFuzzer chooses, for all that reads bytes; `hostile --help` for options
   spec FILE            whether the conformance suite's catalogue covers the specification's text
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
   mcp-conformance [...]  the served /mcp against the protocol's own suite; options go to it (needs node and npm)
@@ -49,6 +51,10 @@ fn main() -> ExitCode {
             print!("{}", compare::HELP);
             return ExitCode::SUCCESS;
         }
+        ["hostile", "--help" | "-h", ..] => {
+            print!("{}", hostile::HELP);
+            return ExitCode::SUCCESS;
+        }
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
             print!("{}", help());
             return ExitCode::SUCCESS;
@@ -58,12 +64,15 @@ fn main() -> ExitCode {
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
         ["compare", ref rest @ ..] => compare::Options::read(rest)
             .and_then(|options| root().and_then(|root| compare::run(&root, &options))),
+        ["hostile", ref rest @ ..] => {
+            hostile::Task::read(rest).and_then(|task| root().and_then(|root| hostile::run(&root, &task)))
+        }
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `ci`, `compare`, `mcp-conformance`, `mutants`, `schemathesis`, `spec` and \
-             `tidy`"
+            "`{other}` is not a task; there are `ci`, `compare`, `hostile`, `mcp-conformance`, `mutants`, `schemathesis`, \
+             `spec` and `tidy`"
         )),
     };
     match verdict {

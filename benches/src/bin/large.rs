@@ -1,6 +1,6 @@
 //! How a book of many events answers, and how much memory it takes.
 //!
-//! `large EVENTS`: fills a book with paid charges, three events each, then asks for lists of every kind, near and
+//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then asks for lists of every kind, near and
 //! deep. Prints JSON: microseconds a request by what was asked, and bytes a charge with its three events.
 
 use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
@@ -22,7 +22,11 @@ fn main() -> ExitCode {
     let mut mill = Mill::new(Asset::Sol, 0);
     let begin = Instant::now();
     let charges = events / 3;
-    for _ in 0..charges {
+    for _ in 0..charges / 2 {
+        mill.live();
+    }
+    let link = mill.use_link();
+    for _ in charges / 2..charges {
         mill.live();
     }
     let filled = begin.elapsed();
@@ -44,6 +48,10 @@ fn main() -> ExitCode {
         (
             "charges of a status, deep",
             format!("/v1/charges?status=paid&per_page=25&page={}", deep(charges / 25)),
+        ),
+        (
+            "charges of a link, deep",
+            format!("/v1/charges?payment_link={link}&per_page=25&page={}", deep(charges / 50)),
         ),
     ];
     let mut micros = BTreeMap::new();

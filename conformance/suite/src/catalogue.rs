@@ -1,6 +1,7 @@
 //! The catalogue: every statement by name, read from the chapters in `requirements`.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -83,20 +84,27 @@ const CHAPTERS: &[(&str, &str)] = &[
 
 /// Every statement by its name, whether a check judges it or not.
 pub fn catalogue() -> BTreeMap<String, Requirement> {
-    let mut found = BTreeMap::new();
-    for (chapter, text) in CHAPTERS {
-        for (name, requirement) in statements(chapter, text) {
-            found.insert(format!("{chapter}.{name}"), requirement);
+    // Read once: every judgement and every report asks for it.
+    static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
+        let mut found = BTreeMap::new();
+        for (chapter, text) in CHAPTERS {
+            for (name, requirement) in statements(chapter, text) {
+                found.insert(format!("{chapter}.{name}"), requirement);
+            }
         }
-    }
-    found
+        found
+    });
+    READ.clone()
 }
 
 /// What the reference server chose where the specification leaves a choice, by its name. Judged on demand.
 pub fn extended() -> BTreeMap<String, Requirement> {
-    let text = include_str!("../requirements/extended/choices.toml");
-    let named = |(name, requirement)| (format!("extended.{name}"), requirement);
-    statements("extended", text).into_iter().map(named).collect()
+    static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
+        let text = include_str!("../requirements/extended/choices.toml");
+        let named = |(name, requirement)| (format!("extended.{name}"), requirement);
+        statements("extended", text).into_iter().map(named).collect()
+    });
+    READ.clone()
 }
 
 /// The statements that a full run reports on: those that have a check.

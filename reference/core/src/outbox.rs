@@ -218,6 +218,10 @@ impl Outbox {
             panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
         };
         let success = outcome.is_success();
+        // Most deliveries arrive at once: room for more would be the largest part of what is kept of them.
+        if delivery.attempts.is_empty() {
+            delivery.attempts.reserve_exact(1);
+        }
         delivery.attempts.push(Attempt { at, ended_at: now, outcome, trace });
         if success {
             delivery.state = DeliveryState::Delivered;

@@ -127,10 +127,11 @@ impl Chain {
     /// The watcher looks at every transfer that it still counts, and stops at the number it needs.
     pub(super) fn report_followed(&mut self, at: Timestamp) {
         let required = u64::from(self.asset.required_confirmations(self.mode));
-        for number in std::mem::take(&mut self.followed) {
+        let followed: Vec<usize> = self.followed.iter().copied().collect();
+        for number in followed {
             self.report(number, at);
-            if self.confirmations(&self.transactions[number]) < required {
-                self.followed.insert(number);
+            if self.confirmations(&self.transactions[number]) >= required {
+                self.followed.remove(&number);
             }
         }
     }

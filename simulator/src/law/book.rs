@@ -8,6 +8,7 @@ use super::{ChargeSeen, Findings, InvoiceSeen, Law, Line, Shown};
 use crate::{
     model::{InvoiceStatus, Model, Owned, Status, Told, money},
     sandbox::Sandbox,
+    witness::Whose,
 };
 
 /// Judges everything that is shown of charges and invoices: laws 1 to 9, 11 and 17.
@@ -18,12 +19,12 @@ pub fn judge_books(model: &Model<'_>, shown: &Shown, sandbox: &Sandbox) -> Findi
         stories.entry(&told.subject).or_default().push(told);
     }
     let none = Vec::new();
-    for (mode, book) in &shown.modes {
+    for (whose, book) in &shown.books {
         for seen in &book.charges {
             findings.check(Law::Once, None, || {
-                let known = model.charges.get(&seen.code).is_some_and(|owned| owned.mode == *mode);
+                let known = model.charges.get(&seen.code).is_some_and(|owned| owned.whose() == *whose);
                 (!known).then(|| {
-                    ("a charge is listed that nobody opened in this mode".to_owned(), seen.code.clone())
+                    ("a charge is listed that nobody opened in this book".to_owned(), seen.code.clone())
                 })
             });
             let Some(owned) = model.charges.get(&seen.code) else { continue };
@@ -31,7 +32,7 @@ pub fn judge_books(model: &Model<'_>, shown: &Shown, sandbox: &Sandbox) -> Findi
             judge_timeline(&mut findings, &seen.code, &seen.timeline, story, Some(owned));
             judge_path(&mut findings, seen);
             judge_charge(&mut findings, seen, owned);
-            judge_ledger(&mut findings, sandbox, *mode, seen, owned);
+            judge_ledger(&mut findings, sandbox, owned.mode, seen, owned);
         }
         for seen in &book.invoices {
             let Some((_, invoice)) = model.invoices.get(&seen.code) else {
@@ -45,13 +46,14 @@ pub fn judge_books(model: &Model<'_>, shown: &Shown, sandbox: &Sandbox) -> Findi
             judge_invoice(&mut findings, seen, invoice);
         }
         let codes: BTreeSet<&str> = book.invoices.iter().map(|invoice| invoice.code.as_str()).collect();
-        for (code, _) in model.invoices.iter().filter(|(_, (of, _))| of == mode) {
+        for (code, _) in model.invoices.iter().filter(|(_, (of, _))| of == whose) {
             findings.check(Law::Once, None, || {
                 (!codes.contains(code.as_str()))
                     .then(|| ("an invoice that was issued is not in the list".to_owned(), code.clone()))
             });
         }
-        judge_events(&mut findings, *mode, &book.events, model);
+        judge_links(&mut findings, &book.links, model);
+        judge_events(&mut findings, *whose, &book.events, model);
     }
     judge_addresses(&mut findings, shown);
     findings
@@ -314,22 +316,39 @@ fn judge_invoice(findings: &mut Findings, seen: &InvoiceSeen, invoice: &crate::m
     });
 }
 
+/// A link takes payments until as many were paid as it takes.
+fn judge_links(findings: &mut Findings, links: &[super::LinkSeen], model: &Model<'_>) {
+    for seen in links.iter().filter(|seen| model.knows_link(&seen.code)) {
+        let expected = model.link_takes_payments(&seen.code);
+        findings.check(Law::Once, None, || {
+            (expected != Some(seen.accepting_payments)).then(|| {
+                let shape = match expected {
+                    None => "a payment link is listed that nobody made",
+                    Some(true) => "a payment link takes no payments though it has room",
+                    Some(false) => "a payment link takes payments beyond its number",
+                };
+                (shape.to_owned(), seen.code.clone())
+            })
+        });
+    }
+}
+
 /// Events that were read through the API, newest first: in order, once each, and those that must be.
-fn judge_events(findings: &mut Findings, mode: Mode, events: &[super::EventSeen], model: &Model<'_>) {
+fn judge_events(findings: &mut Findings, whose: Whose, events: &[super::EventSeen], model: &Model<'_>) {
     if events.is_empty() {
         return;
     }
     findings.check(Law::Order, None, || {
         let ids: Vec<&str> = events.iter().rev().map(|event| event.id.as_str()).collect();
         (!ids.is_sorted_by(|one, two| one < two))
-            .then(|| ("ids of events do not rise".to_owned(), mode.to_string()))
+            .then(|| ("ids of events do not rise".to_owned(), whose.1.to_string()))
     });
     findings.check(Law::Order, None, || {
         let times: Vec<&str> = events.iter().rev().map(|event| event.created_at.as_str()).collect();
-        (!times.is_sorted()).then(|| ("times of events fall".to_owned(), mode.to_string()))
+        (!times.is_sorted()).then(|| ("times of events fall".to_owned(), whose.1.to_string()))
     });
     let mut stories: BTreeMap<(&str, String, String), u32> = BTreeMap::new();
-    for told in model.told.iter().filter(|told| told.mode == mode) {
+    for told in model.told.iter().filter(|told| (told.account, told.mode) == whose) {
         *stories.entry((told.kind, told.subject.clone(), details_of(told, model))).or_default() += 1;
     }
     for event in events {
@@ -378,7 +397,7 @@ fn details_of(told: &Told, model: &Model<'_>) -> String {
 /// No address belongs to two charges, in whatever mode.
 fn judge_addresses(findings: &mut Findings, shown: &Shown) {
     let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
-    for charge in shown.modes.values().flat_map(|book| &book.charges) {
+    for charge in shown.books.values().flat_map(|book| &book.charges) {
         let before = owners.insert(&charge.deposit_address, &charge.code);
         findings.check(Law::Conservation, None, || {
             before.map(|other| {

@@ -4,16 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reference_core::{
+    id::Code,
+    mode::Mode,
     outbox::Outcome,
     time::{Span, Timestamp},
 };
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Findings, Law, Shown, hmac::hex_hmac, object};
+use super::{Findings, Law, Shown, hmac::Keyed, object};
 use crate::{
     model::{Model, Told},
-    witness::{Call, Posted, Record, Seen, What},
+    witness::{Call, Posted, Record, Seen, What, Whose},
 };
 
 /// From the end of a failed attempt to the next, as the contract says; the last repeats.
@@ -38,6 +40,7 @@ struct Added {
 #[derive(Deserialize)]
 struct EndpointMade {
     id: String,
+    account: String,
     mode: String,
     events: BTreeSet<String>,
     status: String,
@@ -51,10 +54,12 @@ struct Tested {
 }
 
 struct Endpoint {
-    mode: String,
+    /// Nothing if nobody knows the account.
+    whose: Option<Whose>,
     events: BTreeSet<String>,
     is_on: bool,
-    secret: String,
+    /// What its deliveries are signed with.
+    secret: Option<Keyed>,
     failed_in_a_row: u32,
 }
 
@@ -67,34 +72,35 @@ enum State {
     Canceled,
 }
 
-struct Delivery {
-    endpoint: String,
+struct Delivery<'a> {
+    endpoint: Code,
     /// The body of the first attempt, which every other must repeat.
-    body: Vec<u8>,
+    body: &'a [u8],
     kind: &'static str,
     state: State,
     tries: usize,
 }
 
 /// What was to be delivered: endpoint, type, subject and the moment of the event.
-type Due = (String, &'static str, String, Timestamp);
+type Due = (Code, &'static str, Code, Timestamp);
 
 struct Judge<'a> {
     findings: Findings,
-    endpoints: BTreeMap<String, Endpoint>,
-    deliveries: BTreeMap<Uuid, Delivery>,
+    endpoints: BTreeMap<Code, Endpoint>,
+    deliveries: BTreeMap<Uuid, Delivery<'a>>,
     /// How many deliveries of each kind have yet to begin.
     due: BTreeMap<Due, Vec<&'a Told>>,
     /// Events that are still to come, in order.
     coming: std::iter::Peekable<std::slice::Iter<'a, Told>>,
     tests: BTreeSet<Uuid>,
-    /// The id of an event by what it is about, and the other way round.
-    events: BTreeMap<(String, &'static str, String), BTreeSet<String>>,
+    /// The ids of events that an endpoint was sent.
+    events: BTreeSet<(Code, String)>,
+    /// What an event is about, by its id.
     subjects: BTreeMap<String, (String, &'static str)>,
 }
 
 /// Judges laws 2, 10, 11 and 17, as far as posts show them.
-pub fn judge_deliveries(model: &Model<'_>, record: &Record, shown: &Shown) -> Findings {
+pub fn judge_deliveries<'a>(model: &'a Model<'_>, record: &'a Record, shown: &Shown) -> Findings {
     let mut judge = Judge {
         findings: Findings::default(),
         endpoints: BTreeMap::new(),
@@ -102,13 +108,13 @@ pub fn judge_deliveries(model: &Model<'_>, record: &Record, shown: &Shown) -> Fi
         due: BTreeMap::new(),
         coming: model.told.iter().peekable(),
         tests: BTreeSet::new(),
-        events: BTreeMap::new(),
+        events: BTreeSet::new(),
         subjects: BTreeMap::new(),
     };
     for (number, Seen { at, what }) in record.seen.iter().enumerate() {
         judge.record_events(2 * number);
         match what {
-            What::Call(call) => judge.act(*at, call),
+            What::Call(call) => judge.act(*at, call, model),
             What::Post(posted) => judge.post(*at, posted, model),
             What::Landed { delivery, outcome } => judge.land(*at, *delivery, outcome),
             What::Restarted => judge.restart(*at),
@@ -123,19 +129,20 @@ impl<'a> Judge<'a> {
     /// Everything that was recorded up to a place is due at the endpoints that want it now.
     fn record_events(&mut self, place: usize) {
         while let Some(told) = self.coming.next_if(|told| told.place <= place) {
+            let Some(subject) = Code::parse(&told.subject) else { continue };
             for (id, endpoint) in &self.endpoints {
                 let wants = endpoint.is_on
-                    && endpoint.mode == told.mode.as_str()
+                    && endpoint.whose == Some(told.whose())
                     && endpoint.events.contains(told.kind);
                 if wants {
-                    let due = (id.clone(), told.kind, told.subject.clone(), told.at);
+                    let due = (*id, told.kind, subject, told.at);
                     self.due.entry(due).or_default().push(told);
                 }
             }
         }
     }
 
-    fn act(&mut self, at: Timestamp, call: &Call) {
+    fn act(&mut self, at: Timestamp, call: &Call, model: &Model<'_>) {
         if call.method == "GET" || call.status != 200 {
             return;
         }
@@ -147,10 +154,11 @@ impl<'a> Judge<'a> {
                 let Ok(Added { endpoint }) = serde_json::from_slice(&call.answer) else { return };
                 let switches =
                     call.method == "PATCH" && call.body.windows(8).any(|part| part == b"\"status\"");
-                self.set_endpoint(endpoint, switches);
+                self.set_endpoint(endpoint, switches, model);
             }
             ("DELETE", ["sandbox", "endpoints", id]) => {
-                if let Some(endpoint) = self.endpoints.get_mut(*id) {
+                let Some(id) = Code::parse(id) else { return };
+                if let Some(endpoint) = self.endpoints.get_mut(&id) {
                     endpoint.is_on = false;
                 }
                 self.cancel_waiting(id);
@@ -170,21 +178,23 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn set_endpoint(&mut self, made: EndpointMade, switches: bool) {
+    fn set_endpoint(&mut self, made: EndpointMade, switches: bool, model: &Model<'_>) {
+        let Some(id) = Code::parse(&made.id) else { return };
         let is_on = made.status == "enabled";
-        let known = self.endpoints.remove(&made.id);
-        let secret = made.secret.or_else(|| known.as_ref().map(|it| it.secret.clone())).unwrap_or_default();
-        // Switching on begins the count anew.
+        let known = self.endpoints.remove(&id);
         let before = known.as_ref().map_or(0, |known| known.failed_in_a_row);
+        let told = made.secret.map(|secret| Keyed::new(secret.as_bytes()));
+        let secret = told.or(known.and_then(|known| known.secret));
+        // Switching on begins the count anew.
         let failed_in_a_row = if switches && is_on { 0 } else { before };
         if !is_on {
-            self.cancel_waiting(&made.id);
+            self.cancel_waiting(id);
         }
-        let endpoint = Endpoint { mode: made.mode, events: made.events, is_on, secret, failed_in_a_row };
-        self.endpoints.insert(made.id, endpoint);
+        let whose = model.account(&made.account).zip(Mode::parse(&made.mode));
+        self.endpoints.insert(id, Endpoint { whose, events: made.events, is_on, secret, failed_in_a_row });
     }
 
-    fn cancel_waiting(&mut self, endpoint: &str) {
+    fn cancel_waiting(&mut self, endpoint: Code) {
         for delivery in self.deliveries.values_mut().filter(|delivery| delivery.endpoint == endpoint) {
             if matches!(delivery.state, State::Waiting(_)) {
                 delivery.state = State::Canceled;
@@ -214,7 +224,7 @@ impl<'a> Judge<'a> {
         let Some(delivery) = self.deliveries.get_mut(&posted.delivery) else { return };
         let expected = delivery.state;
         let same = delivery.body == posted.body && delivery.kind == posted.kind;
-        let same_endpoint = delivery.endpoint == posted.endpoint.as_str();
+        let same_endpoint = delivery.endpoint == posted.endpoint;
         (delivery.state, delivery.tries) = (State::Flying, delivery.tries + 1);
         let tries = delivery.tries;
         self.findings.check(Law::Deliveries, Some(at), || {
@@ -242,11 +252,10 @@ impl<'a> Judge<'a> {
     }
 
     /// The first post of a delivery: it must be due, and carry its object as it was.
-    fn begin(&mut self, at: Timestamp, posted: &Posted, read: &object::Envelope, model: &Model<'_>) {
-        let endpoint = posted.endpoint.as_str().to_owned();
+    fn begin(&mut self, at: Timestamp, posted: &'a Posted, read: &object::Envelope<'_>, model: &Model<'_>) {
         let delivery = Delivery {
-            endpoint: endpoint.clone(),
-            body: posted.body.clone(),
+            endpoint: posted.endpoint,
+            body: &posted.body,
             kind: posted.kind,
             state: State::Waiting(at),
             tries: 0,
@@ -261,16 +270,20 @@ impl<'a> Judge<'a> {
             });
             return;
         }
-        let subject = read.subject().to_owned();
-        let due = (endpoint, posted.kind, subject.clone(), at);
-        let told = self.due.get_mut(&due).and_then(|all| (!all.is_empty()).then(|| all.remove(0)));
+        let subject = read.subject();
+        let due = Code::parse(subject).map(|subject| (posted.endpoint, posted.kind, subject, at));
+        let told = due
+            .and_then(|due| self.due.get_mut(&due))
+            .and_then(|all| (!all.is_empty()).then(|| all.remove(0)));
         self.findings.check(Law::Deliveries, Some(at), || {
             told.is_none().then(|| {
-                let endpoint = self.endpoints.get(&due.0);
-                let shape = match endpoint {
+                let shape = match self.endpoints.get(&posted.endpoint) {
                     None => format!("{} goes to an endpoint that is not there", posted.kind),
-                    Some(it) if it.mode != posted.mode.as_str() => {
+                    Some(it) if it.whose.map(|(_, mode)| mode) != Some(posted.mode) => {
                         format!("{} goes to an endpoint of the other mode", posted.kind)
+                    }
+                    Some(it) if model.owner(subject).is_some_and(|owner| it.whose != Some(owner)) => {
+                        format!("{} goes to an endpoint of another account", posted.kind)
                     }
                     Some(it) if !it.events.contains(posted.kind) => {
                         format!("{} goes to an endpoint that does not want it", posted.kind)
@@ -281,23 +294,22 @@ impl<'a> Judge<'a> {
                 (shape, format!("{subject} at {at}"))
             })
         });
-        self.judge_event_id(at, posted, read, &subject);
+        self.judge_event_id(at, posted, read, subject);
         if let Some(told) = told {
             object::judge(&mut self.findings, told, read, model);
         }
     }
 
     /// One event has one id, over all endpoints.
-    fn judge_event_id(&mut self, at: Timestamp, posted: &Posted, read: &object::Envelope, subject: &str) {
-        let id = read.event_id.clone().unwrap_or_default();
-        let endpoint = posted.endpoint.as_str().to_owned();
-        let fresh = self.events.entry((endpoint, "", String::new())).or_default().insert(id.clone());
+    fn judge_event_id(&mut self, at: Timestamp, posted: &Posted, read: &object::Envelope<'_>, subject: &str) {
+        let id = read.event_id.as_deref().unwrap_or_default().to_owned();
+        let fresh = self.events.insert((posted.endpoint, id.clone()));
         self.findings.check(Law::Once, Some(at), || {
             (!fresh)
                 .then(|| ("an event is delivered to an endpoint by two deliveries".to_owned(), id.clone()))
         });
         let known = self.subjects.entry(id.clone()).or_insert_with(|| (subject.to_owned(), posted.kind));
-        let same = *known == (subject.to_owned(), posted.kind);
+        let same = (known.0.as_str(), known.1) == (subject, posted.kind);
         self.findings.check(Law::Once, Some(at), || {
             (!same).then(|| ("two events share an id".to_owned(), id.clone()))
         });
@@ -307,23 +319,30 @@ impl<'a> Judge<'a> {
         if posted.arrived.is_none() {
             return;
         }
-        let secret = self.endpoints.get(posted.endpoint.as_str()).map(|endpoint| endpoint.secret.as_bytes());
+        let secret = self.endpoints.get(&posted.endpoint).and_then(|endpoint| endpoint.secret.as_ref());
         let t = at.unix_secs().to_string();
-        let expected = secret
-            .map(|secret| format!("t={t},v1={}", hex_hmac(secret, &[t.as_bytes(), b".", &posted.body])));
+        let shown = posted.signature.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
+        let is_signed = secret.zip(shown).is_some_and(|(secret, (time, digits))| {
+            time == t && digits.as_bytes() == secret.hex(&[t.as_bytes(), b".", &posted.body])
+        });
         self.findings.check(Law::Deliveries, Some(at), || {
-            (expected.as_deref() != Some(posted.signature.as_str())).then(|| {
+            (!is_signed).then(|| {
                 ("the signature is not that of the endpoint's secret".to_owned(), posted.delivery.to_string())
             })
         });
-        let starts = format!("{{\"id\":\"{}\",", posted.delivery);
+        let mut digits = Uuid::encode_buffer();
+        let id = posted.delivery.hyphenated().encode_lower(&mut digits);
+        let rest = posted.body.strip_prefix(b"{\"id\":\"").and_then(|body| body.strip_prefix(id.as_bytes()));
+        let begins_with_it = rest.is_some_and(|rest| rest.starts_with(b"\","));
         self.findings.check(Law::Deliveries, Some(at), || {
-            (!posted.body.starts_with(starts.as_bytes())
-                && object::Envelope::read(&posted.body)
-                    .is_none_or(|read| read.id != posted.delivery.to_string()))
-            .then(|| {
-                ("the delivery's header is not the id in its body".to_owned(), posted.delivery.to_string())
-            })
+            (!begins_with_it && object::Envelope::read(&posted.body).is_none_or(|read| read.id != *id)).then(
+                || {
+                    (
+                        "the delivery's header is not the id in its body".to_owned(),
+                        posted.delivery.to_string(),
+                    )
+                },
+            )
         });
     }
 
@@ -351,14 +370,14 @@ impl<'a> Judge<'a> {
         endpoint.failed_in_a_row += 1;
         if endpoint.failed_in_a_row >= FAILED_IN_A_ROW {
             endpoint.is_on = false;
-            let id = delivery.endpoint.clone();
-            self.cancel_waiting(&id);
+            let id = delivery.endpoint;
+            self.cancel_waiting(id);
         }
     }
 
     /// What was delivered under an id is read under it through the API, if events were read at all.
     fn compare_ids(&mut self, shown: &Shown) {
-        let events = shown.modes.values().flat_map(|book| &book.events);
+        let events = shown.books.values().flat_map(|book| &book.events);
         let listed: BTreeMap<&str, (&str, &str)> =
             events.map(|event| (event.id.as_str(), (event.subject(), event.kind.as_str()))).collect();
         if listed.is_empty() {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use reference_core::{event::EventType, mode::Mode};
+use reference_core::event::EventType;
 use serde::Deserialize;
 
-use super::{ChargeSeen, EventSeen, Findings, InvoiceSeen, Law, Shown, view};
-use crate::sandbox::Sandbox;
+use super::{BookShown, ChargeSeen, EventSeen, Findings, InvoiceSeen, Law, Shown, view};
+use crate::{sandbox::Sandbox, witness::Whose};
 
 const CHARGE_STATUSES: [&str; 5] = ["pending", "underpaid", "paid", "expired", "canceled"];
 const INVOICE_STATUSES: [&str; 3] = ["open", "paid", "void"];
@@ -22,10 +22,10 @@ struct Identified {
 }
 
 /// Judges laws 12 to 14 on what is shown at the end; `shown` holds events too.
-pub fn judge_lists(sandbox: &mut Sandbox, keys: &BTreeMap<Mode, String>, shown: &Shown) -> Findings {
+pub fn judge_lists(sandbox: &mut Sandbox, keys: &BTreeMap<Whose, String>, shown: &Shown) -> Findings {
     let mut findings = Findings::default();
-    for (mode, book) in &shown.modes {
-        let key = &keys[mode];
+    for (whose, book) in &shown.books {
+        let key = &keys[whose];
         judge_filters(&mut findings, sandbox, key, book.charges.as_slice(), &book.invoices, &book.events);
         for per_page in [1_usize, 7] {
             let path = format!("/v1/charges?per_page={per_page}");
@@ -46,7 +46,9 @@ pub fn judge_lists(sandbox: &mut Sandbox, keys: &BTreeMap<Mode, String>, shown: 
             expected,
             ids::<Identified>(sandbox, key, path),
         );
-        judge_isolation(&mut findings, sandbox, *mode, key, shown);
+        for (_, other) in shown.books.iter().filter(|(other, _)| *other != whose) {
+            judge_isolation(&mut findings, sandbox, key, other);
+        }
     }
     findings
 }
@@ -139,9 +141,8 @@ fn judge_filters(
     }
 }
 
-/// What the other mode holds is as unknown as what never was: the same status, the same body.
-fn judge_isolation(findings: &mut Findings, sandbox: &mut Sandbox, mode: Mode, key: &str, shown: &Shown) {
-    let Some((_, other)) = shown.modes.iter().find(|(other, _)| **other != mode) else { return };
+/// What another account or the other mode holds is as unknown as what never was: the same status, the same body.
+fn judge_isolation(findings: &mut Findings, sandbox: &mut Sandbox, key: &str, other: &BookShown) {
     let absent = view::ask(sandbox, key, "/v1/charges/aaaaaaaaaaaa");
     let charges = other.charges.iter().take(3).map(|it| it.code.as_str());
     for code in charges {
@@ -149,32 +150,32 @@ fn judge_isolation(findings: &mut Findings, sandbox: &mut Sandbox, mode: Mode, k
         findings.check(Law::ModesApart, None, || {
             (answer != absent).then(|| {
                 (
-                    "a charge of the other mode is not answered like one that is not there".to_owned(),
+                    "a charge of another book is not answered like one that is not there".to_owned(),
                     code.to_owned(),
                 )
             })
         });
         let path = format!("/v1/events?charge={code}");
         let events = ids::<Identified>(sandbox, key, &path);
-        same(findings, Law::ModesApart, "a filter shows events of the other mode", &path, Vec::new(), events);
+        same(findings, Law::ModesApart, "a filter shows events of another book", &path, Vec::new(), events);
     }
     for invoice in other.invoices.iter().take(2) {
         let answer = view::ask(sandbox, key, &format!("/v1/invoices/{}", invoice.code));
         findings.check(Law::ModesApart, None, || {
             (answer.0 != 404 || answer.1 != absent.1).then(|| {
-                let shape = "an invoice of the other mode is not answered like one that is not there";
+                let shape = "an invoice of another book is not answered like one that is not there";
                 (shape.to_owned(), invoice.code.clone())
             })
         });
         let path = format!("/v1/events?invoice={}", invoice.code);
         let events = ids::<Identified>(sandbox, key, &path);
-        same(findings, Law::ModesApart, "a filter shows events of the other mode", &path, Vec::new(), events);
+        same(findings, Law::ModesApart, "a filter shows events of another book", &path, Vec::new(), events);
     }
     for event in other.events.iter().take(2) {
         let answer = view::ask(sandbox, key, &format!("/v1/events/{}", event.id));
         findings.check(Law::ModesApart, None, || {
             (answer.0 != 404 || answer.1 != absent.1).then(|| {
-                let shape = "an event of the other mode is not answered like one that is not there";
+                let shape = "an event of another book is not answered like one that is not there";
                 (shape.to_owned(), event.id.clone())
             })
         });

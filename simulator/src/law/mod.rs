@@ -21,8 +21,8 @@ pub use self::{
     limits::judge_limits,
     lists::judge_lists,
     view::{
-        ChargeOf, ChargeSeen, Coded, Depth, EventSeen, InvoiceSeen, Line, ModeShown, Shown, TransferSeen,
-        look,
+        BookShown, ChargeOf, ChargeSeen, Coded, Depth, EventSeen, InvoiceSeen, Line, LinkSeen, Shown,
+        TransferSeen, look,
     },
 };
 
@@ -57,7 +57,7 @@ macro_rules! laws {
 
 laws! {
     Edges         1  "edges"         "open.charge.status, open.invoice.status, charge.paid_at";
-    Once          2  "once"          "events.id, events.types, delivery.id, invoice.settles";
+    Once          2  "once"          "events.id, events.types, delivery.id, invoice.settles, open.idempotency";
     Order         3  "order"         "events.timeline, events.created_at";
     Confirmations 4  "confirmations" "events.types: charge.paid, open.charge.confirmations";
     PaidMoney     5  "paid_money"    "charge.received_amount, charge.paid_at";

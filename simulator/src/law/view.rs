@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use reference_core::{mode::Mode, time::Span, wire::http::Request};
+use reference_core::{time::Span, wire::http::Request};
 use serde::Deserialize;
 
-use crate::sandbox::Sandbox;
+use crate::{sandbox::Sandbox, witness::Whose};
 
 const BASE: &str = "https://pay.example";
 /// A list that has more pages than this will not end.
@@ -28,6 +28,9 @@ pub struct ChargeSeen {
     pub overpaid: bool,
     pub exchange_rate: String,
     pub deposit_address: String,
+    pub description: Option<String>,
+    #[serde(default)]
+    pub metadata: serde_json::Value,
     pub transactions: Vec<TransferSeen>,
     #[serde(default)]
     pub timeline: Vec<Line>,
@@ -76,6 +79,14 @@ pub struct ChargeOf {
     pub status: String,
 }
 
+/// A payment link, as far as laws look at it.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub struct LinkSeen {
+    pub code: String,
+    pub accepting_payments: bool,
+}
+
 /// An event, as far as laws look at it.
 #[derive(Clone, Debug, Deserialize)]
 #[allow(missing_docs, reason = "the fields of the API")]
@@ -103,13 +114,15 @@ pub struct Coded {
     pub code: String,
 }
 
-/// All that is shown in one mode.
+/// All that is shown of one account in one mode.
 #[derive(Clone, Debug, Default)]
-pub struct ModeShown {
+pub struct BookShown {
     /// Charges, newest first.
     pub charges: Vec<ChargeSeen>,
     /// Invoices, newest first.
     pub invoices: Vec<InvoiceSeen>,
+    /// Payment links, newest first.
+    pub links: Vec<LinkSeen>,
     /// Events, newest first; empty unless they were asked for.
     pub events: Vec<EventSeen>,
 }
@@ -117,16 +130,16 @@ pub struct ModeShown {
 /// All that is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
-    /// By mode.
-    pub modes: BTreeMap<Mode, ModeShown>,
-    places: BTreeMap<String, (Mode, usize)>,
+    /// By account and mode.
+    pub books: BTreeMap<Whose, BookShown>,
+    places: BTreeMap<String, (Whose, usize)>,
 }
 
 impl Shown {
-    /// A charge by its code, and its mode.
-    pub fn charge(&self, code: &str) -> Option<(Mode, &ChargeSeen)> {
-        let (mode, place) = self.places.get(code)?;
-        Some((*mode, &self.modes[mode].charges[*place]))
+    /// A charge by its code, and whose it is.
+    pub fn charge(&self, code: &str) -> Option<(Whose, &ChargeSeen)> {
+        let (whose, place) = self.places.get(code)?;
+        Some((*whose, &self.books[whose].charges[*place]))
     }
 }
 
@@ -151,20 +164,21 @@ pub enum Depth {
     Events,
 }
 
-/// Reads what the API shows, by a key of each mode. An error says which page could not be read.
-pub fn look(sandbox: &mut Sandbox, keys: &BTreeMap<Mode, String>, depth: Depth) -> Result<Shown, String> {
+/// Reads what the API shows, by a key of each account and mode. An error says which page could not be read.
+pub fn look(sandbox: &mut Sandbox, keys: &BTreeMap<Whose, String>, depth: Depth) -> Result<Shown, String> {
     let mut shown = Shown::default();
-    for (mode, key) in keys {
+    for (whose, key) in keys {
         let charges: Vec<ChargeSeen> = read_list(sandbox, key, "/v1/charges?per_page=100")?;
         for (place, charge) in charges.iter().enumerate() {
-            shown.places.insert(charge.code.clone(), (*mode, place));
+            shown.places.insert(charge.code.clone(), (*whose, place));
         }
         let events = match depth {
             Depth::Objects => Vec::new(),
             Depth::Events => read_list(sandbox, key, "/v1/events?per_page=100")?,
         };
         let invoices = read_list(sandbox, key, "/v1/invoices?per_page=100")?;
-        shown.modes.insert(*mode, ModeShown { charges, invoices, events });
+        let links = read_list(sandbox, key, "/v1/payment-links?per_page=100")?;
+        shown.books.insert(*whose, BookShown { charges, invoices, links, events });
     }
     Ok(shown)
 }

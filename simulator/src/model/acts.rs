@@ -1,5 +1,7 @@
 //! What people do, as the model hears of it: the calls that were made, and how they were answered.
 
+use std::collections::BTreeMap;
+
 use reference_core::{
     asset::Asset,
     mode::Mode,
@@ -7,10 +9,10 @@ use reference_core::{
 };
 use serde::Deserialize;
 
-use super::{Invoice, InvoiceStatus, Model, Owned, Troubles, charge::Charge, money};
+use super::{Invoice, InvoiceStatus, Model, Owned, Troubles, charge::Charge, link::Price, money};
 use crate::{
     law::{ChargeSeen, Law},
-    witness::Call,
+    witness::{Call, Whose},
     workload::Fault,
 };
 
@@ -30,23 +32,35 @@ struct Chosen {
 }
 
 #[derive(Deserialize)]
+struct Opened {
+    account: String,
+    keys: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
 struct Key {
     key: KeyMade,
 }
 
 #[derive(Deserialize)]
 struct KeyMade {
+    account: String,
     mode: String,
     secret: String,
 }
 
 /// What bodies of requests say, as far as it matters here.
 #[derive(Default, Deserialize)]
-struct Asked {
-    asset: Option<String>,
-    currency: Option<String>,
+pub(super) struct Asked {
+    pub(super) asset: Option<String>,
+    pub(super) currency: Option<String>,
+    pub(super) accepted_assets: Option<Vec<String>>,
+    pub(super) max_payments: Option<usize>,
+    payment_link: Option<String>,
+    description: Option<String>,
+    metadata: Option<serde_json::Value>,
     mode: Option<String>,
-    amount: Option<String>,
+    pub(super) amount: Option<String>,
     rate: Option<String>,
     txid: Option<String>,
     customer_email: Option<String>,
@@ -72,6 +86,10 @@ struct Sent {
     txid: String,
 }
 
+/// What accounts begin with, in hundredths of a percent.
+pub(crate) const TOLERANCE: u32 = 100;
+/// The same for what is overpaid.
+pub(crate) const THRESHOLD: u32 = 300;
 const HOUR: Span = Span::hours(1);
 /// E-mails an hour, per account and mode.
 const MAILS_AN_HOUR: usize = 100;
@@ -88,13 +106,10 @@ fn percent(text: &str) -> Option<u32> {
 impl Model<'_> {
     /// A call: what it must have done, and what it must have been answered.
     pub(super) fn act(&mut self, at: Timestamp, call: &Call) {
-        if call.method == "GET"
-            || call.status == 401
-            || (call.path.starts_with("/v1/") && self.is_limited(call))
-        {
+        if call.status == 401 || (call.path.starts_with("/v1/") && self.is_limited(call)) {
             return;
         }
-        if self.is_of_other_mode(at, call) {
+        if self.is_of_other_book(at, call) || call.method == "GET" || self.is_repeat(at, call) {
             return;
         }
         let asked: Asked = read(&call.body).unwrap_or_default();
@@ -110,56 +125,76 @@ impl Model<'_> {
             ("POST", ["v1" | "sandbox", "invoices", code, "void"]) => self.void(at, code, call),
             ("POST", ["sandbox", "invoices", code, "view"]) => self.view(at, code, call),
             ("POST", ["sandbox", "invoices", code, "choose"]) => self.choose(at, code, call, &asked),
-            ("POST", ["sandbox", "links", _, "choose"]) if call.status == 200 => {
-                if let Some(chosen) = read::<Chosen>(&call.answer) {
-                    self.begin(at, &chosen.charge);
-                }
-            }
+            ("POST", ["v1", "payment-links"]) => self.make_link(at, call, &asked),
+            (_, ["v1", "payment-links", code, ..]) if call.status < 300 => self.change_link(code),
+            ("POST", ["sandbox", "links", code, "choose"]) => self.choose_link(at, code, call, &asked),
+            ("POST", ["sandbox", "accounts"]) if call.status == 200 => self.open_account(call, &asked),
             ("POST", ["sandbox", "keys"]) => {
                 if let Some(Key { key }) = read(&call.answer) {
-                    self.bearers.extend(Mode::parse(&key.mode).map(|mode| (key.secret, mode)));
+                    let whose = self.account(&key.account).zip(Mode::parse(&key.mode));
+                    self.bearers.extend(whose.map(|whose| (key.secret, whose)));
                 }
             }
             ("POST", ["sandbox", "rates"]) if call.status == 200 => {
-                if asked.rate.is_none() {
-                    self.weather.strike_everywhere(at, Fault::RateGone);
-                } else if self.rates.len() > 4 {
-                    self.weather.strike_everywhere(at, Fault::RateMoves);
-                }
                 let pair = (asked.asset.unwrap_or_default(), asked.currency.unwrap_or_default());
-                self.rates.insert(pair, asked.rate);
+                let is_gone = asked.rate.is_none();
+                match self.rates.insert(pair, asked.rate) {
+                    _ if is_gone => self.weather.strike_everywhere(at, Fault::RateGone),
+                    Some(_) => self.weather.strike_everywhere(at, Fault::RateMoves),
+                    // The first rate of a coin is no trouble.
+                    None => {}
+                }
             }
-            ("PATCH", ["sandbox", "accounts", _]) if call.status == 200 => {
+            ("PATCH", ["sandbox", "accounts", id]) if call.status == 200 => {
                 self.weather.strike_everywhere(at, Fault::Settings);
+                let Some(account) = self.accounts.iter_mut().find(|account| account.id == *id) else {
+                    return;
+                };
                 let or =
                     |text: Option<String>, before| text.and_then(|text| percent(&text)).unwrap_or(before);
-                self.tolerance = or(asked.underpayment_tolerance, self.tolerance);
-                self.threshold = or(asked.overpayment_threshold, self.threshold);
-                self.members = asked.members.unwrap_or_else(|| std::mem::take(&mut self.members));
+                account.tolerance = or(asked.underpayment_tolerance, account.tolerance);
+                account.threshold = or(asked.overpayment_threshold, account.threshold);
+                account.members = asked.members.unwrap_or_else(|| std::mem::take(&mut account.members));
             }
             (_, ["sandbox", rest @ ..]) if call.status == 200 => self.note_weather(at, rest, call, &asked),
             _ => {}
         }
     }
 
-    /// An act by a key of the other mode finds nothing.
-    fn is_of_other_mode(&mut self, at: Timestamp, call: &Call) -> bool {
+    /// An act by a key of another account or of the other mode finds nothing.
+    fn is_of_other_book(&mut self, at: Timestamp, call: &Call) -> bool {
         let mut parts = call.path.trim_matches('/').split('/');
         let (Some("v1"), Some(_), Some(code)) = (parts.next(), parts.next(), parts.next()) else {
             return false;
         };
-        let charge = self.charges.get(code).map(|owned| owned.mode);
-        let owner = charge.or(self.invoices.get(code).map(|(mode, _)| *mode));
-        let asks = call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied();
-        let Some((owner, asks)) = owner.zip(asks).filter(|(owner, asks)| owner != asks) else { return false };
+        let Some((owner, asks)) =
+            self.owner(code).zip(self.asker(call)).filter(|(owner, asks)| owner != asks)
+        else {
+            return false;
+        };
         self.findings.check(Law::ModesApart, Some(at), || {
             (call.status != 404).then(|| {
-                let shape =
-                    format!("an act on an object of the other mode is answered {}, not 404", call.status);
-                (shape, format!("{} {} of {owner} by a {asks} key", call.method, call.path))
+                let whose = if owner.0 == asks.0 { "of the other mode" } else { "of another account" };
+                let shape = format!("an act on an object {whose} is answered {}, not 404", call.status);
+                (shape, format!("{} {} of {} by a {} key", call.method, call.path, owner.1, asks.1))
             })
         });
         true
+    }
+
+    /// Another account, with what accounts begin with.
+    fn open_account(&mut self, call: &Call, asked: &Asked) {
+        let Some(Opened { account, keys }) = read(&call.answer) else { return };
+        let no = self.accounts.len();
+        let or = |text: &Option<String>, usual| text.as_deref().and_then(percent).unwrap_or(usual);
+        self.accounts.push(super::Account {
+            id: account,
+            tolerance: or(&asked.underpayment_tolerance, TOLERANCE),
+            threshold: or(&asked.overpayment_threshold, THRESHOLD),
+            members: asked.members.clone().unwrap_or_default(),
+        });
+        let keys = keys.into_iter().filter_map(|(mode, key)| Some((key, (no, Mode::parse(&mode)?))));
+        self.bearers.extend(keys);
     }
 
     /// Whether the limit refused it; another law judges that.
@@ -230,26 +265,87 @@ impl Model<'_> {
     }
 
     fn open(&mut self, at: Timestamp, call: &Call, asked: &Asked) {
-        let pair = (asked.asset.clone().unwrap_or_default(), asked.currency.clone().unwrap_or_default());
-        if let Some(rate) = self.rates.get(&pair) {
-            let expected = if rate.is_some() { 201 } else { 503 };
-            if matches!(call.status, 201 | 503) {
-                self.must_answer(at, "open", "", expected, call.status);
-            }
-        }
+        let Some(whose) = self.asker(call) else { return };
+        let Some(price) = self.judge_opening(at, whose, asked.payment_link.as_deref(), call, asked) else {
+            return;
+        };
         if call.status == 201
             && let Some(made) = read::<Made>(&call.answer)
         {
-            self.begin(at, &made.data.id);
+            self.begin(at, &made.data.id, Some(price));
+            self.check_texts(at, &made.data.id, asked);
+        }
+    }
+
+    /// A customer opens a charge on the page of a link.
+    fn choose_link(&mut self, at: Timestamp, code: &str, call: &Call, asked: &Asked) {
+        let whose = self.links.get(code).map(|link| link.whose());
+        let Some(price) = whose.and_then(|whose| self.judge_opening(at, whose, Some(code), call, asked))
+        else {
+            return;
+        };
+        if let Some(chosen) = read::<Chosen>(&call.answer).filter(|_| call.status == 200) {
+            self.begin(at, &chosen.charge, Some(price));
+        }
+    }
+
+    /// What a charge that was asked for must cost; nothing if the request must be refused, or if nobody can say.
+    fn judge_opening(
+        &mut self,
+        at: Timestamp,
+        whose: Whose,
+        link: Option<&str>,
+        call: &Call,
+        asked: &Asked,
+    ) -> Option<Price> {
+        let good = if link.is_some() && call.path.starts_with("/sandbox") { 200 } else { 201 };
+        let price = match self.price(whose, link, asked) {
+            Ok(price) => price,
+            Err(refusal) => {
+                if link.is_some() {
+                    self.must_answer(at, "open by a link", "", refusal, call.status);
+                }
+                return None;
+            }
+        };
+        let currency = price.currency.clone().unwrap_or_default();
+        let pair = (asked.asset.clone().unwrap_or_default(), currency);
+        if let Some(rate) = self.rates.get(&pair) {
+            let expected = if rate.is_some() { good } else { 503 };
+            if [good, 409, 503].contains(&call.status) {
+                self.must_answer(at, "open", "", expected, call.status);
+            }
+        }
+        Some(price)
+    }
+
+    /// What a merchant writes on a charge comes back as it was written.
+    fn check_texts(&mut self, at: Timestamp, code: &str, asked: &Asked) {
+        let Some((_, seen)) = self.shown.charge(code) else { return };
+        if let Some(description) = &asked.description {
+            self.findings.check(Law::SameObject, Some(at), || {
+                (seen.description.as_ref() != Some(description))
+                    .then(|| ("a description is another than was written".to_owned(), code.to_owned()))
+            });
+        }
+        if let Some(metadata) = &asked.metadata {
+            self.findings.check(Law::SameObject, Some(at), || {
+                (seen.metadata != *metadata)
+                    .then(|| ("metadata are others than were written".to_owned(), code.to_owned()))
+            });
         }
     }
 
     /// A charge begins. What never changes of it is read where it is shown.
-    fn begin(&mut self, at: Timestamp, code: &str) {
+    fn begin(&mut self, at: Timestamp, code: &str, price: Option<Price>) {
         if self.charges.contains_key(code) {
             return;
         }
-        let Some((mode, seen)) = self.shown.charge(code) else {
+        let Some(((account, mode), seen)) = self.shown.charge(code) else {
+            if self.shown.books.len() < Mode::ALL.len() * self.accounts.len() {
+                // An account that nobody looks at.
+                return;
+            }
             self.findings.check(Law::Once, Some(at), || {
                 Some((
                     "a charge that was opened is not in the list".to_owned(),
@@ -260,16 +356,35 @@ impl Model<'_> {
         };
         let Some(asset) = Asset::parse(&seen.asset) else { return };
         self.check_terms(at, seen, asset);
+        if let Some(price) = price {
+            self.check_price(at, seen, &price);
+        }
         let decimals = asset.facts().decimals;
         let due = money::read(&seen.asset_amount, decimals).unwrap_or(0);
-        let bounds = (self.tolerance, self.threshold);
+        let Some(terms) = self.accounts.get(account) else { return };
+        let bounds = (terms.tolerance, terms.threshold);
         let charge = Charge::open(at, due, bounds, asset.required_confirmations(mode));
         self.addresses.insert((mode, asset, &seen.deposit_address), code.to_owned());
         self.ends.insert((charge.end, self.charges.len(), code.to_owned()));
-        let owned =
-            Owned { mode, asset, charge, invoice: seen.invoice.clone(), troubles: Troubles::default() };
+        let (invoice, link) = (seen.invoice.clone(), seen.payment_link.clone());
+        let owned = Owned { account, mode, asset, charge, invoice, link, troubles: Troubles::default() };
         self.charges.insert(code.to_owned(), owned);
         self.event_of_charge(at, code, "charge.created", None);
+    }
+
+    fn check_price(&mut self, at: Timestamp, seen: &ChargeSeen, price: &Price) {
+        let is_same = price.amount.is_none_or(|cents| money::read(&seen.fiat_amount, 2) == Some(cents))
+            && price.currency.as_ref().is_none_or(|currency| *currency == seen.fiat_currency);
+        self.findings.check(Law::Tolerance, Some(at), || {
+            (!is_same).then(|| {
+                let what = format!("{}: {} {}", seen.code, seen.fiat_amount, seen.fiat_currency);
+                ("a charge costs another price than was asked for".to_owned(), what)
+            })
+        });
+        self.findings.check(Law::SameObject, Some(at), || {
+            (price.link != seen.payment_link)
+                .then(|| ("a charge names another payment link".to_owned(), seen.code.clone()))
+        });
     }
 
     fn check_terms(&mut self, at: Timestamp, seen: &ChargeSeen, asset: Asset) {
@@ -345,11 +460,9 @@ impl Model<'_> {
         if self.invoices.contains_key(&data.id) {
             return;
         }
-        let Some(mode) = call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied() else {
-            return;
-        };
+        let Some(whose) = self.asker(call) else { return };
         let invoice = Invoice::issue(asked.customer_email.clone());
-        self.invoices.insert(data.id.clone(), (mode, invoice));
+        self.invoices.insert(data.id.clone(), (whose, invoice));
         self.event_of_invoice(at, &data.id, "invoice.created");
         if asked.send_email == Some(true) {
             self.mail(at, &data.id);
@@ -357,11 +470,12 @@ impl Model<'_> {
     }
 
     fn send(&mut self, at: Timestamp, code: &str, call: &Call) {
-        let Some((mode, invoice)) = self.invoices.get(code) else { return };
-        let is_member = |to: &String| self.members.iter().any(|member| member.eq_ignore_ascii_case(to));
-        let has_reader = invoice.reader.as_ref().is_some_and(|to| *mode == Mode::Live || is_member(to));
+        let Some((whose, invoice)) = self.invoices.get(code) else { return };
+        let members = &self.accounts[whose.0].members;
+        let is_member = |to: &String| members.iter().any(|member| member.eq_ignore_ascii_case(to));
+        let has_reader = invoice.reader.as_ref().is_some_and(|to| whose.1 == Mode::Live || is_member(to));
         let recent = |mails: &Vec<Timestamp>| mails.iter().filter(|sent| at.since(**sent) < HOUR).count();
-        let is_full = self.mails.get(mode).is_some_and(|mails| recent(mails) >= MAILS_AN_HOUR);
+        let is_full = self.mails.get(whose).is_some_and(|mails| recent(mails) >= MAILS_AN_HOUR);
         let refusal = invoice.may_send(at, has_reader).or(is_full.then_some(429));
         self.must_answer(at, "send", code, refusal.unwrap_or(200), call.status);
         if refusal.is_none() {
@@ -370,9 +484,9 @@ impl Model<'_> {
     }
 
     fn mail(&mut self, at: Timestamp, code: &str) {
-        let (mode, invoice) = self.invoices.get_mut(code).expect("an invoice that is known");
+        let (whose, invoice) = self.invoices.get_mut(code).expect("an invoice that is known");
         invoice.send(at);
-        self.mails.entry(*mode).or_default().push(at);
+        self.mails.entry(*whose).or_default().push(at);
         self.event_of_invoice(at, code, "invoice.sent");
     }
 
@@ -436,7 +550,7 @@ impl Model<'_> {
             self.owned(&earlier).charge.cancel();
             self.event_of_charge(at, &earlier, "charge.canceled", None);
         }
-        self.begin(at, &chosen.charge);
+        self.begin(at, &chosen.charge, None);
         if self.charges.contains_key(&chosen.charge) {
             let charges = &mut self.invoices.get_mut(code).expect("looked at above").1.charges;
             charges.push(chosen.charge);

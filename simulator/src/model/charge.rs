@@ -56,7 +56,8 @@ enum Role {
 pub struct Money {
     /// The transaction.
     pub txid: String,
-    output: u32,
+    /// Which output of it.
+    pub output: u32,
     /// In the coin's smallest units.
     pub units: u128,
     /// Confirmations; nothing when it is gone.
@@ -165,7 +166,9 @@ pub struct Charge {
 }
 
 impl Charge {
-    pub(super) fn open(at: Timestamp, due: u128, bounds: (u32, u32), required: u32) -> Charge {
+    /// A charge that begins now. `due` is in the coin's smallest units, the bounds are tolerance and threshold in
+    /// hundredths of a percent.
+    pub fn open(at: Timestamp, due: u128, bounds: (u32, u32), required: u32) -> Charge {
         Charge {
             due,
             tolerance: bounds.0,
@@ -207,8 +210,9 @@ impl Charge {
         timely.any(|money| money.first_seen < self.end && under_way(&money))
     }
 
-    /// What the watcher said in one breath.
-    pub(super) fn hear(&mut self, now: Timestamp, notices: &[&Sighting], unit: u128) -> Vec<Tale> {
+    /// What the watcher said in one breath, and what that makes to tell. `unit`: what the notices count one smallest
+    /// unit of the coin as.
+    pub fn hear(&mut self, now: Timestamp, notices: &[&Sighting], unit: u128) -> Vec<Tale> {
         let mut tales = Vec::new();
         let mut moved = Vec::new();
         let (known, new): (Vec<&Sighting>, Vec<&Sighting>) =
@@ -342,7 +346,7 @@ impl Charge {
     }
 
     /// The lock has run out, if it has and nothing holds the charge open.
-    pub(super) fn run_out(&mut self, now: Timestamp, tales: &mut Vec<Tale>) {
+    pub fn run_out(&mut self, now: Timestamp, tales: &mut Vec<Tale>) {
         if !self.status.waits() || now < self.end || self.is_held() {
             return;
         }
@@ -360,7 +364,7 @@ impl Charge {
     }
 
     /// Whether it can be called off.
-    pub(super) fn cancel(&mut self) -> bool {
+    pub fn cancel(&mut self) -> bool {
         let may = self.is_untouched();
         if may {
             self.status = Status::Canceled;
@@ -369,16 +373,17 @@ impl Charge {
     }
 
     /// It waits, and no transfer was ever seen.
-    pub(super) fn is_untouched(&self) -> bool {
+    pub fn is_untouched(&self) -> bool {
         self.status == Status::Pending && self.money.is_empty()
     }
 
-    pub(super) fn waits(&self) -> bool {
+    /// Whether money that arrives now is on time.
+    pub fn waits(&self) -> bool {
         self.status.waits()
     }
 
     /// Whether so much can be sent back.
-    pub(super) fn refund(&mut self, units: u128) -> bool {
+    pub fn refund(&mut self, units: u128) -> bool {
         let may = units > 0 && self.refunded + units <= self.received();
         if may {
             self.refunded += units;
@@ -387,7 +392,7 @@ impl Charge {
     }
 
     /// The owner takes late money; nothing if there is none to take.
-    pub(super) fn take_late(&mut self, txid: Option<&str>) -> Option<Vec<Tale>> {
+    pub fn take_late(&mut self, txid: Option<&str>) -> Option<Vec<Tale>> {
         if !matches!(self.status, Status::Expired | Status::Canceled) {
             return None;
         }

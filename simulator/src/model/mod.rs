@@ -6,7 +6,9 @@
 mod acts;
 mod charge;
 mod invoice;
+mod link;
 pub mod money;
+mod repeat;
 pub mod situation;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +20,10 @@ pub use self::{
     invoice::{Invoice, Status as InvoiceStatus},
     situation::Troubles,
 };
+use self::{link::Link, repeat::Repeats};
 use crate::{
     law::{Findings, Law, Shown},
-    witness::{Record, Seen, What},
+    witness::{Record, Seen, What, Whose},
 };
 
 /// Something that must have been recorded.
@@ -31,6 +34,8 @@ pub struct Told {
     pub place: usize,
     /// When.
     pub at: Timestamp,
+    /// The account that it is of, by number.
+    pub account: usize,
     /// In which mode.
     pub mode: Mode,
     /// The type of the event.
@@ -49,9 +54,18 @@ pub struct Told {
     pub troubles: Troubles,
 }
 
+impl Told {
+    /// Whose it is.
+    pub fn whose(&self) -> Whose {
+        (self.account, self.mode)
+    }
+}
+
 /// A charge of the model, and where it belongs.
 #[derive(Clone, Debug)]
 pub struct Owned {
+    /// Its account, by number.
+    pub account: usize,
     /// Its mode.
     pub mode: Mode,
     /// Its coin.
@@ -60,12 +74,34 @@ pub struct Owned {
     pub charge: Charge,
     /// Its invoice, by code.
     pub invoice: Option<String>,
+    /// Its payment link, by code.
+    pub link: Option<String>,
     /// What went wrong with its transfers.
     troubles: Troubles,
 }
 
+impl Owned {
+    /// Whose it is.
+    pub fn whose(&self) -> Whose {
+        (self.account, self.mode)
+    }
+}
+
+/// An account, as far as it matters here.
+struct Account {
+    id: String,
+    /// Hundredths of a percent.
+    tolerance: u32,
+    /// Hundredths of a percent.
+    threshold: u32,
+    /// Who may receive mail in test mode.
+    members: Vec<String>,
+}
+
 /// What the model knows from the start.
 pub struct Beginning<'a> {
+    /// The id of the account that the world started with.
+    pub account: &'a str,
     /// The key of each mode that the world started with.
     pub keys: [(String, Mode); 2],
     /// Hundredths of a percent.
@@ -81,20 +117,21 @@ pub struct Beginning<'a> {
 /// How everything must be.
 pub struct Model<'a> {
     shown: &'a Shown,
-    bearers: BTreeMap<String, Mode>,
-    tolerance: u32,
-    threshold: u32,
-    members: Vec<String>,
-    /// When mail went out, by mode.
-    mails: BTreeMap<Mode, Vec<Timestamp>>,
+    bearers: BTreeMap<String, Whose>,
+    /// In order of opening.
+    accounts: Vec<Account>,
+    /// When mail went out.
+    mails: BTreeMap<Whose, Vec<Timestamp>>,
+    links: BTreeMap<String, Link>,
+    repeats: Repeats,
     rates: BTreeMap<(String, String), Option<String>>,
     addresses: BTreeMap<(Mode, Asset, &'a str), String>,
     /// When locks end, in order of opening.
     ends: BTreeSet<(Timestamp, usize, String)>,
     /// Every charge, by code.
     pub charges: BTreeMap<String, Owned>,
-    /// Every invoice, by code, with its mode.
-    pub invoices: BTreeMap<String, (Mode, Invoice)>,
+    /// Every invoice, by code, and whose it is.
+    pub invoices: BTreeMap<String, (Whose, Invoice)>,
     /// What must have been recorded, in order.
     pub told: Vec<Told>,
     weather: situation::Weather,
@@ -106,14 +143,14 @@ pub struct Model<'a> {
 impl<'a> Model<'a> {
     /// Runs through everything that was written down, up to `now`.
     pub fn run(beginning: Beginning<'a>, record: &Record, now: Timestamp) -> Model<'a> {
-        let Beginning { keys, tolerance, threshold, members, shown } = beginning;
+        let Beginning { account, keys, tolerance, threshold, members, shown } = beginning;
         let mut model = Model {
             shown,
-            bearers: keys.into_iter().collect(),
-            tolerance,
-            threshold,
-            members,
+            bearers: keys.into_iter().map(|(key, mode)| (key, (0, mode))).collect(),
+            accounts: vec![Account { id: account.to_owned(), tolerance, threshold, members }],
             mails: BTreeMap::new(),
+            links: BTreeMap::new(),
+            repeats: Repeats::default(),
             rates: BTreeMap::new(),
             addresses: BTreeMap::new(),
             ends: BTreeSet::new(),
@@ -138,6 +175,22 @@ impl<'a> Model<'a> {
         model.place = 2 * record.seen.len();
         model.run_out_locks(now);
         model
+    }
+
+    /// The number of an account, by its id.
+    pub fn account(&self, id: &str) -> Option<usize> {
+        self.accounts.iter().position(|account| account.id == id)
+    }
+
+    /// Whose a charge or an invoice is, by its code.
+    pub fn owner(&self, code: &str) -> Option<Whose> {
+        let charge = self.charges.get(code).map(Owned::whose);
+        charge.or_else(|| self.invoices.get(code).map(|(whose, _)| *whose))
+    }
+
+    /// Whose key a call shows.
+    fn asker(&self, call: &crate::witness::Call) -> Option<Whose> {
+        call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied()
     }
 
     fn run_out_locks(&mut self, now: Timestamp) {
@@ -206,10 +259,11 @@ impl<'a> Model<'a> {
         kind: &'static str,
         details: Option<(String, u128)>,
     ) {
-        let Owned { mode, asset, charge, troubles, .. } = &self.charges[code];
+        let Owned { account, mode, asset, charge, troubles, .. } = &self.charges[code];
         let told = Told {
             place: self.place,
             at,
+            account: *account,
             mode: *mode,
             kind,
             subject: code.to_owned(),
@@ -223,11 +277,12 @@ impl<'a> Model<'a> {
     }
 
     fn event_of_invoice(&mut self, at: Timestamp, code: &str, kind: &'static str) {
-        let (mode, invoice) = &self.invoices[code];
+        let ((account, mode), invoice) = &self.invoices[code];
         let newest = invoice.charges.last().map(|code| &self.charges[code]);
         let told = Told {
             place: self.place,
             at,
+            account: *account,
             mode: *mode,
             kind,
             subject: code.to_owned(),
@@ -235,9 +290,9 @@ impl<'a> Model<'a> {
             status: invoice.status.as_str(),
             received: None,
             situation: newest.map_or(Situation::Nothing, |owned| owned.charge.situation()),
-            troubles: newest
-                .map_or(Troubles::default(), |owned| owned.troubles)
-                .with(self.weather.everywhere(at)),
+            troubles: newest.map_or(self.weather.everywhere(at), |owned| {
+                owned.troubles.with(self.weather.around(at, *mode, owned.asset))
+            }),
         };
         self.told.push(told);
     }

@@ -55,7 +55,9 @@ pub fn read(text: &str, decimals: u32) -> Option<u128> {
     if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > decimals as usize {
         return None;
     }
-    format!("{whole}{part:0<width$}", width = decimals as usize).parse().ok()
+    let digit = |sum: u128, b: u8| sum.checked_mul(10)?.checked_add(u128::from(b - b'0'));
+    let units = whole.bytes().chain(part.bytes()).try_fold(0, digit)?;
+    units.checked_mul(10_u128.checked_pow(decimals - part.len() as u32)?)
 }
 
 #[cfg(test)]

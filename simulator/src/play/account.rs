@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use reference_core::mode::Mode;
 use serde_json::{Value, json};
 
 use super::{Act, Player, failure::Stop, happening::in_mode, said};
 use crate::script::{
     At, Kind,
-    step::{Answers, Endpoint, Key, Rate, Settings, Wallet},
+    step::{Answers, Endpoint, Key, OpenAccount, Rate, Settings, Wallet},
     value::Name,
 };
 
@@ -39,10 +40,40 @@ impl Player<'_> {
         let at = self.now;
         let body = settings(changed);
         let about = listed(&body);
-        let path = format!("/sandbox/accounts/{}", self.account);
+        let path = format!("/sandbox/accounts/{}", self.accounts[0]);
         self.demand("PATCH", &path, Some(body))?;
         self.wrote(at, "account", &about, None);
         Ok(())
+    }
+
+    pub(super) fn open_account(&mut self, open: &OpenAccount) -> Result<(), Stop> {
+        let at = self.now;
+        let id = &open.account.value.0;
+        let body = said([
+            ("id", Some(id.clone().into())),
+            ("underpayment_tolerance", open.underpayment_tolerance.clone().map(Value::from)),
+            ("overpayment_threshold", open.overpayment_threshold.clone().map(Value::from)),
+        ]);
+        let answer = self.demand("POST", "/sandbox/accounts", Some(body))?;
+        let no = self.accounts.len();
+        self.accounts.push(id.clone());
+        for mode in Mode::ALL {
+            let key = self.text(&answer, &format!("/keys/{mode}"))?;
+            self.own_keys.insert((no, mode), key);
+            let body = json!({ "account": id, "mode": mode.as_str() });
+            let looker = self.demand("POST", "/sandbox/keys", Some(body))?;
+            let looker = self.text(&looker, "/key/secret")?;
+            self.lookers.insert((no, mode), looker);
+        }
+        self.name_it(&open.account, Kind::Account, (no, self.script.mode), id.clone());
+        self.wrote(at, "account", &format!("{id} opened"), None);
+        Ok(())
+    }
+
+    /// The id of an account that a step names.
+    fn account_id(&self, name: Option<&At<Name>>) -> Result<Option<(usize, String)>, Stop> {
+        let no = self.account_no(name)?;
+        Ok(name.map(|_| (no, self.accounts[no].clone())))
     }
 
     pub(super) fn set_wallet(&mut self, wallet: &Wallet) -> Result<(), Stop> {
@@ -72,10 +103,16 @@ impl Player<'_> {
     pub(super) fn make_key(&mut self, key: &Key) -> Result<(), Stop> {
         let at = self.now;
         let mode = self.mode(key.mode);
-        let made = self.demand("POST", "/sandbox/keys", Some(json!({ "mode": mode.as_str() })))?;
+        let account = self.account_id(key.account.as_ref())?;
+        let body = said([
+            ("account", account.as_ref().map(|(_, id)| id.clone().into())),
+            ("mode", Some(mode.as_str().into())),
+        ]);
+        let made = self.demand("POST", "/sandbox/keys", Some(body))?;
         let (id, secret) = (self.text(&made, "/key/id")?, self.text(&made, "/key/secret")?);
         self.keys.insert(key.name.value.0.clone(), secret);
-        self.name_it(&key.name, Kind::Key, mode, id);
+        let whose = (account.map_or(0, |(no, _)| no), mode);
+        self.name_it(&key.name, Kind::Key, whose, id);
         self.wrote(at, "key", &format!("{}{}", key.name.value, in_mode(mode)), None);
         Ok(())
     }
@@ -100,7 +137,9 @@ impl Player<'_> {
             endpoint.events.as_ref().map(|types| types.iter().map(|kind| kind.0).collect());
         let wanted = events.as_ref().map(|events| format!(" for {}", events.join(" "))).unwrap_or_default();
         let about = format!("{name}{wanted}{}", in_mode(mode));
+        let account = self.account_id(endpoint.account.as_ref())?;
         let body = said([
+            ("account", account.as_ref().map(|(_, id)| id.clone().into())),
             ("mode", Some(mode.as_str().into())),
             ("url", Some(url.into())),
             ("events", events.map(Value::from)),
@@ -110,13 +149,14 @@ impl Player<'_> {
             about: &about,
             method: "POST",
             path: "/sandbox/endpoints",
-            mode: None,
+            whose: None,
+            again: None,
             body,
             refused: endpoint.refused,
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let id = self.text(&granted.body, "/endpoint/id")?;
-        self.name_it(&endpoint.name, Kind::Endpoint, mode, id);
+        let id = self.text(&granted.answer, "/endpoint/id")?;
+        self.name_it(&endpoint.name, Kind::Endpoint, (account.map_or(0, |(no, _)| no), mode), id);
         self.wrote(granted.at, "endpoint", &about, None);
         Ok(())
     }
@@ -133,8 +173,8 @@ impl Player<'_> {
             Switch::Test => ("test", "POST", format!("{path}/test"), Some(json!({}))),
         };
         let answer = self.demand(method, &path, body)?;
-        let outcome = match answer.get("delivery").and_then(Value::as_str) {
-            Some(delivery) => Some(self.aliases.name(Kind::Delivery, endpoint.mode, delivery)),
+        let outcome = match answer.text("/delivery") {
+            Some(delivery) => Some(self.aliases.name(Kind::Delivery, endpoint.mode, &delivery)),
             None => None,
         };
         self.wrote(at, verb, &format!("{}{}", name.value, in_mode(endpoint.mode)), outcome.as_deref());
@@ -173,7 +213,7 @@ impl Player<'_> {
         body: Value,
         refused: Option<u16>,
     ) -> Result<(), Stop> {
-        let act = Act { verb, about, method, path, mode: None, body, refused };
+        let act = Act { verb, about, method, path, whose: None, again: None, body, refused };
         if let Some(granted) = self.try_act(&act)? {
             self.wrote(granted.at, verb, about, None);
         }

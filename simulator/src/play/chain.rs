@@ -4,10 +4,13 @@ use reference_core::{asset::Asset, mode::Mode, money::Coin};
 use serde_json::{Value, json};
 
 use super::{Act, Player, failure::Stop, happening::in_mode, said};
-use crate::script::{
-    At, Kind,
-    step::{Congest, DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher},
-    value::{Amount, AssetCode, InMode, Name},
+use crate::{
+    script::{
+        At, Kind,
+        step::{Congest, DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher},
+        value::{Amount, AssetCode, InMode, Name},
+    },
+    witness::Whose,
 };
 
 /// How much is paid, and how the line says it.
@@ -21,16 +24,17 @@ impl Player<'_> {
         let name = pay.charge.as_ref().or(pay.address_of.as_ref());
         let name = name.ok_or_else(|| Stop::misled(self.here, "`pay` pays somebody", "say `charge`"))?;
         let charge = self.thing(name)?;
-        let size = self.size(pay, charge.mode, &charge.id)?;
+        let whose = self.whose(&charge);
+        let size = self.size(pay, whose, &charge.id)?;
         let mut asset = pay.asset.map(|asset| asset.0.code().to_owned());
         let mut mode = charge.mode;
         let target = if pay.charge.is_some() {
             [("charge", Some(Value::from(charge.id))), ("address", None), ("mode", None)]
         } else {
             // An address says neither coin nor mode, so the payer does.
-            let known = self.look(charge.mode, &format!("/v1/charges/{}", charge.id))?;
-            let address = self.text(&known, "/deposit_address")?;
-            asset = Some(asset.map_or_else(|| self.text(&known, "/asset"), Ok)?);
+            let known = self.look(whose, &format!("/v1/charges/{}", charge.id))?;
+            let address = self.text(&known, "/data/deposit_address")?;
+            asset = Some(asset.map_or_else(|| self.text(&known, "/data/asset"), Ok)?);
             mode = pay.mode.map_or(mode, |mode| mode.0);
             [("charge", None), ("address", Some(address.into())), ("mode", Some(mode.as_str().into()))]
         };
@@ -49,7 +53,7 @@ impl Player<'_> {
     }
 
     /// What remains, plus or minus what the step says, is known only now.
-    fn size(&mut self, pay: &Pay, mode: Mode, code: &str) -> Result<Size, Stop> {
+    fn size(&mut self, pay: &Pay, whose: Whose, code: &str) -> Result<Size, Stop> {
         let plain = |key, value: &str, said: String| Size { key: Some((key, value.to_owned())), said };
         if let Some(share) = &pay.share {
             return Ok(plain("share", &share.0, format!("{} of the rest", share.0)));
@@ -62,11 +66,11 @@ impl Player<'_> {
             (None, Some(short)) => (short, false),
             (None, None) => return Ok(Size { key: None, said: "the rest".to_owned() }),
         };
-        let charge = self.look(mode, &format!("/v1/charges/{code}"))?;
-        let asset = self.text(&charge, "/asset")?;
+        let charge = self.look(whose, &format!("/v1/charges/{code}"))?;
+        let asset = self.text(&charge, "/data/asset")?;
         let asset =
             Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is no coin")))?;
-        let rest = self.text(&charge, "/remaining_amount")?;
+        let rest = self.text(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
             .map_err(|error| Stop::broken(self.here, format!("`{rest}` {error}")))?;
         let by_coin = self.coin(by, asset)?;
@@ -112,7 +116,8 @@ impl Player<'_> {
             about: &about,
             method: "POST",
             path: "/sandbox/reorg",
-            mode: None,
+            whose: None,
+            again: None,
             body: body.into(),
             refused: reorg.refused,
         };
@@ -212,11 +217,11 @@ impl Player<'_> {
         name: Option<&At<Name>>,
         refused: Option<u16>,
     ) -> Result<(), Stop> {
-        let act = Act { verb, about, method: "POST", path, mode: None, body, refused };
+        let act = Act { verb, about, method: "POST", path, whose: None, again: None, body, refused };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let txid = self.text(&granted.body, "/txid")?;
+        let txid = self.text(&granted.answer, "/txid")?;
         if let Some(name) = name {
-            self.name_it(name, Kind::Transaction, mode, txid.clone());
+            self.name_it(name, Kind::Transaction, (0, mode), txid.clone());
         }
         let tx = self.aliases.name(Kind::Transaction, mode, &txid);
         self.wrote(granted.at, verb, about, Some(&tx));

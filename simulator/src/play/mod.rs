@@ -7,6 +7,7 @@ mod account;
 mod alias;
 mod chain;
 mod failure;
+mod glance;
 pub mod golden;
 mod happening;
 mod moment;
@@ -23,6 +24,7 @@ use reference_core::{
     mode::Mode,
     time::{Span, Timestamp},
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use self::{
@@ -37,12 +39,14 @@ pub use self::{
 };
 use crate::{
     digest::digest,
+    sandbox::HAPPENINGS_MAX,
     script::{
         At, Kind, Script, Spot,
         step::Step,
         value::{InMode, Name},
     },
     transcript::{Line, Transcript},
+    witness::Whose,
 };
 
 /// A run that went as its scenario says.
@@ -85,11 +89,18 @@ struct Player<'a> {
     script: &'a Script,
     stage: &'a mut dyn Stage,
     now: Timestamp,
-    account: String,
     /// API keys by name: `live` and `test` come with the world.
     keys: BTreeMap<String, String>,
+    /// The ids of the accounts, in order of opening: the first is the world's own.
+    accounts: Vec<String>,
+    /// The keys that accounts come with.
+    own_keys: BTreeMap<Whose, String>,
     /// Keys for looking only, so that looking uses up nobody's rate limit.
-    lookers: BTreeMap<Mode, String>,
+    lookers: BTreeMap<Whose, String>,
+    /// The account of things that are not the first one's, by code or id.
+    owners: BTreeMap<String, usize>,
+    /// What opened the charges that may be repeated, by name.
+    sent: BTreeMap<String, Sent>,
     aliases: Aliases,
     seen: Seen,
     /// The number of the last happening that was read.
@@ -101,6 +112,8 @@ struct Player<'a> {
     refusals: Option<BTreeMap<usize, u16>>,
     /// The place of the step at work.
     place: usize,
+    /// In a rehearsal: some step names a delivery, so that all of them get names.
+    names_deliveries: bool,
 }
 
 impl<'a> Player<'a> {
@@ -111,9 +124,12 @@ impl<'a> Player<'a> {
             script,
             stage,
             now: script.start,
-            account: String::new(),
             keys: BTreeMap::new(),
+            accounts: Vec::new(),
+            own_keys: BTreeMap::new(),
             lookers: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            sent: BTreeMap::new(),
             aliases: Aliases::new(given),
             seen: Seen::default(),
             read: 0,
@@ -121,6 +137,7 @@ impl<'a> Player<'a> {
             here: Spot::default(),
             refusals: None,
             place: 0,
+            names_deliveries: false,
         }
     }
 
@@ -130,13 +147,14 @@ impl<'a> Player<'a> {
         let account = account::settings(&self.script.account);
         let body = json!({ "seed": seed, "start": start, "account": account, "journal": true });
         let world = self.demand("POST", "/sandbox/world", Some(body))?;
-        self.account = self.text(&world, "/account")?;
+        self.accounts = vec![self.text(&world, "/account")?];
         for mode in Mode::ALL {
             let key = self.text(&world, &format!("/keys/{mode}"))?;
-            self.keys.insert(mode.to_string(), key);
+            self.keys.insert(mode.to_string(), key.clone());
+            self.own_keys.insert((0, mode), key);
             let looker = self.demand("POST", "/sandbox/keys", Some(json!({ "mode": mode.as_str() })))?;
             let looker = self.text(&looker, "/key/secret")?;
-            self.lookers.insert(mode, looker);
+            self.lookers.insert((0, mode), looker);
         }
         self.catch_up()
     }
@@ -173,6 +191,7 @@ impl<'a> Player<'a> {
     fn act(&mut self, step: &Step) -> Result<(), Stop> {
         match step {
             Step::Account(settings) => self.change_account(settings),
+            Step::OpenAccount(account) => self.open_account(&account.0),
             Step::Wallet(wallet) => self.set_wallet(wallet),
             Step::Rate(rate) => self.set_rate(rate),
             Step::Key(key) => self.make_key(&key.0),
@@ -186,6 +205,7 @@ impl<'a> Player<'a> {
             Step::Resend(name) => self.resend(name),
             Step::Merchant(merchants) => self.set_merchants(merchants),
             Step::Open(open) => self.open(open),
+            Step::Repeat(repeat) => self.repeat(&repeat.0),
             Step::Link(link) => self.make_link(&link.0),
             Step::Invoice(invoice) => self.issue(invoice),
             Step::Send(send) => self.send(&send.0),
@@ -220,11 +240,27 @@ impl<'a> Player<'a> {
             sandbox.advance_to(self.now);
             return Ok(());
         }
-        if to > self.now {
-            self.demand("POST", "/sandbox/advance", Some(json!({ "to": to.to_string() })))?;
-            self.now = to;
+        if to <= self.now {
+            return self.catch_up();
         }
-        self.catch_up()
+        let answer = self.demand(
+            "POST",
+            "/sandbox/advance",
+            Some(json!({ "to": to.to_string(), "after": self.read })),
+        )?;
+        self.now = to;
+        self.take_in(&answer).map(drop)
+    }
+
+    /// The clock moves on until something happens, or to `last`; says what it shows then.
+    fn first_happening(&mut self, last: Timestamp) -> Result<Timestamp, Stop> {
+        let body = json!({ "to": last.to_string(), "after": self.read, "stop_early": true });
+        let answer = self.demand("POST", "/sandbox/advance", Some(body))?;
+        self.take_in(&answer)?;
+        let now = self.text(&answer, "/now")?;
+        self.now =
+            Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is no moment")))?;
+        Ok(self.now)
     }
 
     /// Reads what has happened since the last time, and writes it down.
@@ -235,20 +271,26 @@ impl<'a> Player<'a> {
         loop {
             let path = format!("/sandbox/happenings?after={}", self.read);
             let answer = self.demand("GET", &path, None)?;
-            let happened = answer.get("happened").cloned().unwrap_or_default();
-            let happened: Vec<Happening> = serde_json::from_value(happened)
-                .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
-            let Some(last) = happened.last() else { return Ok(()) };
-            self.read = last.n;
-            for happening in &happened {
-                self.seen.note(&happening.what);
-                let at = Timestamp::parse(&happening.at)
-                    .ok_or_else(|| Stop::broken(self.here, format!("`{}` is no moment", happening.at)))?;
-                let words = happening::words(&happening.what, &mut self.aliases);
-                let (verb, body) = (words.verb.as_str(), words.body.as_str());
-                self.transcript.push(&Line { at, verb, body, outcome: words.outcome.as_deref() });
+            if self.take_in(&answer)? < HAPPENINGS_MAX {
+                return Ok(());
             }
         }
+    }
+
+    /// Writes down what an answer says has happened, and says how much it was.
+    fn take_in(&mut self, answer: &Answer) -> Result<usize, Stop> {
+        let Page { happened } = serde_json::from_slice(&answer.body)
+            .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
+        self.read = happened.last().map_or(self.read, |last| last.n);
+        for happening in &happened {
+            self.seen.note(&happening.what);
+            let at = Timestamp::parse(&happening.at)
+                .ok_or_else(|| Stop::broken(self.here, format!("`{}` is no moment", happening.at)))?;
+            let words = happening::words(&happening.what, &mut self.aliases);
+            let (verb, body) = (words.verb.as_str(), words.body.as_str());
+            self.transcript.push(&Line { at, verb, body, outcome: words.outcome.as_deref() });
+        }
+        Ok(happened.len())
     }
 
     /// A line for an act, at the moment it began.
@@ -264,11 +306,11 @@ impl<'a> Player<'a> {
     }
 
     /// A call that the world must grant; how it takes the player's own questions is no part of the scenario.
-    fn demand(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Value, Stop> {
+    fn demand(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Answer, Stop> {
         let call = Call { method, path, bearer: None, headers: &[], body: body.as_ref() };
         let answer = self.ask(&call)?;
         match answer.status {
-            200..300 => Ok(answer.json()),
+            200..300 => Ok(answer),
             status => Err(Stop::broken(
                 self.here,
                 format!("{method} {path} answered {status} {}", message(&answer)),
@@ -279,23 +321,27 @@ impl<'a> Player<'a> {
     /// An act: granted, or refused as the step says it must be. Writes a line when refused.
     fn try_act(&mut self, act: &Act<'_>) -> Result<Option<Granted>, Stop> {
         let at = self.now;
-        let bearer = act.mode.map(|mode| self.keys[mode.as_str()].clone());
+        let bearer = act.whose.map(|whose| self.own_keys[&whose].clone());
+        let headers: Vec<_> =
+            act.again.map(|key| ("idempotency-key".to_owned(), key.to_owned())).into_iter().collect();
         let call = Call {
             method: act.method,
             path: act.path,
             bearer: bearer.as_deref(),
-            headers: &[],
+            headers: &headers,
             body: Some(&act.body),
         };
         let answer = self.ask(&call)?;
         let granted = (200..300).contains(&answer.status);
         match act.refused {
             None if granted => {
-                let body = answer.json();
-                if let Some(now) = body.get("now").and_then(Value::as_str).and_then(Timestamp::parse) {
+                // A rehearsal asks the world itself what time it is.
+                if self.refusals.is_none()
+                    && let Some(now) = answer.text("/now").as_deref().and_then(Timestamp::parse)
+                {
                     self.now = now;
                 }
-                Ok(Some(Granted { at, status: answer.status, body }))
+                Ok(Some(Granted { at, answer }))
             }
             Some(status) if status == answer.status => {
                 self.wrote(at, act.verb, act.about, Some(&status.to_string()));
@@ -306,7 +352,7 @@ impl<'a> Player<'a> {
                 if !granted && let Some(refusals) = &mut self.refusals {
                     refusals.insert(self.place, answer.status);
                 }
-                Ok(granted.then(|| Granted { at, status: answer.status, body: answer.json() }))
+                Ok(granted.then_some(Granted { at, answer }))
             }
             wanted => Err(Stop::unmet(
                 self.here,
@@ -318,17 +364,22 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// An object read with the key for looking.
-    fn look(&mut self, mode: Mode, path: &str) -> Result<Value, Stop> {
-        let bearer = self.lookers.get(&mode).cloned();
+    /// An object read with the key for looking, as it is answered.
+    fn look(&mut self, whose: Whose, path: &str) -> Result<Answer, Stop> {
+        let bearer = self.lookers.get(&whose).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
         let answer = self.ask(&call)?;
         match answer.status {
-            200 => Ok(answer.json().get_mut("data").map(Value::take).unwrap_or_default()),
+            200 => Ok(answer),
             status => {
                 Err(Stop::broken(self.here, format!("GET {path} answered {status} {}", message(&answer))))
             }
         }
+    }
+
+    /// The whole of an object.
+    fn look_at_all(&mut self, whose: Whose, path: &str) -> Result<Value, Stop> {
+        Ok(self.look(whose, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
     fn mode(&self, mode: Option<InMode>) -> Mode {
@@ -342,24 +393,56 @@ impl<'a> Player<'a> {
 
     fn find(&self, name: &str, spot: Spot) -> Result<Thing, Stop> {
         self.aliases.get(name).cloned().ok_or_else(|| {
-            let near = crate::script::did_you_mean(name, self.aliases.all());
+            // In a rehearsal nobody is there to correct it, and names that never appear are common.
+            let is_asked = self.refusals.is_none();
+            let near = is_asked.then(|| crate::script::did_you_mean(name, self.aliases.all())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
             Stop::misled(spot, format!("nothing is called `{name}` yet"), label)
         })
     }
 
-    fn name_it(&mut self, name: &At<Name>, kind: Kind, mode: Mode, id: String) {
+    /// Whose a thing is.
+    fn whose(&self, thing: &Thing) -> Whose {
+        (self.owners.get(&thing.id).copied().unwrap_or(0), thing.mode)
+    }
+
+    /// The number of an account; the first one if none is named.
+    fn account_no(&self, name: Option<&At<Name>>) -> Result<usize, Stop> {
+        let Some(name) = name else { return Ok(0) };
+        let id = self.thing(name)?.id;
+        self.accounts.iter().position(|known| *known == id).ok_or_else(|| {
+            Stop::misled(name.spot, format!("no account is called `{id}`"), "see `open_account`")
+        })
+    }
+
+    fn name_it(&mut self, name: &At<Name>, kind: Kind, (account, mode): Whose, id: String) {
+        if account > 0 {
+            self.owners.insert(id.clone(), account);
+        }
         self.aliases.give(&name.value.0, Thing { kind, mode, id });
     }
 
     /// A text in an answer of the sandbox, which must be there.
-    fn text(&self, answer: &Value, pointer: &str) -> Result<String, Stop> {
+    fn text(&self, answer: &Answer, pointer: &str) -> Result<String, Stop> {
         answer
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
+            .text(pointer)
             .ok_or_else(|| Stop::broken(self.here, format!("the answer has no text at {pointer}")))
     }
+}
+
+/// What happened since the last time.
+#[derive(Default, Deserialize)]
+struct Page {
+    #[serde(default)]
+    happened: Vec<Happening>,
+}
+
+/// A request that opened a charge, as far as a repetition needs it.
+#[derive(Clone)]
+struct Sent {
+    whose: Whose,
+    key: String,
+    body: Value,
 }
 
 /// An act on its way to the world.
@@ -369,8 +452,10 @@ struct Act<'a> {
     about: &'a str,
     method: &'a str,
     path: &'a str,
-    /// The mode of the key that asks; nothing for what needs none.
-    mode: Option<Mode>,
+    /// Whose key asks; nothing for what needs none.
+    whose: Option<Whose>,
+    /// The `Idempotency-Key`.
+    again: Option<&'a str>,
     body: Value,
     refused: Option<u16>,
 }
@@ -379,13 +464,11 @@ struct Act<'a> {
 struct Granted {
     /// When the act began.
     at: Timestamp,
-    status: u16,
-    body: Value,
+    answer: Answer,
 }
 
 fn message(answer: &Answer) -> String {
-    let body = answer.json();
-    body.get("message").and_then(Value::as_str).unwrap_or_default().to_owned()
+    answer.text("/message").unwrap_or_default()
 }
 
 /// The words of a step's lines that may be longer than the column usually is.

@@ -23,8 +23,8 @@ impl Player<'_> {
             (at.value.0, at.spot)
         } else if let Some(name) = &until.expiry {
             let charge = self.thing(name)?;
-            let charge = self.look(charge.mode, &format!("/v1/charges/{}", charge.id))?;
-            (self.read_moment(&self.text(&charge, "/expires_at")?)?, name.spot)
+            let charge = self.look(self.whose(&charge), &format!("/v1/charges/{}", charge.id))?;
+            (self.read_moment(&self.text(&charge, "/data/expires_at")?)?, name.spot)
         } else if let Some(name) = &until.attempt {
             (self.next_attempt(name)?, name.spot)
         } else {
@@ -58,14 +58,16 @@ impl Player<'_> {
         self.advance_to(moment)
     }
 
-    /// The event is looked for second by second: nobody can ask a world what will happen.
+    /// The event is looked for at whole seconds, whatever the time between two looks, so that every scenario goes on
+    /// at a moment that can be said.
     fn until_event(&mut self, event: &At<EventType>, until: &Until) -> Result<Timestamp, Stop> {
         let of = match &until.of {
             Some(name) => Some(self.thing(name)?.id),
             None => None,
         };
         let within = until.within.map_or(EVENT_WITHIN, |within| within.0);
-        let last = self.now.plus(within);
+        let began = self.now;
+        let last = began.plus(within);
         let before = self.events_of(of.as_deref(), event.0);
         while self.events_of(of.as_deref(), event.0) == before {
             if self.now >= last {
@@ -73,7 +75,9 @@ impl Player<'_> {
                 let never = format!("none within {within}");
                 return Err(Stop::unmet(event.spot, title, "did not come", event.0.to_owned(), never));
             }
-            self.advance_to(self.now.plus(Span::secs(1)).min(last))?;
+            let happens = self.first_happening(last)?;
+            let look = began.plus(Span::secs(happens.since(began).secs_rounded_up().max(1)));
+            self.advance_to(look.min(last))?;
         }
         Ok(self.now)
     }

@@ -1,13 +1,15 @@
 //! Steps about charges, payment links and invoices: requests with a key, the dashboard, and hosted pages.
 
-use reference_core::mode::Mode;
 use serde_json::{Value, json};
 
-use super::{Act, Granted, Player, failure::Stop, happening::in_mode, happening::plain, said};
-use crate::script::{
-    At, Kind,
-    step::{Accept, By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Send, Void},
-    value::Name,
+use super::{Act, Granted, Player, Sent, failure::Stop, happening::in_mode, happening::plain, said};
+use crate::{
+    script::{
+        At, Kind,
+        step::{Accept, By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Repeat, Send, Void},
+        value::Name,
+    },
+    witness::Whose,
 };
 
 impl Player<'_> {
@@ -25,7 +27,8 @@ impl Player<'_> {
         if let Some(link) = &open.link {
             about.push_str(&format!(" by {}", link.value));
         }
-        about.push_str(in_mode(mode));
+        let whose = (self.account_no(open.account.as_ref())?, mode);
+        about.push_str(&self.of_whom(whose));
         let metadata = open.metadata.as_ref().map(|map| json!(map));
         let body = said([
             ("asset", Some(asset.into())),
@@ -36,16 +39,70 @@ impl Player<'_> {
             ("description", open.description.clone().map(Value::from)),
             ("metadata", metadata),
         ]);
-        let Some(granted) = self.api("open", &about, "/v1/charges", mode, body, open.refused)? else {
-            return Ok(());
+        let again = open.idempotency_key.as_deref();
+        let act = Act {
+            verb: "open",
+            about: &about,
+            method: "POST",
+            path: "/v1/charges",
+            whose: Some(whose),
+            again,
+            body,
+            refused: open.refused,
         };
-        let code = self.text(&granted.body, "/data/id")?;
-        self.name_it(&open.charge, Kind::Charge, mode, code);
-        let due = self.text(&granted.body, "/data/asset_amount")?;
-        let status = self.text(&granted.body, "/data/status")?;
-        let outcome = format!("{} {status}, due {} {asset}", granted.status, plain(&due));
+        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
+        if let Some(key) = again {
+            let sent = Sent { whose, key: key.to_owned(), body: act.body };
+            self.sent.insert(open.charge.value.0.clone(), sent);
+        }
+        let code = self.text(&granted.answer, "/data/id")?;
+        self.name_it(&open.charge, Kind::Charge, whose, code);
+        if self.refusals.is_some() {
+            return Ok(());
+        }
+        let due = self.text(&granted.answer, "/data/asset_amount")?;
+        let status = self.text(&granted.answer, "/data/status")?;
+        let outcome = format!("{} {status}, due {} {asset}", granted.answer.status, plain(&due));
         self.wrote(granted.at, "open", &about, Some(&outcome));
         Ok(())
+    }
+
+    /// The request that opened a charge, sent again.
+    pub(super) fn repeat(&mut self, repeat: &Repeat) -> Result<(), Stop> {
+        let name = &repeat.charge;
+        let Some(Sent { whose, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
+            let label = "its step says no `idempotency_key`, or it was refused";
+            return Err(Stop::misled(name.spot, format!("`{}` cannot be repeated", name.value), label));
+        };
+        let mut about = name.value.to_string();
+        if let (Some(text), Value::Object(body)) = (&repeat.description, &mut body) {
+            body.insert("description".to_owned(), text.clone().into());
+            about.push_str(&format!(" as {text}"));
+        }
+        about.push_str(&self.of_whom(whose));
+        let act = Act {
+            verb: "repeat",
+            about: &about,
+            method: "POST",
+            path: "/v1/charges",
+            whose: Some(whose),
+            again: Some(&key),
+            body,
+            refused: repeat.refused,
+        };
+        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
+        let code = self.text(&granted.answer, "/data/id")?;
+        let charge = self.aliases.name(Kind::Charge, whose.1, &code);
+        self.wrote(granted.at, "repeat", &about, Some(&format!("{} {charge}", granted.answer.status)));
+        Ok(())
+    }
+
+    /// ` of bakery (test)`; the first account and live mode go without saying.
+    fn of_whom(&self, (account, mode): Whose) -> String {
+        match account {
+            0 => in_mode(mode).to_owned(),
+            _ => format!(" of {}{}", self.accounts[account], in_mode(mode)),
+        }
     }
 
     pub(super) fn make_link(&mut self, link: &Link) -> Result<(), Stop> {
@@ -65,9 +122,10 @@ impl Player<'_> {
             ("max_payments", link.max_payments.map(Value::from)),
         ]);
         let said_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
-        let about = format!("{} {said_price}{}", link.link.value, in_mode(mode));
-        let granted = self.api("link", &about, "/v1/payment-links", mode, body, link.refused)?;
-        self.made(granted, "link", &about, &link.link, Kind::Link, mode)
+        let whose = (self.account_no(link.account.as_ref())?, mode);
+        let about = format!("{} {said_price}{}", link.link.value, self.of_whom(whose));
+        let granted = self.api("link", &about, "/v1/payment-links", whose, body, link.refused)?;
+        self.made(granted, "link", &about, &link.link, Kind::Link, whose)
     }
 
     pub(super) fn issue(&mut self, invoice: &Invoice) -> Result<(), Stop> {
@@ -92,9 +150,10 @@ impl Player<'_> {
         if let Some(items) = &invoice.items {
             about.push_str(&format!(" {} {}", items.len(), if items.len() == 1 { "item" } else { "items" }));
         }
-        about.push_str(in_mode(mode));
-        let granted = self.api("invoice", &about, "/v1/invoices", mode, body, invoice.refused)?;
-        self.made(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, mode)
+        let whose = (self.account_no(invoice.account.as_ref())?, mode);
+        about.push_str(&self.of_whom(whose));
+        let granted = self.api("invoice", &about, "/v1/invoices", whose, body, invoice.refused)?;
+        self.made(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, whose)
     }
 
     pub(super) fn send(&mut self, send: &Send) -> Result<(), Stop> {
@@ -131,11 +190,20 @@ impl Player<'_> {
         ]);
         let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);
         let refused = choose.refused;
-        let act =
-            Act { verb: "choose", about: &about, method: "POST", path: &path, mode: None, body, refused };
+        let act = Act {
+            verb: "choose",
+            about: &about,
+            method: "POST",
+            path: &path,
+            whose: None,
+            again: None,
+            body,
+            refused,
+        };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let code = self.text(&granted.body, "/charge")?;
-        self.name_it(&choose.charge, Kind::Charge, thing.mode, code);
+        let code = self.text(&granted.answer, "/charge")?;
+        let whose = self.whose(&thing);
+        self.name_it(&choose.charge, Kind::Charge, whose, code);
         self.wrote(granted.at, "choose", &about, Some(&choose.charge.value.0));
         Ok(())
     }
@@ -149,8 +217,8 @@ impl Player<'_> {
             ("txid", refund.txid.clone().map(Value::from)),
         ]);
         let path = format!("/v1/charges/{}/refunds", charge.id);
-        if let Some(granted) = self.api("refund", &about, &path, charge.mode, body, refund.refused)? {
-            self.wrote(granted.at, "refund", &about, Some(&granted.status.to_string()));
+        if let Some(granted) = self.api("refund", &about, &path, self.whose(&charge), body, refund.refused)? {
+            self.wrote(granted.at, "refund", &about, Some(&granted.answer.status.to_string()));
         }
         Ok(())
     }
@@ -182,8 +250,10 @@ impl Player<'_> {
         match by {
             By::Api => {
                 let path = format!("/v1/{list}/{}/{verb}", thing.id);
-                if let Some(granted) = self.api(verb, &about, &path, thing.mode, json!({}), refused)? {
-                    self.wrote(granted.at, verb, &about, Some(&granted.status.to_string()));
+                if let Some(granted) =
+                    self.api(verb, &about, &path, self.whose(&thing), json!({}), refused)?
+                {
+                    self.wrote(granted.at, verb, &about, Some(&granted.answer.status.to_string()));
                 }
                 Ok(())
             }
@@ -195,17 +265,26 @@ impl Player<'_> {
         }
     }
 
-    /// A POST under `/v1` with the world's key of this mode.
+    /// A POST under `/v1` with the account's own key of this mode.
     fn api(
         &mut self,
         verb: &str,
         about: &str,
         path: &str,
-        mode: Mode,
+        whose: Whose,
         body: Value,
         refused: Option<u16>,
     ) -> Result<Option<Granted>, Stop> {
-        self.try_act(&Act { verb, about, method: "POST", path, mode: Some(mode), body, refused })
+        self.try_act(&Act {
+            verb,
+            about,
+            method: "POST",
+            path,
+            whose: Some(whose),
+            again: None,
+            body,
+            refused,
+        })
     }
 
     fn made(
@@ -215,13 +294,16 @@ impl Player<'_> {
         about: &str,
         name: &At<Name>,
         kind: Kind,
-        mode: Mode,
+        whose: Whose,
     ) -> Result<(), Stop> {
         let Some(granted) = granted else { return Ok(()) };
-        let code = self.text(&granted.body, "/data/id")?;
-        self.name_it(name, kind, mode, code);
-        let status = self.text(&granted.body, "/data/status")?;
-        self.wrote(granted.at, verb, about, Some(&format!("{} {status}", granted.status)));
+        let code = self.text(&granted.answer, "/data/id")?;
+        self.name_it(name, kind, whose, code);
+        if self.refusals.is_some() {
+            return Ok(());
+        }
+        let status = self.text(&granted.answer, "/data/status")?;
+        self.wrote(granted.at, verb, about, Some(&format!("{} {status}", granted.answer.status)));
         Ok(())
     }
 }

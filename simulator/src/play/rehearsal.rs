@@ -9,16 +9,17 @@ use reference_core::{mode::Mode, time::Span};
 
 use super::{Cause, LocalStage, Player};
 use crate::{
-    sandbox::{Sandbox, What},
+    sandbox::{Landed, Sandbox},
     script::{Kind, Script, step::Step},
+    witness::Whose,
 };
 
 /// What came of a rehearsal.
 pub struct Rehearsal {
     /// The world as it stands at the end.
     pub sandbox: Sandbox,
-    /// A key of each mode for looking at it, whose limit nobody used up.
-    pub lookers: BTreeMap<Mode, String>,
+    /// A key of each account and mode for looking at it, whose limit nobody used up.
+    pub lookers: BTreeMap<Whose, String>,
     /// What acts were refused with, by the place of the step.
     pub refusals: BTreeMap<usize, u16>,
     /// Steps that could not be taken, or that came out wrong.
@@ -44,6 +45,7 @@ pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
     let mut troubles = Vec::new();
     let mut player = Player::new(script, &mut stage);
     player.refusals = Some(BTreeMap::new());
+    player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
     player.move_in();
     for (place, step) in script.steps.iter().enumerate() {
         (player.here, player.place) = (step.spot, place);
@@ -68,6 +70,11 @@ pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
     Rehearsal { sandbox: stage.into_sandbox(), lookers, refusals, troubles, names }
 }
 
+/// Steps that need to know which posts have landed.
+fn names_deliveries(step: &Step) -> bool {
+    matches!(step, Step::Resend(_)) || matches!(step, Step::Until(until) if until.attempt.is_some())
+}
+
 impl Player<'_> {
     /// Takes the keys of a world that is there already, and makes the player's own.
     fn move_in(&mut self) {
@@ -75,10 +82,11 @@ impl Player<'_> {
         let sandbox = self.stage.quick().expect("a rehearsal is in this process");
         sandbox.advance_to(now);
         let first = sandbox.first_keys();
-        self.account = Sandbox::FIRST_ACCOUNT.to_owned();
-        self.keys = BTreeMap::from([("live".to_owned(), first.live), ("test".to_owned(), first.test)]);
         let lookers = sandbox.create_lookers();
-        self.lookers = lookers;
+        self.accounts = vec![Sandbox::FIRST_ACCOUNT.to_owned()];
+        self.own_keys = BTreeMap::from([((0, Mode::Live), first.live), ((0, Mode::Test), first.test)]);
+        self.keys = self.own_keys.iter().map(|((_, mode), key)| (mode.to_string(), key.clone())).collect();
+        self.lookers = lookers.into_iter().map(|(mode, key)| ((0, mode), key)).collect();
     }
 
     /// Names what has appeared, as far as steps can name it without being told its name.
@@ -86,14 +94,15 @@ impl Player<'_> {
         let Some(sandbox) = self.stage.quick() else { return };
         // A step that moves the clock moved the world's only.
         self.now = sandbox.now();
-        let (read, chronicle) = (self.read, sandbox.chronicle());
-        self.read = chronicle.count();
-        for happening in chronicle.after(read) {
-            if let What::Post { mode, delivery, endpoint, next_at, .. } = &happening.what {
-                let mode = Mode::parse(mode).expect("a mode of the world");
-                self.aliases.name(Kind::Delivery, mode, delivery);
-                self.seen.next_at.insert(delivery.clone(), (endpoint.clone(), next_at.clone()));
-            }
+        let landed = sandbox.take_landed();
+        if !self.names_deliveries {
+            return;
+        }
+        for Landed { mode, delivery, endpoint, next_at } in landed {
+            let delivery = delivery.to_string();
+            self.aliases.name(Kind::Delivery, mode, &delivery);
+            let next_at = next_at.map(|at| at.to_string());
+            self.seen.next_at.insert(delivery, (endpoint.to_string(), next_at));
         }
     }
 }

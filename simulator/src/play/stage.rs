@@ -10,6 +10,7 @@ use reference_core::{
 };
 use serde_json::Value;
 
+use super::glance::text_at;
 use crate::sandbox::{Reach, Sandbox, Setup};
 
 /// A request, before it becomes HTTP.
@@ -42,6 +43,11 @@ impl Answer {
     /// The body as JSON; null if it is something else.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The text at a pointer such as `/data/id`, if there is one.
+    pub fn text(&self, pointer: &str) -> Option<String> {
+        text_at(&self.body, pointer)
     }
 
     /// The value of a header, by its name in lower case.

@@ -18,6 +18,10 @@ impl Puppet {
         Puppet { now: "2026-01-05T09:00:00.000000Z".to_owned(), asked: Vec::new(), happened: Vec::new() }
     }
 
+    fn after(&self, read: u64) -> &[Value] {
+        &self.happened[usize::try_from(read).expect("a small number").min(self.happened.len())..]
+    }
+
     fn answer(&mut self, call: &Call<'_>) -> (u16, Value) {
         let charge = json!({
             "id": "abc", "status": "pending", "asset": "BTC", "asset_amount": "0.002",
@@ -31,11 +35,15 @@ impl Puppet {
             (_, "/sandbox/advance") => {
                 let to = call.body.and_then(|body| body.get("to")).and_then(Value::as_str);
                 self.now = to.expect("the clock moves to a moment").to_owned();
-                (200, json!({ "now": self.now }))
+                let read = call.body.and_then(|body| body.get("after")).and_then(Value::as_u64);
+                (
+                    200,
+                    json!({ "now": self.now, "happened": self.after(read.expect("it says what it has read")) }),
+                )
             }
             ("GET", path) if path.starts_with("/sandbox/happenings?after=") => {
-                let read: usize = path["/sandbox/happenings?after=".len()..].parse().expect("a number");
-                (200, json!({ "happened": self.happened[read.min(self.happened.len())..] }))
+                let read = path["/sandbox/happenings?after=".len()..].parse().expect("a number");
+                (200, json!({ "happened": self.after(read) }))
             }
             (_, "/sandbox/pay") => (200, json!({ "txid": "beef", "now": self.now })),
             ("POST", "/v1/charges/abc/cancel") => (409, json!({ "message": "Too late." })),
@@ -87,9 +95,9 @@ fn complaint(steps: &str) -> (Cause, String) {
 fn a_second_passes_between_two_acts_and_after_the_last() {
     insta::assert_snapshot!(asked(&format!("{OPEN}  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
-    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z - POST /sandbox/pay {"charge":"abc"}
-    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
     "#);
 }
 
@@ -100,9 +108,9 @@ fn waiting_replaces_the_second_so_a_payment_can_hit_one_microsecond() {
         @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:00.000000Z S GET /v1/charges/abc
-    09:29:59.999999Z - POST /sandbox/advance {"to":"2026-01-05T09:29:59.999999Z"}
+    09:29:59.999999Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:29:59.999999Z"}
     09:29:59.999999Z - POST /sandbox/pay {"charge":"abc"}
-    09:30:00.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:30:00.000000Z"}
+    09:30:00.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:30:00.000000Z"}
     "#
     );
 }
@@ -112,9 +120,9 @@ fn an_expectation_takes_no_time_and_looks_with_a_key_of_its_own() {
     insta::assert_snapshot!(asked(&format!("{OPEN}  - expect: {{ c1: pending }}\n  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:00.000000Z S GET /v1/charges/abc
-    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z - POST /sandbox/pay {"charge":"abc"}
-    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
     "#);
 }
 
@@ -137,11 +145,11 @@ fn names_are_filled_into_requests_and_links_lose_their_host() {
     let next = "  - request: { path: \"https://other.example/v1/${mode}?charge=${c1}\", key: test, expect: { status: 404 } }";
     insta::assert_snapshot!(asked(&format!("{OPEN}{save}{next}")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
-    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z L GET /v1/account
-    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
     09:00:02.000000Z T GET /v1/live?charge=abc
-    09:00:03.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:03.000000Z"}
+    09:00:03.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:03.000000Z"}
     "#);
 }
 
@@ -179,9 +187,9 @@ fn a_refusal_that_nobody_expects_stops_the_run() {
     ");
     insta::assert_snapshot!(asked(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
-    09:00:01.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:01.000000Z"}
+    09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z L POST /v1/charges/abc/cancel {}
-    09:00:02.000000Z - POST /sandbox/advance {"to":"2026-01-05T09:00:02.000000Z"}
+    09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
     "#);
 }
 

@@ -17,16 +17,16 @@ impl Player<'_> {
         let thing = self.find(name, expected.spot)?;
         let id = thing.id.as_str();
         let object = match thing.kind {
-            Kind::Charge => self.look(thing.mode, &format!("/v1/charges/{id}"))?,
-            Kind::Invoice => self.look(thing.mode, &format!("/v1/invoices/{id}"))?,
-            Kind::Link => self.look(thing.mode, &format!("/v1/payment-links/{id}"))?,
+            Kind::Charge => self.look_at_all(self.whose(&thing), &format!("/v1/charges/{id}"))?,
+            Kind::Invoice => self.look_at_all(self.whose(&thing), &format!("/v1/invoices/{id}"))?,
+            Kind::Link => self.look_at_all(self.whose(&thing), &format!("/v1/payment-links/{id}"))?,
             Kind::Endpoint => self.listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
             Kind::Delivery => self.listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
             Kind::Transaction => {
                 let state = self.seen.transfers.get(id).map_or("unseen", String::as_str);
                 serde_json::json!({ "status": state })
             }
-            Kind::Key | Kind::Event | Kind::Saved => {
+            Kind::Key | Kind::Account | Kind::Event | Kind::Saved => {
                 let label = format!("it is a {}", thing.kind);
                 return Err(Stop::misled(expected.spot, format!("`{name}` has no state"), label));
             }
@@ -55,7 +55,7 @@ impl Player<'_> {
 
     /// An object of a list that the sandbox shows whole.
     fn listed(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
-        let answer = self.demand("GET", path, None)?;
+        let answer = self.demand("GET", path, None)?.json();
         let list = answer.pointer(pointer).and_then(Value::as_array);
         let found =
             list.into_iter().flatten().find(|item| item.get("id").and_then(Value::as_str) == Some(id));

@@ -2,13 +2,40 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::{Call, Player, failure::Stop, message, talk::local};
 use crate::script::step::{Walk, WalkBy};
 
 /// A list that has more pages than this will not end.
 const WALK_PAGES_MAX: u32 = 1_000;
+
+/// A page of a list, as far as a walk looks at it.
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Record>,
+    #[serde(default)]
+    meta: Meta,
+    #[serde(default)]
+    links: Links,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    id: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Meta {
+    total: Option<u64>,
+    last_page: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct Links {
+    next: Option<String>,
+}
 
 impl Player<'_> {
     pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), Stop> {
@@ -29,11 +56,11 @@ impl Player<'_> {
                 let title = format!("a page of {} is not given", walk.path.value);
                 return Err(Stop::unmet(walk.path.spot, title, "is refused", "200".to_owned(), actual));
             }
-            let page = answer.json();
+            let Page { data, meta, links } = serde_json::from_slice(&answer.body)
+                .map_err(|error| Stop::broken(self.here, format!("GET {path} is no page: {error}")))?;
             pages += 1;
-            total = total.or_else(|| page.pointer("/meta/total").and_then(Value::as_u64));
-            for record in page.get("data").and_then(Value::as_array).into_iter().flatten() {
-                let id = self.text(record, "/id")?;
+            total = total.or(meta.total);
+            for Record { id } in data {
                 read += 1;
                 if !ids.insert(id.clone()) {
                     let again = self.aliases.known(&id).unwrap_or(&id).to_owned();
@@ -51,9 +78,9 @@ impl Player<'_> {
             for _ in 0..walk.insert {
                 self.insert(&filled, bearer.as_deref())?;
             }
-            let last = page.pointer("/meta/last_page").and_then(Value::as_u64).unwrap_or(0);
-            path = match (walk.by, page.pointer("/links/next").and_then(Value::as_str)) {
-                (WalkBy::Links, Some(next)) => local(next).to_owned(),
+            let last = meta.last_page.unwrap_or(0);
+            path = match (walk.by, links.next) {
+                (WalkBy::Links, Some(next)) => local(&next).to_owned(),
                 (WalkBy::Numbers, _) if u64::from(pages) < last => format!("{first}&page={}", pages + 1),
                 _ => break,
             };

@@ -32,17 +32,16 @@ impl Chains {
         })
     }
 
-    /// Lets all of them do what is due, in order of mode and coin, and says what is to be seen on each.
-    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<((Mode, Asset), Vec<Sighting>)> {
+    /// Lets all of them do what is due, in order of mode and coin, and hands over what is to be seen on each.
+    pub(super) fn advance(&mut self, now: Timestamp, mut see: impl FnMut((Mode, Asset), Vec<Sighting>)) {
         if self.next_due().is_none_or(|due| due > now) {
-            return Vec::new();
+            return;
         }
         self.next_due.set(None);
         let due = self.all.iter_mut().filter(|(_, chain)| chain.next_due().is_some_and(|due| due <= now));
-        due.map(|(place, chain)| {
-            (*place, chain.advance(now).into_iter().map(|(_, sighting)| sighting).collect())
-        })
-        .collect()
+        for (place, chain) in due {
+            see(*place, chain.advance(now).into_iter().map(|(_, sighting)| sighting).collect());
+        }
     }
 
     /// A coin's chain.

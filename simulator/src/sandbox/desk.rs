@@ -18,7 +18,6 @@ use reference_core::{
 };
 
 /// Something that the service was told, with nothing borrowed.
-#[derive(Clone)]
 enum Input {
     Tick,
     Account { id: String, kind: AccountKind, settings: Box<Settings> },
@@ -201,18 +200,22 @@ impl Desk {
 
 /// Answers were given the first time; only what they did to the service matters now.
 fn replay(service: &mut Service, now: Timestamp, input: &Input) {
-    match input.clone() {
+    match input {
         Input::Tick => service.on_tick(now),
-        Input::Account { id, kind, settings } => drop(service.open_account(now, &id, kind, *settings)),
+        Input::Account { id, kind, settings } => {
+            drop(service.open_account(now, id, *kind, Settings::clone(settings)));
+        }
         Input::Request(request) => drop(http::respond(service, now, &request.borrow())),
         Input::Admit(authorization) => drop(http::admit(service, now, authorization.as_deref())),
-        Input::Admitted(who, request) => drop(http::respond_to(service, now, &who, &request.borrow())),
-        Input::Action(action) => drop(service.on_action(now, action)),
-        Input::Visit(visit) => drop(service.on_visit(now, visit)),
-        Input::Sightings(sightings) => service.on_sightings(now, &sightings),
+        Input::Admitted(who, request) => drop(http::respond_to(service, now, who, &request.borrow())),
+        Input::Action(action) => drop(service.on_action(now, action.clone())),
+        Input::Visit(visit) => drop(service.on_visit(now, visit.clone())),
+        Input::Sightings(sightings) => service.on_sightings(now, sightings),
         Input::Poll => drop(service.poll_delivery(now)),
-        Input::Outcome { book, delivery, landing } => service.on_outcome(now, book, delivery, landing),
-        Input::Rate { asset, currency, rate } => service.on_rate(now, asset, currency, rate),
+        Input::Outcome { book, delivery, landing } => {
+            service.on_outcome(now, *book, *delivery, landing.clone());
+        }
+        Input::Rate { asset, currency, rate } => service.on_rate(now, *asset, *currency, *rate),
         Input::Restart => service.restart(now),
     }
 }

@@ -17,11 +17,21 @@ pub enum Progress {
     Waiting(Journey),
 }
 
+/// Where a call moves the clock to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heading {
+    /// At most.
+    pub(super) until: Timestamp,
+    /// Whether it ends as soon as something has happened.
+    pub(super) stop_early: bool,
+    /// The number of the happening after which its answer begins, if not with what the call itself causes.
+    pub(super) after: Option<u64>,
+}
+
 /// A call on its way through time.
 #[derive(Debug)]
 pub struct Journey {
-    /// Where it ends.
-    until: Timestamp,
+    heading: Heading,
     /// What had happened before it began.
     before: u64,
     /// Whose happenings it tells, if not everybody's.
@@ -36,11 +46,12 @@ pub struct Journey {
 impl Journey {
     pub(super) fn new(
         sandbox: &Sandbox,
-        until: Timestamp,
+        heading: Heading,
         before: u64,
         within: Option<api::Within>,
     ) -> Journey {
-        Journey { until, before, within, era: sandbox.era, last_awaited: None }
+        let before = heading.after.unwrap_or(before);
+        Journey { heading, before, within, era: sandbox.era, last_awaited: None }
     }
 }
 
@@ -64,7 +75,7 @@ impl Sandbox {
                 return Progress::Waiting(journey);
             }
             journey.last_awaited = None;
-            if !self.step(journey.until) {
+            if self.is_over(&journey) || !self.step(journey.heading.until) {
                 return Progress::Done(api::arrived(self, journey.before, journey.within));
             }
         }
@@ -72,8 +83,13 @@ impl Sandbox {
 
     /// Arrives without waiting.
     pub(super) fn hurry(&mut self, journey: Journey) -> Response {
-        self.advance_to(journey.until);
+        while !self.is_over(&journey) && self.step(journey.heading.until) {}
         api::arrived(self, journey.before, journey.within)
+    }
+
+    /// Whether a call that ends early has seen what it waits for.
+    fn is_over(&self, journey: &Journey) -> bool {
+        journey.heading.stop_early && api::has_happened(self, journey.before, journey.within)
     }
 
     /// Lets the next thing happen that is due up to `until`; says whether there was one.
@@ -206,6 +222,24 @@ mod tests {
         let (status, answer) = answer_of(world.go_on(journey));
         world.check_now(Span::mins(10));
         assert_eq!((status, answer["happened"].as_array().map(Vec::len)), (200, Some(3)));
+    }
+
+    #[test]
+    fn a_call_that_ends_early_ends_with_the_first_thing_that_happens() {
+        let mut world = World::new();
+        world.send();
+        let early = r#"{"by":"1h","stop_early":true}"#;
+        for since in [Span::mins(0), Span::mins(1), Span::mins(6)] {
+            let journey = world.waits("/sandbox/advance", early);
+            world.land(500);
+            let (_, answer) = answer_of(world.go_on(journey));
+            assert_eq!(answer["happened"].as_array().map(Vec::len), Some(1), "{answer}");
+            world.check_now(since);
+            // Whoever asks again at the same moment is told of nothing twice.
+            let more = if since == Span::mins(0) { "55s" } else { "4m" };
+            let answer = world.done("/sandbox/advance", &format!(r#"{{"by":"{more}","stop_early":true}}"#));
+            assert_eq!(answer["happened"].as_array().map(Vec::len), Some(0), "{answer}");
+        }
     }
 
     #[test]

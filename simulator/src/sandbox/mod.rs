@@ -20,8 +20,10 @@ use chains::Chains;
 use desk::Desk;
 pub use desk::OwnRequest;
 pub use happening::{Chronicle, Happening, What};
+use journey::Heading;
 pub use journey::{Journey, Progress};
-use noting::written;
+pub use noting::Landed;
+use noting::{Ended, written};
 use reference_core::{
     account::{AccountKind, Settings},
     action::{Act, Action, Done},
@@ -135,6 +137,9 @@ impl Guest {
     }
 }
 
+/// `GET /sandbox/happenings` hands out so many at once.
+pub(crate) const HAPPENINGS_MAX: usize = 10_000;
+
 /// A service, its chains and its simulated network, at one moment.
 pub struct Sandbox {
     setup: Setup,
@@ -152,7 +157,7 @@ pub struct Sandbox {
     /// Worlds before this one. A call that began in one of them is over.
     era: u64,
     /// Where the call that is being answered moves the clock to.
-    heading: Option<Timestamp>,
+    heading: Option<Heading>,
     /// The only book that the call that is being answered reaches.
     within: Option<api::Within>,
     /// What the host last found real names to mean.
@@ -161,8 +166,10 @@ pub struct Sandbox {
     /// Confirmations of each transfer as last noticed; nothing when it is gone.
     noticed: BTreeMap<(String, u32), Option<u32>>,
     first_keys: FirstKeys,
-    /// Answers to acts leave out what the act caused.
+    /// Nobody reads what happens: the chronicle stays empty, and answers leave it out.
     terse: bool,
+    /// What a terse world says instead of its chronicle.
+    landed: Vec<Landed>,
     /// What was written down, if somebody wants it.
     record: Option<Record>,
     /// What makes this a wrong service, in tests.
@@ -213,6 +220,7 @@ impl Sandbox {
             noticed: BTreeMap::new(),
             first_keys: none,
             terse: false,
+            landed: Vec::new(),
             record: None,
             tamper: None,
         };
@@ -461,15 +469,12 @@ impl Sandbox {
                     continue;
                 }
                 if let Some(Sent::WithAnother(other)) = sent {
-                    let reception = Network::default().post(self.now, (account, mode, (*other).clone()));
-                    self.write_post(account, mode, &other, reception);
+                    let reception = Network::default().post(self.now, (account, mode, &other));
+                    self.write_post(account, mode, *other, reception);
                 }
                 if post.url.is_simulated() || self.setup.reach == Reach::Simulated {
-                    let kept = self.record.is_some().then(|| post.clone());
-                    let reception = self.network.post(self.now, (account, mode, post));
-                    if let Some(post) = kept {
-                        self.write_post(account, mode, &post, reception);
-                    }
+                    let reception = self.network.post(self.now, (account, mode, &post));
+                    self.write_post(account, mode, post, reception);
                 } else {
                     self.tickets += 1;
                     let ticket = Ticket(self.tickets);
@@ -486,30 +491,30 @@ impl Sandbox {
     /// Hands what the chains show to the service. Says whether there was nothing.
     fn watch_chains(&mut self) -> bool {
         let mut seen = Vec::new();
-        for (place, notices) in self.chains.advance(self.now) {
-            self.watchers.hear(place, notices, &mut seen);
-        }
-        let mut batches = self.watchers.take_ready();
-        batches.push(seen);
-        batches.retain(|batch| !batch.is_empty());
-        let quiet = batches.is_empty();
-        batches.into_iter().for_each(|batch| self.tell(batch));
-        quiet
+        self.chains.advance(self.now, |place, notices| self.watchers.hear(place, notices, &mut seen));
+        let held = self.watchers.take_ready();
+        let batches = held.into_iter().chain([seen]).filter(|batch| !batch.is_empty());
+        batches.map(|batch| self.tell(batch)).count() == 0
     }
 
     /// The service hears what watchers saw.
-    fn tell(&mut self, mut seen: Vec<Sighting>) {
-        for sighting in &seen {
-            self.note_transfer(sighting);
+    fn tell(&mut self, seen: Vec<Sighting>) {
+        if !self.terse {
+            for sighting in &seen {
+                self.note_transfer(sighting);
+            }
+        }
+        if let Some(tamper) = &mut self.tamper {
+            // What is written down is what was told, before somebody spoils it.
+            let mut spoilt = seen.clone();
+            let heard_at = tamper.sightings(self.now, &mut spoilt);
+            self.desk.sightings(heard_at, &spoilt);
+        } else {
+            self.desk.sightings(self.now, &seen);
         }
         if let Some(record) = &mut self.record {
-            record.note(self.now, witness::What::Told(seen.clone()));
+            record.note(self.now, witness::What::Told(seen));
         }
-        let heard_at = match &mut self.tamper {
-            Some(tamper) => tamper.sightings(self.now, &mut seen),
-            None => self.now,
-        };
-        self.desk.sightings(heard_at, &seen);
         self.note_news();
     }
 
@@ -521,19 +526,13 @@ impl Sandbox {
         if let Some(tamper) = &mut self.tamper {
             tamper.outcome(self.now, post, &mut landing.outcome);
         }
-        let outcome = landing.outcome.clone();
+        let answer = Ended::of(&landing.outcome);
         self.desk.outcome(self.now, (account, mode), post.delivery, landing);
         let next_at = match self.delivery_state(account, mode, post.delivery) {
-            DeliveryState::Waiting(at) => Some(at.to_string()),
+            DeliveryState::Waiting(at) => Some(at),
             _ => None,
         };
-        let answer = match outcome {
-            Outcome::Answered(status) => status.to_string(),
-            Outcome::Unreachable(_) => "unreachable".to_owned(),
-            Outcome::TimedOut => "timeout".to_owned(),
-            Outcome::Refused(why) => format!("refused: {why}"),
-        };
-        self.note_post(account, mode, post, answer, next_at);
+        self.note_post(account, mode, post, &answer, next_at);
         self.note_news();
     }
 
@@ -555,13 +554,15 @@ impl Sandbox {
         let flights = self.network.cut().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
         let lost: Vec<_> = flights.chain(std::mem::take(&mut self.abroad).into_values()).collect();
         for (account, mode, post) in lost {
-            self.note_post(account, mode, &post, "lost".to_owned(), None);
+            self.note_post(account, mode, &post, &Ended::Lost, None);
         }
         Ok(())
     }
 
     fn note(&mut self, what: What) {
-        self.chronicle.note(self.now.to_string(), what);
+        if !self.terse {
+            self.chronicle.note(self.now.to_string(), what);
+        }
     }
 
     fn note_reorg(&mut self, mode: Mode, asset: Asset, depth: u32) {
@@ -574,7 +575,7 @@ fn is_sandbox(path: &str) -> bool {
 }
 
 /// A post without its body, which is on its way.
-fn label_of(post: &Post) -> Post {
+pub(crate) fn label_of(post: &Post) -> Post {
     Post {
         delivery: post.delivery,
         id: post.id,

@@ -1,17 +1,22 @@
 //! What is written down of a world: the chronicle for everybody, and the record for those who judge.
 
+use std::fmt;
+
 use reference_core::{
     book::{Book, Notice, Post},
     event::Subject,
-    id::AccountNo,
+    id::{AccountNo, Code},
     mode::Mode,
+    outbox::Outcome,
     sighting::{Depth, Sighting},
+    time::Timestamp,
     wire::{
         DetailsView,
         http::{Request, Response},
     },
 };
 use serde_json::value::to_raw_value;
+use uuid::Uuid;
 
 use super::{Sandbox, What};
 use crate::{
@@ -26,14 +31,20 @@ impl Sandbox {
         self.record = Some(Record::default());
     }
 
-    /// What was written down since the last time.
+    /// What was written down. From now on nothing is, until [`Sandbox::keep_record`].
     pub fn take_record(&mut self) -> Record {
-        self.record.as_mut().map(std::mem::take).unwrap_or_default()
+        self.record.take().unwrap_or_default()
     }
 
-    /// From now on answers to acts under `/sandbox` leave out what the act caused, which takes time to write.
+    /// From now on the chronicle stays as it is, and answers to acts under `/sandbox` leave out what the act caused:
+    /// both take time to write. What a script can name all the same is told by [`Sandbox::take_landed`].
     pub fn be_terse(&mut self) {
         self.terse = true;
+    }
+
+    /// The posts of a terse world whose end became known since the last time, in order.
+    pub fn take_landed(&mut self) -> Vec<Landed> {
+        std::mem::take(&mut self.landed)
     }
 
     /// Puts somebody between the service and the world: for tests of those who judge.
@@ -41,7 +52,10 @@ impl Sandbox {
         self.tamper = Some(tamper);
     }
 
-    pub(super) fn write_post(&mut self, account: AccountNo, mode: Mode, post: &Post, reception: Reception) {
+    pub(super) fn write_post(&mut self, account: AccountNo, mode: Mode, post: Post, reception: Reception) {
+        if self.record.is_none() {
+            return;
+        }
         let endpoint = self.service().account(account).book(mode).endpoint(post.endpoint).id;
         let Reception { arrived, copies, signature } = reception;
         let posted = Posted {
@@ -51,7 +65,7 @@ impl Sandbox {
             delivery: post.id,
             kind: post.kind.as_str(),
             signature,
-            body: post.body.clone(),
+            body: post.body,
             arrived,
             copies,
         };
@@ -65,9 +79,14 @@ impl Sandbox {
         account: AccountNo,
         mode: Mode,
         post: &Post,
-        answer: String,
-        next_at: Option<String>,
+        ended: &Ended,
+        next_at: Option<Timestamp>,
     ) {
+        if self.terse {
+            let endpoint = self.service().account(account).book(mode).endpoint(post.endpoint).id;
+            self.landed.push(Landed { mode, delivery: post.id, endpoint, next_at });
+            return;
+        }
         let account = self.service().account(account);
         let book = account.book(mode);
         let parcel = &book.outbox().get(post.delivery).parcel;
@@ -82,8 +101,8 @@ impl Sandbox {
             kind: post.kind.as_str(),
             subject,
             attempt: post.attempt,
-            answer,
-            next_at,
+            answer: ended.to_string(),
+            next_at: next_at.map(|at| at.to_string()),
         };
         self.note(what);
     }
@@ -131,7 +150,11 @@ impl Sandbox {
 
     /// Writes down what the service has to tell.
     pub(super) fn note_news(&mut self) {
-        for (account, mode, notice) in self.desk.take_notices() {
+        let notices = self.desk.take_notices();
+        if self.terse {
+            return;
+        }
+        for (account, mode, notice) in notices {
             let account = self.service().account(account);
             let book = account.book(mode);
             let (mode, account) = (mode.as_str(), account.id.clone());
@@ -165,19 +188,69 @@ impl Sandbox {
     }
 }
 
+/// A post whose end is known, as far as a script can name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Landed {
+    /// The mode of its book.
+    pub mode: Mode,
+    /// The delivery.
+    pub delivery: Uuid,
+    /// The endpoint.
+    pub endpoint: Code,
+    /// When it is tried again.
+    pub next_at: Option<Timestamp>,
+}
+
+/// How a post ended, in the words of the chronicle.
+pub(super) enum Ended {
+    Answered(u16),
+    Unreachable,
+    TimedOut,
+    Refused(String),
+    Lost,
+}
+
+impl Ended {
+    pub(super) fn of(outcome: &Outcome) -> Ended {
+        match outcome {
+            Outcome::Answered(status) => Ended::Answered(*status),
+            Outcome::Unreachable(_) => Ended::Unreachable,
+            Outcome::TimedOut => Ended::TimedOut,
+            Outcome::Refused(why) => Ended::Refused(why.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Answered(status) => write!(f, "{status}"),
+            Ended::Unreachable => f.write_str("unreachable"),
+            Ended::TimedOut => f.write_str("timeout"),
+            Ended::Refused(why) => write!(f, "refused: {why}"),
+            Ended::Lost => f.write_str("lost"),
+        }
+    }
+}
+
 /// A request and its answer, as a bystander writes them down.
 pub(super) fn written(request: &Request<'_>, response: &Response) -> Call {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let bearer = request.authorization.map(text);
-    let retry_after = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+    let header = |wanted: &str| {
+        let found = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.as_str())
+    };
     Call {
         method: request.method.to_owned(),
         path: request.path.to_owned(),
         query: request.query.map(str::to_owned),
         bearer: bearer.map(|text| text.strip_prefix("Bearer ").map(str::to_owned).unwrap_or(text)),
+        idempotency_key: request.idempotency_key.map(text),
         body: request.body.to_vec(),
         status: response.status,
-        retry_after: retry_after.and_then(|(_, value)| value.parse().ok()),
+        retry_after: header("retry-after").and_then(|value| value.parse().ok()),
+        replayed: header("idempotent-replayed") == Some("true"),
         answer: response.body.clone(),
     }
 }

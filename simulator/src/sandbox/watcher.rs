@@ -74,6 +74,7 @@ impl Watchers {
     /// What a chain showed at one moment, on its way to the service; what is on time joins `now`.
     pub(super) fn hear(&mut self, chain: (Mode, Asset), notices: Vec<Sighting>, now: &mut Vec<Sighting>) {
         match self.odd.get_mut(&chain) {
+            None if now.is_empty() => *now = notices,
             None => now.extend(notices),
             Some(watcher) => match watcher.manner {
                 Manner::Up => now.extend(notices),

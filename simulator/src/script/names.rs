@@ -23,6 +23,8 @@ pub enum Kind {
     Endpoint,
     /// An API key.
     Key,
+    /// An account.
+    Account,
     /// A transaction.
     Transaction,
     /// A delivery.
@@ -42,6 +44,7 @@ impl Kind {
             Kind::Link => 'l',
             Kind::Endpoint => 'w',
             Kind::Key => 'k',
+            Kind::Account => 'a',
             Kind::Transaction => 't',
             Kind::Delivery => 'd',
             Kind::Event => 'e',
@@ -63,6 +66,7 @@ impl fmt::Display for Kind {
             Kind::Link => "payment link",
             Kind::Endpoint => "endpoint",
             Kind::Key => "key",
+            Kind::Account => "account",
             Kind::Transaction => "transaction",
             Kind::Delivery => "delivery",
             Kind::Event => "event",
@@ -233,9 +237,16 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         | Step::Watcher(_)
         | Step::Restart
         | Step::Wait(_) => {}
-        Step::Key(key) => names.gives(Kind::Key, &key.0.name),
+        Step::OpenAccount(account) => names.gives(Kind::Account, &account.0.account),
+        Step::Key(key) => {
+            names.may_need(&[Kind::Account], key.0.account.as_ref());
+            names.gives(Kind::Key, &key.0.name);
+        }
         Step::Revoke(key) => names.needs(&[Kind::Key], key),
-        Step::Endpoint(endpoint) => names.gives(Kind::Endpoint, &endpoint.0.name),
+        Step::Endpoint(endpoint) => {
+            names.may_need(&[Kind::Account], endpoint.0.account.as_ref());
+            names.gives(Kind::Endpoint, &endpoint.0.name);
+        }
         Step::Enable(name)
         | Step::Disable(name)
         | Step::Remove(name)
@@ -245,11 +256,19 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         }
         Step::Resend(name) => names.needs(&[Kind::Delivery], name),
         Step::Open(open) => {
+            names.may_need(&[Kind::Account], open.account.as_ref());
             names.may_need(&[Kind::Link], open.link.as_ref());
             names.gives(Kind::Charge, &open.charge);
         }
-        Step::Link(link) => names.gives(Kind::Link, &link.0.link),
-        Step::Invoice(invoice) => names.gives(Kind::Invoice, &invoice.invoice),
+        Step::Repeat(repeat) => names.needs(&[Kind::Charge], &repeat.0.charge),
+        Step::Link(link) => {
+            names.may_need(&[Kind::Account], link.0.account.as_ref());
+            names.gives(Kind::Link, &link.0.link);
+        }
+        Step::Invoice(invoice) => {
+            names.may_need(&[Kind::Account], invoice.account.as_ref());
+            names.gives(Kind::Invoice, &invoice.invoice);
+        }
         Step::Send(send) => names.needs(&[Kind::Invoice], &send.0.invoice),
         Step::View(page) => names.needs(&[Kind::Invoice, Kind::Link], page),
         Step::Choose(choose) => {

@@ -139,6 +139,19 @@ fn step_value(step: &Step) -> (&'static str, Value) {
     let fee = |fee: Option<Fee>| fee.map(Fee::as_str);
     match step {
         Step::Account(it) => ("account", settings(it).full()),
+        Step::OpenAccount(it) => {
+            let it = &it.0;
+            let said = Said::default()
+                .with("account", name(&it.account))
+                .may("underpayment_tolerance", it.underpayment_tolerance.clone())
+                .may("overpayment_threshold", it.overpayment_threshold.clone());
+            ("open_account", said.brief())
+        }
+        Step::Repeat(it) => {
+            let it = &it.0;
+            let said = Said::default().with("charge", name(&it.charge));
+            ("repeat", said.may("description", it.description.clone()).may("refused", it.refused).brief())
+        }
         Step::Wallet(it) => (
             "wallet",
             Said::default()
@@ -159,7 +172,8 @@ fn step_value(step: &Step) -> (&'static str, Value) {
                 .full(),
         ),
         Step::Key(it) => {
-            ("key", Said::default().with("name", name(&it.0.name)).may("mode", mode(it.0.mode)).brief())
+            let said = Said::default().with("name", name(&it.0.name)).may("mode", mode(it.0.mode));
+            ("key", said.may("account", it.0.account.as_ref().map(name)).brief())
         }
         Step::Revoke(it) => ("revoke", name(it)),
         Step::Endpoint(it) => ("endpoint", endpoint(&it.0)),
@@ -183,6 +197,8 @@ fn step_value(step: &Step) -> (&'static str, Value) {
                 .may("customer_email", it.customer_email.clone())
                 .may("description", it.description.clone())
                 .may("metadata", it.metadata.as_ref().map(|map| json!(map)))
+                .may("idempotency_key", it.idempotency_key.clone())
+                .may("account", it.account.as_ref().map(name))
                 .may("mode", mode(it.mode))
                 .may("refused", it.refused)
                 .full(),
@@ -198,6 +214,7 @@ fn step_value(step: &Step) -> (&'static str, Value) {
                 .may("currency", it.currency.map(|currency| currency.0.code()))
                 .may("accepted_assets", assets)
                 .may("max_payments", it.max_payments)
+                .may("account", it.account.as_ref().map(name))
                 .may("mode", mode(it.mode))
                 .may("refused", it.refused);
             ("link", said.brief())
@@ -219,6 +236,7 @@ fn step_value(step: &Step) -> (&'static str, Value) {
                 .may("memo", it.memo.clone())
                 .may("due_at", it.due_at.clone())
                 .flag("send", it.send)
+                .may("account", it.account.as_ref().map(name))
                 .may("mode", mode(it.mode))
                 .may("refused", it.refused);
             ("invoice", said.full())
@@ -350,6 +368,7 @@ fn endpoint(it: &Endpoint) -> Value {
         .may("mode", mode(it.mode))
         .may("events", events)
         .may("url", it.url.clone())
+        .may("account", it.account.as_ref().map(name))
         .may("refused", it.refused)
         .brief()
 }

@@ -72,17 +72,24 @@ impl Matrix {
         rows
     }
 
-    /// Types of events that were never recorded under a fault that can be around: holes to explain.
+    /// Types of events that could have been recorded under a fault, and were not: more seeds may reach them.
     pub fn gaps(&self) -> Vec<(&'static str, Fault)> {
-        let mut gaps = Vec::new();
-        for kind in EventType::ALL.map(EventType::as_str) {
-            for fault in Matrix::columns() {
-                if !self.first.keys().any(|cell| cell.kind == kind && cell.fault == Some(fault)) {
-                    gaps.push((kind, fault));
-                }
-            }
-        }
-        gaps
+        self.missing().filter(|(kind, fault)| impossible(kind, *fault).is_none()).collect()
+    }
+
+    /// Types of events that no world can record under a fault, and why.
+    pub fn impossible(&self) -> Vec<(&'static str, Fault, &'static str)> {
+        self.missing()
+            .filter_map(|(kind, fault)| impossible(kind, fault).map(|why| (kind, fault, why)))
+            .collect()
+    }
+
+    fn missing(&self) -> impl Iterator<Item = (&'static str, Fault)> {
+        let kinds = EventType::ALL.into_iter().map(EventType::as_str);
+        let pairs = kinds.flat_map(|kind| Matrix::columns().map(move |fault| (kind, fault)));
+        pairs.filter(|(kind, fault)| {
+            !self.first.keys().any(|cell| cell.kind == *kind && cell.fault == Some(*fault))
+        })
     }
 
     /// The faults that can be around an event. The others are manners of paying and reading, which no event knows.
@@ -98,5 +105,54 @@ impl Matrix {
             Fault::LongOutage,
         ];
         Fault::ALL.into_iter().filter(|fault| !UNSEEN.contains(fault))
+    }
+}
+
+/// Faults of a transfer: they are around a charge once it was seen.
+const OF_TRANSFERS: [Fault; 7] = [
+    Fault::DoubleSpend,
+    Fault::Replace,
+    Fault::Drop,
+    Fault::LowFee,
+    Fault::Stuck,
+    Fault::Unseen,
+    Fault::Outputs,
+];
+/// Faults of a chain: they are around the charges of its coin.
+const OF_CHAINS: [Fault; 4] = [Fault::Reorg, Fault::Congestion, Fault::Stall, Fault::Watcher];
+
+/// Why an event is never recorded under a fault; nothing if it may be.
+fn impossible(kind: &str, fault: Fault) -> Option<&'static str> {
+    let of_transfer = OF_TRANSFERS.contains(&fault);
+    match kind {
+        "charge.created" if of_transfer || fault == Fault::WrongCoin => {
+            Some("a charge begins before anything is paid to it")
+        }
+        "charge.canceled" if of_transfer => Some("only a charge that saw no transfer is canceled"),
+        "invoice.created" if of_transfer || fault == Fault::WrongCoin || OF_CHAINS.contains(&fault) => {
+            Some("an invoice is issued before it has a charge")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Situation;
+
+    #[test]
+    fn a_pair_that_was_not_reached_is_a_gap_or_impossible() {
+        let mut matrix = Matrix::default();
+        let (all, columns) = (EventType::ALL.len(), Matrix::columns().count());
+        let count = |matrix: &Matrix| (matrix.gaps().len(), matrix.impossible().len());
+        let (gaps, impossible) = count(&matrix);
+        assert_eq!((gaps + impossible, impossible), (all * columns, 8 + 7 + 12));
+        let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
+        matrix.note(cell, 7);
+        assert_eq!(count(&matrix), (gaps - 1, impossible));
+        // Whoever reaches what cannot be has shown that it can.
+        matrix.note(Cell { kind: "charge.created", fault: Some(Fault::Drop), ..cell }, 7);
+        assert_eq!(count(&matrix), (gaps - 1, impossible - 1));
     }
 }

@@ -233,6 +233,7 @@ fn beginning<'s>(script: &Script, sandbox: &Sandbox, shown: &'s law::Shown) -> B
     };
     let keys = sandbox.first_keys();
     Beginning {
+        account: Sandbox::FIRST_ACCOUNT,
         members: match &script.account.members {
             Some(members) => members.clone(),
             None => Sandbox::first_settings().members,

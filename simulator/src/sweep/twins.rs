@@ -1,8 +1,10 @@
 //! Twins: the same world with something changed that must not matter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reference_core::{mode::Mode, time::Span};
+
+use uuid::Uuid;
 
 use super::{Show, Theatre, first_difference};
 use crate::{
@@ -141,9 +143,17 @@ impl Theatre<'_> {
             // A single unit cannot be split, and then it is another story.
             return findings;
         }
-        let (one, two) = (endings(show, script, twin), endings(&mut other, &twin.of(script, seed), twin));
-        for (name, ending) in &one {
-            let other = two.get(name).map_or("not there", String::as_str);
+        let (mut one, mut two) =
+            (endings(show, script, twin), endings(&mut other, &twin.of(script, seed), twin));
+        if twin == Twin::Restarted {
+            add_deliveries(&mut one, &mut two, &show.record, &other.record);
+        }
+        let names: BTreeSet<&String> = one.keys().chain(two.keys()).collect();
+        for name in names {
+            let in_world = |endings: &BTreeMap<String, String>| {
+                endings.get(name).cloned().unwrap_or_else(|| "not there".to_owned())
+            };
+            let (ending, other) = (in_world(&one), in_world(&two));
             findings.check(law, None, || {
                 (other != ending).then(|| (shape.to_owned(), format!("{name}: {ending} / {other}")))
             });
@@ -173,7 +183,7 @@ fn endings(show: &mut Show, script: &Script, twin: Twin) -> BTreeMap<String, Str
         _ => name.to_owned(),
     };
     let mut endings = BTreeMap::new();
-    for book in shown.modes.values() {
+    for book in shown.books.values() {
         for charge in &book.charges {
             let Some(name) = codes.get(&charge.code) else { continue };
             let paid_at = charge.paid_at.as_deref().map_or_else(|| "-".to_owned(), since);
@@ -196,6 +206,43 @@ fn endings(show: &mut Show, script: &Script, twin: Twin) -> BTreeMap<String, Str
         }
     }
     endings
+}
+
+/// What went to whom, under which id. Not how often: a post in flight is posted again after a restart. Endpoints that
+/// failed so often that they may have been switched off, in one of the worlds a little earlier than in the other, are
+/// left out.
+fn add_deliveries(
+    one: &mut BTreeMap<String, String>,
+    two: &mut BTreeMap<String, String>,
+    record: &Record,
+    other: &Record,
+) {
+    /// A delivery has failed after so many posts.
+    const TRIES: u32 = 14;
+    let posts = |record: &Record| {
+        let mut posts: BTreeMap<(String, Uuid), (&'static str, u32)> = BTreeMap::new();
+        for seen in &record.seen {
+            if let What::Post(posted) = &seen.what {
+                let place = (posted.host.clone(), posted.delivery);
+                posts.entry(place).or_insert((posted.kind, 0)).1 += 1;
+            }
+        }
+        posts
+    };
+    let both = [posts(record), posts(other)];
+    let failing: BTreeSet<String> = both
+        .iter()
+        .flatten()
+        .filter(|(_, (_, tries))| *tries >= TRIES)
+        .map(|((host, _), _)| host.clone())
+        .collect();
+    for (endings, posts) in [one, two].into_iter().zip(both) {
+        for ((host, delivery), (kind, _)) in posts {
+            if !failing.contains(&host) {
+                endings.insert(format!("delivery {delivery}"), format!("{kind} to {host}"));
+            }
+        }
+    }
 }
 
 /// The mode that a step belongs to; nothing if it belongs to the whole world. Learns the modes of names.
@@ -229,6 +276,7 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
                 Step::Send(it) => Some(&it.0.invoice),
                 Step::Void(it) => Some(&it.0.invoice),
                 Step::Cancel(it) => Some(&it.0.charge),
+                Step::Repeat(it) => Some(&it.0.charge),
                 Step::Refund(it) => Some(&it.charge),
                 Step::Accept(it) => Some(&it.0.charge),
                 Step::DoubleSpend(it) => Some(&it.0.tx),
@@ -286,7 +334,7 @@ fn keys_of(show: &Show, mode: Mode) -> String {
 
 /// What was written down of one mode.
 fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
-    let mut deliveries = std::collections::BTreeSet::new();
+    let mut deliveries = BTreeSet::new();
     let mut seen = Vec::new();
     for entry in &record.seen {
         let what = match &entry.what {
@@ -315,18 +363,22 @@ fn renamed(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let mut out = String::new();
     let mut word = String::new();
+    // What stands before the word: after a backslash it is no name.
+    let mut before = ' ';
     for c in text.chars().chain(['\n']) {
         if is_part(c) {
             word.push(c);
             continue;
         }
-        let drawn = word.starts_with(['c', 't', 'i', 'x', 'u'])
+        let drawn = before != '\\'
+            && word.starts_with(['c', 't', 'i', 'x', 'u'])
             && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         if drawn {
             out.push_str("z-");
         }
         out.push_str(&word);
         word.clear();
+        before = c;
         out.push(c);
     }
     out

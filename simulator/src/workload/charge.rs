@@ -16,6 +16,8 @@ pub(super) struct Opened {
     pub(super) at: u64,
     /// In the coin's smallest units; nothing where no rate is to be had.
     pub(super) due: Option<u128>,
+    /// The tolerance and the threshold of its account, in hundredths of a percent.
+    pub(super) bounds: (u32, u32),
 }
 
 impl Plan {
@@ -29,20 +31,29 @@ impl Plan {
             _ => draw.between(100, 50_000),
         };
         let name = format!("c{n}");
+        let cents = self.odd_price(&name).unwrap_or(cents);
+        let (account, bounds) = self.pick_account(&name);
+        let key = self.pick_key(&name);
+        let is_repeated = key.is_some();
         let open = Open {
             charge: words::name(&name),
             asset: words::coin(asset),
             amount: Some(words::price(cents)),
             link: None,
             customer_email: None,
-            description: None,
-            metadata: None,
+            description: self.odd_text(&format!("description/{name}")),
+            metadata: self.odd_metadata(&name),
+            idempotency_key: key,
+            account,
             mode: words::mode(mode),
             refused: None,
         };
         self.add(at, Step::Open(open));
+        if is_repeated {
+            self.tell_repeats(&name, at);
+        }
         let due = self.market.rate(asset, at).map(|rate| money::due(cents, rate, asset));
-        let opened = Opened { name, mode, asset, at, due };
+        let opened = Opened { name, mode, asset, at, due, bounds };
         self.tell_payment(&opened, &mut draw);
         self.tell_owner(&opened, &mut draw);
     }
@@ -51,7 +62,11 @@ impl Plan {
     pub(super) fn tell_payment(&mut self, charge: &Opened, draw: &mut Draw) {
         let mut at = self.first_payment(charge, draw);
         let n = charge.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-        let letter = if charge.name.starts_with('c') { "t" } else { "u" };
+        let letter = match charge.name.as_bytes().first() {
+            Some(b'c') => "t",
+            Some(b'x') => "u",
+            _ => "v",
+        };
         let tx = |part: u64| format!("{letter}{n}-{part}");
         match draw.below(12) {
             // Never paid.
@@ -70,7 +85,7 @@ impl Plan {
             }
             3 | 4 => {
                 if let Some(due) = charge.due {
-                    let units = self.edge(due, draw);
+                    let units = edge(due, charge.bounds, draw);
                     if draw.chance(1, 4) && units > 4 {
                         // The same sum in small coin.
                         let part = units / 4;
@@ -132,21 +147,6 @@ impl Plan {
             2 => end - draw.between(1, 5 * MINUTE),
             _ => charge.at + draw.between(SECOND, 25 * MINUTE),
         }
-    }
-
-    /// An amount where one unit makes a difference.
-    fn edge(&self, due: u128, draw: &mut Draw) -> u128 {
-        let least = money::least_enough(due, self.tolerance);
-        let most = money::most_not_overpaid(due, self.threshold);
-        let units = match draw.below(6) {
-            0 => least.saturating_sub(1),
-            1 => least,
-            2 => due,
-            3 => most,
-            4 => most + 1,
-            _ => due / 2,
-        };
-        units.max(1)
     }
 
     fn send_units(&mut self, charge: &Opened, at: u64, units: u128, tx: &str, draw: &mut Draw) {
@@ -249,4 +249,19 @@ impl Plan {
             self.add(end + draw.below(10 * HOUR), words::accept(&charge.name, None));
         }
     }
+}
+
+/// An amount where one unit makes a difference.
+fn edge(due: u128, (tolerance, threshold): (u32, u32), draw: &mut Draw) -> u128 {
+    let least = money::least_enough(due, tolerance);
+    let most = money::most_not_overpaid(due, threshold);
+    let units = match draw.below(6) {
+        0 => least.saturating_sub(1),
+        1 => least,
+        2 => due,
+        3 => most,
+        4 => most + 1,
+        _ => due / 2,
+    };
+    units.max(1)
 }

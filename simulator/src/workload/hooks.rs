@@ -2,7 +2,7 @@
 
 use reference_core::{event::EventType, mode::Mode};
 
-use super::{DAY, Fault, HOUR, MINUTE, Plan, words};
+use super::{DAY, Fault, HOUR, MINUTE, Plan, odd::NEIGHBOUR, words};
 use crate::script::{
     step::{Brief, Endpoint, Step},
     value::EventType as Kind,
@@ -12,6 +12,9 @@ const STATUSES: [&str; 8] = ["500", "503", "404", "400", "302", "100", "429", "4
 
 impl Plan {
     pub(super) fn add_hooks(&mut self) {
+        if self.neighbour.is_some() {
+            self.add_hooks_of_neighbour();
+        }
         for mode in self.modes.clone() {
             let mut draw = self.lot(&format!("hooks/{mode}"));
             for n in 1..=draw.between(1, 2) {
@@ -31,12 +34,34 @@ impl Plan {
                     mode: words::mode(mode),
                     events: some,
                     url: None,
+                    account: None,
                     refused: None,
                 };
                 self.add(at, Step::Endpoint(Brief(endpoint)));
                 self.merchants.push((host.clone(), mode));
                 self.trouble_merchant(&host, at);
             }
+        }
+    }
+
+    /// The second account has an endpoint of its own in some modes; what troubles it is drawn like the others'.
+    fn add_hooks_of_neighbour(&mut self) {
+        for mode in self.modes.clone() {
+            if self.lot(&format!("hooks/{NEIGHBOUR}/{mode}")).chance(1, 3) {
+                continue;
+            }
+            let host = format!("oven-{mode}");
+            let endpoint = Endpoint {
+                name: words::name(&host),
+                mode: words::mode(mode),
+                events: None,
+                url: None,
+                account: Some(words::name(NEIGHBOUR)),
+                refused: None,
+            };
+            self.add(0, Step::Endpoint(Brief(endpoint)));
+            self.merchants.push((host.clone(), mode));
+            self.trouble_merchant(&host, 0);
         }
     }
 

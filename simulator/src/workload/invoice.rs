@@ -16,16 +16,18 @@ impl Plan {
         let at = self.pick_moment(&mut draw);
         let cents = draw.between(100, 200_000);
         let name = format!("i{n}");
+        let (account, bounds) = self.pick_account(&name);
         let invoice = Invoice {
             invoice: words::name(&name),
             amount: Some(words::price(cents)),
             items: None,
             currency: None,
             customer_email: draw.chance(3, 4).then(|| MEMBER.to_owned()),
-            customer_name: None,
-            memo: None,
+            customer_name: self.odd_name(&name),
+            memo: self.odd_text(&format!("memo/{name}")),
             due_at: None,
             send: draw.chance(1, 2),
+            account,
             mode: words::mode(mode),
             refused: None,
         };
@@ -54,7 +56,7 @@ impl Plan {
             };
             self.add(chosen, Step::Choose(choose));
             let due = self.market.rate(asset, chosen).map(|rate| money::due(cents, rate, asset));
-            let opened = Opened { name: charge, mode, asset, at: chosen, due };
+            let opened = Opened { name: charge, mode, asset, at: chosen, due, bounds };
             if draw.chance(3, 4) {
                 self.tell_payment(&opened, &mut draw);
             }

@@ -6,7 +6,9 @@
 mod charge;
 mod hooks;
 mod invoice;
+mod link;
 mod market;
+mod odd;
 mod swarm;
 mod weather;
 mod words;
@@ -61,11 +63,12 @@ pub fn draw(seed: u64) -> World {
 pub fn draw_sized(seed: u64, size: Size) -> World {
     let mut plan = Plan::new(Seed(seed));
     plan.open_market();
+    plan.add_neighbour();
     plan.add_hooks();
     let mut count = plan.lot("size");
-    let (charges, invoices) = match size {
-        Size::Usual => (count.between(20, 80), count.below(8)),
-        Size::Small => (count.between(4, 8), count.below(3)),
+    let (charges, invoices, links) = match size {
+        Size::Usual => (count.between(20, 75), count.below(8), count.below(4)),
+        Size::Small => (count.between(4, 8), count.below(3), count.below(2)),
     };
     for n in 1..=charges {
         plan.tell_charge(n);
@@ -73,6 +76,10 @@ pub fn draw_sized(seed: u64, size: Size) -> World {
     for n in 1..=invoices {
         plan.tell_invoice(n);
     }
+    for n in 1..=links {
+        plan.tell_link(n);
+    }
+    plan.add_intrusions(charges);
     plan.add_weather();
     plan.heal();
     plan.finish(seed)
@@ -88,8 +95,10 @@ struct Plan {
     modes: Vec<Mode>,
     coins: Vec<Asset>,
     market: Market,
-    tolerance: u32,
-    threshold: u32,
+    /// Of the first account: tolerance and threshold, in hundredths of a percent.
+    bounds: (u32, u32),
+    /// The same of the second account, if there is one.
+    neighbour: Option<(u32, u32)>,
     /// Merchants, and whether their endpoint is of test mode.
     merchants: Vec<(String, Mode)>,
     /// Transactions that no block would ever take.
@@ -126,7 +135,7 @@ impl Plan {
         }
         let percents = [0, 1, 50, 100, 100, 250, 1_000];
         let mut percent = || percents[draw.below(percents.len() as u64) as usize];
-        let (tolerance, threshold) = (percent(), percent());
+        let bounds = (percent(), percent());
         Plan {
             seed,
             swarm,
@@ -135,8 +144,8 @@ impl Plan {
             modes,
             coins,
             market: Market::default(),
-            tolerance,
-            threshold,
+            bounds,
+            neighbour: None,
             merchants: Vec::new(),
             stuck: Vec::new(),
             odd: Vec::new(),
@@ -186,8 +195,8 @@ impl Plan {
             steps.push(words::at(step));
         }
         let account = Settings {
-            underpayment_tolerance: Some(words::percent(self.tolerance)),
-            overpayment_threshold: Some(words::percent(self.threshold)),
+            underpayment_tolerance: Some(words::percent(self.bounds.0)),
+            overpayment_threshold: Some(words::percent(self.bounds.1)),
             ..Settings::default()
         };
         let script = Script {

@@ -118,7 +118,7 @@ impl Plan {
     }
 
     fn add_key(&mut self, at: u64, name: &str, mode: Mode) -> String {
-        let key = Key { name: words::at(Name(name.to_owned())), mode: words::mode(mode) };
+        let key = Key { name: words::at(Name(name.to_owned())), mode: words::mode(mode), account: None };
         self.add(at, Step::Key(Brief(key)));
         name.to_owned()
     }

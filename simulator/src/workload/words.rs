@@ -35,6 +35,14 @@ pub(super) fn price(cents: u64) -> Price {
     Price { amount: format!("{}.{:02}", cents / 100, cents % 100), currency: Currency::Eur }
 }
 
+/// The currency of all prices.
+pub(super) const EUR: CurrencyCode = CurrencyCode(Currency::Eur);
+
+/// A price whose currency goes without saying.
+pub(super) fn cents(cents: u64) -> Amount {
+    Amount(price(cents).amount)
+}
+
 /// `2.5` of 250 hundredths.
 pub(super) fn percent(hundredths: u32) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)

@@ -86,6 +86,20 @@ impl Tamper for LeakyFilter {
     }
 }
 
+/// Changes one field of what is asked for.
+fn asked(path: &'static str, field: &'static str, change: fn(&mut Value)) -> Box<dyn Tamper> {
+    requests(move |request| {
+        let body = serde_json::from_slice(&request.body);
+        if request.path == path
+            && let Ok(Value::Object(mut body)) = body
+            && let Some(value) = body.get_mut(field)
+        {
+            change(value);
+            request.body = Value::Object(body).to_string().into_bytes();
+        }
+    })
+}
+
 fn is_later_page(query: &str) -> bool {
     query.split('&').any(|part| part.starts_with("page=") && part != "page=1")
 }
@@ -326,6 +340,41 @@ pub(crate) fn bugs() -> Vec<Bug> {
                             lines.push(paid);
                         }
                     }
+                })
+            },
+        },
+        Bug {
+            name: "a request that is repeated is done twice",
+            laws: &[Once],
+            make: || requests(|request| request.idempotency_key = None),
+        },
+        Bug {
+            name: "an idempotency key counts for whatever is asked",
+            laws: &[Once],
+            make: || refused(409, "/v1/charges", 201),
+        },
+        Bug {
+            name: "a payment link takes any number of payments",
+            laws: &[Edges, Once, SameObject],
+            make: || asked("/v1/payment-links", "max_payments", |most| *most = Value::Null),
+        },
+        Bug {
+            name: "a payment link asks another price",
+            laws: &[SameObject, Tolerance],
+            make: || asked("/v1/payment-links", "amount", |amount| *amount = json!("7.77")),
+        },
+        Bug {
+            name: "a charge of another account is refused as if it were there",
+            laws: &[ModesApart],
+            make: || refused(404, "/refunds", 409),
+        },
+        Bug {
+            name: "a description is kept without what is not ASCII",
+            laws: &[SameObject],
+            make: || {
+                asked("/v1/charges", "description", |text| {
+                    let ascii = text.as_str().unwrap_or_default().chars().filter(char::is_ascii);
+                    *text = ascii.collect::<String>().into();
                 })
             },
         },

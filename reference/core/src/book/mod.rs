@@ -95,7 +95,7 @@ pub struct Book {
     strays: BTreeMap<(String, u32), Stray>,
     /// Writes that may be sent twice.
     pub(crate) answers: Answers,
-    /// Events as they were last written.
+    /// Objects as they were last written.
     pub(crate) fragments: Fragments,
     /// Keys made in this mode.
     pub(crate) keys_made: u64,
@@ -165,19 +165,27 @@ impl Book {
 
     /// A charge, to be changed.
     fn charge_mut(&mut self, no: ChargeNo) -> &mut Charge {
-        let changes = &mut self.charge_changes[no.index()];
-        *changes = changes.wrapping_add(1);
+        self.restamp(Subject::Charge(no));
         &mut self.charges[no.index()]
     }
 
     /// An invoice, to be changed.
     fn invoice_mut(&mut self, no: InvoiceNo) -> &mut Invoice {
-        let changes = &mut self.invoice_changes[no.index()];
-        *changes = changes.wrapping_add(1);
+        self.restamp(Subject::Invoice(no));
         &mut self.invoices[no.index()]
     }
 
-    /// What an event's text hangs on beyond the event: as long as it stays the same, so does the text.
+    /// Something that the subject's text shows is about to change.
+    fn restamp(&mut self, subject: Subject) {
+        let changes = match subject {
+            Subject::Charge(no) => &mut self.charge_changes[no.index()],
+            Subject::Invoice(no) => &mut self.invoice_changes[no.index()],
+        };
+        *changes = changes.wrapping_add(1);
+    }
+
+    /// What the text of a charge or an invoice, and of its events, hangs on: as long as it stays the same, so does the
+    /// text.
     pub(crate) fn stamp(&self, subject: Subject, now: Timestamp) -> u64 {
         let changes = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
@@ -328,6 +336,8 @@ impl Book {
         let id = self.event_mint.next(at.now);
         let event = Event { id, kind, subject, details, created_at: at.now };
         let no = self.events.push(event);
+        // The subject's timeline shows it.
+        self.restamp(subject);
         self.notices.push(Notice::Event(no));
         self.fan_out(at, no);
     }

@@ -9,7 +9,7 @@ use k256::{
 };
 use sha2::Sha512;
 
-use super::{WalletError, address::hash160, base58};
+use super::{WalletError, address::hash160, base58, generator};
 
 const SERIALIZED_LEN: usize = 78;
 /// From this child number on, only the private key can derive.
@@ -81,7 +81,7 @@ impl Node {
 
         let tweak: Option<Scalar> = Scalar::from_repr(tweak.into()).into();
         // Nothing here is secret, so the quicker multiplication is safe.
-        let sum = ProjectivePoint::mul_by_generator_vartime(&tweak?) + self.point;
+        let sum = generator::times(&tweak?) + self.point;
         let point = (sum != ProjectivePoint::IDENTITY).then(|| sum.to_affine())?;
         Some((point, chain_code.try_into().expect("64 bytes are 32 and 32")))
     }

@@ -9,6 +9,7 @@ mod bip32;
 mod cashaddr;
 mod error;
 mod extended_key;
+mod generator;
 mod list;
 mod monero;
 mod secret;

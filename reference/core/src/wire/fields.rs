@@ -3,9 +3,12 @@
 //! Values are kept as raw text until a field is asked for, so numbers stay exact, duplicate keys are
 //! noticed, and nesting costs nothing.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{Deserializer, Error, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -26,7 +29,11 @@ pub const QUESTIONS_MAX: usize = 20;
 const STRANGERS_NAMED_MAX: usize = 20;
 
 /// An object's entries, in order, keys unique.
-struct Entries<'a>(Vec<(String, &'a RawValue)>);
+struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// A key, copied only if it is written with escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -39,9 +46,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries: Vec<(String, &RawValue)> = Vec::new();
+                let mut entries: Vec<(Cow<'de, str>, &RawValue)> = Vec::new();
                 let mut known = std::collections::BTreeSet::new();
-                while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &RawValue>()? {
                     if !known.insert(key.clone()) {
                         return Err(A::Error::custom(format!("the key {key:?} is given twice")));
                     }
@@ -79,7 +86,7 @@ fn sort(value: &RawValue) -> Sort {
 /// An object being read, and what was wrong so far.
 pub struct Fields<'a> {
     prefix: String,
-    entries: Vec<(String, &'a RawValue)>,
+    entries: Vec<(Cow<'a, str>, &'a RawValue)>,
     errors: FieldErrors,
 }
 
@@ -130,9 +137,9 @@ impl<'a> Fields<'a> {
             .entries
             .iter()
             .map(|(key, _)| key)
-            .filter(|key| !known.contains(&key.as_str()))
+            .filter(|key| !known.contains(&key.as_ref()))
             .take(STRANGERS_NAMED_MAX)
-            .cloned()
+            .map(|key| key.clone().into_owned())
             .collect();
         for key in strange {
             self.wrong(&key, "The {} field is not known here.");
@@ -349,7 +356,7 @@ impl<'a> Fields<'a> {
 
     /// Every entry of the object, by name.
     pub fn names(&self) -> Vec<String> {
-        self.entries.iter().map(|(key, _)| key.clone()).collect()
+        self.entries.iter().map(|(key, _)| key.clone().into_owned()).collect()
     }
 
     /// A value that is kept as it is: a text, a number, a truth or nothing.

@@ -1,20 +1,29 @@
-//! Events and the account as they were last written, so that a page is joined by copying.
+//! Objects as they were last written, so that a page is joined by copying.
 //!
-//! An event shows its charge or invoice as it is now: what was written is valid as long as the subject's stamp is
-//! the same. Bounded: an event has one place, and whoever is written there next takes it over.
+//! A charge and an invoice have a stamp, which changes with all that they show; an event shows its charge or invoice
+//! as it is now. What was written is valid as long as the stamp is the same. Bounded: an object has one place, and
+//! whoever is written there next takes it over.
 
-/// Places. An event takes about a kibibyte, so a book keeps 8 MiB at most.
+/// Places of a kind. An object takes about a kibibyte, so a book keeps 8 MiB of each kind at most.
 const PLACES: usize = 8_192;
-/// What an event takes if nobody knows better.
+/// What an object takes if nobody knows better.
 const GUESS: usize = 1_200;
 
-/// The events of one book as they were last written.
+/// The objects of one book as they were last written.
 #[derive(Default)]
 pub(crate) struct Fragments {
-    places: Vec<Option<Fragment>>,
+    pub(super) charges: Kept,
+    pub(super) invoices: Kept,
+    pub(super) events: Kept,
     /// The answer about the account, if nothing that it shows has changed since.
     account: Option<Box<[u8]>>,
-    keeps_nothing: bool,
+}
+
+/// Objects of one kind.
+#[derive(Default)]
+pub(super) struct Kept {
+    places: Vec<Option<Fragment>>,
+    nothing: bool,
 }
 
 struct Fragment {
@@ -26,7 +35,8 @@ struct Fragment {
 impl Fragments {
     /// For one answer: everything is written anew.
     pub(crate) fn unkept() -> Fragments {
-        Fragments { keeps_nothing: true, ..Fragments::default() }
+        let nothing = || Kept { nothing: true, ..Kept::default() };
+        Fragments { charges: nothing(), invoices: nothing(), events: nothing(), account: None }
     }
 
     /// The answer about the account: copied if it was written before, otherwise written by `write`.
@@ -38,24 +48,28 @@ impl Fragments {
     pub(crate) fn forget_account(&mut self) {
         self.account = None;
     }
+}
 
-    /// About how many bytes an event takes.
-    pub(crate) fn room(&self, no: u32) -> usize {
+impl Kept {
+    /// About how many bytes an object takes.
+    pub(super) fn room(&self, no: u32) -> usize {
         match self.places.get(place(no)) {
             Some(Some(fragment)) => fragment.text.len() + 1,
             _ => GUESS,
         }
     }
 
-    /// Adds an event to `body`: copied if it was written under this stamp, otherwise written by `write`.
-    pub(crate) fn add(&mut self, body: &mut Vec<u8>, no: u32, stamp: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.keeps_nothing {
+    /// Adds an object to `body`: copied if it was written under this stamp, otherwise written by `write`.
+    pub(super) fn add(&mut self, body: &mut Vec<u8>, no: u32, stamp: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.nothing {
             return write(body);
         }
-        if self.places.is_empty() {
-            self.places.resize_with(PLACES, || None);
+        let place = place(no);
+        if place >= self.places.len() {
+            // A book with few events needs few places.
+            self.places.resize_with((place + 1).next_power_of_two(), || None);
         }
-        let slot = &mut self.places[place(no)];
+        let slot = &mut self.places[place];
         if let Some(fragment) = slot
             && (fragment.no, fragment.stamp) == (no, stamp)
         {
@@ -77,28 +91,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(fragments: &mut Fragments, no: u32, stamp: u64, writes: &str, expected: &str) {
+    fn check(kept: &mut Kept, no: u32, stamp: u64, writes: &str, expected: &str) {
         let mut body = b"[".to_vec();
-        fragments.add(&mut body, no, stamp, |body| body.extend_from_slice(writes.as_bytes()));
+        kept.add(&mut body, no, stamp, |body| body.extend_from_slice(writes.as_bytes()));
         assert_eq!(String::from_utf8(body).unwrap(), format!("[{expected}"));
     }
 
     #[test]
     fn what_was_written_is_copied_until_its_stamp_changes() {
-        let mut fragments = Fragments::default();
-        check(&mut fragments, 7, 1, "old", "old");
-        check(&mut fragments, 7, 1, "never written", "old");
-        check(&mut fragments, 7, 2, "new", "new");
-        check(&mut fragments, 7, 2, "never written", "new");
+        let mut kept = Kept::default();
+        check(&mut kept, 7, 1, "old", "old");
+        check(&mut kept, 7, 1, "never written", "old");
+        check(&mut kept, 7, 2, "new", "new");
+        check(&mut kept, 7, 2, "never written", "new");
     }
 
     #[test]
-    fn events_that_share_a_place_are_not_confused() {
-        let mut fragments = Fragments::default();
+    fn objects_that_share_a_place_are_not_confused() {
+        let mut kept = Kept::default();
         let other = 7 + u32::try_from(PLACES).unwrap();
-        check(&mut fragments, 7, 0, "seven", "seven");
-        check(&mut fragments, other, 0, "other", "other");
-        check(&mut fragments, 7, 0, "seven again", "seven again");
-        assert_eq!(fragments.places.len(), PLACES);
+        check(&mut kept, 7, 0, "seven", "seven");
+        check(&mut kept, other, 0, "other", "other");
+        check(&mut kept, 7, 0, "seven again", "seven again");
+        assert!(kept.places.len() <= PLACES);
     }
 }

@@ -4,7 +4,7 @@ use serde::{Serialize, ser::SerializeMap};
 use url::form_urlencoded;
 
 use super::{
-    fragments::Fragments,
+    fragments::{Fragments, Kept},
     pen::{escape, write},
     text::Text,
     view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
@@ -14,6 +14,7 @@ use crate::{
     book::Book,
     call::{Answer, List},
     error::{ApiError, FieldErrors},
+    event::Subject,
     id::{ChargeNo, EventNo, InvoiceNo, LinkNo},
     mode::Mode,
     page::Page,
@@ -50,31 +51,33 @@ pub(super) fn answer(scene: &Scene<'_>, answer: &Answer, fragments: &mut Fragmen
             );
             body
         }
-        Answer::Charge(no) => one(&ChargeView::of(frame, *no)),
+        Answer::Charge(no) => {
+            one_kept(fragments.charges.room(no.0), |body| charge(frame, no.0, fragments, body))
+        }
         Answer::Link(no) => one(&LinkView::of(frame, *no)),
-        Answer::Invoice(no) => one(&InvoiceView::of(frame, *no)),
+        Answer::Invoice(no) => {
+            one_kept(fragments.invoices.room(no.0), |body| invoice(frame, no.0, fragments, body))
+        }
         Answer::Event(no) => {
-            let mut body = Vec::with_capacity(fragments.room(no.0) + OBJECT_ROOM / 8);
-            body.extend_from_slice(b"{\"data\":");
-            event(frame, no.0, fragments, &mut body);
-            body.push(b'}');
-            body
+            one_kept(fragments.events.room(no.0), |body| event(frame, no.0, fragments, body))
         }
         Answer::Page { list, page, anchor } => {
             let links = Links::new(scene, list, page, anchor.as_deref());
-            let objects = page.members.len() * OBJECT_ROOM;
+            let room = |kept: &Kept| page.members.iter().map(|&no| kept.room(no)).sum();
             match list {
-                List::Charges { .. } => many(page, &links, objects, |no, body| {
-                    write(body, &ChargeView::of(frame, ChargeNo(no)));
-                }),
-                List::Invoices { .. } => many(page, &links, objects, |no, body| {
-                    write(body, &InvoiceView::of(frame, InvoiceNo(no)));
-                }),
-                List::Links => many(page, &links, objects, |no, body| {
+                List::Charges { .. } => {
+                    let room = room(&fragments.charges);
+                    many(page, &links, room, |no, body| charge(frame, no, fragments, body))
+                }
+                List::Invoices { .. } => {
+                    let room = room(&fragments.invoices);
+                    many(page, &links, room, |no, body| invoice(frame, no, fragments, body))
+                }
+                List::Links => many(page, &links, page.members.len() * OBJECT_ROOM, |no, body| {
                     write(body, &LinkView::of(frame, LinkNo(no)));
                 }),
                 List::Events { .. } => {
-                    let room = page.members.iter().map(|&no| fragments.room(no)).sum();
+                    let room = room(&fragments.events);
                     many(page, &links, room, |no, body| event(frame, no, fragments, body))
                 }
             }
@@ -91,16 +94,39 @@ fn one(view: &impl Serialize) -> Vec<u8> {
     json(&One { data: view })
 }
 
-/// An event, copied if nothing that it shows has changed since it was last written.
+/// An object that is added by `add`. `room`: about how many bytes it takes.
+fn one_kept(room: usize, add: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut body = Vec::with_capacity(room + OBJECT_ROOM / 8);
+    body.extend_from_slice(b"{\"data\":");
+    add(&mut body);
+    body.push(b'}');
+    body
+}
+
+fn charge(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8>) {
+    let stamp = frame.book.stamp(Subject::Charge(ChargeNo(no)), frame.now);
+    kept(&mut fragments.charges, body, (no, stamp), || ChargeView::of(frame, ChargeNo(no)));
+}
+
+fn invoice(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8>) {
+    let stamp = frame.book.stamp(Subject::Invoice(InvoiceNo(no)), frame.now);
+    kept(&mut fragments.invoices, body, (no, stamp), || InvoiceView::of(frame, InvoiceNo(no)));
+}
+
 fn event(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8>) {
     let event = frame.book.events().get(EventNo(no));
     let stamp = frame.book.stamp(event.subject, frame.now);
+    kept(&mut fragments.events, body, (no, stamp), || EventView::of(frame, event));
+}
+
+/// An object, copied if nothing that it shows has changed since it was last written.
+fn kept<T: Serialize>(kept: &mut Kept, body: &mut Vec<u8>, (no, stamp): (u32, u64), view: impl Fn() -> T) {
     let start = body.len();
-    fragments.add(body, no, stamp, |body| write(body, &EventView::of(frame, event)));
+    kept.add(body, no, stamp, |body| write(body, &view()));
     debug_assert_eq!(
         String::from_utf8_lossy(&body[start..]),
-        String::from_utf8_lossy(&json(&EventView::of(frame, event))),
-        "every change of what an event shows changes its stamp"
+        String::from_utf8_lossy(&json(&view())),
+        "every change of what an object shows changes its stamp"
     );
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{Outcome, answer, find_book, nothing, read_asset, read_mode};
 use crate::{
     chain::{Chain, ChainError, Congestion, FeeLevel, Keep, Output, Payment, TxId},
-    sandbox::{Sandbox, money, watcher::Manner},
+    sandbox::{Sandbox, journey::Heading, money, watcher::Manner},
 };
 
 const OUTPUTS_MAX: u32 = 100;
@@ -169,7 +169,8 @@ pub(super) fn mine(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     if at_once {
         chain.mine_at_once(now, blocks);
     } else {
-        sandbox.heading = Some(chain.block_after(now, blocks));
+        sandbox.heading =
+            Some(Heading { until: chain.block_after(now, blocks), stop_early: false, after: None });
     }
     nothing()
 }

@@ -51,8 +51,8 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
         Ok(mut answer) => {
             // What the call caused is part of its answer.
             sandbox.work();
-            if let Some(until) = heading {
-                let journey = Journey::new(sandbox, until, before, within);
+            if let Some(heading) = heading {
+                let journey = Journey::new(sandbox, heading, before, within);
                 return sandbox.travel(journey);
             }
             if request.method != "GET" && request.method != "HEAD" && !sandbox.terse {
@@ -79,6 +79,11 @@ fn look(sandbox: &Sandbox, request: &Request<'_>) -> Option<Result<Response, Api
         }
         _ => None,
     }
+}
+
+/// Whether anything that concerns the book has happened after the `n`th thing.
+pub(super) fn has_happened(sandbox: &Sandbox, n: u64, within: Option<Within>) -> bool {
+    happenings(sandbox, n, within).next().is_some()
 }
 
 fn finish(sandbox: &Sandbox, mut answer: Map<String, Value>) -> Response {

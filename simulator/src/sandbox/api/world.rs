@@ -12,10 +12,7 @@ use reference_core::{
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, account::read_settings, nothing, parameter, read_asset};
-use crate::sandbox::{FIRST_ACCOUNT, Sandbox, Setup};
-
-/// So many happenings are handed out at once.
-const HAPPENINGS_MAX: usize = 10_000;
+use crate::sandbox::{FIRST_ACCOUNT, HAPPENINGS_MAX, Sandbox, Setup, journey::Heading};
 
 pub(super) fn overview(sandbox: &Sandbox) -> Outcome {
     let service = sandbox.service();
@@ -109,9 +106,17 @@ pub(super) fn begin(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
 
 pub(super) fn advance(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
     let mut f = Fields::read(body)?;
-    f.only(&["by", "to"]);
+    f.only(&["by", "to", "stop_early", "after"]);
     let by = f.word_like("by", "30s, 250us or 1h30m", Span::parse);
     let to = f.word_like("to", "2026-01-05T09:00:00Z", Timestamp::parse);
+    let stop_early = f.truth("stop_early").unwrap_or(false);
+    let after = match f.decimal("after").map(|text| text.parse::<u64>()) {
+        Some(Err(_)) => {
+            f.wrong("after", "The {} field must be the number of a happening.");
+            None
+        }
+        after => after.and_then(Result::ok),
+    };
     if f.has("by") == f.has("to") {
         f.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
     }
@@ -127,7 +132,7 @@ pub(super) fn advance(sandbox: &mut Sandbox, body: &[u8]) -> Outcome {
         let message = format!("The clock shows {} already and never goes back.", sandbox.now);
         return Err(ApiError::field("to", message));
     }
-    sandbox.heading = Some(target);
+    sandbox.heading = Some(Heading { until: target, stop_early, after });
     nothing()
 }
 

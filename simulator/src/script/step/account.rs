@@ -32,6 +32,20 @@ pub struct Settings {
     pub members: Option<Vec<String>>,
 }
 
+/// Another account, with wallets and keys of its own.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAccount {
+    /// What the file calls it; also its id.
+    pub account: At<Name>,
+    /// Percent below the amount due that still counts as paid.
+    pub underpayment_tolerance: Option<String>,
+    /// Percent above the amount due from which a charge is overpaid.
+    pub overpayment_threshold: Option<String>,
+}
+
+from_word!(OpenAccount { account: Name, underpayment_tolerance, overpayment_threshold });
+
 /// A wallet to set or to remove.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -71,9 +85,11 @@ pub struct Key {
     pub name: At<Name>,
     /// Which mode; the scenario's if not given.
     pub mode: Option<InMode>,
+    /// Whose; the first account's if not given.
+    pub account: Option<At<Name>>,
 }
 
-from_word!(Key { name: Name, mode });
+from_word!(Key { name: Name, mode, account });
 
 /// A webhook endpoint to add.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -87,11 +103,13 @@ pub struct Endpoint {
     pub events: Option<Vec<EventType>>,
     /// Where it is; `https://NAME.sim/webhooks` if not given.
     pub url: Option<String>,
+    /// Whose; the first account's if not given.
+    pub account: Option<At<Name>>,
     /// The refusal that must come, such as 422.
     pub refused: Option<u16>,
 }
 
-from_word!(Endpoint { name: Name, mode, events, url, refused });
+from_word!(Endpoint { name: Name, mode, events, url, account, refused });
 
 /// A late payment to accept.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -15,12 +15,12 @@ use serde::{
 };
 
 pub use self::{
-    account::{Accept, Answers, Endpoint, Key, MerchantState, Rate, Settings, Wallet},
+    account::{Accept, Answers, Endpoint, Key, MerchantState, OpenAccount, Rate, Settings, Wallet},
     chain::{
         Congest, DoubleSpend, Drop, Fee, Keep, Mine, Notices, Pay, Rebroadcast, Reorg, Replace, Stall,
         Watcher,
     },
-    object::{By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Send, Void},
+    object::{By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Repeat, Send, Void},
     talk::{Expect, Expected, Holds, Request, Until, Walk, WalkBy},
 };
 use super::{
@@ -34,6 +34,8 @@ use super::{
 pub enum Step {
     /// Changes settings of the account: `account: { underpayment_tolerance: "2" }`.
     Account(Settings),
+    /// Opens another account, with wallets and keys of its own: `open_account: bakery`.
+    OpenAccount(Brief<OpenAccount>),
     /// Sets, replaces or removes a wallet: `wallet: { asset: BTC, remove: true }`.
     Wallet(Wallet),
     /// Sets the rate of a coin: `rate: { asset: BTC, currency: EUR, rate: "60000" }`, or `rate: off`.
@@ -61,6 +63,8 @@ pub enum Step {
 
     /// Opens a charge through the API: `open: { charge: c1, asset: BTC, amount: 49.90 EUR }`.
     Open(Open),
+    /// Sends the request that opened a charge again, with its `Idempotency-Key`: `repeat: c1`.
+    Repeat(Brief<Repeat>),
     /// Makes a payment link through the API: `link: { link: l1, amount: 20.00 EUR }`.
     Link(Brief<Link>),
     /// Issues an invoice through the API: `invoice: { invoice: i1, amount: 99.00 EUR, customer_email: ann@example.com }`.

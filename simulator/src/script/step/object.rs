@@ -41,11 +41,29 @@ pub struct Open {
     pub description: Option<String>,
     /// The owner's own keys and values.
     pub metadata: Option<BTreeMap<String, Value>>,
+    /// Sent as `Idempotency-Key`, so that `repeat` can send the request again.
+    pub idempotency_key: Option<String>,
+    /// Whose; the first account's if not given.
+    pub account: Option<At<Name>>,
     /// Which mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The refusal that must come, such as 503.
     pub refused: Option<u16>,
 }
+
+/// The request that opened a charge, sent again with its `Idempotency-Key`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Repeat {
+    /// The charge; its step says `idempotency_key`.
+    pub charge: At<Name>,
+    /// Another description than the first time, so that it is another request.
+    pub description: Option<String>,
+    /// The refusal that must come, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(Repeat { charge: Name, description, refused });
 
 /// A payment link to make.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -63,13 +81,25 @@ pub struct Link {
     pub accepted_assets: Option<Vec<AssetCode>>,
     /// How many payments it takes.
     pub max_payments: Option<u32>,
+    /// Whose; the first account's if not given.
+    pub account: Option<At<Name>>,
     /// Which mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The refusal that must come, such as 422.
     pub refused: Option<u16>,
 }
 
-from_word!(Link { link: Name, title, amount, currency, accepted_assets, max_payments, mode, refused });
+from_word!(Link {
+    link: Name,
+    title,
+    amount,
+    currency,
+    accepted_assets,
+    max_payments,
+    account,
+    mode,
+    refused
+});
 
 /// An invoice to issue.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -94,6 +124,8 @@ pub struct Invoice {
     /// E-mails it at once.
     #[serde(default)]
     pub send: bool,
+    /// Whose; the first account's if not given.
+    pub account: Option<At<Name>>,
     /// Which mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The refusal that must come, such as 422.

@@ -1,6 +1,6 @@
 //! What a sweep says at its end, for people and for programs. Pure.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::{Value, json};
 use simulator::{
@@ -124,10 +124,17 @@ fn matrix(matrix: &Matrix) -> String {
         let more = if gaps.len() > GAPS_SHOWN { ", …" } else { "" };
         let _ = writeln!(
             text,
-            "{} pairs of event and fault were not reached: {}{more}",
+            "{} pairs of event and fault were not reached, and more seeds may: {}{more}",
             gaps.len(),
             named.join(", ")
         );
+    }
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (kind, fault, why) in matrix.impossible() {
+        reasons.entry(why).or_default().push(format!("{kind} under {}", fault.as_str()));
+    }
+    for (why, pairs) in reasons {
+        let _ = writeln!(text, "{} pairs cannot be, for {why}: {}", pairs.len(), pairs.join(", "));
     }
     text.push('\n');
     text
@@ -159,6 +166,12 @@ pub(super) fn json(sum: &Sum) -> Value {
         .into_iter()
         .map(|(kind, fault)| json!({ "event": kind, "fault": fault.as_str() }))
         .collect();
+    let impossible: Vec<Value> = sum
+        .matrix
+        .impossible()
+        .into_iter()
+        .map(|(kind, fault, why)| json!({ "event": kind, "fault": fault.as_str(), "why": why }))
+        .collect();
     let differing: Vec<Value> =
         sum.differing.iter().map(|(seed, what)| json!({ "seed": seed, "first_difference": what })).collect();
     let checks: u64 = sum.checks.iter().sum();
@@ -179,6 +192,7 @@ pub(super) fn json(sum: &Sum) -> Value {
         "differing": differing,
         "matrix": cells,
         "gaps": gaps,
+        "impossible": impossible,
     })
 }
 

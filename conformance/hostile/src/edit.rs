@@ -1,0 +1,97 @@
+//! Edits of a recording, as lines of text: a person can read them, and chance can change them.
+//!
+//! `<place> <word> <rest>`, where a place is a number modulo the exchanges there are. A line that says nothing is
+//! skipped.
+
+use std::time::Duration;
+
+use conformance::{Answer, Ending, Exchange, Purpose, Recording};
+use serde_json::Value;
+
+/// Applies every line.
+pub(crate) fn apply(recording: &mut Recording, text: &str) {
+    for line in text.lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(Ok(place)), Some(word)) = (words.next().map(str::parse::<usize>), words.next()) else {
+            continue;
+        };
+        let rest = words.next().unwrap_or_default();
+        if recording.exchanges.is_empty() {
+            return;
+        }
+        let place = place % recording.exchanges.len();
+        let other = rest.parse::<usize>().map_or(0, |other| other % recording.exchanges.len());
+        match word {
+            "remove" => drop(recording.exchanges.remove(place)),
+            "repeat" => {
+                let again = recording.exchanges[place].clone();
+                recording.exchanges.insert(other, again);
+            }
+            "swap" => recording.exchanges.swap(place, other),
+            "caller" => recording.exchanges[place].caller = recording.exchanges[other].caller,
+            "purpose" => recording.exchanges[place].purpose = recording.exchanges[other].purpose.clone(),
+            "ending" => recording.exchanges[place].ending = recording.exchanges[other].ending.clone(),
+            "base" => recording.base = rest.to_owned(),
+            "prefix" => recording.key_prefix = rest.to_owned(),
+            _ => apply_to(&mut recording.exchanges[place], word, rest),
+        }
+    }
+}
+
+fn apply_to(exchange: &mut Exchange, word: &str, rest: &str) {
+    let number = rest.parse::<u64>().unwrap_or_default();
+    match word {
+        "lost" => exchange.ending = Ending::Lost(rest.to_owned()),
+        "status" => answer(exchange).status = u16::try_from(number).unwrap_or(u16::MAX),
+        "body" => answer(exchange).body = rest.to_owned(),
+        "header" => {
+            let (name, value) = rest.split_once(": ").unwrap_or((rest, ""));
+            let headers = &mut answer(exchange).headers;
+            headers.retain(|(known, _)| known != name);
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+        "set" => set(&mut answer(exchange).body, rest),
+        "target" => exchange.target = rest.to_owned(),
+        "number" => exchange.number = u32::try_from(number).unwrap_or(u32::MAX),
+        "sent" => exchange.sent = Duration::from_micros(number),
+        "ended" => exchange.ended = Duration::from_micros(number),
+        "page" | "per_page" => {
+            if let Purpose::Page(ask) = &mut exchange.purpose {
+                *(if word == "page" { &mut ask.page } else { &mut ask.per_page }) = rest.parse().ok();
+            }
+        }
+        "event" => {
+            if let Purpose::Event { id, .. } = &mut exchange.purpose {
+                *id = rest.to_owned();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `/data/0/id "text"`: puts a JSON value, or else the text itself, at a place of a JSON body.
+fn set(body: &mut String, rest: &str) {
+    let (pointer, value) = rest.split_once(' ').unwrap_or((rest, "null"));
+    let Ok(mut whole) = serde_json::from_str::<Value>(body) else { return };
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    match whole.pointer_mut(pointer) {
+        Some(at) => *at = value,
+        None => {
+            let Some((parent, name)) = pointer.rsplit_once('/') else { return };
+            match whole.pointer_mut(parent) {
+                Some(Value::Object(members)) => drop(members.insert(name.to_owned(), value)),
+                Some(Value::Array(items)) => items.push(value),
+                _ => return,
+            }
+        }
+    }
+    *body = whole.to_string();
+}
+
+fn answer(exchange: &mut Exchange) -> &mut Answer {
+    if !matches!(exchange.ending, Ending::Answered(_)) {
+        exchange.ending = Ending::Answered(Answer { status: 200, headers: Vec::new(), body: String::new() });
+    }
+    let Ending::Answered(answer) = &mut exchange.ending else { unreachable!("it was just answered") };
+    answer
+}

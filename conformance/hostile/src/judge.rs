@@ -1,0 +1,72 @@
+//! The judge, on recordings that no run would make.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use conformance::{
+    Burst, Outcome, Purpose, judge, judged,
+    report::{Format, Style, render},
+};
+use mutants::mini::{self, Mini};
+
+use crate::{edit, recording::verdicts};
+
+/// An honest run. A small part of its burst shows as much as all of it.
+static HONEST: LazyLock<Outcome> = LazyLock::new(|| {
+    let mut outcome = mini::run(Mini::default());
+    let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
+    outcome.recording.exchanges.retain(|it| !is_shot(&it.purpose) || it.number.is_multiple_of(24));
+    outcome
+});
+
+/// A few of its exchanges of each kind: judged in a fraction of the time, though not of everything.
+static FEW: LazyLock<Outcome> = LazyLock::new(|| {
+    let mut outcome = HONEST.clone();
+    let mut kept: BTreeMap<String, usize> = BTreeMap::new();
+    outcome.recording.exchanges.retain(|it| {
+        let purpose = format!("{:?}", it.purpose);
+        let kind = purpose.split(['{', '(']).next().unwrap_or_default();
+        let count = kept.entry(format!("{:?} {kind}", it.caller)).or_default();
+        *count += 1;
+        *count <= OF_A_KIND_MAX
+    });
+    outcome
+});
+const OF_A_KIND_MAX: usize = 3;
+
+const FORMATS: [Format; 6] =
+    [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
+
+/// Reads the bytes as edits of a few exchanges of an honest recording, or after a line `all` of all of them, judges that twice, and reports it in one of the formats.
+pub(crate) fn feed(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut outcome = if text.starts_with("all\n") { HONEST.clone() } else { FEW.clone() };
+    edit::apply(&mut outcome.recording, text);
+    let rows = judge(&outcome.recording);
+    assert_eq!(rows.len(), judged().len(), "a word on every statement");
+    assert_eq!(verdicts(&judge(&outcome.recording)), verdicts(&rows), "judged twice");
+    outcome.rows = rows;
+    // A report takes as long as a judgement, so each input has one of them.
+    let format = FORMATS[bytes.len() % FORMATS.len()];
+    let report = render(&outcome, format, Style::Plain);
+    let wild = report.chars().find(|it| it.is_control() && *it != '\n');
+    assert_eq!(wild, None, "a control character in {format:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_reach_the_verdicts() {
+        let words = |text: &str| {
+            let mut recording = HONEST.recording.clone();
+            edit::apply(&mut recording, text);
+            verdicts(&judge(&recording))
+        };
+        let honest = words("");
+        assert_eq!(words("no such edit\n"), honest);
+        for text in ["0 status 500", "0 body nothing", "0 lost", "1 remove"] {
+            assert_ne!(words(text), honest, "{text}");
+        }
+    }
+}

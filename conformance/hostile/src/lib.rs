@@ -1,0 +1,54 @@
+//! What hostile bytes must never do to anything here that reads bytes.
+//!
+//! A [`Target`] takes any bytes and panics if what read them broke a promise. `cargo xtask hostile` lets libFuzzer
+//! choose the bytes, guided by the code that they reach; a plain build of this package replays files, and its test
+//! replays what is kept under `corpus/`: seeds, and every input that once found something.
+
+mod edit;
+mod judge;
+mod recording;
+mod request;
+mod scenario;
+
+/// One reader of bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// What it is called on the command line and under `corpus/`.
+    pub name: &'static str,
+    /// What reads the bytes, and what it must not do.
+    pub what: &'static str,
+    /// Panics if a promise is broken.
+    pub feed: fn(&[u8]),
+}
+
+/// Every target.
+pub const TARGETS: [Target; 4] = [
+    Target {
+        name: "request",
+        what: "requests to the reference: answered in JSON with a known status, refused ones change nothing",
+        feed: request::feed,
+    },
+    Target {
+        name: "scenario",
+        what: "scenario files: read or refused, and written back as they were read",
+        feed: scenario::feed,
+    },
+    Target {
+        name: "recording",
+        what: "kept runs and HAR files: read or refused, and written back as they were read",
+        feed: recording::feed,
+    },
+    Target {
+        name: "judge",
+        what: "an honest recording with anything changed: judged, twice the same, and reported",
+        feed: judge::feed,
+    },
+];
+
+/// The target with this name. The error names all of them.
+pub fn target(name: &str) -> Result<Target, String> {
+    TARGETS.into_iter().find(|target| target.name == name).ok_or_else(|| {
+        let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+        format!("`{name}` is not a target; there are {}", names.join(", "))
+    })
+}

@@ -1,0 +1,359 @@
+//! Requests to the reference, as a host hands them over.
+//!
+//! The bytes are requests one after the other, each a head, an empty line and a body, with a line `%%` between them:
+//!
+//! ```text
+//! POST /v1/charges/{pending}/refunds?page=1
+//! authorization: live
+//! content-type: application/json
+//!
+//! {"amount":"0.001"}
+//! ```
+//!
+//! `live` and `test` stand for the two keys, and a name in braces for the id of an object of that kind.
+
+use std::sync::LazyLock;
+
+use reference_core::{
+    account::{AccountKind, Settings},
+    action::{Act, Action, Done, Visit},
+    asset::{Asset, Currency},
+    dialect::Dialect,
+    draw::Seed,
+    event::EventType,
+    id::{AccountNo, Code},
+    mode::Mode,
+    money::{Coin, Rate},
+    service::{Service, Start},
+    sighting::{Depth, Sighting},
+    time::{Span, Timestamp},
+    wallet::Vault,
+    wire::http::{self, Request, Response},
+};
+use serde_json::{Value, json};
+
+const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
+const BASE: &str = "https://api.svc.example";
+/// Every input meets the same seed, so that addresses are derived once.
+const SEED: Seed = Seed(7);
+static VAULT: LazyLock<Vault> = LazyLock::new(|| Vault::new(SEED));
+
+/// Requests of one input that are answered.
+const REQUESTS_MAX: usize = 8;
+const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 429, 503];
+
+/// Answers every request, and judges the answers.
+pub(crate) fn feed(bytes: &[u8]) {
+    let mut desk = Desk::open();
+    for part in split(bytes, b"\n%%\n").take(REQUESTS_MAX) {
+        let Some(asked) = Asked::read(part, &desk) else { continue };
+        let before = desk.everything();
+        let answer = desk.send(&asked);
+        if let Err(why) = proper(&answer) {
+            panic!("{why}\n\n{asked:?}\n\n{} {}", answer.status, String::from_utf8_lossy(&answer.body));
+        }
+        let reads = matches!(asked.method.as_str(), "GET" | "HEAD");
+        if reads || answer.status >= 400 {
+            assert!(desk.everything() == before, "it changed something: {asked:?} -> {}", answer.status);
+        }
+        if reads {
+            assert_eq!(desk.send(&asked), answer, "asked twice: {asked:?}");
+        }
+    }
+}
+
+/// What every answer must be, whatever was asked.
+fn proper(answer: &Response) -> Result<(), String> {
+    let Response { status, headers, body } = answer;
+    if !STATUSES.contains(status) {
+        return Err(format!("the status is {status}"));
+    }
+    let body: Value =
+        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
+    if *status >= 400 {
+        if body["message"].as_str().is_none_or(str::is_empty) {
+            return Err("a refusal without a message".to_owned());
+        }
+        if body["errors"].is_object() != (*status == 422) {
+            return Err("`errors` belongs to 422".to_owned());
+        }
+    } else if body["data"].is_null() {
+        return Err("a good answer without data".to_owned());
+    }
+    for (header, of) in [("allow", 405), ("www-authenticate", 401), ("retry-after", 429)] {
+        if headers.iter().any(|(name, _)| *name == header) != (*status == of) {
+            return Err(format!("`{header}` belongs to {of}"));
+        }
+    }
+    match headers.iter().find(|(_, value)| !value.bytes().all(|byte| (0x20..0x7f).contains(&byte))) {
+        Some((name, value)) => Err(format!("the header {name} is {value:?}")),
+        None => Ok(()),
+    }
+}
+
+/// A request as the input has it.
+#[derive(Debug)]
+struct Asked {
+    method: String,
+    path: String,
+    query: Option<String>,
+    authorization: Option<Vec<u8>>,
+    content_type: Option<Vec<u8>>,
+    idempotency_key: Option<Vec<u8>>,
+    body: Vec<u8>,
+}
+
+impl Asked {
+    /// Nothing if the head is not as a host would hand it over: it is text, and a line has no line break.
+    fn read(part: &[u8], desk: &Desk) -> Option<Asked> {
+        let (head, body) = match find(part, b"\n\n") {
+            Some(at) => (&part[..at], &part[at + 2..]),
+            None => (part, &[][..]),
+        };
+        let mut lines = split(head, b"\n");
+        let first = desk.fill(std::str::from_utf8(lines.next()?).ok()?);
+        let (method, target) = first.split_once(' ')?;
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        let mut asked = Asked {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query,
+            authorization: None,
+            content_type: None,
+            idempotency_key: None,
+            body: body.to_owned(),
+        };
+        if let Ok(text) = std::str::from_utf8(body) {
+            asked.body = desk.fill(text).into_bytes();
+        }
+        for line in lines {
+            let Some(at) = find(line, b": ") else { continue };
+            let (name, value) = (&line[..at], line[at + 2..].to_owned());
+            match name {
+                b"authorization" => asked.authorization = Some(desk.key(&value).unwrap_or(value)),
+                b"content-type" => asked.content_type = Some(value),
+                b"idempotency-key" => asked.idempotency_key = Some(value),
+                _ => {}
+            }
+        }
+        Some(asked)
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+fn split<'a>(bytes: &'a [u8], at: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let all = rest?;
+        let (part, after) = match find(all, at) {
+            Some(place) => (&all[..place], Some(&all[place + at.len()..])),
+            None => (all, None),
+        };
+        rest = after;
+        Some(part)
+    })
+}
+
+/// A service with an object of every kind.
+struct Desk {
+    service: Service,
+    now: Timestamp,
+    acme: AccountNo,
+    keys: [String; 2],
+    ids: Vec<(&'static str, String)>,
+}
+
+impl Desk {
+    fn open() -> Desk {
+        let start = Start {
+            seed: SEED,
+            dialect: Dialect::default(),
+            public_url: "https://pay.svc.example".to_owned(),
+            rate_limit: None,
+            vault: Some(VAULT.clone()),
+        };
+        let mut service = Service::new(start);
+        let acme = service
+            .open_account(OPENING, "acme", AccountKind::Organization, Settings::new("Acme"))
+            .expect("a new slug");
+        for currency in [Currency::Eur, Currency::Usd] {
+            for asset in Asset::ALL.into_iter().filter(|asset| *asset != Asset::Doge) {
+                let price = Some(Rate::parse("60000").expect("a rate"));
+                service.on_rate(OPENING, asset, currency, price);
+            }
+        }
+        let mut desk = Desk { service, now: OPENING, acme, keys: Default::default(), ids: Vec::new() };
+        desk.keys = Mode::ALL.map(|mode| match desk.act(mode, Act::CreateKey) {
+            Done::Key(_, text) => text.reveal().to_owned(),
+            other => unreachable!("a key was asked for: {other:?}"),
+        });
+        desk.furnish();
+        desk
+    }
+
+    fn furnish(&mut self) {
+        let url = "https://shop.example/hooks".to_owned();
+        self.act(Mode::Live, Act::AddEndpoint { url, events: EventType::ALL.into() });
+        let questions = json!([{"label": "Size", "required": true}]);
+        let link = json!({"title": "A hat", "pricing_type": "open", "custom_fields": questions});
+        let link = self.made(Mode::Live, "/v1/payment-links", &link);
+        let charge = json!({"asset": "BTC", "amount": "150.00"});
+        let pending = self.made(Mode::Live, "/v1/charges", &charge);
+        let paid = self.made(Mode::Live, "/v1/charges", &charge);
+        self.pay(&paid);
+        let invoice = json!({"amount": "1", "customer_email": "ada@shop.example"});
+        let invoice = self.made(Mode::Live, "/v1/invoices", &invoice);
+        let code = Code::parse(&invoice).expect("a code");
+        self.service.on_visit(self.now, Visit::ViewInvoice(code)).expect("an open invoice");
+        let foreign = self.made(Mode::Test, "/v1/charges", &charge);
+        let book = self.service.account(self.acme).book(Mode::Live);
+        let event = reference_core::call::List::Events { kind: None, charge: None, invoice: None };
+        let event = book.public_id(&event, 0);
+        self.ids = vec![
+            ("{link}", link),
+            ("{pending}", pending),
+            ("{paid}", paid),
+            ("{invoice}", invoice),
+            ("{foreign}", foreign),
+            ("{event}", event),
+        ];
+    }
+
+    fn act(&mut self, mode: Mode, act: Act) -> Done {
+        self.service.on_action(self.now, Action { account: self.acme, mode, act }).expect("a good act")
+    }
+
+    fn made(&mut self, mode: Mode, path: &str, body: &Value) -> String {
+        let asked = Asked {
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            query: None,
+            authorization: self.key(mode.as_str().as_bytes()),
+            content_type: Some(b"application/json".to_vec()),
+            idempotency_key: None,
+            body: body.to_string().into_bytes(),
+        };
+        let answer: Value = serde_json::from_slice(&self.send(&asked).body).expect("JSON");
+        answer["data"]["id"].as_str().unwrap_or_else(|| panic!("a good answer, not {answer}")).to_owned()
+    }
+
+    fn pay(&mut self, charge: &str) {
+        let book = self.service.account(self.acme).book(Mode::Live);
+        let no = book.find_charge(Code::parse(charge).expect("a code")).expect("it was just opened");
+        let terms = &book.charge(no).terms;
+        let sighting = Sighting {
+            mode: Mode::Live,
+            asset: terms.asset,
+            address: terms.deposit_address.clone(),
+            txid: "t1".to_owned(),
+            output: 0,
+            amount: Coin::parse("0.0025", terms.asset).expect("an amount"),
+            depth: Depth::Confirmations(2),
+        };
+        self.service.on_sightings(self.now, &[sighting]);
+    }
+
+    fn key(&self, word: &[u8]) -> Option<Vec<u8>> {
+        let place = Mode::ALL.iter().position(|mode| mode.as_str().as_bytes() == word)?;
+        Some(format!("Bearer {}", self.keys[place]).into_bytes())
+    }
+
+    fn fill(&self, text: &str) -> String {
+        if !text.contains('{') {
+            return text.to_owned();
+        }
+        self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
+    }
+
+    fn send(&mut self, asked: &Asked) -> Response {
+        self.now = self.now.plus(Span::secs(1));
+        let request = Request {
+            method: &asked.method,
+            path: &asked.path,
+            query: asked.query.as_deref(),
+            authorization: asked.authorization.as_deref(),
+            content_type: asked.content_type.as_deref(),
+            idempotency_key: asked.idempotency_key.as_deref(),
+            base: BASE,
+            body: &asked.body,
+        };
+        http::respond(&mut self.service, self.now, &request)
+    }
+
+    /// What a refused request and a read must leave alone.
+    fn everything(&self) -> String {
+        let mut all = String::new();
+        for mode in Mode::ALL {
+            let book = self.service.account(self.acme).book(mode);
+            all.push_str(&format!("{} deliveries\n", book.outbox().iter().count()));
+            for list in ["charges", "invoices", "payment-links", "events"] {
+                let path = format!("/v1/{list}");
+                let whole = reference_core::wire::look(
+                    &self.service,
+                    OPENING,
+                    (self.acme, mode),
+                    (&path, Some("per_page=100")),
+                    BASE,
+                );
+                all.push_str(&String::from_utf8_lossy(&whole.expect("a list is always read")));
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> Response {
+        let mut desk = Desk::open();
+        let asked = Asked::read(text.as_bytes(), &desk).expect("a head");
+        desk.send(&asked)
+    }
+
+    #[test]
+    fn requests_are_read_as_they_are_written() {
+        let head = "authorization: live\ncontent-type: application/json\n";
+        for (text, status) in [
+            ("GET /v1/charges?status=paid\nauthorization: live".to_owned(), 200),
+            ("GET /v1/charges/{paid}\nauthorization: live".to_owned(), 200),
+            ("GET /v1/charges/{foreign}\nauthorization: live".to_owned(), 404),
+            ("GET /v1/charges/{foreign}\nauthorization: test".to_owned(), 200),
+            ("GET /v1/charges".to_owned(), 401),
+            (format!("POST /v1/charges/{{pending}}/cancel\n{head}"), 200),
+            (format!("POST /v1/charges/{{paid}}/refunds\n{head}\n{{\"amount\":\"0.001\"}}"), 201),
+            (format!("POST /v1/charges\n{head}\n{{\"asset\":\"DOGE\",\"amount\":\"1\"}}"), 503),
+            (format!("POST /v1/invoices/{{invoice}}/send\n{head}"), 200),
+        ] {
+            assert_eq!(answer(&text).status, status, "{text}");
+        }
+        assert_eq!(split(b"a\n%%\nb\n%%\n", b"\n%%\n").collect::<Vec<_>>(), [&b"a"[..], b"b", b""]);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_proper_is_noticed() {
+        let good = Response { status: 200, headers: Vec::new(), body: b"{\"data\":[]}".to_vec() };
+        assert_eq!(proper(&good), Ok(()));
+        let body = |text: &str| Response { body: text.as_bytes().to_vec(), ..good.clone() };
+        let refusal = |status, text: &str| Response { status, ..body(text) };
+        for bad in [
+            refusal(500, "{\"message\":\"Oops.\"}"),
+            body("{\"data\":"),
+            body("{}"),
+            refusal(404, "{}"),
+            refusal(404, "{\"message\":\"No.\",\"errors\":{}}"),
+            refusal(422, "{\"message\":\"No.\"}"),
+            refusal(405, "{\"message\":\"No.\"}"),
+            Response { headers: vec![("x", "\u{7f}".to_owned())], ..good.clone() },
+        ] {
+            assert!(proper(&bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Scenario files.
+
+use simulator::script::Script;
+
+const PATH: &str = "hostile.yaml";
+
+/// Reads it. A refusal must be printable and say where; what was read must come back when written and read again.
+pub(crate) fn feed(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Script::parse(PATH, text) {
+        Err(error) => {
+            let said = error.to_string();
+            assert!(said.contains(PATH), "a refusal says where: {said}");
+        }
+        Ok(script) => {
+            let written = script.to_yaml();
+            let again = Script::parse(PATH, &written)
+                .unwrap_or_else(|error| panic!("what was written cannot be read: {error}\n\n{written}"));
+            assert_eq!(facts(&again), facts(&script), "written as\n{written}");
+            assert_eq!(again.to_yaml(), written, "written twice");
+        }
+    }
+}
+
+/// All that a script says, without the places where it says it.
+fn facts(script: &Script) -> String {
+    let Script { path: _, source: _, title, seed, start, pace, mode, account, steps } = script;
+    let all = format!("{title:?} {seed} {start} {pace:?} {mode:?} {account:?} {steps:#?}");
+    let mut rest = all.as_str();
+    let mut out = String::new();
+    while let Some((before, after)) = rest.split_once("spot: Spot {") {
+        out.push_str(before);
+        rest = after.split_once('}').map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_tell_scripts_apart_and_places_do_not() {
+        let read = |text: &str| Script::parse(PATH, text).expect("a scenario");
+        let one = read("title: A\nsteps:\n  - wait: 1s\n");
+        let elsewhere = read("title: A\n\n\nsteps:\n    - wait: 1s\n");
+        assert_eq!(facts(&one), facts(&elsewhere));
+        for other in ["title: B\nsteps:\n  - wait: 1s\n", "title: A\nsteps:\n  - wait: 2s\n"] {
+            assert_ne!(facts(&one), facts(&read(other)), "{other}");
+        }
+    }
+}

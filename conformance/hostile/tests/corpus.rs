@@ -1,0 +1,64 @@
+//! Every input that is kept: seeds, and what once found something.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hostile::{TARGETS, Target};
+
+fn feed_all(target: &Target, directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).unwrap_or_else(|err| panic!("{}: {err}", directory.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut count = 0;
+    for file in files {
+        if file.is_dir() {
+            count += feed_all(target, &file);
+        } else if file.extension().is_none_or(|ending| ending == "yaml" || ending == "har") {
+            // Captured, so it shows only when a target panics: which file it was.
+            println!("{}", file.display());
+            (target.feed)(&fs::read(&file).unwrap());
+            count += 1;
+        }
+    }
+    count
+}
+
+#[track_caller]
+fn check(name: &str) {
+    let target = hostile::target(name).unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    assert!(feed_all(&target, &kept) > 0, "{name} has no corpus");
+}
+
+#[test]
+fn requests_are_answered() {
+    check("request");
+}
+
+#[test]
+fn scenarios_come_back() {
+    check("scenario");
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    assert!(feed_all(&hostile::target("scenario").unwrap(), &all) > 50);
+}
+
+#[test]
+fn recordings_come_back() {
+    check("recording");
+}
+
+#[test]
+fn edited_recordings_are_judged() {
+    check("judge");
+}
+
+#[test]
+fn every_target_has_a_corpus_and_every_corpus_a_target() {
+    let corpora = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")).unwrap();
+    let mut corpora: Vec<String> =
+        corpora.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    corpora.sort();
+    let mut names = TARGETS.map(|target| target.name);
+    names.sort_unstable();
+    assert_eq!(corpora, names);
+}

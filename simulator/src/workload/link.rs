@@ -1,0 +1,77 @@
+//! The story of one payment link: its terms, the customers who open its page, and their charges.
+
+use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::Opened, words};
+use crate::{
+    model::money,
+    script::step::{Brief, Choose, Link, Open, Step},
+};
+
+impl Plan {
+    pub(super) fn tell_link(&mut self, n: u64) {
+        let mut draw = self.lot(&format!("link/{n}"));
+        let mode = self.pick_mode(&mut draw);
+        let at = self.pick_moment(&mut draw);
+        let fixed = draw.chance(2, 3).then(|| draw.between(1, 60_000));
+        let name = format!("l{n}");
+        let (account, bounds) = self.pick_account(&name);
+        let link = Link {
+            link: words::name(&name),
+            title: self.odd_name(&name),
+            amount: fixed.map(words::price),
+            currency: fixed.is_none().then_some(words::EUR),
+            accepted_assets: draw.chance(1, 3).then(|| vec![words::coin(self.pick_coin(&mut draw))]),
+            max_payments: draw.chance(1, 2).then(|| draw.between(1, 2) as u32),
+            account: account.clone(),
+            mode: words::mode(mode),
+            refused: None,
+        };
+        self.add(at, Step::Link(Brief(link)));
+        for _ in 0..draw.below(3) {
+            self.add(at + draw.below(2 * HOUR), Step::View(words::name(&name)));
+        }
+        let mut opened_at = at;
+        for customer in 1..=draw.between(1, 4) {
+            opened_at += draw.between(SECOND, 50 * MINUTE);
+            let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
+            let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
+            // Of a fixed price nothing has to be said, but may be; a wrong one is refused.
+            let said = match fixed {
+                None => Some(cents),
+                Some(_) if draw.chance(1, 4) => Some(cents + draw.below(2)),
+                Some(_) => None,
+            };
+            let step = if draw.chance(1, 2) {
+                Step::Choose(Choose {
+                    invoice: None,
+                    link: Some(words::name(&name)),
+                    asset: words::coin(asset),
+                    charge: words::name(&charge),
+                    amount: said.map(words::cents),
+                    customer_email: None,
+                    refused: None,
+                })
+            } else {
+                Step::Open(Open {
+                    charge: words::name(&charge),
+                    asset: words::coin(asset),
+                    amount: said.map(words::price),
+                    link: Some(words::name(&name)),
+                    customer_email: None,
+                    description: None,
+                    metadata: None,
+                    idempotency_key: None,
+                    account: account.clone(),
+                    mode: words::mode(mode),
+                    refused: None,
+                })
+            };
+            self.add(opened_at, step);
+            let due = self.market.rate(asset, opened_at).map(|rate| money::due(cents, rate, asset));
+            let opened = Opened { name: charge, mode, asset, at: opened_at, due, bounds };
+            if draw.chance(3, 4) || self.strikes(Fault::CancelRace, &mut draw) {
+                self.tell_payment(&opened, &mut draw);
+            }
+            self.tell_owner(&opened, &mut draw);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `cargo xtask hostile`: lets libFuzzer choose the bytes for a target of that package.
+//!
+//! No other tool and no nightly compiler is needed: the flags that cargo-fuzz sets work on stable. What is built
+//! lies in a directory of its own, because every package is built with these flags.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use crate::packages::cargo;
+
+pub(crate) const HELP: &str = "\
+Feeds a target bytes that libFuzzer chooses, guided by the code that they reach.
+
+usage: cargo xtask hostile TARGET [--for SPAN] [--jobs N]
+       cargo xtask hostile --list
+
+  --for SPAN   how long: 90s, 5m, 1h; 60s if not given
+  --jobs N     so many processes at once that share what they learn; 1 if not given
+
+What is learned stays in target/hostile/learned/TARGET, and the next run begins with it. An input that breaks a promise
+is put into target/hostile/found/TARGET. It needs a C++ compiler, for libFuzzer.
+
+exit code: 0 nothing was found, 1 something was, 2 it could not be tried
+";
+
+/// Counters at every edge, and the values of comparisons, as libFuzzer reads them.
+const FLAGS: &str = "\
+-Cpasses=sancov-module \
+-Cllvm-args=-sanitizer-coverage-level=4 \
+-Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+-Cllvm-args=-sanitizer-coverage-pc-table \
+-Cllvm-args=-sanitizer-coverage-trace-compares \
+-Cdebug-assertions=on \
+--cfg fuzzing \
+--cap-lints allow";
+/// An input that takes longer, or needs more, is a finding.
+const SECONDS_MAX: u32 = 10;
+const MEGABYTES_MAX: u32 = 2048;
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Name the targets.
+    List,
+    /// Look for an input that breaks a promise of this target.
+    Hunt { target: String, seconds: u64, jobs: u32 },
+}
+
+impl Task {
+    pub(crate) fn read(options: &[&str]) -> Result<Task, String> {
+        if options == ["--list"] {
+            return Ok(Task::List);
+        }
+        let [target, rest @ ..] = options else { return Err("`hostile` needs a target".to_owned()) };
+        if target.starts_with('-') {
+            return Err(format!("`{target}` stands where the target should"));
+        }
+        let (mut seconds, mut jobs) = (60, 1);
+        for pair in rest.chunks(2) {
+            match *pair {
+                ["--for", text] => {
+                    seconds = span(text).ok_or_else(|| {
+                        format!("`--for` is `{text}`; it takes 90s, 5m or 1h, from 1s to 48h")
+                    })?;
+                }
+                ["--jobs", text] => {
+                    jobs = text
+                        .parse()
+                        .ok()
+                        .filter(|jobs| (1..=256).contains(jobs))
+                        .ok_or_else(|| format!("`--jobs` is `{text}`; it takes 1 to 256"))?;
+                }
+                ["--for" | "--jobs"] => return Err(format!("`{}` needs a value", pair[0])),
+                [other, ..] => return Err(format!("`{other}` is not an option; there are --for and --jobs")),
+                [] => unreachable!("chunks are never empty"),
+            }
+        }
+        Ok(Task::Hunt { target: (*target).to_owned(), seconds, jobs })
+    }
+}
+
+/// `90s`, `5m`, `1h` in seconds.
+fn span(text: &str) -> Option<u64> {
+    let units = [('s', 1), ('m', 60), ('h', 3600)];
+    let (number, unit) = units.iter().find_map(|(word, unit)| Some((text.strip_suffix(*word)?, unit)))?;
+    let seconds = number.parse::<u64>().ok()?.checked_mul(*unit)?;
+    (1..=48 * 3600).contains(&seconds).then_some(seconds)
+}
+
+/// Whether nothing was found.
+pub(crate) fn run(root: &Path, task: &Task) -> Result<bool, String> {
+    let targets = targets(root)?;
+    let Task::Hunt { target, seconds, jobs } = task else {
+        println!("{}", targets.join("\n"));
+        return Ok(true);
+    };
+    if !targets.contains(target) {
+        return Err(format!("`{target}` is not a target; there are {}", targets.join(", ")));
+    }
+    let program = build(root)?;
+    let place = |kind: &str| root.join("target/hostile").join(kind).join(target);
+    let (learned, found) = (place("learned"), place("found"));
+    for directory in [&learned, &found] {
+        fs::create_dir_all(directory)
+            .map_err(|err| format!("cannot make `{}`: {err}", directory.display()))?;
+    }
+    let begin = SystemTime::now();
+    let mut hunt = Command::new(program);
+    hunt.current_dir(root).env("HOSTILE_TARGET", target).arg(&learned).args(seeds(root, target)?);
+    hunt.arg(format!("-artifact_prefix={}/", found.display()));
+    hunt.arg(format!("-max_total_time={seconds}"));
+    hunt.args([format!("-timeout={SECONDS_MAX}"), format!("-rss_limit_mb={MEGABYTES_MAX}")]);
+    hunt.args(["-print_final_stats=1", "-reload=1"]);
+    if *jobs > 1 {
+        hunt.arg(format!("-fork={jobs}"));
+    }
+    let status = hunt.status().map_err(|err| format!("cannot start {hunt:?}: {err}"))?;
+    // A finding of an earlier run is written again under its name.
+    let is_new = |file: &PathBuf| fs::metadata(file).and_then(|it| it.modified()).is_ok_and(|at| at >= begin);
+    let news: Vec<PathBuf> = files(&found)?.into_iter().filter(is_new).collect();
+    if news.is_empty() {
+        // A hunt that ended otherwise than by its time, and left nothing, did not look.
+        return if status.success() { Ok(true) } else { Err(format!("the hunt ended with {status}")) };
+    }
+    for file in &news {
+        let file = file.strip_prefix(root).unwrap_or(file).display();
+        println!("\nfound   {file}\nreplay  cargo run -p hostile -- {target} {file}");
+    }
+    println!("\nmend it, then keep the input: conformance/hostile/corpus/{target}/<what it is>");
+    Ok(false)
+}
+
+/// The corpora name the targets, so that nothing need be built to know them; a test of the package holds the two
+/// together.
+fn targets(root: &Path) -> Result<Vec<String>, String> {
+    let mut names: Vec<String> = files(&root.join("conformance/hostile/corpus"))?
+        .iter()
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// What a target begins with, beside what it learned.
+fn seeds(root: &Path, target: &str) -> Result<Vec<PathBuf>, String> {
+    let mut seeds = vec![root.join("conformance/hostile/corpus").join(target)];
+    if target == "scenario" {
+        // Their schema, which lies beside them, would only make inputs longer.
+        seeds.extend(files(&root.join("scenarios"))?.into_iter().filter(|it| it.is_dir()));
+        seeds.sort();
+    }
+    Ok(seeds)
+}
+
+fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let unread = |err| format!("cannot read `{}`: {err}", directory.display());
+    let entries = fs::read_dir(directory).map_err(unread)?;
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(unread)).collect()
+}
+
+/// The platform is named, so that the flags go to what is fed and not to build scripts and macros.
+fn build(root: &Path) -> Result<PathBuf, String> {
+    let platform = platform()?;
+    let directory = root.join("target/hostile");
+    let mut build = cargo(root);
+    build.args(["build", "--locked", "--release", "--package", "hostile", "--target", &platform]);
+    build.arg("--target-dir").arg(&directory);
+    build.env("RUSTFLAGS", FLAGS).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let status = build.status().map_err(|err| format!("cannot start {build:?}: {err}"))?;
+    if !status.success() {
+        return Err(format!("{build:?} ended with {status}"));
+    }
+    Ok(directory.join(platform).join("release/hostile"))
+}
+
+fn platform() -> Result<String, String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output =
+        Command::new(rustc).arg("-vV").output().map_err(|err| format!("cannot start rustc: {err}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc does not name its platform".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(options: &str, expected: &str) {
+        let options: Vec<&str> = options.split_whitespace().collect();
+        let said = match Task::read(&options) {
+            Ok(task) => format!("{task:?}"),
+            Err(why) => why,
+        };
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn options_are_read() {
+        let hunt = |seconds, jobs| format!("Hunt {{ target: \"judge\", seconds: {seconds}, jobs: {jobs} }}");
+        check("--list", "List");
+        check("judge", &hunt(60, 1));
+        check("judge --for 5m --jobs 2", &hunt(300, 2));
+        check("judge --for 1h", &hunt(3600, 1));
+    }
+
+    #[test]
+    fn wrong_options_are_told() {
+        check("", "`hostile` needs a target");
+        check("--for 5m", "`--for` stands where the target should");
+        check("judge --for", "`--for` needs a value");
+        check("judge --for 0s", "`--for` is `0s`; it takes 90s, 5m or 1h, from 1s to 48h");
+        check("judge --for 5", "`--for` is `5`; it takes 90s, 5m or 1h, from 1s to 48h");
+        check("judge --jobs 0", "`--jobs` is `0`; it takes 1 to 256");
+        check("judge --loud yes", "`--loud` is not an option; there are --for and --jobs");
+    }
+}
