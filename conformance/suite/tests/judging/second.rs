@@ -34,9 +34,10 @@ fn both_keys_see_the_same_events_if_they_are_of_one_account() {
     ] {
         let all = [account(TEST, "a"), account(Caller::Second, name), listed(TEST, ours)];
         let theirs = listed(Caller::Second, theirs);
-        let in_turn = [&all[..], &[theirs.clone()]].concat();
+        let theirs = [theirs];
+        let in_turn = [&all[..], &theirs[..]].concat();
         check(&recording(in_turn), "auth.same_lists", expected);
-        check(&recording([&[theirs][..], &all].concat()), "auth.same_lists", expected);
+        check(&recording([&theirs[..], &all[..]].concat()), "auth.same_lists", expected);
     }
 }
 

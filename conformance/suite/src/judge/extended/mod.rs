@@ -204,4 +204,13 @@ mod tests {
         check_choice("charge", 200, charge("k2"), single, false);
         check_choice("charge", 404, charge("k1"), single, false);
     }
+
+    #[test]
+    fn an_account_is_judged_by_its_members_and_its_times() {
+        let account = |body: &Value| asked(Purpose::Account, "/v1/account", 200, body);
+        let bare = account(&json!({ "data": {} }));
+        assert_eq!(wrong("extended.account_fields", &bare).as_deref(), Some("no such member"));
+        let dated = account(&json!({ "data": { "created_at": "2026-01-05T09:00:00Z" } }));
+        assert_eq!(wrong("extended.times", &dated).as_deref(), Some("2026-01-05T09:00:00Z"));
+    }
 }
