@@ -5,19 +5,19 @@ use std::fmt::Write;
 use url::Url;
 
 use super::{Kept, Outcome};
-use crate::report::{Style, printable};
+use crate::report::{Style, pretty, printable};
 
 /// What `fuzz --replay` reads: the laws that broke, and their sequences.
 pub fn kept(outcome: &Outcome) -> String {
     let kept = Kept { format: Kept::FORMAT, found: outcome.found.clone() };
-    serde_json::to_string_pretty(&kept).expect("sequences are JSON") + "\n"
+    pretty(&kept) + "\n"
 }
 
 /// For programs.
 pub fn json(outcome: &Outcome) -> String {
     let mut value = serde_json::to_value(outcome).expect("an outcome is JSON");
     value["exit_code"] = outcome.exit_code().into();
-    serde_json::to_string_pretty(&value).expect("a value is JSON") + "\n"
+    pretty(&value) + "\n"
 }
 
 /// For people: each law that broke, with the curl lines that show it. `kept` is the file that holds them, if there is one.

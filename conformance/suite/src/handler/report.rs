@@ -6,7 +6,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{HandlerOutcome, HandlerRow};
 use crate::{
-    report::{Style, printable},
+    report::{Style, pretty, printable},
     verdict::Verdict,
 };
 
@@ -99,7 +99,7 @@ fn json(outcome: &HandlerOutcome) -> String {
     let mut value = serde_json::to_value(outcome).expect("an outcome is JSON");
     value["exit_code"] = outcome.exit_code().into();
     value["complete"] = outcome.is_complete().into();
-    serde_json::to_string_pretty(&value).expect("a value is JSON") + "\n"
+    pretty(&value) + "\n"
 }
 
 fn junit(outcome: &HandlerOutcome) -> String {

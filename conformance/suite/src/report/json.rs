@@ -195,7 +195,23 @@ pub fn json(outcome: &Outcome) -> String {
         observations: sheet.observations,
         coverage: coverage(&outcome.rows),
     };
-    serde_json::to_string_pretty(&report).expect("a report is plain data")
+    pretty(&report)
+}
+
+/// Plain data as JSON for people. What a server sent must not move the cursor of whoever prints it, and JSON itself
+/// lets DEL and the controls behind it stand.
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value).expect("plain data is JSON");
+    let mut tame = String::with_capacity(text.len());
+    for it in text.chars() {
+        if it.is_control() && it != '\n' {
+            // Between values there is none, so it stands in a string.
+            tame.push_str(&format!("\\u{:04x}", u32::from(it)));
+        } else {
+            tame.push(it);
+        }
+    }
+    tame
 }
 
 fn statement(outcome: &Outcome, row: &Row) -> Statement {
@@ -256,6 +272,14 @@ mod tests {
 
     fn schema() -> serde_json::Value {
         serde_json::to_value(schemars::schema_for!(Report)).expect("a schema is JSON")
+    }
+
+    #[test]
+    fn no_control_stands_in_it_and_none_is_lost() {
+        let sent = "a\u{7f}b\u{9b}2J\n\u{1b}[0m";
+        let text = pretty(&[sent]);
+        assert!(text.chars().all(|it| !it.is_control() || it == '\n'), "{text:?}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&text).expect("JSON"), [sent]);
     }
 
     #[test]

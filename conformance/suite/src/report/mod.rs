@@ -15,6 +15,7 @@ mod text;
 pub use github::github;
 pub use html::html;
 pub use json::json;
+pub(crate) use json::pretty;
 pub use junit::junit;
 pub use markdown::markdown;
 pub(crate) use sheet::printable;
