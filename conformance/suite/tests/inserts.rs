@@ -2,19 +2,8 @@
 
 use std::time::Duration;
 
-use conformance::{Create, Hook, Mode, Outcome, Plan, report};
-use mutants::mini::{Mini, TEST_KEY, named, run_with};
-
-#[track_caller]
-fn check(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
-    let outcome = run_with(mini, change);
-    let text = report::text(&outcome, report::Style::Plain);
-    assert_eq!(outcome.exit_code(), exit, "{text}");
-    for part in parts {
-        assert!(text.contains(part), "{part:?} in {text}");
-    }
-    outcome
-}
+use conformance::{Create, Hook, Mode, Plan, report};
+use mutants::mini::{Mini, TEST_KEY, named, run_and_read};
 
 fn hook(command: &str) -> Option<Hook> {
     Some(Hook { command: command.into(), time_limit: Duration::from_secs(20) })
@@ -23,7 +12,7 @@ fn hook(command: &str) -> Option<Hook> {
 #[test]
 fn without_anything_that_creates_there_is_nothing_to_judge() {
     let parts = ["nothing was created while the suite paged", "say --allow-writes"];
-    let outcome = check(Mini::default(), |plan| plan.writes = None, 3, &parts);
+    let outcome = run_and_read(Mini::default(), |plan| plan.writes = None, 3, &parts);
     assert_eq!(outcome.ledger.writes, 0, "nothing is posted unless it is allowed");
     assert!(outcome.recording.exchanges.iter().all(|it| it.method() == "GET"));
 }
@@ -31,7 +20,7 @@ fn without_anything_that_creates_there_is_nothing_to_judge() {
 #[test]
 fn two_charges_are_opened_and_both_ways_of_paging_are_told() {
     let parts = ["charges by links: literally", "events by page number: literally"];
-    let outcome = check(Mini::default(), |_| {}, 0, &parts);
+    let outcome = run_and_read(Mini::default(), |_| {}, 0, &parts);
     assert_eq!(outcome.ledger.writes, 2);
     let posted = outcome.recording.exchanges.iter().filter(|it| it.method() == "POST");
     assert!(posted.clone().all(|it| it.caller == conformance::Caller::Own(Mode::Test)), "only in test mode");
@@ -43,7 +32,7 @@ fn records_that_come_twice_are_a_reading_and_a_warning() {
     let mut mini = Mini::default();
     mini.test.manners.steady = false;
     let parts = ["events by page number: records repeat", "as if nothing had been created"];
-    let outcome = check(mini, |_| {}, 0, &parts);
+    let outcome = run_and_read(mini, |_| {}, 0, &parts);
     assert_eq!(named(&outcome, &["warn"]), ["paging.stable_literal"]);
 }
 
@@ -65,7 +54,8 @@ fn one_way_in_which_nothing_shifts_is_enough() {
             }
         }
     });
-    let outcome = check(mini, |plan| plan.only = vec!["paging.stable*".into()], 0, &["charges by links"]);
+    let outcome =
+        run_and_read(mini, |plan| plan.only = vec!["paging.stable*".into()], 0, &["charges by links"]);
     assert_eq!(named(&outcome, &["warn"]), Vec::<String>::new());
 }
 
@@ -73,11 +63,11 @@ fn one_way_in_which_nothing_shifts_is_enough() {
 fn a_create_call_that_is_refused_is_told_with_a_way_out() {
     let wrong = Create { path: "/v1/payments".into(), ..Create::default() };
     let parts = ["POST /v1/payments: 404", "set `check.create`"];
-    check(Mini::default(), |plan| plan.writes = Some(wrong), 3, &parts);
+    run_and_read(Mini::default(), |plan| plan.writes = Some(wrong), 3, &parts);
     let wrong = Create { path: "v1/payments".into(), ..Create::default() };
-    check(Mini::default(), |plan| plan.writes = Some(wrong), 2, &["it takes one such as /v1/charges"]);
+    run_and_read(Mini::default(), |plan| plan.writes = Some(wrong), 2, &["it takes one such as /v1/charges"]);
     let wrong = Create { body: "{".into(), ..Create::default() };
-    check(Mini::default(), |plan| plan.writes = Some(wrong), 2, &["is not JSON"]);
+    run_and_read(Mini::default(), |plan| plan.writes = Some(wrong), 2, &["is not JSON"]);
 }
 
 #[test]
@@ -85,7 +75,7 @@ fn a_hook_that_fails_is_told_without_the_key() {
     let broken = "echo no luck with $CHARGEPROOF_TEST_KEY at $CHARGEPROOF_URL; exit 7";
     let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook(broken));
     let outcome =
-        check(Mini::default(), change, 3, &["exit status: 7 and said: no luck with", "mend the hook"]);
+        run_and_read(Mini::default(), change, 3, &["exit status: 7 and said: no luck with", "mend the hook"]);
     let told = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
     assert!(!told.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");
 }
@@ -93,7 +83,7 @@ fn a_hook_that_fails_is_told_without_the_key() {
 #[test]
 fn a_hook_that_creates_nothing_is_told_so() {
     let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook("true"));
-    check(Mini::default(), change, 3, &["no list grew, although --hook was to create something"]);
+    run_and_read(Mini::default(), change, 3, &["no list grew, although --hook was to create something"]);
 }
 
 #[test]
@@ -129,6 +119,6 @@ fn what_comes_anyway_between_two_pages_is_used() {
         plan.writes = None;
         plan.only = vec!["paging.stable*".into()];
     };
-    check(natural(false), only, 0, &["events by page number: records repeat"]);
-    check(natural(true), only, 0, &["events by page number: literally"]);
+    run_and_read(natural(false), only, 0, &["events by page number: records repeat"]);
+    run_and_read(natural(true), only, 0, &["events by page number: literally"]);
 }

@@ -2,20 +2,9 @@
 
 use std::time::Duration;
 
-use conformance::{Outcome, Plan, report};
-use mutants::mini::{Limiter, Mini, Reply, named, run_with, wire};
+use conformance::{Plan, report};
+use mutants::mini::{Limiter, Mini, Reply, named, run_and_read, wire};
 use serde_json::json;
-
-#[track_caller]
-fn check(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
-    let outcome = run_with(mini, change);
-    let text = report::text(&outcome, report::Style::Plain);
-    assert_eq!(outcome.exit_code(), exit, "{text}");
-    for part in parts {
-        assert!(text.contains(part), "{part:?} in {text}");
-    }
-    outcome
-}
 
 /// A service that breaks a rule of its lists, behind something that marks answers to them.
 fn broken_behind(name: &'static str, value: &'static str) -> Mini {
@@ -32,7 +21,7 @@ fn broken_behind(name: &'static str, value: &'static str) -> Mini {
 #[test]
 fn what_a_cache_answers_is_held_against_nobody() {
     for (name, value) in [("age", "7"), ("x-cache", "HIT from edge"), ("cf-cache-status", "HIT")] {
-        let outcome = check(
+        let outcome = run_and_read(
             broken_behind(name, value),
             |plan| plan.quick = true,
             3,
@@ -45,7 +34,7 @@ fn what_a_cache_answers_is_held_against_nobody() {
 #[test]
 fn an_answer_that_a_cache_let_through_counts() {
     for (name, value) in [("age", "0"), ("x-cache", "MISS"), ("cf-cache-status", "DYNAMIC")] {
-        let outcome = check(broken_behind(name, value), |plan| plan.quick = true, 1, &[]);
+        let outcome = run_and_read(broken_behind(name, value), |plan| plan.quick = true, 1, &[]);
         assert!(named(&outcome, &["fail"]).contains(&"lists.served".to_owned()), "{name}: {value}");
     }
 }
@@ -60,7 +49,7 @@ fn a_burst_that_a_cache_answered_shows_nothing_about_the_limit() {
             reply.set("age", "3");
         }
     });
-    let outcome = check(mini, |_| {}, 3, &["Age: 3"]);
+    let outcome = run_and_read(mini, |_| {}, 3, &["Age: 3"]);
     let gaps = named(&outcome, &["not judged"]);
     assert!(gaps.iter().all(|id| id.starts_with("limits.")), "{gaps:?}");
     assert!(gaps.contains(&"limits.refused".to_owned()));
@@ -79,14 +68,14 @@ fn an_old_date_after_a_new_one_shows_a_cache() {
         let date = if is_cached { first.get_or_insert(now).clone() } else { now };
         reply.set("date", &date);
     });
-    check(mini, |_| {}, 0, &["A cache in front", "by Date"]);
+    run_and_read(mini, |_| {}, 0, &["A cache in front", "by Date"]);
 }
 
 #[test]
 fn a_clock_that_stands_still_shows_none() {
     let mut mini = Mini::default();
     mini.warp(|_, reply| reply.set("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
-    let outcome = check(mini, |_| {}, 0, &[]);
+    let outcome = run_and_read(mini, |_| {}, 0, &[]);
     assert!(!report::text(&outcome, report::Style::Plain).contains("A cache in front"));
 }
 
@@ -102,19 +91,19 @@ fn timed(limiter: Limiter, begins: u64) -> Mini {
 #[test]
 fn a_thorough_check_tells_an_aligned_window_from_a_bucket() {
     let thorough = |plan: &mut Plan| plan.thorough = true;
-    check(
+    run_and_read(
         timed(Limiter::AlignedMinute, 55),
         thorough,
         0,
         &["right after the server's minute exact, at the 121st"],
     );
-    check(
+    run_and_read(
         timed(Limiter::Bucket, 55),
         thorough,
         0,
         &["right after the server's minute a refilling bucket still"],
     );
-    check(
+    run_and_read(
         timed(Limiter::Sliding, 0),
         thorough,
         0,
@@ -124,7 +113,7 @@ fn a_thorough_check_tells_an_aligned_window_from_a_bucket() {
 
 #[test]
 fn a_thorough_check_stays_within_what_it_announced() {
-    let outcome = check(timed(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
+    let outcome = run_and_read(timed(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
     assert!(outcome.ledger.in_bursts <= outcome.budget.burst, "{:?}", outcome.ledger);
     assert!(outcome.budget.to_string().contains("bursts of about 270"), "{}", outcome.budget);
 }

@@ -3,34 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reference_core::{
-    id::Code,
-    mode::Mode,
-    outbox::Outcome,
-    time::{Span, Timestamp},
-};
+use reference_core::{id::Code, mode::Mode, outbox::Outcome, time::Timestamp};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Findings, Law, Shown, hmac::Keyed, object};
+use super::{
+    Findings, Law, Shown,
+    hmac::Keyed,
+    object,
+    schedule::{DELAYS, FAILED_IN_A_ROW, TRIES},
+};
 use crate::{
     model::{Model, Told},
     witness::{Call, Posted, Record, Seen, What, Whose},
 };
-
-/// From the end of a failed attempt to the next, as the contract says; the last repeats.
-const DELAYS: [Span; 8] = [
-    Span::mins(1),
-    Span::mins(5),
-    Span::mins(30),
-    Span::hours(1),
-    Span::hours(2),
-    Span::hours(4),
-    Span::hours(8),
-    Span::hours(10),
-];
-const TRIES: usize = 14;
-const FAILED_IN_A_ROW: u32 = 15;
 
 #[derive(Deserialize)]
 struct Added {

@@ -9,6 +9,7 @@ mod hmac;
 mod limits;
 mod lists;
 mod object;
+pub mod schedule;
 mod view;
 
 use std::fmt;

@@ -1,28 +1,13 @@
 //! Endpoints and deliveries: what is due when, and what comes of an answer.
 
-use reference_core::{
-    event::EventType,
-    time::{Span, Timestamp},
-};
+use reference_core::{event::EventType, time::Timestamp};
+
+use simulator::law::schedule::{DELAYS, FAILED_IN_A_ROW, TRIES};
 
 use crate::{
     deed::{Answer, Deed, Name, Place},
     world::{Beat, Book, Delivery, Due, Hook, Standing, Switch, World},
 };
-
-/// From the end of a failed attempt to the next one; the last repeats.
-const DELAYS: [Span; 8] = [
-    Span::mins(1),
-    Span::mins(5),
-    Span::mins(30),
-    Span::hours(1),
-    Span::hours(2),
-    Span::hours(4),
-    Span::hours(8),
-    Span::hours(10),
-];
-const ATTEMPTS: u32 = 14;
-const FAILED_IN_A_ROW: u32 = 15;
 
 impl World {
     /// Whether it was a deed at endpoints; then it is done.
@@ -200,7 +185,7 @@ impl Book {
             self.hooks[hook].failed_in_a_row = 0;
         } else if self.hooks[hook].switch != Switch::On {
             it.standing = Standing::Canceled;
-        } else if it.tries < ATTEMPTS {
+        } else if (it.tries as usize) < TRIES {
             let delay = DELAYS[(it.tries as usize - 1).min(DELAYS.len() - 1)];
             it.standing = Standing::Waiting(now.plus(delay));
         } else {

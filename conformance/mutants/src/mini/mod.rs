@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use conformance::{Create, Mode, Outcome, Part, Plan, Secret, Silent, Wait, Waiter, check};
+use conformance::{Create, Mode, Outcome, Part, Plan, Secret, Silent, Wait, Waiter, check, report};
 use serde_json::{Value, json};
 
 use book::Book;
@@ -377,6 +377,18 @@ pub fn run_with(mini: Mini, change: impl FnOnce(&mut Plan)) -> Outcome {
         assert!(!mini.is_poisoned(), "the mini service crashed; a crash is no fault to be caught");
         outcome
     })
+}
+
+/// The same, for tests: how the run must end, and what its report must say.
+#[track_caller]
+pub fn run_and_read(mini: Mini, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
+    let outcome = run_with(mini, change);
+    let text = report::text(&outcome, report::Style::Plain);
+    assert_eq!(outcome.exit_code(), exit, "{text}");
+    for part in parts {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    outcome
 }
 
 /// Serves the mini service and checks it with a plan that has everything in it.
