@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use uuid::Uuid;
+use uuid::{Uuid, fmt::Hyphenated};
 
 use crate::{draw::Lot, time::Timestamp};
 
@@ -48,7 +48,9 @@ impl fmt::Debug for Code {
 /// Reads the id of an event or a delivery in the one form that is given out; every other spelling
 /// names nothing.
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
-    Uuid::try_parse(text).ok().filter(|id| id.to_string() == text)
+    // Of its length only the form with hyphens can be read.
+    let is_ours = text.len() == Hyphenated::LENGTH && !text.bytes().any(|b| b.is_ascii_uppercase());
+    is_ours.then(|| Uuid::try_parse(text).ok()).flatten()
 }
 
 macro_rules! numbers {
@@ -148,6 +150,26 @@ mod tests {
         assert_eq!(Code::parse(code.as_str()), Some(code));
         for text in ["", "short", "ABCDEFGHIJKL", "abcdefghijk-", "abcdefghijklm", "äbcdefghijk"] {
             assert_eq!(Code::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_read_in_the_one_form_that_is_given_out() {
+        let text = "019b8d5a-6f80-7123-8000-00000abcdef0";
+        assert_eq!(parse_uuid(text).map(|id| id.to_string()).as_deref(), Some(text));
+        for other in [
+            "",
+            "019b8d5a",
+            "019B8D5A-6F80-7123-8000-00000ABCDEF0",
+            "019b8d5a6f80712380000000abcdef00",
+            "{019b8d5a-6f80-7123-8000-00000abcdef0}",
+            "urn:uuid:019b8d5a-6f80-7123-8000-00000abcdef0",
+            "019b8d5a-6f80-7123-8000-00000abcdefg",
+            "019b8d5a-6f80-7123-80000-0000abcdef0",
+            "019b8d5a06f800712308000000000abcdef0",
+            "0123456789abcdef0123456789abcdef----",
+        ] {
+            assert_eq!(parse_uuid(other), None, "{other}");
         }
     }
 

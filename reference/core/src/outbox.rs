@@ -4,7 +4,7 @@
 //! `Service::poll_delivery`.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -172,16 +172,17 @@ pub struct Outbox {
     /// The log; the number of its first entry is `dropped`.
     log: VecDeque<Delivery>,
     dropped: u32,
-    by_id: HashMap<Uuid, DeliveryNo>,
     due: BTreeSet<(Timestamp, DeliveryNo)>,
 }
 
 impl Outbox {
     /// Opens a delivery to an endpoint, due at once.
     pub(crate) fn open(&mut self, now: Timestamp, id: Uuid, endpoint: EndpointNo, parcel: Parcel) {
+        if let Some(last) = self.log.back() {
+            assert!(last.id < id, "delivery ids strictly rise");
+        }
         self.drop_old(now);
         let no = DeliveryNo(self.dropped + DeliveryNo::next(self.log.len()).0);
-        self.by_id.insert(id, no);
         self.due.insert((now, no));
         let state = DeliveryState::Waiting(now);
         self.log.push_back(Delivery { id, endpoint, parcel, state, attempts: Vec::new(), tries: 0 });
@@ -304,7 +305,9 @@ impl Outbox {
 
     /// The delivery with this id.
     pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
-        self.by_id.get(&id).copied()
+        // Ids rise with creation, so the log is its own index.
+        let place = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
+        Some(DeliveryNo(self.dropped + DeliveryNo::next(place).0))
     }
 
     /// The log, oldest first.
@@ -341,7 +344,6 @@ impl Outbox {
             if !over || now.since(last) < LOG_KEPT {
                 return;
             }
-            self.by_id.remove(&oldest.id);
             self.log.pop_front();
             self.dropped += 1;
         }

@@ -97,6 +97,8 @@ pub struct Book {
     pub(crate) answers: Answers,
     /// Objects as they were last written.
     pub(crate) fragments: Fragments,
+    /// What is delivered is written here first: how long it gets is known only then, and it is kept for long.
+    sheet: Vec<u8>,
     /// Keys made in this mode.
     pub(crate) keys_made: u64,
     notices: Vec<Notice>,
@@ -148,6 +150,7 @@ impl Book {
             strays: BTreeMap::new(),
             answers: Answers::default(),
             fragments: Fragments::default(),
+            sheet: Vec::new(),
             keys_made: 0,
             notices: Vec::new(),
         }
@@ -349,12 +352,17 @@ impl Book {
         if !self.endpoints.iter().any(|endpoint| endpoint.takes(event.kind)) {
             return;
         }
+        let mut sheet = std::mem::take(&mut self.sheet);
+        sheet.clear();
+        let event = self.events.get(no);
+        webhook::write_data(self, event, at.public_url, &mut sheet);
         let parcel = Parcel {
             event: Some((no, event.id)),
             kind: event.kind,
             created_at: event.created_at,
-            data: webhook::data(self, event, at.public_url).into(),
+            data: sheet.as_slice().into(),
         };
+        self.sheet = sheet;
         for (place, endpoint) in self.endpoints.iter().enumerate() {
             if endpoint.takes(parcel.kind) {
                 let id = self.delivery_mint.next(at.now);

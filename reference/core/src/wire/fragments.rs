@@ -51,7 +51,7 @@ impl Fragments {
 }
 
 impl Kept {
-    /// About how many bytes an object takes.
+    /// How many bytes an object takes, and one for what stands behind it; a guess if it is not kept.
     pub(super) fn room(&self, no: u32) -> usize {
         match self.places.get(place(no)) {
             Some(Some(fragment)) => fragment.text.len() + 1,

@@ -94,10 +94,12 @@ fn one(view: &impl Serialize) -> Vec<u8> {
     json(&One { data: view })
 }
 
-/// An object that is added by `add`. `room`: about how many bytes it takes.
+/// An object that is added by `add`. `room`: how many bytes it takes, with one for what stands behind it.
 fn one_kept(room: usize, add: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut body = Vec::with_capacity(room + OBJECT_ROOM / 8);
-    body.extend_from_slice(b"{\"data\":");
+    const BEFORE: &[u8] = b"{\"data\":";
+    // Exactly as much as it takes: a host can hand such a vector on without a second allocation.
+    let mut body = Vec::with_capacity(BEFORE.len() + room);
+    body.extend_from_slice(BEFORE);
     add(&mut body);
     body.push(b'}');
     body

@@ -28,8 +28,8 @@ struct InvoiceData<'a> {
     invoice: InvoiceView<'a>,
 }
 
-/// `data` of an event's deliveries, as its object is now.
-pub(crate) fn data(book: &Book, event: &Event, public_url: &str) -> Vec<u8> {
+/// Writes `data` of an event's deliveries, as its object is now.
+pub(crate) fn write_data(book: &Book, event: &Event, public_url: &str, data: &mut Vec<u8>) {
     let frame = Frame { book, public_url, facet: Facet::Webhook, now: event.created_at };
     match event.subject {
         Subject::Charge(no) => {
@@ -45,9 +45,9 @@ pub(crate) fn data(book: &Book, event: &Event, public_url: &str) -> Vec<u8> {
                     .map(|transfer| TransactionView::of(frame, charge.terms.asset, transfer)),
                 _ => None,
             };
-            json(&ChargeData { charge: ChargeView::of(frame, no), transaction })
+            write(data, &ChargeData { charge: ChargeView::of(frame, no), transaction });
         }
-        Subject::Invoice(no) => json(&InvoiceData { invoice: InvoiceView::of(frame, no) }),
+        Subject::Invoice(no) => write(data, &InvoiceData { invoice: InvoiceView::of(frame, no) }),
     }
 }
 
