@@ -14,7 +14,7 @@ mod money;
 mod noting;
 mod watcher;
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{cell::Cell, collections::BTreeMap, net::IpAddr};
 
 use chains::Chains;
 use desk::Desk;
@@ -166,6 +166,8 @@ pub struct Sandbox {
     /// Confirmations of each transfer as last noticed; nothing when it is gone.
     noticed: BTreeMap<(String, u32), Option<u32>>,
     first_keys: FirstKeys,
+    /// When something happens by itself, since that was last found out; nothing after a change.
+    due: Cell<Option<Option<Timestamp>>>,
     /// Nobody reads what happens: the chronicle stays empty, and answers leave it out.
     terse: bool,
     /// What a terse world says instead of its chronicle.
@@ -219,6 +221,7 @@ impl Sandbox {
             chronicle: Chronicle::default(),
             noticed: BTreeMap::new(),
             first_keys: none,
+            due: Cell::new(None),
             terse: false,
             landed: Vec::new(),
             record: None,
@@ -289,8 +292,14 @@ impl Sandbox {
 
     /// When something will happen by itself; nothing if the world is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let all = [self.chains.next_due(), self.network.next_due(), self.desk.service().next_tick()];
-        all.into_iter().flatten().min()
+        let find = || {
+            let all = [self.chains.next_due(), self.network.next_due(), self.desk.service().next_tick()];
+            all.into_iter().flatten().min()
+        };
+        let due = self.due.get().unwrap_or_else(find);
+        debug_assert_eq!(due, find(), "whoever changes the world forgets when something is due");
+        self.due.set(Some(due));
+        due
     }
 
     /// Lets everything happen that is due up to `now`, each at its own time.
@@ -339,14 +348,21 @@ impl Sandbox {
                 Some(other) => self.desk.request(self.now, &other.borrow()),
                 None => self.desk.request(self.now, request),
             };
-            // What the request caused is part of its own moment.
-            self.work();
+            self.follow(request);
             Progress::Done(response)
         };
         if let (Progress::Done(response), Some(tamper)) = (&mut progress, &mut self.tamper) {
             tamper.response(self.now, request, response);
         }
         progress
+    }
+
+    /// What a request to the service caused is part of its own moment. One that only reads causes nothing, unless
+    /// somebody made a wrong service of this one.
+    fn follow(&mut self, request: &Request<'_>) {
+        if self.tamper.is_some() || !matches!(request.method, "GET" | "HEAD") {
+            self.work();
+        }
     }
 
     /// Who asks, for a request that is answered by [`Sandbox::call_as`]; or the refusal as it goes back.
@@ -370,7 +386,7 @@ impl Sandbox {
             return api::respond(self, request, Some((who.account, who.mode)));
         }
         let response = self.desk.request_of(self.now, &guest.admission, request);
-        self.work();
+        self.follow(request);
         Progress::Done(response)
     }
 
@@ -444,6 +460,7 @@ impl Sandbox {
 
     /// Everything that is due at this moment, until nothing is.
     fn work(&mut self) {
+        self.due.set(None);
         loop {
             if self.service().next_tick().is_some_and(|due| due <= self.now)
                 && self.tamper.as_mut().is_none_or(|tamper| tamper.wakes(self.now))
