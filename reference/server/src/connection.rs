@@ -80,10 +80,12 @@ struct Timed<S> {
     line: Arc<Line>,
     head_time: Duration,
     idle_time: Duration,
-    /// When a byte last moved.
-    moved: Instant,
-    /// When the head that is still incomplete began.
-    head_since: Option<Instant>,
+    /// A byte moved since the last look at the clock.
+    moved: bool,
+    /// When a byte last moved, as of that look.
+    moved_at: Instant,
+    /// The head that is still incomplete.
+    head: Head,
     /// The count of turns at the last look.
     seen: u32,
     /// The client does not take what was last written, so what it has may end in the middle of an answer.
@@ -91,27 +93,38 @@ struct Timed<S> {
     timer: Pin<Box<Sleep>>,
 }
 
+/// A head that has not come to its end.
+enum Head {
+    /// There is none.
+    None,
+    /// It has begun since the last look at the clock.
+    Begun,
+    /// It began then.
+    Since(Instant),
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
     fn new(stream: S, line: &Arc<Line>, bounds: Bounds) -> Timed<S> {
-        let moved = Instant::now();
+        let moved_at = Instant::now();
         Timed {
             stream,
             line: Arc::clone(line),
             head_time: bounds.head_time,
             idle_time: bounds.idle_time,
-            moved,
-            head_since: None,
+            moved: false,
+            moved_at,
+            head: Head::None,
             seen: 0,
             stalled: false,
-            timer: Box::pin(tokio::time::sleep_until(moved + bounds.idle_time.min(bounds.head_time))),
+            timer: Box::pin(tokio::time::sleep_until(moved_at + bounds.idle_time.min(bounds.head_time))),
         }
     }
 
     fn on_read(&mut self) {
-        self.moved = Instant::now();
+        self.moved = true;
         self.look();
-        if self.head_since.is_none() && self.seen.is_multiple_of(2) {
-            self.head_since = Some(self.moved);
+        if matches!(self.head, Head::None) && self.seen.is_multiple_of(2) {
+            self.head = Head::Begun;
         }
     }
 
@@ -120,15 +133,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
         let turns = self.line.turns.count();
         if turns != self.seen {
             self.seen = turns;
-            self.head_since = None;
+            self.head = Head::None;
         }
     }
 
-    /// Ready when the connection has used up its time. Called whenever the stream has nothing to do.
+    /// Ready when the connection has used up its time. Called whenever the stream has nothing to do, which is soon
+    /// after every byte that moves: so this is where the clock is looked at, once for all of them.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         self.look();
-        let idle_until = self.moved + self.idle_time;
-        let deadline = self.head_since.map_or(idle_until, |since| idle_until.min(since + self.head_time));
+        if self.moved {
+            self.moved = false;
+            self.moved_at = Instant::now();
+        }
+        if matches!(self.head, Head::Begun) {
+            self.head = Head::Since(self.moved_at);
+        }
+        let idle_until = self.moved_at + self.idle_time;
+        let deadline = match self.head {
+            Head::Since(since) => idle_until.min(since + self.head_time),
+            Head::None | Head::Begun => idle_until,
+        };
         // A later deadline can wait until the timer fires; an earlier one cannot.
         if deadline < self.timer.deadline() {
             self.timer.as_mut().reset(deadline);
@@ -140,7 +164,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
             }
             self.timer.as_mut().reset(deadline);
         }
-        if self.head_since.is_some() && !self.stalled {
+        if matches!(self.head, Head::Since(_)) && !self.stalled {
             // The last word, as far as it goes: whoever sends a head in drops may not be listening.
             let _ = Pin::new(&mut self.stream).poll_write(cx, last_word(Refusal::HeadTooSlow).as_bytes());
         }
@@ -153,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
         match done {
             Poll::Pending => self.poll_late(cx).map(Err),
             done => {
-                self.moved = Instant::now();
+                self.moved = true;
                 done
             }
         }

@@ -92,7 +92,8 @@ impl Front {
     }
 
     async fn decide(self: &Arc<Self>, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
-        let authority = called(head)?;
+        let said = Said::of(&head.headers);
+        let authority = called(head, said.host)?;
         let path = self.addresses.inside(head.uri.path());
         let room = Room::of(path).ok_or(Refusal::NotFound)?;
         match room {
@@ -127,7 +128,7 @@ impl Front {
             Room::Sandbox => gate::admit_body(&head.headers, &body)?,
             _ => {}
         }
-        self.ask_world(head, path, authority, &body).await
+        self.ask_world(head, &said, path, authority, &body).await
     }
 
     pub(crate) async fn read_body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
@@ -141,6 +142,7 @@ impl Front {
     async fn ask_world(
         &self,
         head: &Parts,
+        said: &Said<'_>,
         path: &str,
         authority: Option<&str>,
         body: &Bytes,
@@ -149,9 +151,9 @@ impl Front {
             method: head.method.as_str(),
             path,
             query: head.uri.query(),
-            authorization: only(&head.headers),
-            content_type: head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes),
-            idempotency_key: head.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes),
+            authorization: said.authorization.once().map(HeaderValue::as_bytes),
+            content_type: said.content_type.first().map(HeaderValue::as_bytes),
+            idempotency_key: said.idempotency_key.first().map(HeaderValue::as_bytes),
             base: &self.addresses.base(authority),
             body,
         };
@@ -175,21 +177,64 @@ impl Front {
 }
 
 /// What the client called us: the authority of an absolute target, or the `Host` header.
-fn called(head: &Parts) -> Result<Option<&str>, Refusal> {
-    let mut hosts = head.headers.get_all(HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),
-        (None, _) if head.version < Version::HTTP_11 => None,
-        _ => return Err(Refusal::HostHeader),
+fn called<'a>(head: &'a Parts, host: Header<'a>) -> Result<Option<&'a str>, Refusal> {
+    let host = match host {
+        Header::Once(host) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),
+        Header::Absent if head.version < Version::HTTP_11 => None,
+        Header::Absent | Header::Repeated(_) => return Err(Refusal::HostHeader),
     };
     Ok(head.uri.authority().map(http::uri::Authority::as_str).or(host))
 }
 
-/// The one `Authorization` header. Two of them are none: nobody can say which was meant.
-pub(crate) fn only(headers: &HeaderMap) -> Option<&[u8]> {
-    let mut all = headers.get_all(AUTHORIZATION).iter();
-    match (all.next(), all.next()) {
-        (Some(value), None) => Some(value.as_bytes()),
-        _ => None,
+/// The headers that most requests are answered by, found in one walk: looking each up costs three times as much.
+#[derive(Default)]
+pub(crate) struct Said<'a> {
+    host: Header<'a>,
+    pub(crate) authorization: Header<'a>,
+    content_type: Header<'a>,
+    idempotency_key: Header<'a>,
+}
+
+/// A header of a request.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Header<'a> {
+    #[default]
+    Absent,
+    Once(&'a HeaderValue),
+    /// It came more than once, with this first.
+    Repeated(&'a HeaderValue),
+}
+
+impl<'a> Said<'a> {
+    pub(crate) fn of(headers: &'a HeaderMap) -> Said<'a> {
+        let mut said = Said::default();
+        for (name, value) in headers {
+            match *name {
+                HOST => said.host.add(value),
+                AUTHORIZATION => said.authorization.add(value),
+                CONTENT_TYPE => said.content_type.add(value),
+                _ if name == IDEMPOTENCY_KEY => said.idempotency_key.add(value),
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+impl<'a> Header<'a> {
+    fn add(&mut self, value: &'a HeaderValue) {
+        *self = self.first().map_or(Header::Once(value), Header::Repeated);
+    }
+
+    /// The value, if nobody can be in doubt which was meant.
+    pub(crate) fn once(self) -> Option<&'a HeaderValue> {
+        if let Header::Once(value) = self { Some(value) } else { None }
+    }
+
+    fn first(self) -> Option<&'a HeaderValue> {
+        match self {
+            Header::Absent => None,
+            Header::Once(value) | Header::Repeated(value) => Some(value),
+        }
     }
 }

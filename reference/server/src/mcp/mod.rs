@@ -24,7 +24,7 @@ use self::handler::Handler;
 use crate::{
     answer::{self, Answer},
     config::Bounds,
-    front::{self, Front},
+    front::{Front, Said},
     gate::{self, Ends},
     host::Host,
     refusal::Refusal,
@@ -71,7 +71,8 @@ impl Front {
         authority: Option<&str>,
         body: Incoming,
     ) -> Result<Answer, Refusal> {
-        let admitted = self.host.admit(front::only(&head.headers))?;
+        let authorization = Said::of(&head.headers).authorization.once();
+        let admitted = self.host.admit(authorization.map(http::HeaderValue::as_bytes))?;
         // After the key was counted: a request counts whatever becomes of it.
         let from_here = gate::pass(ends, &head.headers, authority, &self.addresses)?;
         let guest = match admitted {
