@@ -28,9 +28,16 @@ impl Seed {
 }
 
 /// All draws of one entity for one purpose, by number.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Lot {
     key: [u8; 32],
+}
+
+impl std::fmt::Debug for Lot {
+    /// Without the key, which API keys and secrets hang on.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lot(…)")
+    }
 }
 
 impl Lot {

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::{WalletError, base58, monero, name, secret, takes_list};
-use crate::{asset::AddressForm, draw::Seed, mode::Mode};
+use crate::{
+    asset::AddressForm,
+    draw::{Lot, Seed},
+    mode::Mode,
+};
 
 /// Solana's addresses are 32 bytes: a public key as it is.
 const SOLANA_LEN: usize = 32;
@@ -82,14 +86,21 @@ impl Listed {
 /// An endless list that is never written down: address `n` is drawn when it is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Drawn {
-    pub seed: Seed,
-    pub realm: String,
+    addresses: Lot,
+    identity: String,
 }
 
 impl Drawn {
+    pub(super) fn new(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Drawn {
+        let entity = format!("{} {mode}", name(form));
+        let lot = |purpose| seed.lot(realm, &entity, purpose);
+        let identity = format!("drawn-{}", hex::encode(lot("identity").nth(0).bytes::<16>()));
+        Drawn { addresses: lot("address"), identity }
+    }
+
     /// `None` for the forms that do not take lists.
     pub(super) fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Option<String> {
-        let mut draw = self.seed.lot(&self.realm, &entity(form, mode), "address").nth(u64::from(n));
+        let mut draw = self.addresses.nth(u64::from(n));
         match form {
             AddressForm::Solana => Some(bs58::encode(draw.bytes::<SOLANA_LEN>()).into_string()),
             AddressForm::Monero => Some(monero::subaddress(mode, &draw.bytes())),
@@ -97,12 +108,7 @@ impl Drawn {
         }
     }
 
-    pub(super) fn identity(&self, form: AddressForm, mode: Mode) -> String {
-        let mut draw = self.seed.lot(&self.realm, &entity(form, mode), "identity").nth(0);
-        format!("drawn-{}", hex::encode(draw.bytes::<16>()))
+    pub(super) fn identity(&self) -> String {
+        self.identity.clone()
     }
-}
-
-fn entity(form: AddressForm, mode: Mode) -> String {
-    format!("{} {mode}", name(form))
 }

@@ -84,8 +84,8 @@ impl Wallet {
         match ExtendedKey::seeded(seed, realm, form, mode) {
             Some(key) => Wallet::extended(key, form, mode),
             None => {
-                let drawn = Drawn { seed, realm: realm.to_owned() };
-                let identity = drawn.identity(form, mode);
+                let drawn = Drawn::new(seed, realm, form, mode);
+                let identity = drawn.identity();
                 Wallet { form, mode, source: Source::Drawn(drawn), identity }
             }
         }
