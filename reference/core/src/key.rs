@@ -1,6 +1,6 @@
 //! API keys: shown once, kept as digests (`auth.key`).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
@@ -66,8 +66,8 @@ impl std::fmt::Debug for KeyText {
 #[derive(Default)]
 pub struct KeyRing {
     keys: Vec<ApiKey>,
-    // A digest is looked up, never compared byte by byte with a guess: who can choose digests needs no key.
-    by_digest: HashMap<[u8; 32], KeyNo>,
+    // Digests are compared, never texts: what the time of it may tell is a digest, and nobody can make a key of one.
+    by_digest: BTreeMap<[u8; 32], KeyNo>,
 }
 
 impl KeyRing {

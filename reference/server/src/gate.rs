@@ -17,6 +17,7 @@ use crate::{
     refusal::Refusal,
 };
 
+#[cfg(feature = "mcp")]
 const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -45,6 +46,7 @@ impl Token {
     }
 
     /// Whether it stands in a header of its own, because `Authorization` holds an API key.
+    #[cfg(feature = "mcp")]
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         let mut all = headers.get_all(SANDBOX_TOKEN).iter();
         let (Some(value), None) = (all.next(), all.next()) else { return false };

@@ -16,7 +16,9 @@ use reference_core::{
     time::Timestamp,
     wire::http::{Request, Response},
 };
-use simulator::sandbox::{Dispatch, FirstKeys, Guest, Journey, Progress, Ticket};
+#[cfg(feature = "mcp")]
+use simulator::sandbox::Guest;
+use simulator::sandbox::{Dispatch, FirstKeys, Journey, Progress, Ticket};
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
 use crate::{
@@ -103,6 +105,7 @@ impl Host {
     }
 
     /// Who asks at the time it is, for [`Host::respond_as`]; or the refusal as it goes back.
+    #[cfg(feature = "mcp")]
     pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Guest, Response>, Broken> {
         self.step(|world, now| world.admit(now, authorization))
     }
@@ -113,6 +116,7 @@ impl Host {
     }
 
     /// The same for a key that was let in, without counting it again.
+    #[cfg(feature = "mcp")]
     pub(crate) async fn respond_as(&self, guest: &Guest, request: &Request<'_>) -> Result<Response, Broken> {
         self.answer(request, |world, now| world.respond_as(now, guest, request)).await
     }
