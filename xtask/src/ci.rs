@@ -53,6 +53,22 @@ pub(crate) const STEPS: &[Step] = &[
         },
     },
     Step {
+        name: "lean",
+        what: "the server without its optional parts",
+        run: Run::Cargo {
+            arguments: &[
+                "clippy",
+                "--locked",
+                "--package=reference-server",
+                "--no-default-features",
+                "--",
+                "-D",
+                "warnings",
+            ],
+            env: None,
+        },
+    },
+    Step {
         name: "tests",
         what: "cargo test",
         run: Run::Cargo { arguments: &["test", "--locked", "--workspace", "--no-fail-fast"], env: None },
