@@ -22,6 +22,9 @@ use reference_core::{
     wire::http::{self, Response},
 };
 
+/// What the ids of transactions begin with.
+const ZEROS: &str = "000000000000000000000000000000000000000000000000";
+
 /// A service with one account, in mode test.
 pub struct Mill {
     service: Service,
@@ -108,7 +111,8 @@ impl Mill {
             mode: Mode::Test,
             asset: self.asset,
             address: charge.terms.deposit_address.clone(),
-            txid: format!("{:064x}", self.transactions),
+            // Formatting 64 digits would be a twentieth of a life.
+            txid: format!("{ZEROS}{:016x}", self.transactions),
             output: 0,
             amount: charge.terms.asset_amount,
             depth: Depth::Confirmations(0),
