@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn without_options_every_step_runs() {
-        check(&[], "format tidy direction licences duplicates clippy tests docs");
+        check(&[], "format tidy direction licences duplicates clippy lean tests docs");
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         check(
             &["--only", "test"],
             "`test` is not a step; there are \
-             format, tidy, direction, licences, duplicates, clippy, tests, docs",
+             format, tidy, direction, licences, duplicates, clippy, lean, tests, docs",
         );
     }
 }
