@@ -179,7 +179,7 @@ fn endings(show: &mut Show, script: &Script, twin: Twin) -> BTreeMap<String, Str
     };
     let codes: BTreeMap<&String, &String> = rehearsal.names.iter().map(|(name, code)| (code, name)).collect();
     let plain = |name: &str| match twin {
-        Twin::Renamed => name.trim_start_matches("z-").to_owned(),
+        Twin::Renamed => swap_first(name, OTHER_FIRST, FIRST),
         _ => name.to_owned(),
     };
     let mut endings = BTreeMap::new();
@@ -358,7 +358,22 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     Record { seen }
 }
 
-/// The text of a script in which charges, transactions and invoices have other names.
+/// What the names of drawn charges, transactions, invoices and so on begin with.
+const FIRST: &str = "ctixu";
+/// What they begin with instead: another order, and letters that no drawn name begins with.
+const OTHER_FIRST: &str = "zwyqv";
+
+/// A name with another first letter; as it is if it begins with none of `from`.
+fn swap_first(name: &str, from: &str, to: &str) -> String {
+    let place = name.chars().next().and_then(|first| from.find(first));
+    match place {
+        Some(place) => format!("{}{}", &to[place..=place], &name[1..]),
+        None => name.to_owned(),
+    }
+}
+
+/// The text of a script in which charges, transactions and invoices have other names. They are as long as before:
+/// a name may stand in a text that is as long as a text may be.
 fn renamed(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let mut out = String::new();
@@ -370,16 +385,39 @@ fn renamed(text: &str) -> String {
             word.push(c);
             continue;
         }
-        let drawn = before != '\\'
-            && word.starts_with(['c', 't', 'i', 'x', 'u'])
-            && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
-        if drawn {
-            out.push_str("z-");
-        }
-        out.push_str(&word);
+        let drawn = before != '\\' && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        out.push_str(&if drawn { swap_first(&word, FIRST, OTHER_FIRST) } else { word.clone() });
         word.clear();
         before = c;
         out.push(c);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let other = renamed(text);
+        assert_eq!(other.trim_end_matches('\n'), expected);
+        assert_eq!(other.len(), text.len() + 1, "as long, and a line");
+    }
+
+    #[test]
+    fn other_names_are_as_long_and_stand_wherever_the_old_ones_stood() {
+        check("open: { amount: 1.00 EUR, charge: c55 }", "open: { amount: 1.00 EUR, charge: z55 }");
+        check("pay: { charge: c1, as: t2 }", "pay: { charge: z1, as: w2 }");
+        check("description: \"${c1} {{c1}}\"", "description: \"${z1} {{z1}}\"");
+        check("- [i3, x4, u5, c, charge, 2c1]", "- [y3, q4, v5, c, charge, 2c1]");
+        check("escape: \\u0041", "escape: \\u0041");
+    }
+
+    #[test]
+    fn an_old_name_comes_back() {
+        for name in ["c55", "t1", "i2", "x3", "u4", "late"] {
+            assert_eq!(swap_first(&swap_first(name, FIRST, OTHER_FIRST), OTHER_FIRST, FIRST), name);
+        }
+    }
 }
