@@ -162,7 +162,7 @@ impl Plan {
             pay.fee = Some(Fee::Low);
         } else if self.strikes(Fault::Stuck, draw) {
             pay.fee = Some(Fee::Stuck);
-            self.stuck.push(tx.clone());
+            self.stuck.push((at, tx.clone()));
         } else if draw.chance(1, 8) {
             pay.fee = Some(words::FEES[draw.below(2) as usize]);
         }

@@ -101,8 +101,8 @@ struct Plan {
     neighbour: Option<(u32, u32)>,
     /// Merchants, and whether their endpoint is of test mode.
     merchants: Vec<(String, Mode)>,
-    /// Transactions that no block would ever take.
-    stuck: Vec<String>,
+    /// Transactions that no block would ever take, and when they were sent.
+    stuck: Vec<(u64, String)>,
     /// Chains whose watcher or blocks are odd.
     odd: Vec<(Mode, Asset)>,
     /// When, in which order of telling, and what.
@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_drawn_world_reads_back_from_its_file() {
-        for seed in 0..40 {
+        // In world 6341 somebody's payment is stuck after everything was mended.
+        for seed in (0..40).chain([6341]) {
             let script = draw(seed).script;
             let text = script.to_yaml();
             let again = Script::parse("drawn.yaml", &text).unwrap_or_else(|error| panic!("{error}"));

@@ -134,7 +134,9 @@ impl Plan {
                 self.add(at, Step::Congest(Congest { asset, mode, empty: 0, full: 0, refused: None }));
             }
         }
-        for tx in self.stuck.clone() {
+        for (sent_at, tx) in self.stuck.clone() {
+            // A customer may pay when everything is mended already.
+            let at = at.max(sent_at);
             self.add(at, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
         }
     }
