@@ -108,7 +108,10 @@ impl Front {
                 }
             }
             #[cfg(feature = "mcp")]
-            Room::Mcp => return Box::pin(self.answer_mcp(ends, head, authority, body)).await,
+            Room::Mcp => {
+                let authorization = said.authorization.once().map(HeaderValue::as_bytes);
+                return Box::pin(self.answer_mcp(ends, head, authorization, authority, body)).await;
+            }
             Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
                     self.page(&room, path, authority)
@@ -191,16 +194,16 @@ fn called<'a>(head: &'a Parts, host: Header<'a>) -> Result<Option<&'a str>, Refu
 
 /// The headers that most requests are answered by, found in one walk: looking each up costs three times as much.
 #[derive(Default)]
-pub(crate) struct Said<'a> {
+struct Said<'a> {
     host: Header<'a>,
-    pub(crate) authorization: Header<'a>,
+    authorization: Header<'a>,
     content_type: Header<'a>,
     idempotency_key: Header<'a>,
 }
 
 /// A header of a request.
 #[derive(Clone, Copy, Default)]
-pub(crate) enum Header<'a> {
+enum Header<'a> {
     #[default]
     Absent,
     Once(&'a HeaderValue),
@@ -209,7 +212,7 @@ pub(crate) enum Header<'a> {
 }
 
 impl<'a> Said<'a> {
-    pub(crate) fn of(headers: &'a HeaderMap) -> Said<'a> {
+    fn of(headers: &'a HeaderMap) -> Said<'a> {
         let mut said = Said::default();
         for (name, value) in headers {
             match *name {
@@ -230,7 +233,7 @@ impl<'a> Header<'a> {
     }
 
     /// The value, if nobody can be in doubt which was meant.
-    pub(crate) fn once(self) -> Option<&'a HeaderValue> {
+    fn once(self) -> Option<&'a HeaderValue> {
         if let Header::Once(value) = self { Some(value) } else { None }
     }
 

@@ -386,7 +386,10 @@ fn renamed(text: &str) -> String {
             continue;
         }
         let drawn = before != '\\' && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
-        out.push_str(&if drawn { swap_first(&word, FIRST, OTHER_FIRST) } else { word.clone() });
+        if drawn {
+            word = swap_first(&word, FIRST, OTHER_FIRST);
+        }
+        out.push_str(&word);
         word.clear();
         before = c;
         out.push(c);

@@ -24,7 +24,7 @@ use self::handler::Handler;
 use crate::{
     answer::{self, Answer},
     config::Bounds,
-    front::{Front, Said},
+    front::Front,
     gate::{self, Ends},
     host::Host,
     refusal::Refusal,
@@ -68,11 +68,11 @@ impl Front {
         &self,
         ends: Ends,
         head: &Parts,
+        authorization: Option<&[u8]>,
         authority: Option<&str>,
         body: Incoming,
     ) -> Result<Answer, Refusal> {
-        let authorization = Said::of(&head.headers).authorization.once();
-        let admitted = self.host.admit(authorization.map(http::HeaderValue::as_bytes))?;
+        let admitted = self.host.admit(authorization)?;
         // After the key was counted: a request counts whatever becomes of it.
         let from_here = gate::pass(ends, &head.headers, authority, &self.addresses)?;
         let guest = match admitted {

@@ -45,6 +45,7 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
     }
     sandbox.within = within;
     let outcome = route(sandbox, request);
+    // A refused call is not worked off, and may have changed something on its way.
     sandbox.due.set(None);
     sandbox.within = None;
     let heading = sandbox.heading.take();
