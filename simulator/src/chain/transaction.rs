@@ -7,6 +7,7 @@ use reference_core::{
     draw::Draw,
     money::Coin,
     sighting::Gone,
+    wallet::base58,
 };
 
 /// What a customer's wallet sends.
@@ -72,7 +73,7 @@ impl TxId {
             | AddressForm::Monero
             | AddressForm::Tron => hex::encode(draw.bytes::<32>()),
             AddressForm::Evm => format!("0x{}", hex::encode(draw.bytes::<32>())),
-            AddressForm::Solana => bs58::encode(draw.bytes::<64>()).into_string(),
+            AddressForm::Solana => base58(&draw.bytes::<64>()),
         })
     }
 }

@@ -102,7 +102,7 @@ impl Drawn {
     pub(super) fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Option<String> {
         let mut draw = self.addresses.nth(u64::from(n));
         match form {
-            AddressForm::Solana => Some(bs58::encode(draw.bytes::<SOLANA_LEN>()).into_string()),
+            AddressForm::Solana => Some(base58::base58(&draw.bytes::<SOLANA_LEN>())),
             AddressForm::Monero => Some(monero::subaddress(mode, &draw.bytes())),
             _ => None,
         }

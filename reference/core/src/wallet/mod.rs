@@ -22,6 +22,7 @@ mod golden;
 mod refusals;
 
 pub use address::spelled;
+pub use base58::base58;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
 pub use vault::Vault;
