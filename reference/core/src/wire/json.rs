@@ -306,8 +306,8 @@ fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
             support_email: settings.support_email.as_deref(),
             brand_color: &settings.brand_color,
             default_currency: settings.default_currency.code(),
-            underpayment_tolerance: settings.underpayment_tolerance.text().into(),
-            overpayment_threshold: settings.overpayment_threshold.text().into(),
+            underpayment_tolerance: Text::Percent(settings.underpayment_tolerance),
+            overpayment_threshold: Text::Percent(settings.overpayment_threshold),
             created_at: account.created_at.into(),
         },
         meta: AccountMeta {

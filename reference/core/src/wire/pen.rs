@@ -14,14 +14,20 @@ use crate::short::Short;
 
 /// Adds a view to a body.
 pub(super) fn write(body: &mut Vec<u8>, view: &(impl Serialize + ?Sized)) {
-    view.serialize(Pen { body, raw: false }).expect("a view is of texts, numbers, lists and objects");
+    view.serialize(Pen { body, letters: Letters::Any })
+        .expect("a view is of texts, numbers, lists and objects");
 }
 
 /// A number as its owner wrote it.
 pub(super) struct Raw<'a>(pub(super) &'a str);
 
+/// A text of ours that has no letter to escape.
+pub(super) struct Plain<'a>(pub(super) &'a str);
+
 /// How [`Raw`] tells the pen.
 const RAW: &str = "as it is";
+/// How [`Plain`] tells the pen.
+const PLAIN: &str = "in quotes";
 
 impl Serialize for Raw<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -29,9 +35,26 @@ impl Serialize for Raw<'_> {
     }
 }
 
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(PLAIN, self.0)
+    }
+}
+
 struct Pen<'b> {
     body: &'b mut Vec<u8>,
-    raw: bool,
+    letters: Letters,
+}
+
+/// How the next text is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Letters {
+    /// Quoted, and escaped where it must be.
+    Any,
+    /// Quoted.
+    Plain,
+    /// As it is.
+    Raw,
 }
 
 /// A list or an object that has begun.
@@ -58,7 +81,7 @@ impl Open<'_> {
     }
 
     fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Done {
-        value.serialize(Pen { body: self.body, raw: false })
+        value.serialize(Pen { body: self.body, letters: Letters::Any })
     }
 
     fn close(self) -> Done {
@@ -79,13 +102,19 @@ impl<'b> Serializer for Pen<'b> {
     type SerializeStructVariant = Impossible<(), fmt::Error>;
 
     fn serialize_str(self, text: &str) -> Done {
-        if self.raw {
-            self.body.extend_from_slice(text.as_bytes());
-        } else {
-            self.body.push(b'"');
-            escape(self.body, text.as_bytes());
-            self.body.push(b'"');
+        let text = text.as_bytes();
+        if self.letters == Letters::Raw {
+            self.body.extend_from_slice(text);
+            return Ok(());
         }
+        self.body.push(b'"');
+        if self.letters == Letters::Plain {
+            debug_assert!(is_plain(text), "{} is not plain", text.escape_ascii());
+            self.body.extend_from_slice(text);
+        } else {
+            escape(self.body, text);
+        }
+        self.body.push(b'"');
         Ok(())
     }
 
@@ -134,7 +163,12 @@ impl<'b> Serializer for Pen<'b> {
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Done {
-        value.serialize(Pen { raw: name == RAW, ..self })
+        let letters = match name {
+            RAW => Letters::Raw,
+            PLAIN => Letters::Plain,
+            _ => Letters::Any,
+        };
+        value.serialize(Pen { letters, ..self })
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Open<'b>, fmt::Error> {
@@ -357,6 +391,7 @@ mod tests {
         n: u64,
         pairs: BTreeMap<String, Option<u32>>,
         list: Vec<View<'a>>,
+        plain: Plain<'a>,
     }
 
     fn view<'a>(text: &'a str, n: u64, list: Vec<View<'a>>) -> View<'a> {
@@ -368,6 +403,7 @@ mod tests {
             n,
             pairs: (0..n % 4).map(|n| (format!("{text}{n}"), (n > 0).then_some(7))).collect(),
             list,
+            plain: Plain("2026-01-05T09:00:00.000000Z"),
         }
     }
 
@@ -400,7 +436,7 @@ mod tests {
     #[test]
     fn printed_values_are_escaped() {
         let mut body = Vec::new();
-        Pen { body: &mut body, raw: false }.collect_str(&format_args!("a{}\n", '"')).unwrap();
+        Pen { body: &mut body, letters: Letters::Any }.collect_str(&format_args!("a{}\n", '"')).unwrap();
         assert_eq!(String::from_utf8(body).unwrap(), r#""a\"\n""#);
     }
 

@@ -5,48 +5,55 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
+use super::pen::Plain;
 use crate::{
-    money::{Coin, Fiat, Rate},
-    short::Short,
+    money::{Coin, Fiat, Percent, Rate},
     time::Timestamp,
 };
 
-/// A short text.
-pub(super) struct Text(Short);
+/// A value that is printed when it is written: a view is moved about a few times, and a text is larger than what it
+/// is the text of.
+pub(super) enum Text {
+    Moment(Timestamp),
+    Fiat(Fiat),
+    Coin(Coin),
+    /// With all 18 decimals, as webhooks carry it.
+    PaddedCoin(Coin),
+    Rate(Rate),
+    PaddedRate(Rate),
+    Percent(Percent),
+}
 
 impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.as_str())
-    }
-}
-
-impl From<Short> for Text {
-    fn from(text: Short) -> Text {
-        Text(text)
+        let text = match self {
+            Text::Moment(moment) => moment.text(),
+            Text::Fiat(amount) => amount.text(),
+            Text::Coin(amount) => amount.text(),
+            Text::PaddedCoin(amount) => amount.padded(),
+            Text::Rate(rate) => rate.text(),
+            Text::PaddedRate(rate) => rate.padded(),
+            Text::Percent(percent) => percent.text(),
+        };
+        Plain(text.as_str()).serialize(serializer)
     }
 }
 
 impl From<Timestamp> for Text {
     fn from(moment: Timestamp) -> Text {
-        Text(moment.text())
+        Text::Moment(moment)
     }
 }
 
 impl From<Fiat> for Text {
     fn from(amount: Fiat) -> Text {
-        Text(amount.text())
+        Text::Fiat(amount)
     }
 }
 
 impl From<Coin> for Text {
     fn from(amount: Coin) -> Text {
-        Text(amount.text())
-    }
-}
-
-impl From<Rate> for Text {
-    fn from(rate: Rate) -> Text {
-        Text(rate.text())
+        Text::Coin(amount)
     }
 }
 
@@ -56,7 +63,7 @@ pub(super) struct IdText(pub(super) Uuid);
 impl Serialize for IdText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut room = Uuid::encode_buffer();
-        serializer.serialize_str(self.0.hyphenated().encode_lower(&mut room))
+        Plain(self.0.hyphenated().encode_lower(&mut room)).serialize(serializer)
     }
 }
 

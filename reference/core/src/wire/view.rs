@@ -50,7 +50,7 @@ impl<'a> Frame<'a> {
     }
 
     fn coin(&self, amount: Coin) -> Text {
-        if self.is_webhook() { amount.padded().into() } else { amount.into() }
+        if self.is_webhook() { Text::PaddedCoin(amount) } else { amount.into() }
     }
 
     /// A hosted page; `path` begins and ends with a slash.
@@ -66,20 +66,30 @@ impl<'a> Frame<'a> {
         Joined(["https://explorer.sim/", asset.facts().network, place, txid])
     }
 
-    fn timeline(&self, subject: Subject) -> Option<Vec<TimelineView>> {
-        (self.facet == Facet::Api).then(|| {
-            let events = self.book.events().timeline(subject);
-            events
-                .map(|event| TimelineView { event: event.kind.as_str(), time: event.created_at.into() })
-                .collect()
-        })
+    fn timeline(&self, subject: Subject) -> Option<Timeline<'a>> {
+        (self.facet == Facet::Api).then_some(Timeline { book: self.book, subject })
     }
 }
 
+/// What happened to a charge or an invoice, oldest first.
+struct Timeline<'a> {
+    book: &'a Book,
+    subject: Subject,
+}
+
 #[derive(Serialize)]
-struct TimelineView {
+struct TimelineEntry {
     event: &'static str,
     time: Text,
+}
+
+impl Serialize for Timeline<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let events = self.book.events().timeline(self.subject);
+        serializer.collect_seq(
+            events.map(|event| TimelineEntry { event: event.kind.as_str(), time: event.created_at.into() }),
+        )
+    }
 }
 
 /// Key/value pairs as an object: `{}` when there are none.
@@ -147,6 +157,19 @@ impl<'a> TransactionView<'a> {
     }
 }
 
+/// The transfers of a charge.
+struct Transactions<'a> {
+    frame: Frame<'a>,
+    charge: &'a Charge,
+}
+
+impl Serialize for Transactions<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let view = |transfer| TransactionView::of(self.frame, self.charge.terms.asset, transfer);
+        serializer.collect_seq(self.charge.transfers().iter().map(view))
+    }
+}
+
 #[derive(Serialize)]
 struct CustomFieldView<'a> {
     label: &'a str,
@@ -175,9 +198,9 @@ pub(super) struct ChargeView<'a> {
     refunds: Option<Vec<RefundView<'a>>>,
     exchange_rate: Text,
     deposit_address: &'a str,
-    transactions: Vec<TransactionView<'a>>,
+    transactions: Transactions<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timeline: Option<Vec<TimelineView>>,
+    timeline: Option<Timeline<'a>>,
     customer_email: Option<&'a str>,
     customer_name: Option<&'a str>,
     customer: CustomerView<'a>,
@@ -232,13 +255,9 @@ impl<'a> ChargeView<'a> {
                     })
                     .collect()
             }),
-            exchange_rate: if is_webhook { terms.rate.padded().into() } else { terms.rate.into() },
+            exchange_rate: if is_webhook { Text::PaddedRate(terms.rate) } else { Text::Rate(terms.rate) },
             deposit_address: &terms.deposit_address,
-            transactions: charge
-                .transfers()
-                .iter()
-                .map(|transfer| TransactionView::of(frame, terms.asset, transfer))
-                .collect(),
+            transactions: Transactions { frame, charge },
             timeline: None,
             customer_email: customer.email.as_deref(),
             customer_name: customer.name.as_deref(),
@@ -318,7 +337,7 @@ pub(super) struct InvoiceView<'a> {
     voided_at: Option<Text>,
     created_at: Text,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timeline: Option<Vec<TimelineView>>,
+    timeline: Option<Timeline<'a>>,
 }
 
 impl<'a> InvoiceView<'a> {
