@@ -1,5 +1,7 @@
 //! The thirteen event types, and the log that is only ever added to.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::{
@@ -68,7 +70,7 @@ pub enum Details {
     /// A transfer: `{txid, amount}`.
     Transfer {
         /// The transaction.
-        txid: String,
+        txid: Arc<str>,
         /// Its amount.
         amount: Coin,
     },
@@ -77,7 +79,7 @@ pub enum Details {
         /// The sum.
         amount: Coin,
         /// The transaction that decided.
-        txid: String,
+        txid: Arc<str>,
     },
     /// Money sent back: `{amount, txid?, reason?}`.
     Refund {

@@ -11,6 +11,7 @@ use std::{
 use uuid::Uuid;
 
 use crate::{
+    charge::Charge,
     endpoint::{Endpoint, EndpointStatus, FAILED_IN_A_ROW_MAX},
     event::EventType,
     id::{DeliveryNo, EndpointNo, EventNo},
@@ -127,7 +128,17 @@ impl DeliveryState {
     }
 }
 
-/// What is delivered. Frozen at fan-out: attempts differ only in time and signature.
+/// What the body of a delivery is written from, each time it is posted. Never changes: attempts differ only in time
+/// and signature.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A charge as it was at fan-out. It takes a fourth of what its text would, and is kept for as long.
+    Charge(Arc<Charge>),
+    /// `data`, written at fan-out.
+    Written(Arc<[u8]>),
+}
+
+/// What is delivered. Frozen at fan-out.
 #[derive(Clone, Debug)]
 pub struct Parcel {
     /// The event, or nothing for a test.
@@ -136,8 +147,8 @@ pub struct Parcel {
     pub kind: EventType,
     /// When it happened.
     pub created_at: Timestamp,
-    /// `data` of the body, shared by all deliveries of the event.
-    pub data: Arc<[u8]>,
+    /// What it says, shared by all deliveries of the event.
+    pub content: Content,
 }
 
 /// One delivery.

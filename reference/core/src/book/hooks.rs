@@ -1,6 +1,6 @@
 //! Webhook endpoints of a book, and what is posted to them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ use crate::{
     event::EventType,
     id::{Code, DeliveryNo, EndpointNo},
     money::{Coin, Fiat, Rate},
-    outbox::{Landing, Parcel, Verdict},
+    outbox::{Content, Landing, Parcel, Verdict},
     time::Timestamp,
     wire::webhook,
 };
@@ -130,7 +130,7 @@ impl Book {
             event: None,
             kind: EventType::ChargePaid,
             created_at: at.now,
-            data: webhook::sample(self, &sample_charge(at.now), at.public_url).into(),
+            content: Content::Charge(Arc::new(sample_charge(at.now))),
         };
         let id = self.delivery_mint.next(at.now);
         self.outbox.open(at.now, id, no, parcel);
@@ -162,7 +162,7 @@ impl Book {
             url: endpoint.url.clone(),
             kind: delivery.parcel.kind,
             secret: endpoint.secret.clone(),
-            body: webhook::body(delivery, self.mode),
+            body: webhook::body(self, delivery),
             attempt: u32::try_from(delivery.attempts.len()).expect("a delivery has few attempts") + 1,
         })
     }

@@ -7,7 +7,10 @@ mod invoices;
 mod links;
 mod payouts;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use uuid::Uuid;
 
@@ -29,7 +32,7 @@ use crate::{
     link::Link,
     mail::{MailKind, Mails},
     mode::Mode,
-    outbox::{Outbox, Parcel},
+    outbox::{Content, Outbox, Parcel},
     page::Listing,
     shelf::Shelf,
     time::Timestamp,
@@ -97,8 +100,6 @@ pub struct Book {
     pub(crate) answers: Answers,
     /// Objects as they were last written.
     pub(crate) fragments: Fragments,
-    /// What is delivered is written here first: how long it gets is known only then, and it is kept for long.
-    sheet: Vec<u8>,
     /// Keys made in this mode.
     pub(crate) keys_made: u64,
     notices: Vec<Notice>,
@@ -150,7 +151,6 @@ impl Book {
             strays: BTreeMap::new(),
             answers: Answers::default(),
             fragments: Fragments::default(),
-            sheet: Vec::new(),
             keys_made: 0,
             notices: Vec::new(),
         }
@@ -352,17 +352,12 @@ impl Book {
         if !self.endpoints.iter().any(|endpoint| endpoint.takes(event.kind)) {
             return;
         }
-        let mut sheet = std::mem::take(&mut self.sheet);
-        sheet.clear();
-        let event = self.events.get(no);
-        webhook::write_data(self, event, at.public_url, &mut sheet);
-        let parcel = Parcel {
-            event: Some((no, event.id)),
-            kind: event.kind,
-            created_at: event.created_at,
-            data: sheet.as_slice().into(),
+        let content = match event.subject {
+            Subject::Charge(no) => Content::Charge(Arc::new(self.charge(no).clone())),
+            Subject::Invoice(no) => Content::Written(webhook::invoice(self, no, at).into()),
         };
-        self.sheet = sheet;
+        let parcel =
+            Parcel { event: Some((no, event.id)), kind: event.kind, created_at: event.created_at, content };
         for (place, endpoint) in self.endpoints.iter().enumerate() {
             if endpoint.takes(parcel.kind) {
                 let id = self.delivery_mint.next(at.now);

@@ -9,6 +9,8 @@
 //!    └─ canceled ─────────────────────▶ canceled ────────────┘
 //! ```
 
+use std::sync::Arc;
+
 use super::{Charge, ChargeStatus, Refund, Standing, Terms, Transfer};
 use crate::{
     charge::Bounds,
@@ -28,28 +30,28 @@ pub enum Happened {
     /// A transfer that is on time was seen.
     PaymentDetected {
         /// The transaction.
-        txid: String,
+        txid: Arc<str>,
         /// Its amount.
         amount: Coin,
     },
     /// Enough is confirmed.
     Paid {
         /// The deciding transaction.
-        txid: String,
+        txid: Arc<str>,
         /// Received in total.
         received: Coin,
     },
     /// A confirmed payment falls short.
     Underpaid {
         /// The transaction.
-        txid: String,
+        txid: Arc<str>,
         /// Received in total.
         received: Coin,
     },
     /// Money arrived that the charge no longer waits for.
     LatePayment {
         /// The transaction.
-        txid: String,
+        txid: Arc<str>,
         /// Its amount.
         amount: Coin,
     },
@@ -62,7 +64,7 @@ impl Charge {
     pub fn open(now: Timestamp, code: Code, terms: Terms, bounds: Bounds) -> Charge {
         Charge {
             code,
-            terms,
+            terms: Arc::new(terms),
             bounds,
             created_at: now,
             expires_at: now.plus(LOCK),
@@ -75,7 +77,7 @@ impl Charge {
 
     /// A charge that was paid by one transfer at once: the sample of test deliveries.
     pub fn sample_paid(now: Timestamp, code: Code, terms: Terms, bounds: Bounds) -> Charge {
-        let txid = "0".repeat(64);
+        let txid = "0".repeat(64).into();
         let amount = terms.asset_amount;
         let mut charge = Charge::open(now, code, terms, bounds);
         charge.transfers.push(Transfer {
@@ -139,7 +141,7 @@ impl Charge {
     }
 
     fn place(&self, sighting: &Sighting) -> Option<usize> {
-        self.transfers.iter().position(|t| t.txid == sighting.txid && t.output == sighting.output)
+        self.transfers.iter().position(|t| *t.txid == *sighting.txid && t.output == sighting.output)
     }
 
     /// The lock has run out, or a timer thinks so.
@@ -192,7 +194,7 @@ impl Charge {
         }
         let mut taken = Vec::new();
         for (place, transfer) in self.transfers.iter_mut().enumerate() {
-            let meant = txid.is_none_or(|txid| txid == transfer.txid);
+            let meant = txid.is_none_or(|txid| *txid == *transfer.txid);
             if meant && transfer.standing == Standing::Late && transfer.is_confirmed(required) {
                 transfer.standing = Standing::Accepted;
                 // What fell short before fell out since; that it is taken now is news again.
@@ -216,10 +218,10 @@ impl Charge {
             ChargeStatus::Expired | ChargeStatus::Canceled => Standing::Late,
             ChargeStatus::Paid => Standing::Extra,
         };
-        let (txid, amount) = (sighting.txid.clone(), sighting.amount);
+        let (txid, amount) = (Arc::from(sighting.txid.as_str()), sighting.amount);
         told.push(match standing {
-            Standing::OnTime => Happened::PaymentDetected { txid: txid.clone(), amount },
-            _ => Happened::LatePayment { txid: txid.clone(), amount },
+            Standing::OnTime => Happened::PaymentDetected { txid: Arc::clone(&txid), amount },
+            _ => Happened::LatePayment { txid: Arc::clone(&txid), amount },
         });
         self.transfers.push(Transfer {
             txid,

@@ -6,6 +6,8 @@ mod transfer;
 pub use life::{Happened, LOCK};
 pub use transfer::{Standing, Transfer};
 
+use std::sync::Arc;
+
 use crate::{
     asset::{Asset, Currency},
     id::{Code, InvoiceNo, LinkNo},
@@ -148,13 +150,13 @@ pub struct Terms {
     pub custom_fields: Vec<CustomField>,
 }
 
-/// One charge.
+/// One charge. A copy shares the terms, and is small: deliveries keep the charge as it was when something happened.
 #[derive(Clone, Debug)]
 pub struct Charge {
     /// Its public name.
     pub code: Code,
     /// What it is about; never changes.
-    pub terms: Terms,
+    pub terms: Arc<Terms>,
     /// When it was opened.
     pub created_at: Timestamp,
     /// The end of the rate lock.

@@ -1,5 +1,7 @@
 //! One transfer to a charge's address.
 
+use std::sync::Arc;
+
 use crate::{
     money::Coin,
     sighting::{Depth, Gone},
@@ -23,7 +25,7 @@ pub enum Standing {
 #[derive(Clone, Debug)]
 pub struct Transfer {
     /// The transaction.
-    pub txid: String,
+    pub txid: Arc<str>,
     /// The output.
     pub output: u32,
     /// How much.

@@ -2,7 +2,8 @@
 
 use super::{Fragments, json, route::Route, webhook};
 use crate::{
-    error::ApiError, id::AccountNo, mode::Mode, outbox::Delivery, service::Service, time::Timestamp,
+    book::Book, error::ApiError, id::AccountNo, mode::Mode, outbox::Delivery, service::Service,
+    time::Timestamp,
 };
 
 /// The body that a key of this book would get for `GET {path}?{query}`. No key is asked for and no limit
@@ -25,7 +26,7 @@ pub fn look(
     Ok(json::answer(&scene, &answer, &mut Fragments::unkept()))
 }
 
-/// The whole body that is posted for a delivery of a book of this mode, byte for byte.
-pub fn delivery_body(delivery: &Delivery, mode: Mode) -> Vec<u8> {
-    webhook::body(delivery, mode)
+/// The whole body that is posted for a delivery of a book, byte for byte.
+pub fn delivery_body(book: &Book, delivery: &Delivery) -> Vec<u8> {
+    webhook::body(book, delivery)
 }

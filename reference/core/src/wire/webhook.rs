@@ -9,11 +9,11 @@ use super::{
     text::{IdText, Text},
 };
 use crate::{
-    book::Book,
+    book::{Book, Circumstances},
     charge::Charge,
-    event::{Details, Event, EventType, Subject},
-    mode::Mode,
-    outbox::Delivery,
+    event::{Details, Event, EventType},
+    id::InvoiceNo,
+    outbox::{Content, Delivery},
 };
 
 #[derive(Serialize)]
@@ -28,33 +28,29 @@ struct InvoiceData<'a> {
     invoice: InvoiceView<'a>,
 }
 
-/// Writes `data` of an event's deliveries, as its object is now.
-pub(crate) fn write_data(book: &Book, event: &Event, public_url: &str, data: &mut Vec<u8>) {
-    let frame = Frame { book, public_url, facet: Facet::Webhook, now: event.created_at };
-    match event.subject {
-        Subject::Charge(no) => {
-            let charge = book.charge(no);
-            let announces =
-                matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
-            let transaction = match &event.details {
-                // One transaction may pay the address twice: the amount tells its outputs apart.
-                Details::Transfer { txid, amount } if announces => charge
-                    .transfers()
-                    .iter()
-                    .rfind(|transfer| transfer.txid == *txid && transfer.amount == *amount)
-                    .map(|transfer| TransactionView::of(frame, charge.terms.asset, transfer)),
-                _ => None,
-            };
-            write(data, &ChargeData { charge: ChargeView::of(frame, no), transaction });
-        }
-        Subject::Invoice(no) => write(data, &InvoiceData { invoice: InvoiceView::of(frame, no) }),
-    }
+/// `data` of an invoice's event, as the invoice is now.
+pub(crate) fn invoice(book: &Book, no: InvoiceNo, at: &Circumstances<'_>) -> Vec<u8> {
+    let frame = Frame { book, public_url: at.public_url, facet: Facet::Webhook, now: at.now };
+    json(&InvoiceData { invoice: InvoiceView::of(frame, no) })
 }
 
-/// `data` of a test delivery.
-pub(crate) fn sample(book: &Book, charge: &Charge, public_url: &str) -> Vec<u8> {
-    let frame = Frame { book, public_url, facet: Facet::Webhook, now: charge.created_at };
-    json(&ChargeData { charge: ChargeView::alone(frame, charge), transaction: None })
+/// Writes `data` of a charge's event or of a test, as the charge was then.
+fn write_charge(book: &Book, charge: &Charge, event: Option<&Event>, body: &mut Vec<u8>) {
+    // Nothing of a charge in a webhook leads to a page of ours, or depends on the time.
+    let frame = Frame { book, public_url: "", facet: Facet::Webhook, now: charge.created_at };
+    let transaction = event.and_then(|event| {
+        let announces = matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
+        match &event.details {
+            // One transaction may pay the address twice: the amount tells its outputs apart.
+            Details::Transfer { txid, amount } if announces => charge
+                .transfers()
+                .iter()
+                .rfind(|transfer| transfer.txid == *txid && transfer.amount == *amount)
+                .map(|transfer| TransactionView::of(frame, charge.terms.asset, transfer)),
+            _ => None,
+        }
+    });
+    write(body, &ChargeData { charge: ChargeView::alone(frame, charge), transaction });
 }
 
 #[derive(Serialize)]
@@ -68,26 +64,32 @@ struct Envelope<'a> {
     test: Option<bool>,
 }
 
-/// More than an envelope takes.
-const ENVELOPE_ROOM: usize = 320;
+/// More than most bodies take. What is posted is let go at once, so a little too much costs nothing.
+const BODY_ROOM: usize = 1_800;
 
 /// The whole body. The same for every attempt.
-pub(crate) fn body(delivery: &Delivery, mode: Mode) -> Vec<u8> {
+pub(crate) fn body(book: &Book, delivery: &Delivery) -> Vec<u8> {
     let parcel = &delivery.parcel;
     let envelope = Envelope {
         id: IdText(delivery.id),
         event_id: parcel.event.map(|(_, id)| IdText(id)),
         event: parcel.kind.as_str(),
-        mode: mode.as_str(),
+        mode: book.mode().as_str(),
         created_at: parcel.created_at.into(),
         test: parcel.event.is_none().then_some(true),
     };
-    let mut body = Vec::with_capacity(parcel.data.len() + ENVELOPE_ROOM);
+    let mut body = Vec::with_capacity(BODY_ROOM);
     write(&mut body, &envelope);
-    // `data` was written once for all deliveries of the event: it goes in as it is.
+    // `data` is the last entry of the same object.
     body.pop();
     body.extend_from_slice(b",\"data\":");
-    body.extend_from_slice(&parcel.data);
+    match &parcel.content {
+        Content::Charge(charge) => {
+            let event = parcel.event.map(|(no, _)| book.events().get(no));
+            write_charge(book, charge, event, &mut body);
+        }
+        Content::Written(data) => body.extend_from_slice(data),
+    }
     body.push(b'}');
     body
 }

@@ -190,9 +190,10 @@ fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
 
 /// What a mode's endpoints are about to hear.
 fn waiting(play: &Play, mode: Mode) -> Vec<(String, String)> {
-    let log = play.desk.book(mode).outbox().iter();
-    log.map(|delivery| (delivery.id.to_string(), String::from_utf8_lossy(&delivery.parcel.data).into_owned()))
-        .collect()
+    let book = play.desk.book(mode);
+    let text =
+        |delivery| String::from_utf8_lossy(&reference_core::wire::delivery_body(book, delivery)).into_owned();
+    book.outbox().iter().map(|delivery| (delivery.id.to_string(), text(delivery))).collect()
 }
 
 proptest! {

@@ -48,7 +48,7 @@ pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> Value
 /// The same with all that went over the wire.
 pub(super) fn delivery_in_full(account: &str, book: &Book, delivery: &Delivery) -> Value {
     let mut shape = shape_delivery(account, book, delivery, add_trace);
-    shape["request_body"] = json!(String::from_utf8_lossy(&wire::delivery_body(delivery, book.mode())));
+    shape["request_body"] = json!(String::from_utf8_lossy(&wire::delivery_body(book, delivery)));
     shape
 }
 
