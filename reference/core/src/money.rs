@@ -343,8 +343,12 @@ impl fmt::Display for Percent {
 /// `n` × 10^-`scale`, with all its decimals. At most 21 digits before the point and 18 behind it.
 fn decimal(n: u128, scale: u32) -> Short {
     let mut text = Short::default();
-    let one = 10_u128.pow(scale);
-    let (whole, part) = (n / one, (n % one) as u64);
+    let one = 10_u64.pow(scale);
+    let (whole, part) = match u64::try_from(n) {
+        // A division of 128 bits takes ten times as long.
+        Ok(n) => (u128::from(n / one), n % one),
+        Err(_) => (n / u128::from(one), (n % u128::from(one)) as u64),
+    };
     match u64::try_from(whole) {
         Ok(whole) => text.number(whole),
         Err(_) => {

@@ -97,7 +97,7 @@ impl Book {
         let charge = Charge::open(at.now, code, terms, bounds);
         let pending = ChargeStatus::Pending as usize;
         self.charge_codes.insert(code, no);
-        self.addresses.insert(charge.terms.deposit_address.clone(), no);
+        self.addresses.insert(&charge.terms.deposit_address, no);
         self.locks.insert((charge.expires_at, no));
         self.charge_shelf.push(no.0, pending);
         if let Some(link) = charge.terms.link {
@@ -129,7 +129,7 @@ impl Book {
         let due = rate.quote(amount, asset).ok_or_else(|| {
             ApiError::field("amount", format!("The amount field is too large to be paid in {asset}."))
         })?;
-        let taken = |address: &str| self.addresses.contains_key(address);
+        let taken = |address: &str| self.charge_at(address).is_some();
         let ticket = self.payouts.next_address(asset, taken).ok_or_else(|| {
             let message = format!("The wallet for {asset} has no unused address left; add some.");
             ApiError::field("asset", message)
@@ -192,7 +192,7 @@ impl Book {
         // One block may pay any number of charges, so none is searched for.
         let mut places: BTreeMap<ChargeNo, usize> = BTreeMap::new();
         for sighting in sightings {
-            let Some(&no) = self.addresses.get(&sighting.address) else { continue };
+            let Some(no) = self.charge_at(&sighting.address) else { continue };
             if self.charge(no).terms.asset != sighting.asset {
                 self.note_stray(sighting);
                 continue;

@@ -28,7 +28,7 @@ pub struct Post {
     /// The endpoint.
     pub endpoint: EndpointNo,
     /// Where to.
-    pub url: address_rule::EndpointUrl,
+    pub url: Arc<address_rule::EndpointUrl>,
     /// The event type, for the header.
     pub kind: EventType,
     /// What to sign with.
@@ -53,7 +53,7 @@ impl Book {
         let secret = self.next_secret();
         self.endpoints.push(Endpoint {
             id: Code::draw(&self.lots.endpoint, u64::from(no.0)),
-            url,
+            url: Arc::new(url),
             events,
             secret,
             status: EndpointStatus::Enabled,
@@ -84,7 +84,7 @@ impl Book {
         events.as_ref().map(must_choose).transpose()?;
         let endpoint = &mut self.endpoints[no.index()];
         if let Some(url) = url {
-            endpoint.url = url;
+            endpoint.url = Arc::new(url);
         }
         if let Some(events) = events {
             endpoint.events = events;
@@ -159,7 +159,7 @@ impl Book {
             delivery: no,
             id: delivery.id,
             endpoint: delivery.endpoint,
-            url: endpoint.url.clone(),
+            url: Arc::clone(&endpoint.url),
             kind: delivery.parcel.kind,
             secret: endpoint.secret.clone(),
             body: webhook::body(self, delivery),

@@ -1,6 +1,7 @@
 //! A book: all objects of one account in one mode. Every look-up is on one book, so an object of
 //! the other mode cannot be found by mistake (`isolation.not_found`).
 
+mod addresses;
 mod charges;
 mod hooks;
 mod invoices;
@@ -8,12 +9,14 @@ mod links;
 mod payouts;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
+use hashbrown::HashMap;
 use uuid::Uuid;
 
+use addresses::Addresses;
 pub use hooks::Post;
 pub use payouts::{Payouts, Stray};
 
@@ -76,8 +79,7 @@ pub struct Book {
     charge_changes: Vec<u32>,
     charge_codes: HashMap<Code, ChargeNo>,
     charge_shelf: Shelf<{ ChargeStatus::ALL.len() }>,
-    /// Whose address is whose.
-    addresses: HashMap<String, ChargeNo>,
+    addresses: Addresses,
     /// When rate locks end.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
     invoices: Vec<Invoice>,
@@ -132,7 +134,7 @@ impl Book {
             charge_changes: Vec::new(),
             charge_codes: HashMap::new(),
             charge_shelf: Shelf::default(),
-            addresses: HashMap::new(),
+            addresses: Addresses::default(),
             locks: BTreeSet::new(),
             invoices: Vec::new(),
             invoice_changes: Vec::new(),
@@ -210,7 +212,7 @@ impl Book {
 
     /// The charge that has this deposit address.
     pub fn charge_at(&self, address: &str) -> Option<ChargeNo> {
-        self.addresses.get(address).copied()
+        self.addresses.find(address, |no| &self.charge(no).terms.deposit_address)
     }
 
     /// An invoice by its number.

@@ -138,8 +138,7 @@ impl Book {
     /// The wallet is, or was, in use here. A list may be new as a whole and still name an address that
     /// a charge of this book has for good.
     pub(crate) fn knows_wallet(&self, wallet: &Wallet) -> bool {
-        self.payouts.knows(wallet)
-            || wallet.listed().iter().any(|address| self.addresses.contains_key(address))
+        self.payouts.knows(wallet) || wallet.listed().iter().any(|address| self.charge_at(address).is_some())
     }
 
     /// Sets a coin's wallet.

@@ -2,7 +2,7 @@
 
 pub mod address_rule;
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use crate::{draw::Lot, event::EventType, id::Code, time::Timestamp};
 use address_rule::EndpointUrl;
@@ -15,12 +15,12 @@ pub const FAILED_IN_A_ROW_MAX: u32 = 15;
 
 /// What deliveries to an endpoint are signed with: `whsec_` and 32 characters.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Arc<str>);
 
 impl Secret {
     /// The `nth` secret of a book.
     pub fn draw(lot: &Lot, nth: u64) -> Secret {
-        Secret(format!("whsec_{}", lot.nth(nth).text(SECRET_LEN, SECRET_ALPHABET)))
+        Secret(format!("whsec_{}", lot.nth(nth).text(SECRET_LEN, SECRET_ALPHABET)).into())
     }
 
     /// The text, to sign with or to show to its owner.
@@ -63,7 +63,7 @@ pub struct Endpoint {
     /// Its name in the dashboard.
     pub id: Code,
     /// Where deliveries go.
-    pub url: EndpointUrl,
+    pub url: Arc<EndpointUrl>,
     /// Which event types it gets.
     pub events: BTreeSet<EventType>,
     /// What they are signed with, from the next attempt on.

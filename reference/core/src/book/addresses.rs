@@ -1,0 +1,56 @@
+//! Whose deposit address is whose.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::id::ChargeNo;
+
+/// The charges of a book by their addresses. The addresses themselves stand in the charges: here is only what finds
+/// them.
+#[derive(Default)]
+pub(super) struct Addresses {
+    table: HashTable<Entry>,
+    hasher: DefaultHashBuilder,
+}
+
+struct Entry {
+    /// Kept, so that a table that grows need not look at every charge again.
+    hash: u64,
+    no: ChargeNo,
+}
+
+impl Addresses {
+    /// The charge that has this address; `of` says which address a charge has.
+    pub(super) fn find<'a>(&self, address: &str, of: impl Fn(ChargeNo) -> &'a str) -> Option<ChargeNo> {
+        let hash = self.hasher.hash_one(address);
+        let found = self.table.find(hash, |entry| entry.hash == hash && of(entry.no) == address)?;
+        Some(found.no)
+    }
+
+    /// Notes the address of a new charge. No other charge may have it.
+    pub(super) fn insert(&mut self, address: &str, no: ChargeNo) {
+        let hash = self.hasher.hash_one(address);
+        self.table.insert_unique(hash, Entry { hash, no }, |entry| entry.hash);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_finds_its_charge_and_no_other() {
+        let of: Vec<String> = (0..500).map(|n| format!("address{}", n * n)).collect();
+        let mut addresses = Addresses::default();
+        let find = |addresses: &Addresses, text: &str| addresses.find(text, |no| &of[no.index()]);
+        for (place, address) in of.iter().enumerate() {
+            assert_eq!(find(&addresses, address), None);
+            addresses.insert(address, ChargeNo::next(place));
+        }
+        for (place, address) in of.iter().enumerate() {
+            assert_eq!(find(&addresses, address), Some(ChargeNo::next(place)));
+        }
+        assert_eq!(find(&addresses, "address2"), None);
+    }
+}
