@@ -9,6 +9,17 @@ pub struct Short {
     len: usize,
 }
 
+/// `00` to `99`: two digits are one division.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut n = 0;
+    while n < 100 {
+        pairs[n] = [b'0' + n as u8 / 10, b'0' + n as u8 % 10];
+        n += 1;
+    }
+    pairs
+};
+
 impl Default for Short {
     fn default() -> Short {
         Short { bytes: [0; Short::ROOM], len: 0 }
@@ -34,9 +45,13 @@ impl Short {
 
     /// Adds the last `width` digits of a number, with leading zeros.
     pub fn padded(&mut self, mut n: u64, width: usize) {
-        for place in self.bytes[self.len..self.len + width].iter_mut().rev() {
-            *place = b'0' + (n % 10) as u8;
-            n /= 10;
+        let (first, pairs) = self.bytes[self.len..self.len + width].as_rchunks_mut::<2>();
+        for pair in pairs.iter_mut().rev() {
+            *pair = PAIRS[(n % 100) as usize];
+            n /= 100;
+        }
+        if let [first] = first {
+            *first = b'0' + (n % 10) as u8;
         }
         self.len += width;
     }
@@ -74,7 +89,9 @@ mod tests {
             text.number(n);
             text.push(b' ');
             text.padded(n, 20);
-            assert_eq!(text.as_str(), format!("{n} {n:020}"));
+            text.push(b' ');
+            text.padded(n, 3);
+            assert_eq!(text.as_str(), format!("{n} {n:020} {:03}", n % 1_000));
         }
     }
 

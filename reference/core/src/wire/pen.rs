@@ -22,6 +22,7 @@ pub(super) fn write(body: &mut Vec<u8>, view: &(impl Serialize + ?Sized)) {
 pub(super) struct Raw<'a>(pub(super) &'a str);
 
 /// A text of ours that has no letter to escape.
+#[derive(Clone, Copy)]
 pub(super) struct Plain<'a>(pub(super) &'a str);
 
 /// How [`Raw`] tells the pen.
@@ -306,8 +307,8 @@ impl SerializeStruct for Open<'_> {
     type Error = fmt::Error;
 
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Done {
-        self.comma();
-        self.body.push(b'"');
+        let before: &[u8] = if std::mem::take(&mut self.is_first) { b"\"" } else { b",\"" };
+        self.body.extend_from_slice(before);
         self.body.extend_from_slice(name.as_bytes());
         self.body.extend_from_slice(b"\":");
         self.value(value)

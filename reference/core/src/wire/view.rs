@@ -6,7 +6,7 @@
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
-    pen::Raw,
+    pen::{Plain, Raw},
     text::{IdText, Joined, Text},
 };
 use crate::{
@@ -179,16 +179,16 @@ struct CustomFieldView<'a> {
 #[derive(Serialize)]
 pub(super) struct ChargeView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    code: &'a str,
-    object: &'static str,
-    status: &'static str,
-    payment_link: Option<&'a str>,
-    invoice: Option<&'a str>,
+    id: Option<Plain<'a>>,
+    code: Plain<'a>,
+    object: Plain<'static>,
+    status: Plain<'static>,
+    payment_link: Option<Plain<'a>>,
+    invoice: Option<Plain<'a>>,
     description: Option<&'a str>,
     fiat_amount: Text,
-    fiat_currency: &'static str,
-    asset: &'static str,
+    fiat_currency: Plain<'static>,
+    asset: Plain<'static>,
     asset_amount: Text,
     received_amount: Text,
     remaining_amount: Text,
@@ -197,7 +197,7 @@ pub(super) struct ChargeView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     refunds: Option<Vec<RefundView<'a>>>,
     exchange_rate: Text,
-    deposit_address: &'a str,
+    deposit_address: Plain<'a>,
     transactions: Transactions<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Timeline<'a>>,
@@ -227,17 +227,18 @@ impl<'a> ChargeView<'a> {
         let terms = &charge.terms;
         let customer = &terms.customer;
         let is_webhook = frame.is_webhook();
+        let code = Plain(charge.code.as_str());
         ChargeView {
-            id: (!is_webhook).then(|| charge.code.as_str()),
-            code: charge.code.as_str(),
-            object: "charge",
-            status: charge.status().as_str(),
-            payment_link: terms.link.map(|no| frame.book.link(no).code.as_str()),
-            invoice: terms.invoice.map(|no| frame.book.invoice(no).code.as_str()),
+            id: (!is_webhook).then_some(code),
+            code,
+            object: Plain("charge"),
+            status: Plain(charge.status().as_str()),
+            payment_link: terms.link.map(|no| Plain(frame.book.link(no).code.as_str())),
+            invoice: terms.invoice.map(|no| Plain(frame.book.invoice(no).code.as_str())),
             description: terms.description.as_deref(),
             fiat_amount: terms.fiat_amount.into(),
-            fiat_currency: terms.fiat_currency.code(),
-            asset: terms.asset.code(),
+            fiat_currency: Plain(terms.fiat_currency.code()),
+            asset: Plain(terms.asset.code()),
             asset_amount: frame.coin(terms.asset_amount),
             received_amount: frame.coin(charge.received()),
             remaining_amount: frame.coin(charge.remaining()),
@@ -256,7 +257,7 @@ impl<'a> ChargeView<'a> {
                     .collect()
             }),
             exchange_rate: if is_webhook { Text::PaddedRate(terms.rate) } else { Text::Rate(terms.rate) },
-            deposit_address: &terms.deposit_address,
+            deposit_address: Plain(&terms.deposit_address),
             transactions: Transactions { frame, charge },
             timeline: None,
             customer_email: customer.email.as_deref(),
