@@ -66,9 +66,14 @@ impl Short {
         }
     }
 
+    /// The text's letters: cheaper than the text, which must be looked through.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.len]).expect("only ASCII is added")
+        std::str::from_utf8(self.as_bytes()).expect("only ASCII is added")
     }
 }
 

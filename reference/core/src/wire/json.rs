@@ -249,7 +249,7 @@ impl<'a> Links<'a> {
 fn number(body: &mut Vec<u8>, n: u64) {
     let mut text = Short::default();
     text.number(n);
-    body.extend_from_slice(text.as_str().as_bytes());
+    body.extend_from_slice(text.as_bytes());
 }
 
 fn number_or_null(body: &mut Vec<u8>, n: Option<u64>) {

@@ -14,21 +14,18 @@ use crate::short::Short;
 
 /// Adds a view to a body.
 pub(super) fn write(body: &mut Vec<u8>, view: &(impl Serialize + ?Sized)) {
-    view.serialize(Pen { body, letters: Letters::Any })
-        .expect("a view is of texts, numbers, lists and objects");
+    view.serialize(Pen { body, raw: false }).expect("a view is of texts, numbers, lists and objects");
 }
 
 /// A number as its owner wrote it.
 pub(super) struct Raw<'a>(pub(super) &'a str);
 
-/// A text of ours that has no letter to escape.
+/// A text of ours: ASCII, with nothing to escape. Only the pen writes it as a text; bytes are what it is to others.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<'a>(pub(super) &'a str);
+pub(super) struct Plain<'a>(pub(super) &'a [u8]);
 
 /// How [`Raw`] tells the pen.
 const RAW: &str = "as it is";
-/// How [`Plain`] tells the pen.
-const PLAIN: &str = "in quotes";
 
 impl Serialize for Raw<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -38,24 +35,14 @@ impl Serialize for Raw<'_> {
 
 impl Serialize for Plain<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(PLAIN, self.0)
+        serializer.serialize_bytes(self.0)
     }
 }
 
 struct Pen<'b> {
     body: &'b mut Vec<u8>,
-    letters: Letters,
-}
-
-/// How the next text is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Letters {
-    /// Quoted, and escaped where it must be.
-    Any,
-    /// Quoted.
-    Plain,
-    /// As it is.
-    Raw,
+    /// The next text is written as it is.
+    raw: bool,
 }
 
 /// A list or an object that has begun.
@@ -82,7 +69,7 @@ impl Open<'_> {
     }
 
     fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Done {
-        value.serialize(Pen { body: self.body, letters: Letters::Any })
+        value.serialize(Pen { body: self.body, raw: false })
     }
 
     fn close(self) -> Done {
@@ -103,25 +90,27 @@ impl<'b> Serializer for Pen<'b> {
     type SerializeStructVariant = Impossible<(), fmt::Error>;
 
     fn serialize_str(self, text: &str) -> Done {
-        let text = text.as_bytes();
-        if self.letters == Letters::Raw {
-            self.body.extend_from_slice(text);
-            return Ok(());
-        }
-        self.body.push(b'"');
-        if self.letters == Letters::Plain {
-            debug_assert!(is_plain(text), "{} is not plain", text.escape_ascii());
-            self.body.extend_from_slice(text);
+        if self.raw {
+            self.body.extend_from_slice(text.as_bytes());
         } else {
-            escape(self.body, text);
+            self.body.push(b'"');
+            escape(self.body, text.as_bytes());
+            self.body.push(b'"');
         }
-        self.body.push(b'"');
         Ok(())
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, value: &T) -> Done {
         self.body.push(b'"');
         write!(Escaping(self.body), "{value}")?;
+        self.body.push(b'"');
+        Ok(())
+    }
+
+    fn serialize_bytes(self, plain: &[u8]) -> Done {
+        debug_assert!(plain.is_ascii() && is_plain(plain), "{} is not plain", plain.escape_ascii());
+        self.body.push(b'"');
+        self.body.extend_from_slice(plain);
         self.body.push(b'"');
         Ok(())
     }
@@ -134,7 +123,7 @@ impl<'b> Serializer for Pen<'b> {
     fn serialize_u64(self, n: u64) -> Done {
         let mut text = Short::default();
         text.number(n);
-        self.body.extend_from_slice(text.as_str().as_bytes());
+        self.body.extend_from_slice(text.as_bytes());
         Ok(())
     }
 
@@ -164,12 +153,7 @@ impl<'b> Serializer for Pen<'b> {
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Done {
-        let letters = match name {
-            RAW => Letters::Raw,
-            PLAIN => Letters::Plain,
-            _ => Letters::Any,
-        };
-        value.serialize(Pen { letters, ..self })
+        value.serialize(Pen { raw: name == RAW, ..self })
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Open<'b>, fmt::Error> {
@@ -211,10 +195,6 @@ impl<'b> Serializer for Pen<'b> {
     }
 
     fn serialize_char(self, _: char) -> Done {
-        Err(fmt::Error)
-    }
-
-    fn serialize_bytes(self, _: &[u8]) -> Done {
         Err(fmt::Error)
     }
 
@@ -306,6 +286,8 @@ impl SerializeStruct for Open<'_> {
     type Ok = ();
     type Error = fmt::Error;
 
+    // Inlined, the name's length is known, and it is stored instead of copied.
+    #[inline(always)]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Done {
         let before: &[u8] = if std::mem::take(&mut self.is_first) { b"\"" } else { b",\"" };
         self.body.extend_from_slice(before);
@@ -392,7 +374,6 @@ mod tests {
         n: u64,
         pairs: BTreeMap<String, Option<u32>>,
         list: Vec<View<'a>>,
-        plain: Plain<'a>,
     }
 
     fn view<'a>(text: &'a str, n: u64, list: Vec<View<'a>>) -> View<'a> {
@@ -404,7 +385,6 @@ mod tests {
             n,
             pairs: (0..n % 4).map(|n| (format!("{text}{n}"), (n > 0).then_some(7))).collect(),
             list,
-            plain: Plain("2026-01-05T09:00:00.000000Z"),
         }
     }
 
@@ -435,9 +415,16 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_text_is_quoted() {
+        let mut body = Vec::new();
+        write(&mut body, &vec![Plain(b"2026-01-05T09:00:00.000000Z"), Plain(b"")]);
+        assert_eq!(String::from_utf8(body).unwrap(), r#"["2026-01-05T09:00:00.000000Z",""]"#);
+    }
+
+    #[test]
     fn printed_values_are_escaped() {
         let mut body = Vec::new();
-        Pen { body: &mut body, letters: Letters::Any }.collect_str(&format_args!("a{}\n", '"')).unwrap();
+        Pen { body: &mut body, raw: false }.collect_str(&format_args!("a{}\n", '"')).unwrap();
         assert_eq!(String::from_utf8(body).unwrap(), r#""a\"\n""#);
     }
 

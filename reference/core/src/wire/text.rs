@@ -35,7 +35,7 @@ impl Serialize for Text {
             Text::PaddedRate(rate) => rate.padded(),
             Text::Percent(percent) => percent.text(),
         };
-        Plain(text.as_str()).serialize(serializer)
+        Plain(text.as_bytes()).serialize(serializer)
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) struct IdText(pub(super) Uuid);
 impl Serialize for IdText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut room = Uuid::encode_buffer();
-        Plain(self.0.hyphenated().encode_lower(&mut room)).serialize(serializer)
+        Plain(self.0.hyphenated().encode_lower(&mut room).as_bytes()).serialize(serializer)
     }
 }
 
@@ -86,6 +86,7 @@ impl<const N: usize> Serialize for Joined<'_, N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::pen;
 
     #[test]
     fn joined_texts_are_escaped_as_one() {
@@ -96,6 +97,8 @@ mod tests {
     #[test]
     fn an_id_is_written_as_it_prints() {
         let id = Uuid::from_u128(0x0197_0000_ffff_7abc_8000_0000_0000_0001);
-        assert_eq!(serde_json::to_string(&IdText(id)).unwrap(), format!("\"{id}\""));
+        let mut body = Vec::new();
+        pen::write(&mut body, &IdText(id));
+        assert_eq!(String::from_utf8(body).unwrap(), format!("\"{id}\""));
     }
 }

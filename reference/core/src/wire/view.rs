@@ -3,6 +3,8 @@
 //! The order of fields is the order in the structs. Three facets of the same object differ: what a
 //! client reads, what an event embeds, and what a webhook carries.
 
+use std::fmt;
+
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
@@ -227,18 +229,18 @@ impl<'a> ChargeView<'a> {
         let terms = &charge.terms;
         let customer = &terms.customer;
         let is_webhook = frame.is_webhook();
-        let code = Plain(charge.code.as_str());
+        let code = Plain(charge.code.as_bytes());
         ChargeView {
             id: (!is_webhook).then_some(code),
             code,
-            object: Plain("charge"),
-            status: Plain(charge.status().as_str()),
-            payment_link: terms.link.map(|no| Plain(frame.book.link(no).code.as_str())),
-            invoice: terms.invoice.map(|no| Plain(frame.book.invoice(no).code.as_str())),
+            object: Plain(b"charge"),
+            status: Plain(charge.status().as_str().as_bytes()),
+            payment_link: terms.link.map(|no| Plain(frame.book.link(no).code.as_bytes())),
+            invoice: terms.invoice.map(|no| Plain(frame.book.invoice(no).code.as_bytes())),
             description: terms.description.as_deref(),
             fiat_amount: terms.fiat_amount.into(),
-            fiat_currency: Plain(terms.fiat_currency.code()),
-            asset: Plain(terms.asset.code()),
+            fiat_currency: Plain(terms.fiat_currency.code().as_bytes()),
+            asset: Plain(terms.asset.code().as_bytes()),
             asset_amount: frame.coin(terms.asset_amount),
             received_amount: frame.coin(charge.received()),
             remaining_amount: frame.coin(charge.remaining()),
@@ -257,7 +259,7 @@ impl<'a> ChargeView<'a> {
                     .collect()
             }),
             exchange_rate: if is_webhook { Text::PaddedRate(terms.rate) } else { Text::Rate(terms.rate) },
-            deposit_address: Plain(&terms.deposit_address),
+            deposit_address: Plain(terms.deposit_address.as_bytes()),
             transactions: Transactions { frame, charge },
             timeline: None,
             customer_email: customer.email.as_deref(),
@@ -480,6 +482,15 @@ impl<'a> LinkView<'a> {
     }
 }
 
+/// A value as it prints, for what others than the pen write.
+struct Printed<'a, T>(&'a T);
+
+impl<T: fmt::Display> Serialize for Printed<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self.0)
+    }
+}
+
 /// `details`: an object, empty when there is nothing to say.
 pub struct DetailsView<'a>(pub &'a Details);
 
@@ -490,14 +501,14 @@ impl Serialize for DetailsView<'_> {
             Details::None => {}
             Details::Transfer { txid, amount } => {
                 map.serialize_entry("txid", &**txid)?;
-                map.serialize_entry("amount", &Text::from(*amount))?;
+                map.serialize_entry("amount", &Printed(amount))?;
             }
             Details::Received { amount, txid } => {
-                map.serialize_entry("amount", &Text::from(*amount))?;
+                map.serialize_entry("amount", &Printed(amount))?;
                 map.serialize_entry("txid", &**txid)?;
             }
             Details::Refund { amount, txid, reason } => {
-                map.serialize_entry("amount", &Text::from(*amount))?;
+                map.serialize_entry("amount", &Printed(amount))?;
                 if let Some(txid) = txid {
                     map.serialize_entry("txid", txid)?;
                 }
