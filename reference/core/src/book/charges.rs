@@ -85,7 +85,7 @@ impl Book {
             deposit_address,
             link: order.link,
             invoice: order.invoice,
-            customer: order.customer,
+            customer: order.customer.if_known(),
             description: order.description,
             metadata: order.metadata,
             custom_fields: order.custom_fields,
@@ -188,24 +188,27 @@ impl Book {
         at: &Circumstances<'_>,
         sightings: impl IntoIterator<Item = &'s Sighting>,
     ) {
-        let mut parts: Vec<(ChargeNo, Vec<&Sighting>)> = Vec::new();
-        // One block may pay any number of charges, so none is searched for.
-        let mut places: BTreeMap<ChargeNo, usize> = BTreeMap::new();
+        let mut seen: Vec<(ChargeNo, &Sighting)> = Vec::new();
         for sighting in sightings {
             let Some(no) = self.charge_at(&sighting.address) else { continue };
-            if self.charge(no).terms.asset != sighting.asset {
+            if self.charge(no).terms.asset == sighting.asset {
+                seen.push((no, sighting));
+            } else {
                 self.note_stray(sighting);
-                continue;
-            }
-            let place = *places.entry(no).or_insert(parts.len());
-            match parts.get_mut(place) {
-                Some((_, part)) => part.push(sighting),
-                None => parts.push((no, vec![sighting])),
             }
         }
-        for (no, part) in parts {
+        if seen.len() > 1 {
+            let mut first = BTreeMap::new();
+            for (place, (no, _)) in seen.iter().enumerate() {
+                first.entry(*no).or_insert(place);
+            }
+            seen.sort_by_key(|(no, _)| first[no]);
+        }
+        for part in seen.chunk_by(|(no, _), (other, _)| no == other) {
+            let no = part[0].0;
             let required = self.required(no);
-            let told = self.charge_mut(no).on_sightings(at.now, part, required);
+            let sightings = part.iter().map(|(_, sighting)| *sighting);
+            let told = self.charge_mut(no).on_sightings(at.now, sightings, required);
             self.tell(at, no, told);
         }
     }

@@ -223,6 +223,10 @@ impl Charge {
             Standing::OnTime => Happened::PaymentDetected { txid: Arc::clone(&txid), amount },
             _ => Happened::LatePayment { txid: Arc::clone(&txid), amount },
         });
+        // Most charges are paid at once: room for more would be a tenth of what is kept of them.
+        if self.transfers.is_empty() {
+            self.transfers.reserve_exact(1);
+        }
         self.transfers.push(Transfer {
             txid,
             output: sighting.output,

@@ -83,6 +83,25 @@ pub struct Customer {
     pub metadata: Metadata,
 }
 
+impl Customer {
+    /// Nothing is known.
+    pub const UNKNOWN: Customer = Customer {
+        email: None,
+        name: None,
+        ip_address: None,
+        user_agent: None,
+        reference: None,
+        phone: None,
+        country: None,
+        metadata: Vec::new(),
+    };
+
+    /// Itself, unless nothing is known.
+    pub(crate) fn if_known(self) -> Option<Box<Customer>> {
+        (self != Customer::UNKNOWN).then(|| Box::new(self))
+    }
+}
+
 /// Key/value pairs of the account owner, in the order in which they were given.
 pub type Metadata = Vec<(String, MetaValue)>;
 
@@ -140,14 +159,22 @@ pub struct Terms {
     pub link: Option<LinkNo>,
     /// The invoice, if it is for one.
     pub invoice: Option<InvoiceNo>,
-    /// Who pays.
-    pub customer: Customer,
+    /// Who pays. Takes no room if the merchant said nothing about that.
+    pub(crate) customer: Option<Box<Customer>>,
     /// Free text.
     pub description: Option<String>,
     /// The merchant's key/value pairs.
     pub metadata: Metadata,
     /// Answers to the link's questions.
     pub custom_fields: Vec<CustomField>,
+}
+
+impl Terms {
+    /// Who pays, as far as the merchant said.
+    pub fn customer(&self) -> &Customer {
+        static UNKNOWN: Customer = Customer::UNKNOWN;
+        self.customer.as_deref().unwrap_or(&UNKNOWN)
+    }
 }
 
 /// One charge. A copy shares the terms, and is small: deliveries keep the charge as it was when something happened.

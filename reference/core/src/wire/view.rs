@@ -227,7 +227,7 @@ impl<'a> ChargeView<'a> {
     /// A charge that stands in no book has no timeline.
     pub(super) fn alone(frame: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
         let terms = &charge.terms;
-        let customer = &terms.customer;
+        let customer = terms.customer();
         let is_webhook = frame.is_webhook();
         let code = Plain(charge.code.as_bytes());
         ChargeView {
