@@ -17,7 +17,6 @@ use reference_core::{
     outbox::Outcome,
     service::{Service, Start},
     sighting::{Depth, Sighting},
-    signature,
     time::{Span, Timestamp},
     wire::http::{self, Response},
 };
@@ -128,7 +127,7 @@ impl Mill {
     pub fn deliver(&mut self) -> usize {
         let mut bytes = 0;
         while let Some((account, mode, post)) = self.service.poll_delivery(self.now) {
-            let signature = signature::sign(post.secret.reveal(), self.now.unix_secs(), &post.body);
+            let signature = post.secret.sign(self.now.unix_secs(), &post.body);
             bytes += post.body.len() + signature.len();
             self.delivered += 1;
             self.service.on_outcome(self.now, (account, mode), post.delivery, Outcome::Answered(200));

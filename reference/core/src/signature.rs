@@ -16,20 +16,36 @@ pub const TOLERANCE_SECS: u64 = 300;
 
 /// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
 pub fn sign(secret: &str, unix_secs: u64, body: &[u8]) -> String {
-    let mut time = Short::default();
-    time.number(unix_secs);
-    let mut digits = [0; 64];
-    hex::encode_to_slice(mac(secret, time.as_str(), body), &mut digits).expect("32 bytes are 64 digits");
-    let digits = std::str::from_utf8(&digits).expect("digits are ASCII");
-    ["t=", time.as_str(), ",v1=", digits].concat()
+    Signer::new(secret).sign(unix_secs, body)
 }
 
-fn mac(secret: &str, time: &str, body: &[u8]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length");
-    mac.update(time.as_bytes());
-    mac.update(b".");
-    mac.update(body);
-    mac.finalize().into_bytes().into()
+/// A secret that was read in once, for many signatures.
+#[derive(Clone)]
+pub struct Signer(Hmac<Sha256>);
+
+impl Signer {
+    /// Reads a secret in.
+    pub fn new(secret: &str) -> Signer {
+        Signer(Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length"))
+    }
+
+    /// What [`sign`] gives.
+    pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
+        let mut time = Short::default();
+        time.number(unix_secs);
+        let mut digits = [0; 64];
+        hex::encode_to_slice(self.mac(time.as_bytes(), body), &mut digits).expect("32 bytes are 64 digits");
+        let digits = std::str::from_utf8(&digits).expect("digits are ASCII");
+        ["t=", time.as_str(), ",v1=", digits].concat()
+    }
+
+    fn mac(&self, time: &[u8], body: &[u8]) -> [u8; 32] {
+        let mut mac = self.0.clone();
+        mac.update(time);
+        mac.update(b".");
+        mac.update(body);
+        mac.finalize().into_bytes().into()
+    }
 }
 
 /// Why a delivery is not to be trusted.
@@ -98,7 +114,7 @@ pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Re
     if signatures.is_empty() {
         return Err(SignatureError::Form);
     }
-    let expected = mac(secret, time, body);
+    let expected = Signer::new(secret).mac(time.as_bytes(), body);
     if !signatures.iter().any(|signature| bool::from(signature.ct_eq(&expected))) {
         return Err(SignatureError::Mismatch);
     }

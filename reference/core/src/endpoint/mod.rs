@@ -4,7 +4,7 @@ pub mod address_rule;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use crate::{draw::Lot, event::EventType, id::Code, time::Timestamp};
+use crate::{draw::Lot, event::EventType, id::Code, signature::Signer, time::Timestamp};
 use address_rule::EndpointUrl;
 
 const SECRET_LEN: usize = 32;
@@ -14,18 +14,30 @@ const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 pub const FAILED_IN_A_ROW_MAX: u32 = 15;
 
 /// What deliveries to an endpoint are signed with: `whsec_` and 32 characters.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<str>);
+#[derive(Clone)]
+pub struct Secret(Arc<Known>);
+
+struct Known {
+    text: String,
+    signer: Signer,
+}
 
 impl Secret {
     /// The `nth` secret of a book.
     pub fn draw(lot: &Lot, nth: u64) -> Secret {
-        Secret(format!("whsec_{}", lot.nth(nth).text(SECRET_LEN, SECRET_ALPHABET)).into())
+        let text = format!("whsec_{}", lot.nth(nth).text(SECRET_LEN, SECRET_ALPHABET));
+        let signer = Signer::new(&text);
+        Secret(Arc::new(Known { text, signer }))
     }
 
-    /// The text, to sign with or to show to its owner.
+    /// The text, to show to its owner.
     pub fn reveal(&self) -> &str {
-        &self.0
+        &self.0.text
+    }
+
+    /// The signature of a body that is posted now.
+    pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
+        self.0.signer.sign(unix_secs, body)
     }
 }
 

@@ -31,7 +31,6 @@ use reference_core::{
     dialect::Dialect,
     endpoint::address_rule::Host,
     outbox::{Landing, Outcome, Trace},
-    signature,
 };
 pub use resolve::{Resolve, Resolved, SystemResolver};
 pub(crate) use saving::{Hearsay, may_save};
@@ -108,7 +107,7 @@ impl Courier {
     /// All headers of an attempt, signed with the time of day.
     fn headers(&self, post: &Post) -> Vec<(String, String)> {
         let prefix = &self.dialect.header_prefix;
-        let signature = signature::sign(post.secret.reveal(), clock::unix_secs(), &post.body);
+        let signature = post.secret.sign(clock::unix_secs(), &post.body);
         vec![
             ("Host".to_owned(), post.url.authority().to_owned()),
             ("Content-Type".to_owned(), "application/json".to_owned()),
