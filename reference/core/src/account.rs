@@ -1,5 +1,7 @@
 //! An account: settings, and one book per mode.
 
+use std::sync::Arc;
+
 use crate::{
     action::SettingsDraft, asset::Currency, book::Book, mode::Mode, money::Percent, time::Timestamp,
 };
@@ -88,7 +90,7 @@ impl Settings {
 /// One account.
 pub struct Account {
     /// Its public name, a slug.
-    pub id: String,
+    pub id: Arc<str>,
     /// Person or organization.
     pub kind: AccountKind,
     /// What the owner set.
@@ -106,7 +108,7 @@ impl Account {
         settings: Settings,
         books: [Book; 2],
     ) -> Account {
-        Account { id, kind, settings, created_at: now, books }
+        Account { id: id.into(), kind, settings, created_at: now, books }
     }
 
     /// Everything of one mode. The only way to either: no look-up sees both.

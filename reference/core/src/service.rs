@@ -425,7 +425,7 @@ impl Service {
 
     /// The account with this slug.
     pub fn find_account(&self, id: &str) -> Option<AccountNo> {
-        self.accounts.iter().position(|account| account.id == id).map(AccountNo::next)
+        self.accounts.iter().position(|account| *account.id == *id).map(AccountNo::next)
     }
 
     /// Every book, in order of accounts, live before test.

@@ -1,20 +1,22 @@
 //! What happened in a world, as somebody outside of it could have noticed, in order.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, fmt, sync::Arc};
 
-use serde::Serialize;
-use serde_json::value::RawValue;
+use reference_core::{event::Details, id::Code, time::Timestamp, wire::DetailsView};
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
 
 /// So many are kept; readers that fall further behind have missed some.
 const KEPT_MAX: usize = 200_000;
 
-/// One thing that happened.
+/// One thing that happened. Kept as it is, and printed when somebody reads it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Happening {
     /// Counts from 1.
     pub n: u64,
     /// When.
-    pub at: String,
+    #[serde(serialize_with = "print")]
+    pub at: Timestamp,
     /// What.
     #[serde(flatten)]
     pub what: What,
@@ -28,27 +30,35 @@ pub enum What {
     /// An event was recorded.
     Event {
         mode: &'static str,
-        account: String,
-        event: String,
+        account: Arc<str>,
+        #[serde(serialize_with = "print")]
+        event: Uuid,
         #[serde(rename = "type")]
         kind: &'static str,
-        subject: String,
-        details: Box<RawValue>,
+        #[serde(serialize_with = "print")]
+        subject: Code,
+        #[serde(serialize_with = "view")]
+        details: Details,
     },
     /// A post was answered, or not.
     Post {
         mode: &'static str,
-        account: String,
-        endpoint: String,
+        account: Arc<str>,
+        #[serde(serialize_with = "print")]
+        endpoint: Code,
         host: String,
-        delivery: String,
-        event: Option<String>,
+        #[serde(serialize_with = "print")]
+        delivery: Uuid,
+        #[serde(serialize_with = "print_any")]
+        event: Option<Uuid>,
         #[serde(rename = "type")]
         kind: &'static str,
-        subject: Option<String>,
+        #[serde(serialize_with = "print_any")]
+        subject: Option<Code>,
         attempt: u32,
         answer: String,
-        next_at: Option<String>,
+        #[serde(serialize_with = "print_any")]
+        next_at: Option<Timestamp>,
     },
     /// A transfer was seen, confirmed, thrown back or lost.
     Transfer {
@@ -66,11 +76,39 @@ pub enum What {
     /// The newest blocks of a chain were replaced.
     Reorg { mode: &'static str, asset: &'static str, depth: u32 },
     /// An e-mail went to the outbox.
-    Mail { mode: &'static str, account: String, to: String, kind: &'static str, invoice: String },
+    Mail {
+        mode: &'static str,
+        account: Arc<str>,
+        to: String,
+        kind: &'static str,
+        #[serde(serialize_with = "print")]
+        invoice: Code,
+    },
     /// An endpoint failed too often and was switched off.
-    EndpointOff { mode: &'static str, account: String, endpoint: String, host: String },
+    EndpointOff {
+        mode: &'static str,
+        account: Arc<str>,
+        #[serde(serialize_with = "print")]
+        endpoint: Code,
+        host: String,
+    },
     /// The service stopped and started again.
     Restart,
+}
+
+fn print<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn print_any<S: Serializer>(value: &Option<impl fmt::Display>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
+fn view<S: Serializer>(details: &Details, serializer: S) -> Result<S::Ok, S::Error> {
+    DetailsView(details).serialize(serializer)
 }
 
 impl What {
@@ -80,7 +118,7 @@ impl What {
             What::Event { mode, account, .. }
             | What::Post { mode, account, .. }
             | What::Mail { mode, account, .. }
-            | What::EndpointOff { mode, account, .. } => *mode == own_mode && account == own_account,
+            | What::EndpointOff { mode, account, .. } => *mode == own_mode && **account == *own_account,
             // A chain is there for everybody who uses it.
             What::Transfer { mode, .. } | What::Reorg { mode, .. } => *mode == own_mode,
             What::Restart => true,
@@ -101,7 +139,7 @@ impl Chronicle {
         self.count
     }
 
-    pub(super) fn note(&mut self, at: String, what: What) {
+    pub(super) fn note(&mut self, at: Timestamp, what: What) {
         self.count += 1;
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();

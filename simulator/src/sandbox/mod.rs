@@ -451,7 +451,7 @@ impl Sandbox {
 
     fn note(&mut self, what: What) {
         if !self.terse {
-            self.chronicle.note(self.now.to_string(), what);
+            self.chronicle.note(self.now, what);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is written down of a world: the chronicle for everybody, and the record for those who judge.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use reference_core::{
     book::{Book, Notice, Post},
@@ -10,12 +10,8 @@ use reference_core::{
     outbox::Outcome,
     sighting::{Depth, Sighting},
     time::Timestamp,
-    wire::{
-        DetailsView,
-        http::{Request, Response},
-    },
+    wire::http::{Request, Response},
 };
-use serde_json::value::to_raw_value;
 use uuid::Uuid;
 
 use super::{Sandbox, What};
@@ -93,16 +89,16 @@ impl Sandbox {
         let subject = parcel.event.map(|(no, _)| code_of(book, book.events().get(no).subject));
         let what = What::Post {
             mode: mode.as_str(),
-            account: account.id.clone(),
-            endpoint: book.endpoint(post.endpoint).id.to_string(),
+            account: Arc::clone(&account.id),
+            endpoint: book.endpoint(post.endpoint).id,
             host: post.url.host().to_string(),
-            delivery: post.id.to_string(),
-            event: parcel.event.map(|(_, id)| id.to_string()),
+            delivery: post.id,
+            event: parcel.event.map(|(_, id)| id),
             kind: post.kind.as_str(),
             subject,
             attempt: post.attempt,
             answer: ended.to_string(),
-            next_at: next_at.map(|at| at.to_string()),
+            next_at,
         };
         self.note(what);
     }
@@ -157,30 +153,26 @@ impl Sandbox {
         for (account, mode, notice) in notices {
             let account = self.service().account(account);
             let book = account.book(mode);
-            let (mode, account) = (mode.as_str(), account.id.clone());
+            let (mode, account) = (mode.as_str(), Arc::clone(&account.id));
             let what = match notice {
                 Notice::Event(no) => {
                     let event = book.events().get(no);
                     What::Event {
                         mode,
                         account,
-                        event: event.id.to_string(),
+                        event: event.id,
                         kind: event.kind.as_str(),
                         subject: code_of(book, event.subject),
-                        details: to_raw_value(&DetailsView(&event.details)).expect("details are JSON"),
+                        details: event.details.clone(),
                     }
                 }
-                Notice::Mail { to, kind, invoice } => What::Mail {
-                    mode,
-                    account,
-                    to,
-                    kind: kind.as_str(),
-                    invoice: book.invoice(invoice).code.to_string(),
-                },
+                Notice::Mail { to, kind, invoice } => {
+                    What::Mail { mode, account, to, kind: kind.as_str(), invoice: book.invoice(invoice).code }
+                }
                 Notice::EndpointOff(no) => {
                     let endpoint = book.endpoint(no);
                     let host = endpoint.url.host().to_string();
-                    What::EndpointOff { mode, account, endpoint: endpoint.id.to_string(), host }
+                    What::EndpointOff { mode, account, endpoint: endpoint.id, host }
                 }
             };
             self.note(what);
@@ -255,9 +247,9 @@ pub(super) fn written(request: &Request<'_>, response: &Response) -> Call {
     }
 }
 
-fn code_of(book: &Book, subject: Subject) -> String {
+fn code_of(book: &Book, subject: Subject) -> Code {
     match subject {
-        Subject::Charge(no) => book.charge(no).code.to_string(),
-        Subject::Invoice(no) => book.invoice(no).code.to_string(),
+        Subject::Charge(no) => book.charge(no).code,
+        Subject::Invoice(no) => book.invoice(no).code,
     }
 }

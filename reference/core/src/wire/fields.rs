@@ -3,7 +3,7 @@
 //! Values are kept as raw text until a field is asked for, so numbers stay exact, duplicate keys are
 //! noticed, and nesting costs nothing.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use serde::{
     Deserialize,
@@ -28,6 +28,9 @@ pub const QUESTIONS_MAX: usize = 20;
 /// So many unknown keys of an object are named: who sends more has made one mistake, not thousands.
 const STRANGERS_NAMED_MAX: usize = 20;
 
+/// So many keys of an object are compared with each other one by one.
+const FEW: usize = 16;
+
 /// An object's entries, in order, keys unique.
 struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -47,9 +50,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut entries: Vec<(Cow<'de, str>, &RawValue)> = Vec::new();
-                let mut known = std::collections::BTreeSet::new();
+                let mut known = BTreeSet::new();
                 while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &RawValue>()? {
-                    if !known.insert(key.clone()) {
+                    // A few keys are looked through; to look through thousands would take their square.
+                    let is_known = match entries.len() {
+                        ..FEW => entries.iter().any(|(other, _)| *other == key),
+                        FEW => {
+                            known.extend(entries.iter().map(|(key, _)| key.clone()));
+                            !known.insert(key.clone())
+                        }
+                        _ => !known.insert(key.clone()),
+                    };
+                    if is_known {
                         return Err(A::Error::custom(format!("the key {key:?} is given twice")));
                     }
                     entries.push((key, value));
@@ -96,9 +108,12 @@ impl<'a> Fields<'a> {
         if body.is_empty() {
             return Ok(Fields { prefix: String::new(), entries: Vec::new(), errors: FieldErrors::default() });
         }
-        let Entries(entries) = serde_json::from_slice(body).map_err(|error| {
+        let malformed = |error: &dyn fmt::Display| {
             ApiError::Malformed(format!("The request body is not a JSON object: {error}.").into())
-        })?;
+        };
+        // Looked through once; otherwise the reader does it for every key and value.
+        let text = std::str::from_utf8(body).map_err(|error| malformed(&error))?;
+        let Entries(entries) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
         Ok(Fields { prefix: String::new(), entries, errors: FieldErrors::default() })
     }
 
@@ -146,10 +161,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn text_of(&mut self, name: &str, value: &RawValue, chars_max: usize) -> Option<String> {
-        let text = match sort(value) {
-            Sort::Text => serde_json::from_str::<String>(value.get()).ok(),
-            _ => None,
+    fn text_of(&mut self, name: &str, value: &'a RawValue, chars_max: usize) -> Option<Cow<'a, str>> {
+        let quoted = value.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let text = match quoted {
+            Some(text) if !text.contains('\\') => Some(Cow::Borrowed(text)),
+            Some(_) => serde_json::from_str::<String>(value.get()).ok().map(Cow::Owned),
+            None => None,
         };
         let Some(text) = text else {
             self.wrong(name, "The {} field must be a string.");
@@ -164,6 +181,11 @@ impl<'a> Fields<'a> {
 
     /// A text of at most so many characters. Empty counts as missing.
     pub fn text(&mut self, name: &str, chars_max: usize) -> Option<String> {
+        self.words_of(name, chars_max).map(Cow::into_owned)
+    }
+
+    /// The same, copied only if it was written with escapes.
+    fn words_of(&mut self, name: &str, chars_max: usize) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
         self.text_of(name, value, chars_max).filter(|text| !text.is_empty())
     }
@@ -232,7 +254,7 @@ impl<'a> Fields<'a> {
 
     /// One of a few words.
     pub fn word<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let text = self.text(name, TEXT_MAX)?;
+        let text = self.words_of(name, TEXT_MAX)?;
         let word = parse(&text);
         if word.is_none() {
             self.wrong(name, "The selected {} is invalid.");
@@ -256,10 +278,10 @@ impl<'a> Fields<'a> {
     }
 
     /// An exact decimal, as a string or a number, as it was written.
-    pub fn decimal(&mut self, name: &str) -> Option<String> {
+    pub fn decimal(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
         match sort(value) {
-            Sort::Number => Some(value.get().to_owned()),
+            Sort::Number => Some(Cow::Borrowed(value.get())),
             Sort::Text => self.text_of(name, value, TEXT_MAX),
             _ => {
                 self.wrong(name, "The {} field must be a decimal number such as 49.90.");
@@ -289,7 +311,7 @@ impl<'a> Fields<'a> {
     pub fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
         self.list(name, most, |fields, item, value| {
             let text = match sort(value) {
-                Sort::Number => Some(value.get().to_owned()),
+                Sort::Number => Some(Cow::Borrowed(value.get())),
                 Sort::Text => fields.text_of(item, value, TEXT_MAX),
                 _ => None,
             };
@@ -324,7 +346,9 @@ impl<'a> Fields<'a> {
 
     /// Texts in a list.
     pub fn texts(&mut self, name: &str, most: usize) -> Vec<String> {
-        self.list(name, most, |fields, item, value| fields.text_of(item, value, PROSE_MAX))
+        self.list(name, most, |fields, item, value| {
+            fields.text_of(item, value, PROSE_MAX).map(Cow::into_owned)
+        })
     }
 
     /// Words in a list, each one of a few.
@@ -355,8 +379,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Every entry of the object, by name.
-    pub fn names(&self) -> Vec<String> {
-        self.entries.iter().map(|(key, _)| key.clone().into_owned()).collect()
+    pub fn names(&self) -> Vec<Cow<'a, str>> {
+        self.entries.iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// A value that is kept as it is: a text, a number, a truth or nothing.
@@ -376,7 +400,7 @@ impl<'a> Fields<'a> {
                 None
             }
             Sort::Number => Some(Scalar::Number(value.get().to_owned())),
-            Sort::Text => self.text_of(name, value, chars_max).map(Scalar::Text),
+            Sort::Text => self.text_of(name, value, chars_max).map(Cow::into_owned).map(Scalar::Text),
             _ => {
                 self.wrong(name, "The {} field must be a string, a number, a boolean or null.");
                 None
@@ -397,7 +421,7 @@ impl<'a> Fields<'a> {
                 return None;
             }
         };
-        let prefix = format!("{}{name}.", self.prefix);
+        let prefix = [&self.prefix, name, "."].concat();
         let mut inner = Fields { prefix, entries, errors: std::mem::take(&mut self.errors) };
         let result = read(&mut inner);
         self.errors = inner.errors;

@@ -125,7 +125,7 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
                 Some(Scalar::Null) => MetaValue::Null,
                 None => continue,
             };
-            pairs.push((name, value));
+            pairs.push((name.into_owned(), value));
         }
         Some(pairs)
     })
@@ -147,7 +147,7 @@ pub(super) fn refund(body: &[u8]) -> Result<RefundDraft, ApiError> {
     let reason = f.text("reason", PROSE_MAX);
     f.finish()?;
     let amount = amount.ok_or_else(|| ApiError::field("amount", "The amount field is required."))?;
-    Ok(RefundDraft { amount, txid, reason })
+    Ok(RefundDraft { amount: amount.into_owned(), txid, reason })
 }
 
 pub(super) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {

@@ -500,12 +500,12 @@ impl Serialize for DetailsView<'_> {
         match self.0 {
             Details::None => {}
             Details::Transfer { txid, amount } => {
-                map.serialize_entry("txid", &**txid)?;
+                map.serialize_entry("txid", txid)?;
                 map.serialize_entry("amount", &Printed(amount))?;
             }
             Details::Received { amount, txid } => {
                 map.serialize_entry("amount", &Printed(amount))?;
-                map.serialize_entry("txid", &**txid)?;
+                map.serialize_entry("txid", txid)?;
             }
             Details::Refund { amount, txid, reason } => {
                 map.serialize_entry("amount", &Printed(amount))?;

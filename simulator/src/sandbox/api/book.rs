@@ -145,7 +145,7 @@ pub(super) fn shape_transfer(book: &Book, charge: &Charge, transfer: &Transfer) 
         Standing::Extra => "extra",
     };
     json!({
-        "txid": &*transfer.txid,
+        "txid": transfer.txid,
         "output": transfer.output,
         "amount": transfer.amount.to_string(),
         "confirmations": transfer.confirmations,

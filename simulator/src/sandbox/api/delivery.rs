@@ -98,7 +98,7 @@ pub(super) fn log(sandbox: &Sandbox, query: &str) -> Outcome {
     let mut deliveries = Vec::new();
     let service = sandbox.service();
     for (account, _, book) in books(sandbox) {
-        let account = service.account(account).id.as_str();
+        let account = &*service.account(account).id;
         if wanted.takes_book(account, book) {
             let all = wanted.of_book(book);
             let newest = all.filter(|delivery| wanted.takes(book, delivery)).take(limit);

@@ -100,7 +100,7 @@ fn happened(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Value {
 
 /// What happened after the `n`th thing, as far as it concerns the book.
 fn happenings(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Iterator<Item = &Happening> {
-    let within = within.map(|(no, mode)| (sandbox.service().account(no).id.as_str(), mode));
+    let within = within.map(|(no, mode)| (&*sandbox.service().account(no).id, mode));
     sandbox.chronicle.after(n).filter(move |happening| {
         within.is_none_or(|(account, mode)| happening.what.concerns(account, mode.as_str()))
     })
