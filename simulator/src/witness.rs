@@ -3,6 +3,7 @@
 //!
 //! Owns no opinion: judges read it. Looks at nothing inside the service.
 
+use bytes::Bytes;
 use reference_core::{id::Code, mode::Mode, outbox::Outcome, sighting::Sighting, time::Timestamp};
 use uuid::Uuid;
 
@@ -60,7 +61,7 @@ pub struct Call {
     /// The answer says that it was given before.
     pub replayed: bool,
     /// The body of the answer.
-    pub answer: Vec<u8>,
+    pub answer: Bytes,
 }
 
 /// A webhook post, as the network saw it.

@@ -101,5 +101,5 @@ async fn ask(
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         })
         .collect();
-    Ok(Answer { status: parts.status.as_u16(), headers, body: body.to_vec() })
+    Ok(Answer { status: parts.status.as_u16(), headers, body })
 }

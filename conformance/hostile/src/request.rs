@@ -339,9 +339,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_not_proper_is_noticed() {
-        let good = Response { status: 200, headers: Vec::new(), body: b"{\"data\":[]}".to_vec() };
+        let good = Response { status: 200, headers: Vec::new(), body: b"{\"data\":[]}".as_slice().into() };
         assert_eq!(proper(&good), Ok(()));
-        let body = |text: &str| Response { body: text.as_bytes().to_vec(), ..good.clone() };
+        let body = |text: &str| Response { body: text.as_bytes().to_vec().into(), ..good.clone() };
         let refusal = |status, text: &str| Response { status, ..body(text) };
         for bad in [
             refusal(500, "{\"message\":\"Oops.\"}"),

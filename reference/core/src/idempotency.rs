@@ -105,7 +105,7 @@ mod tests {
     fn large_answers_push_out_the_oldest() {
         let mut answers = Answers::default();
         let request = [0; 32];
-        let large = || Response { status: 201, headers: Vec::new(), body: vec![b'x'; BYTES_MAX / 4] };
+        let large = || Response { status: 201, headers: Vec::new(), body: vec![b'x'; BYTES_MAX / 4].into() };
         for n in 0..6 {
             answers.keep(Timestamp(n), format!("key {n}"), request, large());
         }

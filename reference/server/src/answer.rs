@@ -137,7 +137,7 @@ mod tests {
 
     fn response(status: u16, headers: &[(&'static str, &str)]) -> Response {
         let headers = headers.iter().map(|(name, value)| (*name, value.to_string())).collect();
-        Response { status, headers, body: b"{}".to_vec() }
+        Response { status, headers, body: b"{}".as_slice().into() }
     }
 
     #[track_caller]

@@ -172,7 +172,7 @@ impl Local {
         });
         let broken = || io::Error::other("the server met a bug of its own; its output says more");
         let response = told.recv().map_err(|_| broken())?.map_err(|_| broken())?;
-        let text = String::from_utf8(response.body).map_err(io::Error::other)?;
+        let text = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
         if response.status == 200 { Ok(text) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, text)) }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use reference_core::{time::Span, wire::http::Request};
 use serde::Deserialize;
 
@@ -206,7 +207,7 @@ pub(super) fn read_list<T: for<'de> Deserialize<'de>>(
 }
 
 /// The answer to a request, at the moment that the world shows, or as soon as the limit allows.
-pub(super) fn ask(sandbox: &mut Sandbox, key: &str, path: &str) -> (u16, Vec<u8>) {
+pub(super) fn ask(sandbox: &mut Sandbox, key: &str, path: &str) -> (u16, Bytes) {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let authorization = format!("Bearer {key}");
     let request = Request {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use reference_core::time::{Span, Timestamp};
 
 use super::Model;
@@ -22,7 +23,7 @@ pub(super) struct Given {
     query: Option<String>,
     body: Vec<u8>,
     status: u16,
-    answer: Vec<u8>,
+    answer: Bytes,
 }
 
 impl Model<'_> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use reference_core::{
     dialect::Dialect,
     draw::Seed,
@@ -36,7 +37,7 @@ pub struct Answer {
     /// Header names in lower case, and their values.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 impl Answer {

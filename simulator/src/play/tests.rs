@@ -65,7 +65,7 @@ impl Stage for Puppet {
             self.asked
                 .push(format!("{at} {bearer} {} {} {said}", call.method, call.path).trim_end().to_owned());
         }
-        Ok(Answer { status, headers: Vec::new(), body: body.to_string().into_bytes() })
+        Ok(Answer { status, headers: Vec::new(), body: body.to_string().into_bytes().into() })
     }
 }
 

@@ -114,7 +114,7 @@ impl Stage {
             page = self.get(place, &next).1;
         }
         same("a record", &expected, &shown)?;
-        self.read.insert((place, list), (first.body, expected));
+        self.read.insert((place, list), (first.body.into(), expected));
         Ok(())
     }
 

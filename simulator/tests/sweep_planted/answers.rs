@@ -48,7 +48,7 @@ fn list(path: &'static str, change: impl Fn(&str, &mut Vec<Value>) + Send + 'sta
             if let Some(data) = page["data"].as_array_mut() {
                 change(request.query.unwrap_or_default(), data);
             }
-            response.body = page.to_string().into_bytes();
+            response.body = page.to_string().into_bytes().into();
         }
     })
 }
@@ -208,7 +208,7 @@ pub(crate) fn bugs() -> Vec<Bug> {
                     }
                     let code = request.path.strip_prefix("/v1/charges/").unwrap_or_default();
                     if response.status == 404 && codes.contains(code) {
-                        response.body = br#"{"message":"This key is of the other mode."}"#.to_vec();
+                        response.body = br#"{"message":"This key is of the other mode."}"#.as_slice().into();
                     }
                 })
             },

@@ -1,5 +1,7 @@
 //! A request as the service needs to see it, and its answer, both free of any HTTP library.
 
+use bytes::Bytes;
+
 use super::{json, route::Route};
 use crate::{
     call::Answer,
@@ -39,7 +41,7 @@ pub struct Response {
     /// Header names in lower case, and their values.
     pub headers: Vec<(&'static str, String)>,
     /// The body, JSON unless the headers say otherwise.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 /// The largest body that is read.
@@ -58,7 +60,7 @@ impl Response {
             }
             _ => {}
         }
-        Response { status: error.status(), headers, body: json::error(error) }
+        Response { status: error.status(), headers, body: json::error(error).into() }
     }
 }
 

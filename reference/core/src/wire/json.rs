@@ -1,5 +1,6 @@
 //! Answers as JSON: envelopes, lists, errors.
 
+use bytes::Bytes;
 use serde::{Serialize, ser::SerializeMap};
 use url::form_urlencoded;
 
@@ -38,7 +39,7 @@ pub(super) struct Scene<'a> {
 }
 
 /// The body of a good answer.
-pub(super) fn answer(scene: &Scene<'_>, answer: &Answer, fragments: &mut Fragments) -> Vec<u8> {
+pub(super) fn answer(scene: &Scene<'_>, answer: &Answer, fragments: &mut Fragments) -> Bytes {
     let book = scene.account.book(scene.mode);
     let frame = Frame { book, public_url: scene.public_url, facet: Facet::Api, now: scene.now };
     match answer {
@@ -51,34 +52,28 @@ pub(super) fn answer(scene: &Scene<'_>, answer: &Answer, fragments: &mut Fragmen
             );
             body
         }
-        Answer::Charge(no) => {
-            one_kept(fragments.charges.room(no.0), |body| charge(frame, no.0, fragments, body))
-        }
-        Answer::Link(no) => one(&LinkView::of(frame, *no)),
-        Answer::Invoice(no) => {
-            one_kept(fragments.invoices.room(no.0), |body| invoice(frame, no.0, fragments, body))
-        }
-        Answer::Event(no) => {
-            one_kept(fragments.events.room(no.0), |body| event(frame, no.0, fragments, body))
-        }
+        Answer::Charge(no) => charge(frame, no.0, fragments).answer(),
+        Answer::Link(no) => json(&One { data: &LinkView::of(frame, *no) }).into(),
+        Answer::Invoice(no) => invoice(frame, no.0, fragments).answer(),
+        Answer::Event(no) => event(frame, no.0, fragments).answer(),
         Answer::Page { list, page, anchor } => {
             let links = Links::new(scene, list, page, anchor.as_deref());
             let room = |kept: &Kept| page.members.iter().map(|&no| kept.room(no)).sum();
             match list {
                 List::Charges { .. } => {
                     let room = room(&fragments.charges);
-                    many(page, &links, room, |no, body| charge(frame, no, fragments, body))
+                    many(page, &links, room, |no, body| charge(frame, no, fragments).add(body))
                 }
                 List::Invoices { .. } => {
                     let room = room(&fragments.invoices);
-                    many(page, &links, room, |no, body| invoice(frame, no, fragments, body))
+                    many(page, &links, room, |no, body| invoice(frame, no, fragments).add(body))
                 }
                 List::Links => many(page, &links, page.members.len() * OBJECT_ROOM, |no, body| {
                     write(body, &LinkView::of(frame, LinkNo(no)));
                 }),
                 List::Events { .. } => {
                     let room = room(&fragments.events);
-                    many(page, &links, room, |no, body| event(frame, no, fragments, body))
+                    many(page, &links, room, |no, body| event(frame, no, fragments).add(body))
                 }
             }
         }
@@ -90,50 +85,66 @@ struct One<'a, T> {
     data: &'a T,
 }
 
-fn one(view: &impl Serialize) -> Vec<u8> {
-    json(&One { data: view })
+/// An object that is asked for, and may have been written before.
+struct Wanted<'k, F> {
+    kept: &'k mut Kept,
+    no: u32,
+    stamp: u64,
+    view: F,
 }
 
-/// An object that is added by `add`. `room`: how many bytes it takes, with one for what stands behind it.
-fn one_kept(room: usize, add: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    const BEFORE: &[u8] = b"{\"data\":";
-    // Exactly as much as it takes: a host can hand such a vector on without a second allocation.
-    let mut body = Vec::with_capacity(BEFORE.len() + room);
-    body.extend_from_slice(BEFORE);
-    add(&mut body);
-    body.push(b'}');
-    body
+impl<T: Serialize, F: Fn() -> T> Wanted<'_, F> {
+    /// In an answer of its own.
+    fn answer(self) -> Bytes {
+        let answer = self.kept.answer(self.no, self.stamp, |body| write(body, &(self.view)()));
+        debug_assert_eq!(answer, json(&One { data: &(self.view)() }), "{STAMP}");
+        answer
+    }
+
+    /// Among others.
+    fn add(self, body: &mut Vec<u8>) {
+        let start = body.len();
+        self.kept.add(body, self.no, self.stamp, |body| write(body, &(self.view)()));
+        debug_assert_eq!(
+            body[start..].escape_ascii().to_string(),
+            json(&(self.view)()).escape_ascii().to_string(),
+            "{STAMP}"
+        );
+    }
 }
 
-fn charge(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8>) {
+const STAMP: &str = "every change of what an object shows changes its stamp";
+
+fn charge<'a, 'k>(
+    frame: Frame<'a>,
+    no: u32,
+    fragments: &'k mut Fragments,
+) -> Wanted<'k, impl Fn() -> ChargeView<'a>> {
     let stamp = frame.book.stamp(Subject::Charge(ChargeNo(no)), frame.now);
-    kept(&mut fragments.charges, body, (no, stamp), || ChargeView::of(frame, ChargeNo(no)));
+    Wanted { kept: &mut fragments.charges, no, stamp, view: move || ChargeView::of(frame, ChargeNo(no)) }
 }
 
-fn invoice(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8>) {
+fn invoice<'a, 'k>(
+    frame: Frame<'a>,
+    no: u32,
+    fragments: &'k mut Fragments,
+) -> Wanted<'k, impl Fn() -> InvoiceView<'a>> {
     let stamp = frame.book.stamp(Subject::Invoice(InvoiceNo(no)), frame.now);
-    kept(&mut fragments.invoices, body, (no, stamp), || InvoiceView::of(frame, InvoiceNo(no)));
+    Wanted { kept: &mut fragments.invoices, no, stamp, view: move || InvoiceView::of(frame, InvoiceNo(no)) }
 }
 
-fn event(frame: Frame<'_>, no: u32, fragments: &mut Fragments, body: &mut Vec<u8>) {
+fn event<'a, 'k>(
+    frame: Frame<'a>,
+    no: u32,
+    fragments: &'k mut Fragments,
+) -> Wanted<'k, impl Fn() -> EventView<'a>> {
     let event = frame.book.events().get(EventNo(no));
     let stamp = frame.book.stamp(event.subject, frame.now);
-    kept(&mut fragments.events, body, (no, stamp), || EventView::of(frame, event));
-}
-
-/// An object, copied if nothing that it shows has changed since it was last written.
-fn kept<T: Serialize>(kept: &mut Kept, body: &mut Vec<u8>, (no, stamp): (u32, u64), view: impl Fn() -> T) {
-    let start = body.len();
-    kept.add(body, no, stamp, |body| write(body, &view()));
-    debug_assert_eq!(
-        String::from_utf8_lossy(&body[start..]),
-        String::from_utf8_lossy(&json(&view())),
-        "every change of what an object shows changes its stamp"
-    );
+    Wanted { kept: &mut fragments.events, no, stamp, view: move || EventView::of(frame, event) }
 }
 
 /// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
-fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Vec<u8> {
+fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
     body.extend_from_slice(b"{\"data\":[");
     for (place, &member) in page.members.iter().enumerate() {
@@ -143,7 +154,7 @@ fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32,
         record(member, &mut body);
     }
     links.write(page, &mut body);
-    body
+    body.into()
 }
 
 /// What the links of a page have in common: they differ in the page's number only. All of it is escaped already.

@@ -1,5 +1,7 @@
 //! What the account owner sees in the dashboard, written as the API and the webhooks write it.
 
+use bytes::Bytes;
+
 use super::{Fragments, json, route::Route, webhook};
 use crate::{
     book::Book, error::ApiError, id::AccountNo, mode::Mode, outbox::Delivery, service::Service,
@@ -17,7 +19,7 @@ pub fn look(
     (account, mode): (AccountNo, Mode),
     (path, query): (&str, Option<&str>),
     base: &str,
-) -> Result<Vec<u8>, ApiError> {
+) -> Result<Bytes, ApiError> {
     let call = Route::find("GET", path)?.call(query, &[])?;
     let answer = service.look((account, mode), call)?;
     let public_url = &service.start().public_url;

@@ -53,7 +53,7 @@ impl World for Scale {
             "/v1/megabyte" => vec![b'x'; 1_000_000],
             _ => format!("{} bytes\n", request.body.len()).into_bytes(),
         };
-        Progress::Done(Response { status: 200, headers: Vec::new(), body })
+        Progress::Done(Response { status: 200, headers: Vec::new(), body: body.into() })
     }
 
     fn first_keys(&self) -> FirstKeys {

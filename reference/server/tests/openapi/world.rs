@@ -80,7 +80,7 @@ impl World {
         self.judge_headers(&operation, &response);
         self.seen.insert((operation, status));
         if !name.is_empty() {
-            self.examples.insert(name.to_owned(), response.body);
+            self.examples.insert(name.to_owned(), response.body.into());
         }
         answer
     }

@@ -70,7 +70,7 @@ impl World for Mirror {
             _ => line(request),
         };
         let headers = vec![("x-world", self.worlds.to_string())];
-        Progress::Done(Response { status: 200, headers, body: seen.into_bytes() })
+        Progress::Done(Response { status: 200, headers, body: seen.into_bytes().into() })
     }
 
     fn first_keys(&self) -> FirstKeys {

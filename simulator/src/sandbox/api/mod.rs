@@ -91,7 +91,7 @@ pub(super) fn has_happened(sandbox: &Sandbox, n: u64, within: Option<Within>) ->
 fn finish(sandbox: &Sandbox, mut answer: Map<String, Value>) -> Response {
     answer.insert("now".to_owned(), json!(sandbox.now.to_string()));
     let body = serde_json::to_vec(&answer).expect("a map of values is JSON");
-    Response { status: 200, headers: Vec::new(), body }
+    Response { status: 200, headers: Vec::new(), body: body.into() }
 }
 
 fn happened(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Value {
@@ -334,7 +334,7 @@ mod tests {
             body: body.as_bytes(),
         };
         let response = world.respond(now, &request);
-        let text = String::from_utf8(response.body).unwrap();
+        let text = String::from_utf8(response.body.into()).unwrap();
         assert_eq!(response.status, status, "{method} {path} {body}: {text}");
         assert!(text.contains(part), "{part:?} in {text}");
     }

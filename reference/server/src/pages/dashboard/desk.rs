@@ -1,5 +1,6 @@
 //! One request's view of the dashboard: where it is, and how it asks the world.
 
+use bytes::Bytes;
 use http::StatusCode;
 use reference_core::{time::Timestamp, wire};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -158,7 +159,7 @@ impl Desk {
         method: &str,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Result<Vec<u8>, Complaint>, Refusal> {
+    ) -> Result<Result<Bytes, Complaint>, Refusal> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let request = wire::http::Request {
