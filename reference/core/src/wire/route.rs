@@ -39,20 +39,20 @@ const SEGMENTS_MAX: usize = 4;
 impl Route {
     /// Finds the route. `HEAD` goes where `GET` goes; the host leaves the body out.
     pub(super) fn find(method: &str, path: &str) -> Result<Route, ApiError> {
-        let mut decoded: [Cow<'_, str>; SEGMENTS_MAX] = Default::default();
-        let mut count = 0;
-        // Hardly any path has something to decode, and it is counted many letters at a time.
-        let is_plain = path.bytes().filter(|b| *b == b'%').count() == 0;
-        for segment in path.strip_prefix('/').ok_or(ApiError::NotFound)?.split('/') {
-            let place = decoded.get_mut(count).ok_or(ApiError::NotFound)?;
-            *place = match is_plain {
-                true => Cow::Borrowed(segment),
-                false => percent_decode_str(segment).decode_utf8().map_err(|_| ApiError::NotFound)?,
-            };
-            count += 1;
-        }
-        let segments: [&str; SEGMENTS_MAX] = std::array::from_fn(|nth| decoded[nth].as_ref());
+        let mut segments = [""; SEGMENTS_MAX];
+        let Some(count) = split(path, &mut segments) else { return Err(ApiError::NotFound) };
         let segments = &segments[..count];
+        // Hardly any path has something to decode, and letters are counted many at a time.
+        if path.bytes().filter(|b| *b == b'%').count() == 0 {
+            return Route::at(method, segments);
+        }
+        let decoded = segments.iter().map(|segment| percent_decode_str(segment).decode_utf8());
+        let decoded: Vec<Cow<'_, str>> = decoded.collect::<Result<_, _>>().map_err(|_| ApiError::NotFound)?;
+        let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
+        Route::at(method, &segments)
+    }
+
+    fn at(method: &str, segments: &[&str]) -> Result<Route, ApiError> {
         let method = if method == "HEAD" { "GET" } else { method };
         let code = |text: &str| Code::parse(text).ok_or(ApiError::NotFound);
         let other = |allow| Err(ApiError::WrongMethod { allow });
@@ -135,4 +135,20 @@ impl Route {
             Route::Event(id) => Call::Event(id),
         })
     }
+}
+
+/// Splits a path at its slashes and says into how many parts; nothing if it does not begin with one, or has more parts
+/// than any path of ours.
+fn split<'a>(path: &'a str, segments: &mut [&'a str; SEGMENTS_MAX]) -> Option<usize> {
+    let mut rest = path.strip_prefix('/')?;
+    for (place, segment) in segments.iter_mut().enumerate() {
+        match rest.bytes().position(|b| b == b'/') {
+            Some(end) => (*segment, rest) = (&rest[..end], &rest[end + 1..]),
+            None => {
+                *segment = rest;
+                return Some(place + 1);
+            }
+        }
+    }
+    None
 }
