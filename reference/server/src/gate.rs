@@ -48,17 +48,21 @@ impl Token {
     /// Whether it stands in a header of its own, because `Authorization` holds an API key.
     #[cfg(feature = "mcp")]
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let mut all = headers.get_all(SANDBOX_TOKEN).iter();
-        let (Some(value), None) = (all.next(), all.next()) else { return false };
-        bool::from(value.as_bytes().ct_eq(self.0.as_bytes()))
+        sole(headers, SANDBOX_TOKEN).is_some_and(|value| bool::from(value.ct_eq(self.0.as_bytes())))
     }
 
     fn opens(&self, headers: &HeaderMap) -> bool {
-        let mut all = headers.get_all(AUTHORIZATION).iter();
-        let (Some(value), None) = (all.next(), all.next()) else { return false };
-        let Some((scheme, secret)) = value.as_bytes().split_at_checked("Bearer ".len()) else { return false };
+        let value = sole(headers, AUTHORIZATION).unwrap_or_default();
+        let Some((scheme, secret)) = value.split_at_checked("Bearer ".len()) else { return false };
         scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(secret.ct_eq(self.0.as_bytes()))
     }
+}
+
+/// The value of a header that was sent exactly once.
+fn sole(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
+    let mut all = headers.get_all(name).iter();
+    let value = all.next()?;
+    all.next().is_none().then_some(value.as_bytes())
 }
 
 /// Whether the caller may use `/sandbox` at all. `authority`: what it called us.
