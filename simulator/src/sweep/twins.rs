@@ -400,6 +400,7 @@ fn renamed(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
@@ -415,6 +416,21 @@ mod tests {
         check("description: \"${c1} {{c1}}\"", "description: \"${n1} {{n1}}\"");
         check("- [i3, x4, u5, c, charge, 2c1]", "- [g3, f4, b5, c, charge, 2c1]");
         check("escape: \\u0041", "escape: \\u0041");
+    }
+
+    /// Or two things of a renamed world had the same name.
+    #[test]
+    fn no_drawn_name_begins_as_the_other_names_do() {
+        for seed in 0..100 {
+            let text = workload::draw(seed).script.to_yaml();
+            let is_part = |c: char| c.is_ascii_alphanumeric() || "-_\\".contains(c);
+            let clash = text.split(|c| !is_part(c)).find(|word| {
+                let mut letters = word.chars();
+                letters.next().is_some_and(|first| OTHER_FIRST.contains(first))
+                    && letters.next().is_some_and(|second| second.is_ascii_digit())
+            });
+            assert_eq!(clash, None, "world {seed}");
+        }
     }
 
     #[test]
