@@ -11,6 +11,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use super::web_address::is_web_address;
 use crate::{
     asset::Asset,
     charge::CustomField,
@@ -455,28 +456,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether a text is an address that every reader takes. Parsing is not enough: browsers' rules mend what others
-/// refuse (spaces, letters beyond ASCII, `https:shop`), and the text is handed out as it came.
-fn is_web_address(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once("://") else { return false };
-    let schemes = ["http", "https"];
-    if !schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)) || url::Url::parse(text).is_err() {
-        return false;
-    }
-    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&b);
-    let percents = rest.match_indices('%').all(|(at, _)| {
-        let digits = rest.as_bytes().get(at + 1..at + 3);
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    });
-    let in_path = |b: u8| plain(b) || b"/?#".contains(&b);
-    !host.is_empty()
-        && percents
-        && host.bytes().all(|b| plain(b) || b"[]".contains(&b))
-        && path.bytes().all(in_path)
-        && path.matches('#').count() <= 1
-}
-
 /// A value without parts.
 pub enum Scalar {
     /// A string.
@@ -494,6 +473,42 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_key_that_is_given_twice_is_found_among_few_and_among_many() {
+        let body = |keys: &[usize]| {
+            let entries: Vec<String> = keys.iter().map(|key| format!("\"k{key}\":{key}")).collect();
+            format!("{{{}}}", entries.join(","))
+        };
+        for count in [1, FEW - 1, FEW, FEW + 1, FEW + 2, 4 * FEW] {
+            let mut keys: Vec<usize> = (0..count).collect();
+            assert!(Fields::read(body(&keys).as_bytes()).is_ok(), "{count} keys");
+            for twin in [0, count / 2, count - 1] {
+                keys.push(twin);
+                let error = Fields::read(body(&keys).as_bytes()).err().map(|error| error.to_string());
+                let says =
+                    error.is_some_and(|text| text.contains(&format!("the key \"k{twin}\" is given twice")));
+                assert!(says, "{twin} of {count} keys");
+                keys.pop();
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_the_same_with_and_without_escapes() {
+        for (body, text) in [
+            (r#"{"t":"plain"}"#, Some("plain")),
+            (r#"{"t":"pl\u0061in"}"#, Some("plain")),
+            (r#"{"t":"\"\\\n"}"#, Some("\"\\\n")),
+            (r#"{"t":"ä\u00e4"}"#, Some("ää")),
+            (r#"{"t":"\ud800"}"#, None),
+            (r#"{"t":""}"#, None),
+            (r#"{"t":7}"#, None),
+        ] {
+            let mut fields = Fields::read(body.as_bytes()).expect("an object");
+            assert_eq!(fields.text("t", 5).as_deref(), text, "{body}");
+        }
+    }
+
+    #[test]
     fn a_whole_number_may_be_written_as_a_fraction() {
         let count = |body: &str| Fields::read(body.as_bytes()).expect("an object").count("n");
         for (body, n) in [
@@ -508,35 +523,6 @@ mod tests {
             (r#"{"n":4294967296.0}"#, None),
         ] {
             assert_eq!(count(body), n, "{body}");
-        }
-    }
-
-    #[test]
-    fn a_web_address_is_one_for_every_reader() {
-        for good in [
-            "https://shop.example",
-            "HTTP://shop.example:8080/a/b?c=d&e=%20#f",
-            "http://127.0.0.1:3000/thanks",
-            "https://[::1]/?a",
-        ] {
-            assert!(is_web_address(good), "{good}");
-        }
-        for bad in [
-            "",
-            "shop.example",
-            "ftp://shop.example",
-            "https:shop.example",
-            "https://",
-            "https:///x",
-            "https://Ï",
-            " https://shop.example",
-            "https://shop.example/a b",
-            "https://shop.example/%2",
-            "https://shop.example/[a]",
-            "https://shop.example/#a#b",
-            "https://shop.example/\\",
-        ] {
-            assert!(!is_web_address(bad), "{bad}");
         }
     }
 }

@@ -10,6 +10,7 @@ mod read;
 mod route;
 mod text;
 mod view;
+mod web_address;
 pub(crate) mod webhook;
 
 pub(crate) use fragments::Fragments;
