@@ -5,7 +5,7 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use k256::{
     AffinePoint, ProjectivePoint, PublicKey, Scalar,
-    elliptic_curve::{PrimeField, sec1::ToSec1Point},
+    elliptic_curve::{BatchNormalize, PrimeField, sec1::ToSec1Point},
 };
 use sha2::Sha512;
 
@@ -80,9 +80,13 @@ impl Node {
         let (tweak, chain_code) = take::<32>(&bytes);
 
         let tweak: Option<Scalar> = Scalar::from_repr(tweak.into()).into();
-        // Nothing here is secret, so the quicker multiplication is safe.
+        // Nothing here is secret, so the quicker multiplication and inversion are safe. The library offers that
+        // inversion for batches only.
         let sum = generator::times(&tweak?) + self.point;
-        let point = (sum != ProjectivePoint::IDENTITY).then(|| sum.to_affine())?;
+        if sum == ProjectivePoint::IDENTITY {
+            return None;
+        }
+        let [point] = ProjectivePoint::batch_normalize_vartime(&[sum]);
         Some((point, chain_code.try_into().expect("64 bytes are 32 and 32")))
     }
 
