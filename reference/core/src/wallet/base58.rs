@@ -4,6 +4,9 @@ use sha2::{Digest, Sha256};
 
 use super::WalletError;
 
+/// The digits, from zero up.
+pub(super) const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
 const CHECKSUM_LEN: usize = 4;
 
 /// The base58 of bytes, without a checksum: what Solana's addresses and signatures are.
@@ -11,7 +14,6 @@ const CHECKSUM_LEN: usize = 4;
 /// Five digits at a time. The library divides by 58 for each of them, and took a tenth of what a charge takes from
 /// opened to paid.
 pub fn base58(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
     const AT_ONCE: u32 = 5;
     const BASE: u64 = 58_u64.pow(AT_ONCE);
     let (first, words) = bytes.as_rchunks::<4>();

@@ -5,10 +5,9 @@
 
 use sha3::{Digest, Keccak256};
 
-use super::WalletError;
+use super::{WalletError, base58::DIGITS};
 use crate::{asset::AddressForm, mode::Mode};
 
-const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const BLOCK_LEN: usize = 8;
 /// How many characters a block of 0 to 8 bytes takes.
 const BLOCK_CHARS: [usize; BLOCK_LEN + 1] = [0, 2, 3, 5, 6, 7, 9, 10, 11];
@@ -66,9 +65,9 @@ fn encode(bytes: &[u8]) -> String {
     let mut text = String::new();
     for block in bytes.chunks(BLOCK_LEN) {
         let mut rest = block.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
-        let mut characters = vec![ALPHABET[0]; BLOCK_CHARS[block.len()]];
+        let mut characters = vec![DIGITS[0]; BLOCK_CHARS[block.len()]];
         for character in characters.iter_mut().rev() {
-            *character = ALPHABET[(rest % 58) as usize];
+            *character = DIGITS[(rest % 58) as usize];
             rest /= 58;
         }
         text.extend(characters.into_iter().map(char::from));
@@ -83,7 +82,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
         let len = BLOCK_CHARS.iter().position(|&chars| chars == block.len())?;
         let mut number = 0_u64;
         for character in block {
-            let digit = ALPHABET.iter().position(|known| known == character)?;
+            let digit = DIGITS.iter().position(|known| known == character)?;
             number = number.checked_mul(58)?.checked_add(digit as u64)?;
         }
         // More than the bytes of the block hold would be a second spelling of the same address.
