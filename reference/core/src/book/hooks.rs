@@ -210,7 +210,7 @@ fn sample_charge(now: Timestamp) -> Charge {
         deposit_address: "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4".to_owned(),
         link: None,
         invoice: None,
-        customer: Customer { email: Some("customer@shop.example".to_owned()), ..Customer::UNKNOWN }
+        customer: Customer { email: Some("customer@shop.example".to_owned()), ..Customer::default() }
             .if_known(),
         description: Some("A test delivery".to_owned()),
         metadata: Vec::new(),

@@ -6,7 +6,7 @@ mod transfer;
 pub use life::{Happened, LOCK};
 pub use transfer::{Standing, Transfer};
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::{
     asset::{Asset, Currency},
@@ -84,21 +84,9 @@ pub struct Customer {
 }
 
 impl Customer {
-    /// Nothing is known.
-    pub const UNKNOWN: Customer = Customer {
-        email: None,
-        name: None,
-        ip_address: None,
-        user_agent: None,
-        reference: None,
-        phone: None,
-        country: None,
-        metadata: Vec::new(),
-    };
-
     /// Itself, unless nothing is known.
     pub(crate) fn if_known(self) -> Option<Box<Customer>> {
-        (self != Customer::UNKNOWN).then(|| Box::new(self))
+        (self != Customer::default()).then(|| Box::new(self))
     }
 }
 
@@ -172,7 +160,7 @@ pub struct Terms {
 impl Terms {
     /// Who pays, as far as the merchant said.
     pub fn customer(&self) -> &Customer {
-        static UNKNOWN: Customer = Customer::UNKNOWN;
+        static UNKNOWN: LazyLock<Customer> = LazyLock::new(Customer::default);
         self.customer.as_deref().unwrap_or(&UNKNOWN)
     }
 }
