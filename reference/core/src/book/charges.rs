@@ -197,6 +197,7 @@ impl Book {
                 self.note_stray(sighting);
             }
         }
+        // One block may pay any number of charges, so none is searched for. Mostly there is one.
         if seen.len() > 1 {
             let mut first = BTreeMap::new();
             for (place, (no, _)) in seen.iter().enumerate() {

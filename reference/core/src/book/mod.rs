@@ -9,11 +9,11 @@ mod links;
 mod payouts;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
 use uuid::Uuid;
 
 use addresses::Addresses;
@@ -70,6 +70,9 @@ pub enum Notice {
     EndpointOff(EndpointNo),
 }
 
+/// Objects by their codes, which are drawn: nobody can choose them so that they collide.
+type ByCode<N> = HashMap<Code, N, DefaultHashBuilder>;
+
 /// All objects of one account in one mode.
 pub struct Book {
     mode: Mode,
@@ -77,7 +80,7 @@ pub struct Book {
     charges: Vec<Charge>,
     /// How often each charge was changed.
     charge_changes: Vec<u32>,
-    charge_codes: HashMap<Code, ChargeNo>,
+    charge_codes: ByCode<ChargeNo>,
     charge_shelf: Shelf<{ ChargeStatus::ALL.len() }>,
     addresses: Addresses,
     /// When rate locks end.
@@ -85,10 +88,10 @@ pub struct Book {
     invoices: Vec<Invoice>,
     /// How often each invoice was changed.
     invoice_changes: Vec<u32>,
-    invoice_codes: HashMap<Code, InvoiceNo>,
+    invoice_codes: ByCode<InvoiceNo>,
     invoice_shelf: Shelf<{ InvoiceStatus::ALL.len() }>,
     links: Vec<Link>,
-    link_codes: HashMap<Code, LinkNo>,
+    link_codes: ByCode<LinkNo>,
     events: EventLog,
     event_mint: Mint,
     endpoints: Vec<Endpoint>,
@@ -132,16 +135,16 @@ impl Book {
             },
             charges: Vec::new(),
             charge_changes: Vec::new(),
-            charge_codes: HashMap::new(),
+            charge_codes: ByCode::default(),
             charge_shelf: Shelf::default(),
             addresses: Addresses::default(),
             locks: BTreeSet::new(),
             invoices: Vec::new(),
             invoice_changes: Vec::new(),
-            invoice_codes: HashMap::new(),
+            invoice_codes: ByCode::default(),
             invoice_shelf: Shelf::default(),
             links: Vec::new(),
-            link_codes: HashMap::new(),
+            link_codes: ByCode::default(),
             events: EventLog::default(),
             event_mint: Mint::new(lot("event")),
             endpoints: Vec::new(),
