@@ -14,11 +14,6 @@ use crate::short::Short;
 /// How far a delivery's time may be from the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
-/// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
-pub fn sign(secret: &str, unix_secs: u64, body: &[u8]) -> String {
-    Signer::new(secret).sign(unix_secs, body)
-}
-
 /// A secret that was read in once, for many signatures.
 #[derive(Clone)]
 pub struct Signer(Hmac<Sha256>);
@@ -29,7 +24,7 @@ impl Signer {
         Signer(Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length"))
     }
 
-    /// What [`sign`] gives.
+    /// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
     pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
         let mut time = Short::default();
         time.number(unix_secs);
@@ -135,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_what_another_implementation_makes() {
-        assert_eq!(sign(SECRET, 1_767_603_600, b"{\"id\":1}"), VECTOR);
+        assert_eq!(Signer::new(SECRET).sign(1_767_603_600, b"{\"id\":1}"), VECTOR);
     }
 
     #[track_caller]
