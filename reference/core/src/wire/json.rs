@@ -113,6 +113,11 @@ impl<T: Serialize, F: Fn() -> T> Wanted<'_, F> {
     }
 }
 
+/// `subject`: what it is, or for an event what it shows.
+fn wanted<'k, F>(frame: Frame<'_>, kept: &'k mut Kept, no: u32, subject: Subject, view: F) -> Wanted<'k, F> {
+    Wanted { kept, no, stamp: frame.book.stamp(subject, frame.now), view }
+}
+
 const STAMP: &str = "every change of what an object shows changes its stamp";
 
 fn charge<'a, 'k>(
@@ -120,8 +125,8 @@ fn charge<'a, 'k>(
     no: u32,
     fragments: &'k mut Fragments,
 ) -> Wanted<'k, impl Fn() -> ChargeView<'a>> {
-    let stamp = frame.book.stamp(Subject::Charge(ChargeNo(no)), frame.now);
-    Wanted { kept: &mut fragments.charges, no, stamp, view: move || ChargeView::of(frame, ChargeNo(no)) }
+    let charge = ChargeNo(no);
+    wanted(frame, &mut fragments.charges, no, Subject::Charge(charge), move || ChargeView::of(frame, charge))
 }
 
 fn invoice<'a, 'k>(
@@ -129,8 +134,10 @@ fn invoice<'a, 'k>(
     no: u32,
     fragments: &'k mut Fragments,
 ) -> Wanted<'k, impl Fn() -> InvoiceView<'a>> {
-    let stamp = frame.book.stamp(Subject::Invoice(InvoiceNo(no)), frame.now);
-    Wanted { kept: &mut fragments.invoices, no, stamp, view: move || InvoiceView::of(frame, InvoiceNo(no)) }
+    let invoice = InvoiceNo(no);
+    wanted(frame, &mut fragments.invoices, no, Subject::Invoice(invoice), move || {
+        InvoiceView::of(frame, invoice)
+    })
 }
 
 fn event<'a, 'k>(
@@ -139,8 +146,7 @@ fn event<'a, 'k>(
     fragments: &'k mut Fragments,
 ) -> Wanted<'k, impl Fn() -> EventView<'a>> {
     let event = frame.book.events().get(EventNo(no));
-    let stamp = frame.book.stamp(event.subject, frame.now);
-    Wanted { kept: &mut fragments.events, no, stamp, view: move || EventView::of(frame, event) }
+    wanted(frame, &mut fragments.events, no, event.subject, move || EventView::of(frame, event))
 }
 
 /// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.

@@ -24,6 +24,12 @@ pub(super) struct Raw<'a>(pub(super) &'a str);
 #[derive(Clone, Copy)]
 pub(super) struct Plain<'a>(pub(super) &'a [u8]);
 
+impl<'a> From<&'a str> for Plain<'a> {
+    fn from(text: &'a str) -> Plain<'a> {
+        Plain(text.as_bytes())
+    }
+}
+
 /// How [`Raw`] tells the pen.
 const RAW: &str = "as it is";
 

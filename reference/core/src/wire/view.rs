@@ -224,7 +224,7 @@ impl<'a> ChargeView<'a> {
         view
     }
 
-    /// A charge that stands in no book has no timeline.
+    /// A charge by itself, such as it was at some time: without a timeline.
     pub(super) fn alone(frame: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
         let terms = &charge.terms;
         let customer = terms.customer();
@@ -233,14 +233,14 @@ impl<'a> ChargeView<'a> {
         ChargeView {
             id: (!is_webhook).then_some(code),
             code,
-            object: Plain(b"charge"),
-            status: Plain(charge.status().as_str().as_bytes()),
+            object: "charge".into(),
+            status: charge.status().as_str().into(),
             payment_link: terms.link.map(|no| Plain(frame.book.link(no).code.as_bytes())),
             invoice: terms.invoice.map(|no| Plain(frame.book.invoice(no).code.as_bytes())),
             description: terms.description.as_deref(),
             fiat_amount: terms.fiat_amount.into(),
-            fiat_currency: Plain(terms.fiat_currency.code().as_bytes()),
-            asset: Plain(terms.asset.code().as_bytes()),
+            fiat_currency: terms.fiat_currency.code().into(),
+            asset: terms.asset.code().into(),
             asset_amount: frame.coin(terms.asset_amount),
             received_amount: frame.coin(charge.received()),
             remaining_amount: frame.coin(charge.remaining()),
@@ -259,7 +259,7 @@ impl<'a> ChargeView<'a> {
                     .collect()
             }),
             exchange_rate: if is_webhook { Text::PaddedRate(terms.rate) } else { Text::Rate(terms.rate) },
-            deposit_address: Plain(terms.deposit_address.as_bytes()),
+            deposit_address: terms.deposit_address.as_str().into(),
             transactions: Transactions { frame, charge },
             timeline: None,
             customer_email: customer.email.as_deref(),
