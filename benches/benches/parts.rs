@@ -8,12 +8,12 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use reference_core::{
     asset::{AddressForm, Asset},
-    draw::Seed,
-    id::Mint,
+    id::IdGenerator,
     mode::Mode,
     money::{Fiat, Rate},
-    shelf::Shelf,
+    rng::Seed,
     signature::Signer,
+    status_index::StatusIndex,
     time::Timestamp,
     wallet::Wallet,
 };
@@ -32,7 +32,7 @@ fn money(c: &mut Criterion) {
 fn texts(c: &mut Criterion) {
     let now = Timestamp(1_767_603_600_123_456);
     c.bench_function("timestamp text", |b| b.iter(|| black_box(now).to_string()));
-    let mut mint = Mint::new(Seed(1).lot("live", "acme", "event"));
+    let mut mint = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
     c.bench_function("event id", |b| b.iter(|| mint.next(black_box(now))));
     let body = vec![b'x'; 1_024];
     let signer = Signer::new("whsec_0123456789abcdefghijklmnopqrstuv");
@@ -54,7 +54,7 @@ fn addresses(c: &mut Criterion) {
 
 fn index(c: &mut Criterion) {
     for size in [1_000_u32, 1_000_000] {
-        let mut shelf = Shelf::<5>::default();
+        let mut shelf = StatusIndex::<5>::default();
         for n in 0..size {
             shelf.push(n, (n % 5) as usize);
         }

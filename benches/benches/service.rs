@@ -3,7 +3,7 @@
 
 mod short;
 
-use benches::{Mill, World};
+use benches::{BenchDriver, World};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use reference_core::asset::Asset;
 
@@ -13,10 +13,10 @@ const PAGE: usize = 25;
 
 fn reads(c: &mut Criterion) {
     for size in SIZES {
-        let mut mill = Mill::new(Asset::Sol, 0);
-        (0..size).for_each(|_| mill.live());
+        let mut driver = BenchDriver::new(Asset::Sol, 0);
+        (0..size).for_each(|_| driver.live());
         let newest: serde_json::Value =
-            serde_json::from_slice(&mill.get("/v1/events?per_page=1").body).expect("answers are JSON");
+            serde_json::from_slice(&driver.get("/v1/events?per_page=1").body).expect("answers are JSON");
         let event = newest["data"][0]["id"].as_str().expect("an event has an id").to_owned();
         let code = newest["data"][0]["charge"]["id"].as_str().expect("a charge has an id").to_owned();
         let deep = size / PAGE / 2;
@@ -35,7 +35,7 @@ fn reads(c: &mut Criterion) {
             ("events of a charge", format!("/v1/events?charge={code}&type=charge.created")),
         ];
         for (name, path) in paths {
-            c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| mill.get(&path)));
+            c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| driver.get(&path)));
         }
         if size == SIZES[1] {
             // One page after the other: by the time that a page comes again, others have taken its places.
@@ -43,7 +43,7 @@ fn reads(c: &mut Criterion) {
             c.bench_function(&format!("page of 25 events, fresh, {size} charges"), |b| {
                 b.iter(|| {
                     let page = pages.next().unwrap_or(1);
-                    mill.get(&format!("/v1/events?per_page=25&page={page}"))
+                    driver.get(&format!("/v1/events?per_page=25&page={page}"))
                 });
             });
         }
@@ -52,27 +52,27 @@ fn reads(c: &mut Criterion) {
 
 fn writes(c: &mut Criterion) {
     for asset in [Asset::Btc, Asset::Eth, Asset::Sol] {
-        let mut mill = Mill::new(asset, 0);
-        c.bench_function(&format!("open a charge, {asset}"), |b| b.iter(|| mill.open()));
+        let mut driver = BenchDriver::new(asset, 0);
+        c.bench_function(&format!("open a charge, {asset}"), |b| b.iter(|| driver.open()));
     }
     for asset in [Asset::Btc, Asset::Sol] {
-        let mut mill = Mill::new(asset, 1);
+        let mut driver = BenchDriver::new(asset, 1);
         c.bench_function(&format!("life of a charge, three signed deliveries, {asset}"), |b| {
-            b.iter(|| mill.live());
+            b.iter(|| driver.live());
         });
     }
-    let mill = std::cell::RefCell::new(Mill::new(Asset::Sol, 1));
+    let driver = std::cell::RefCell::new(BenchDriver::new(Asset::Sol, 1));
     c.bench_function("from sightings to two signed deliveries", |b| {
         let open = || {
-            let mut mill = mill.borrow_mut();
-            let no = mill.open();
-            mill.deliver();
+            let mut driver = driver.borrow_mut();
+            let no = driver.open();
+            driver.deliver();
             no
         };
         let pay = |no| {
-            let mut mill = mill.borrow_mut();
-            mill.pay(no);
-            mill.deliver()
+            let mut driver = driver.borrow_mut();
+            driver.pay(no);
+            driver.deliver()
         };
         b.iter_batched(open, pay, BatchSize::PerIteration);
     });

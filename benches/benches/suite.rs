@@ -7,13 +7,13 @@ use std::hint::black_box;
 
 use conformance::{Plan, RealTime, Recording, Secret, Silent, check, judge};
 use criterion::{Criterion, criterion_group, criterion_main};
-use reference_core::{draw::Seed, wire::http::Request};
-use reference_server::{Bounds, ClockKind, Config, CourierConfig, Server};
+use reference_server::{Config, Server};
+use reference_wire::Request;
 use simulator::{
     play::{LocalStage, play},
     sandbox::{Sandbox, Setup},
     script::Script,
-    sweep::Theatre,
+    sweep::Runner,
 };
 
 const CHARGES: usize = 80;
@@ -23,17 +23,7 @@ const SCENARIO: &str = include_str!("../../scenarios/delivery/shop_is_down.yaml"
 fn recorded() -> Recording {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
-        let config = Config {
-            address: ([127, 0, 0, 1], 0).into(),
-            seed: Seed(1),
-            start: None,
-            rate_limit: None,
-            public_url: None,
-            clock: ClockKind::Wall,
-            dialect: Default::default(),
-            bounds: Bounds::default(),
-            courier: CourierConfig::default(),
-        };
+        let config = Config { rate_limit: None, ..Config::local() };
         let server = Server::start_with(config, populated).await.expect("a free port");
         let keys = server.first_keys().expect("a server that just started is well");
         let url = server.url().parse().expect("a server's own address");
@@ -88,10 +78,10 @@ fn scenarios(c: &mut Criterion) {
 
 /// The worlds of the first sixteen seeds in turns: two looked at in depth, one with a twin, one played twice.
 fn worlds(c: &mut Criterion) {
-    let theatre = Theatre::default();
+    let runner = Runner::default();
     let mut seeds = (0..16).cycle();
     c.bench_function("sweep world", |b| {
-        b.iter(|| theatre.try_seed(black_box(seeds.next().expect("a cycle has no end"))))
+        b.iter(|| runner.try_seed(black_box(seeds.next().expect("a cycle has no end"))))
     });
 }
 

@@ -1,14 +1,10 @@
 //! What the benchmarks share: a world that answers requests without a socket.
 
-mod mill;
+mod driver;
 
-pub use mill::Mill;
-use reference_core::{
-    dialect::Dialect,
-    draw::Seed,
-    time::Timestamp,
-    wire::http::{Request, Response},
-};
+pub use driver::BenchDriver;
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_wire::{Request, Response};
 use serde_json::Value;
 use simulator::sandbox::{Reach, Sandbox, Setup};
 
@@ -29,7 +25,7 @@ impl World {
             dialect: Dialect::default(),
             journal: false,
             reach: Reach::Simulated,
-            vault: None,
+            wallet_cache: None,
         });
         let authorization = format!("Bearer {}", sandbox.first_keys().live);
         World { sandbox, authorization }

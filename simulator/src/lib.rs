@@ -2,6 +2,7 @@
 //!
 //! Everything here is a pure function of a seed and of what was asked for. No clock, no socket, no file.
 
+pub mod api;
 pub mod chain;
 pub mod digest;
 pub mod law;

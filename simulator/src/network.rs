@@ -9,15 +9,14 @@ use std::{
 };
 
 use reference_core::{
-    book::Post,
+    dialect::Dialect,
     endpoint::{Secret, address_rule},
     id::{AccountNo, EndpointNo},
     mode::Mode,
-    outbox::Outcome,
+    outbox::{AttemptReport, AttemptResult, HttpTrace},
     time::{Span, Timestamp},
 };
-
-use crate::sandbox::label_of;
+use reference_wire::AttemptRequest;
 
 /// How long a post and its answer take together.
 const ROUND_TRIP: Span = Span::millis(40);
@@ -28,7 +27,7 @@ const LAG: Span = Span::secs(12);
 
 /// How a merchant's receiver is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub enum ReceiverBehavior {
     /// Answers 200 to what it can verify, 401 to the rest.
     Up,
     /// Takes no connection.
@@ -49,23 +48,23 @@ pub enum Mood {
     Status(u16),
 }
 
-impl Mood {
-    /// Reads `up`, `down`, `slow` (or `timeout`), `lost`, `twice`, `lagging`, `redirect`, `private`, or a status
-    /// from 100 to 599.
-    pub fn parse(text: &str) -> Option<Mood> {
+impl ReceiverBehavior {
+    /// The behavior of `up`, `down`, `slow` (or `timeout`), `lost`, `twice`, `lagging`, `redirect`, `private`, or a
+    /// status from 100 to 599; `None` for anything else.
+    pub fn parse(text: &str) -> Option<ReceiverBehavior> {
         Some(match text {
-            "up" => Mood::Up,
-            "down" => Mood::Down,
-            "slow" | "timeout" => Mood::Slow,
-            "lost" => Mood::Lost,
-            "twice" => Mood::Twice,
-            "lagging" => Mood::Lagging,
-            "redirect" => Mood::Redirect,
-            "private" => Mood::Private,
+            "up" => ReceiverBehavior::Up,
+            "down" => ReceiverBehavior::Down,
+            "slow" | "timeout" => ReceiverBehavior::Slow,
+            "lost" => ReceiverBehavior::Lost,
+            "twice" => ReceiverBehavior::Twice,
+            "lagging" => ReceiverBehavior::Lagging,
+            "redirect" => ReceiverBehavior::Redirect,
+            "private" => ReceiverBehavior::Private,
             _ => {
                 let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
                 let status = text.parse().ok().filter(|status| digits && (100..=599).contains(status))?;
-                Mood::Status(status)
+                ReceiverBehavior::Status(status)
             }
         })
     }
@@ -74,35 +73,35 @@ impl Mood {
 /// One receiver.
 #[derive(Clone, Debug)]
 struct Merchant {
-    mood: Mood,
-    /// How the next posts are answered, before its mood counts again.
-    script: VecDeque<Mood>,
+    behavior: ReceiverBehavior,
+    /// How the next posts are answered, before its usual behavior counts again.
+    script: VecDeque<ReceiverBehavior>,
     /// The secret of each of its endpoints: the newest, so that nothing signed with an older one passes.
     secrets: BTreeMap<(AccountNo, Mode, EndpointNo), Secret>,
 }
 
 impl Default for Merchant {
     fn default() -> Self {
-        Merchant { mood: Mood::Up, script: VecDeque::new(), secrets: BTreeMap::new() }
+        Merchant { behavior: ReceiverBehavior::Up, script: VecDeque::new(), secrets: BTreeMap::new() }
     }
 }
 
 /// A post on its way, or its answer on the way back.
 #[derive(Clone, Debug)]
-pub struct Flight {
+pub struct InFlight {
     /// Whose delivery it is.
     pub account: AccountNo,
     /// In which mode.
     pub mode: Mode,
     /// What was posted, without its body.
-    pub post: Post,
-    /// How it ends.
-    pub outcome: Outcome,
+    pub post: AttemptRequest,
+    /// How it ends, and the headers that were sent if they are kept.
+    pub result: AttemptReport,
 }
 
 /// What a merchant got of a post.
 #[derive(Clone, Debug, Default)]
-pub struct Reception {
+pub struct Arrival {
     /// When it came, if it came.
     pub arrived: Option<Timestamp>,
     /// How often.
@@ -116,15 +115,20 @@ pub struct Reception {
 pub struct Network {
     merchants: BTreeMap<String, Merchant>,
     /// By the time at which the service learns how it ended, then in order of posting.
-    flights: BTreeMap<(Timestamp, u64), Flight>,
+    flights: BTreeMap<(Timestamp, u64), InFlight>,
     posted: u64,
 }
 
 impl Network {
     /// How a merchant answers from now on, and how it answers the next posts before that.
-    pub fn set_mood(&mut self, host: &str, mood: Option<Mood>, script: Vec<Mood>) {
+    pub fn set_behavior(
+        &mut self,
+        host: &str,
+        behavior: Option<ReceiverBehavior>,
+        script: Vec<ReceiverBehavior>,
+    ) {
         let merchant = self.merchants.entry(host.to_owned()).or_default();
-        merchant.mood = mood.unwrap_or(merchant.mood);
+        merchant.behavior = behavior.unwrap_or(merchant.behavior);
         if !script.is_empty() {
             merchant.script = script.into();
         }
@@ -133,7 +137,7 @@ impl Network {
     /// Every merchant is up again.
     pub fn heal(&mut self) {
         for merchant in self.merchants.values_mut() {
-            merchant.mood = Mood::Up;
+            merchant.behavior = ReceiverBehavior::Up;
             merchant.script.clear();
         }
     }
@@ -145,9 +149,9 @@ impl Network {
 
     /// What a name resolves to now.
     pub fn resolve(&self, host: &str) -> Vec<IpAddr> {
-        let mood = self.merchants.get(host).map_or(Mood::Up, |merchant| merchant.mood);
-        let address = match mood {
-            Mood::Private => Ipv4Addr::new(10, 0, 0, 5),
+        let behavior = self.merchants.get(host).map_or(ReceiverBehavior::Up, |merchant| merchant.behavior);
+        let address = match behavior {
+            ReceiverBehavior::Private => Ipv4Addr::new(10, 0, 0, 5),
             _ => Ipv4Addr::new(44, 0, 0, 1),
         };
         vec![IpAddr::V4(address)]
@@ -155,49 +159,64 @@ impl Network {
 
     /// Posts a delivery: signed with the time of the attempt, to the address that was judged. Says what the
     /// merchant got of it.
-    pub fn post(&mut self, now: Timestamp, (account, mode, post): (AccountNo, Mode, &Post)) -> Reception {
+    ///
+    /// The headers go to the delivery log if the names in them are given.
+    pub fn post(
+        &mut self,
+        now: Timestamp,
+        (account, mode, post): (AccountNo, Mode, &AttemptRequest),
+        keep_headers: Option<&Dialect>,
+    ) -> Arrival {
         let (delay, outcome, reception) = self.meet(now, post);
+        let sent = keep_headers.filter(|_| !reception.signature.is_empty());
+        let trace = sent.map(|dialect| {
+            let request_headers = delivery_headers(dialect, post, reception.signature.clone());
+            Box::new(HttpTrace { request_headers, ..HttpTrace::default() })
+        });
+        let result = AttemptReport { result: outcome, trace };
         let place = (now.plus(delay), self.posted);
         self.posted += 1;
-        self.flights.insert(place, Flight { account, mode, post: label_of(post), outcome });
+        self.flights.insert(place, InFlight { account, mode, post: label_of(post), result });
         reception
     }
 
-    fn meet(&mut self, now: Timestamp, post: &Post) -> (Span, Outcome, Reception) {
-        let nothing = Reception::default();
+    fn meet(&mut self, now: Timestamp, post: &AttemptRequest) -> (Span, AttemptResult, Arrival) {
+        let nothing = Arrival::default();
         let host = post.url.host().to_string();
         if !post.url.is_simulated() {
             let why = format!("{host} is not a host of the simulated network; its names end in .sim");
-            return (ROUND_TRIP, Outcome::Unreachable(why), nothing);
+            return (ROUND_TRIP, AttemptResult::Unreachable(why), nothing);
         }
         if let Err(refusal) = address_rule::judge_resolved(&self.resolve(&host)) {
-            return (Span::default(), Outcome::Refused(refusal.to_string()), nothing);
+            return (Span::default(), AttemptResult::Refused(refusal.to_string()), nothing);
         }
         let merchant = self.merchants.entry(host).or_default();
-        let mood = merchant.script.pop_front().unwrap_or(merchant.mood);
-        if matches!(mood, Mood::Down) {
-            return (ROUND_TRIP, Outcome::Unreachable("connection refused".to_owned()), nothing);
+        let behavior = merchant.script.pop_front().unwrap_or(merchant.behavior);
+        if matches!(behavior, ReceiverBehavior::Down) {
+            return (ROUND_TRIP, AttemptResult::Unreachable("connection refused".to_owned()), nothing);
         }
-        if matches!(mood, Mood::Private) {
-            return (Span::default(), Outcome::Refused("the address is private".to_owned()), nothing);
+        if matches!(behavior, ReceiverBehavior::Private) {
+            return (Span::default(), AttemptResult::Refused("the address is private".to_owned()), nothing);
         }
         let signature = post.secret.sign(now.unix_secs(), &post.body);
         // Signed a moment ago over these very bytes: it verifies by the secret that signed it, and by no other.
         let verified = || {
             let verifies = merchant.secrets.values().any(|secret| secret.reveal() == post.secret.reveal());
-            Outcome::Answered(if verifies { 200 } else { 401 })
+            AttemptResult::Answered(if verifies { 200 } else { 401 })
         };
-        let (delay, outcome) = match mood {
-            Mood::Up | Mood::Twice => (ROUND_TRIP, verified()),
-            Mood::Lagging => (LAG, verified()),
-            Mood::Lost => (ROUND_TRIP, Outcome::Unreachable("the connection broke".to_owned())),
-            Mood::Slow => (TIME_OUT, Outcome::TimedOut),
-            Mood::Redirect => (ROUND_TRIP, Outcome::Answered(302)),
-            Mood::Status(status) => (ROUND_TRIP, Outcome::Answered(status)),
-            Mood::Down | Mood::Private => unreachable!("nothing is sent to these"),
+        let (delay, outcome) = match behavior {
+            ReceiverBehavior::Up | ReceiverBehavior::Twice => (ROUND_TRIP, verified()),
+            ReceiverBehavior::Lagging => (LAG, verified()),
+            ReceiverBehavior::Lost => {
+                (ROUND_TRIP, AttemptResult::Unreachable("the connection broke".to_owned()))
+            }
+            ReceiverBehavior::Slow => (TIME_OUT, AttemptResult::TimedOut),
+            ReceiverBehavior::Redirect => (ROUND_TRIP, AttemptResult::Answered(302)),
+            ReceiverBehavior::Status(status) => (ROUND_TRIP, AttemptResult::Answered(status)),
+            ReceiverBehavior::Down | ReceiverBehavior::Private => unreachable!("nothing is sent to these"),
         };
-        let copies = if matches!(mood, Mood::Twice) { 2 } else { 1 };
-        (delay, outcome, Reception { arrived: Some(now.plus(delay)), copies, signature })
+        let copies = if matches!(behavior, ReceiverBehavior::Twice) { 2 } else { 1 };
+        (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies, signature })
     }
 
     /// When the next answer comes.
@@ -206,13 +225,45 @@ impl Network {
     }
 
     /// The next post whose outcome is known by now.
-    pub fn land(&mut self, now: Timestamp) -> Option<Flight> {
+    pub fn land(&mut self, now: Timestamp) -> Option<InFlight> {
         let entry = self.flights.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
     /// The service stopped: whatever was on its way, nobody waits for the answer.
-    pub fn cut(&mut self) -> Vec<Flight> {
+    pub fn cut(&mut self) -> Vec<InFlight> {
         std::mem::take(&mut self.flights).into_values().collect()
+    }
+}
+
+/// All headers of an attempt, in the order in which they are sent.
+pub fn delivery_headers(
+    dialect: &Dialect,
+    post: &AttemptRequest,
+    signature: String,
+) -> Vec<(String, String)> {
+    let prefix = &dialect.header_prefix;
+    vec![
+        ("Host".to_owned(), post.url.authority().to_owned()),
+        ("Content-Type".to_owned(), "application/json".to_owned()),
+        ("Content-Length".to_owned(), post.body.len().to_string()),
+        ("User-Agent".to_owned(), dialect.user_agent.clone()),
+        (format!("{prefix}-Event"), post.kind.as_str().to_owned()),
+        (format!("{prefix}-Delivery"), post.id.to_string()),
+        (format!("{prefix}-Signature"), signature),
+    ]
+}
+
+/// A post without its body, which is on its way.
+pub(crate) fn label_of(post: &AttemptRequest) -> AttemptRequest {
+    AttemptRequest {
+        delivery: post.delivery,
+        id: post.id,
+        endpoint: post.endpoint,
+        url: post.url.clone(),
+        kind: post.kind,
+        secret: post.secret.clone(),
+        body: Vec::new(),
+        attempt: post.attempt,
     }
 }

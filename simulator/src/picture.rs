@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use reference_core::{outbox::Outcome, sighting::Depth, time::Timestamp};
+use reference_core::{outbox::AttemptResult, sighting::Depth, time::Timestamp};
 
 use crate::{
     script::Script,
-    sweep::Theatre,
-    witness::{Call, Seen, What},
+    sweep::Runner,
+    witness::{Entry, Observation, RecordedCall},
 };
 
 const ROW: u32 = 15;
@@ -20,12 +20,12 @@ const LANES: [&str; 4] = ["customers and owner", "chain", "service", "network"];
 
 #[derive(Template)]
 #[template(path = "world.html")]
-struct Page<'a> {
+struct PicturePage<'a> {
     title: &'a str,
     breach: Option<&'a str>,
     summary: String,
     lanes: Vec<Lane>,
-    moments: Vec<Moment>,
+    moments: Vec<TimeMark>,
     here: Vec<u32>,
     threads: Vec<Thread>,
     marks: Vec<Mark>,
@@ -38,7 +38,7 @@ struct Lane {
     name: String,
 }
 
-struct Moment {
+struct TimeMark {
     y: u32,
     words: String,
 }
@@ -64,25 +64,25 @@ fn lane(n: usize) -> u32 {
 }
 
 /// Plays a script and draws it. `breach` is written above, and its moment is marked if the script shows it.
-pub fn page(theatre: &Theatre<'_>, script: &Script, breach: Option<&str>) -> String {
-    let mut show = theatre.play(script);
-    let told = theatre.told(script, &mut show);
-    let verdict = theatre.judge(script, &mut show, crate::law::Depth::Objects);
+pub fn page(runner: &Runner<'_>, script: &Script, breach: Option<&str>) -> String {
+    let mut run = runner.play(script);
+    let expected = runner.expected(script, &mut run);
+    let verdict = runner.judge(script, &mut run, crate::law::Depth::Objects);
     let names: BTreeMap<&str, &str> =
-        show.rehearsal.names.iter().map(|(name, id)| (id.as_str(), name.as_str())).collect();
+        run.rehearsal.names.iter().map(|(name, id)| (id.as_str(), name.as_str())).collect();
     let mut drawing = Drawing { start: script.start, names, y: 0, last: None, ..Drawing::default() };
-    let hosts: std::collections::BTreeSet<&str> = show
+    let hosts: std::collections::BTreeSet<&str> = run
         .record
         .seen
         .iter()
         .filter_map(|seen| match &seen.what {
-            What::Post(posted) => Some(posted.host.as_str()),
+            Observation::Post(posted) => Some(posted.host.as_str()),
             _ => None,
         })
         .collect();
     let hosts: Vec<&str> = hosts.into_iter().collect();
-    let mut coming = told.iter().peekable();
-    for (number, seen) in show.record.seen.iter().enumerate() {
+    let mut coming = expected.iter().peekable();
+    for (number, seen) in run.record.seen.iter().enumerate() {
         while let Some(told) = coming.next_if(|told| told.place <= 2 * number) {
             drawing.event(told);
         }
@@ -103,7 +103,7 @@ pub fn page(theatre: &Theatre<'_>, script: &Script, breach: Option<&str>) -> Str
         script.steps.len(),
         script.start
     );
-    let page = Page {
+    let page = PicturePage {
         title: &script.title,
         breach,
         summary,
@@ -124,7 +124,7 @@ struct Drawing<'a> {
     names: BTreeMap<&'a str, &'a str>,
     y: u32,
     last: Option<Timestamp>,
-    moments: Vec<Moment>,
+    moments: Vec<TimeMark>,
     rows: BTreeMap<Timestamp, u32>,
     threads: Vec<Thread>,
     marks: Vec<Mark>,
@@ -137,7 +137,7 @@ impl Drawing<'_> {
         self.y += ROW;
         if self.last != Some(at) {
             let words = at.since(self.start).to_string();
-            self.moments.push(Moment { y: self.y + 4, words });
+            self.moments.push(TimeMark { y: self.y + 4, words });
             self.last = Some(at);
         }
         self.rows.entry(at).or_insert(self.y);
@@ -153,17 +153,17 @@ impl Drawing<'_> {
         self.names.get(id).map_or_else(|| id.chars().take(12).collect(), |name| (*name).to_owned())
     }
 
-    fn event(&mut self, told: &crate::model::Told) {
+    fn event(&mut self, told: &crate::law::ExpectedEvent) {
         let label = format!("{} {}", told.kind, self.name(&told.subject));
         let title = format!("{label}\nstatus {}\nchain: {}", told.status, told.situation.as_str());
         self.mark("event", 2, told.at, label, title);
     }
 
-    fn entry(&mut self, seen: &Seen, hosts: &[&str]) {
+    fn entry(&mut self, seen: &Entry, hosts: &[&str]) {
         let at = seen.at;
         match &seen.what {
-            What::Call(call) => self.call(at, call),
-            What::Told(notices) => {
+            Observation::Call(call) => self.call(at, call),
+            Observation::Told(notices) => {
                 for notice in notices {
                     let (class, state) = match notice.depth {
                         Depth::Confirmations(n) => ("chain", format!("{n} confirmations")),
@@ -177,7 +177,7 @@ impl Drawing<'_> {
                     self.mark(class, 1, at, label, title);
                 }
             }
-            What::Post(posted) => {
+            Observation::Post(posted) => {
                 let place = hosts.iter().position(|host| *host == posted.host).unwrap_or(0) + LANES.len();
                 let y = self.row(at);
                 let to = if posted.arrived.is_some() { lane(place) } else { lane(3) };
@@ -187,13 +187,13 @@ impl Drawing<'_> {
                 self.marks.push(Mark { class: "post", x: lane(3), y, title, label: posted.kind.to_owned() });
                 self.bound.insert(posted.delivery, lane(place));
             }
-            What::Landed { delivery, outcome } => {
+            Observation::Landed { delivery, outcome } => {
                 let (class, word) = match outcome {
-                    Outcome::Answered(status @ 200..=299) => ("post", status.to_string()),
-                    Outcome::Answered(status) => ("failed", status.to_string()),
-                    Outcome::Unreachable(_) => ("failed", "unreachable".to_owned()),
-                    Outcome::TimedOut => ("failed", "timeout".to_owned()),
-                    Outcome::Refused(_) => ("failed", "refused".to_owned()),
+                    AttemptResult::Answered(status @ 200..=299) => ("post", status.to_string()),
+                    AttemptResult::Answered(status) => ("failed", status.to_string()),
+                    AttemptResult::Unreachable(_) => ("failed", "unreachable".to_owned()),
+                    AttemptResult::TimedOut => ("failed", "timeout".to_owned()),
+                    AttemptResult::Refused(_) => ("failed", "refused".to_owned()),
                 };
                 let x = self.bound.get(delivery).copied().unwrap_or(lane(3));
                 let y = self.row(at);
@@ -205,13 +205,13 @@ impl Drawing<'_> {
                     label: word,
                 });
             }
-            What::Restarted => {
+            Observation::Restarted => {
                 self.mark("restart", 2, at, "restart".to_owned(), "stops and starts again".to_owned())
             }
         }
     }
 
-    fn call(&mut self, at: Timestamp, call: &Call) {
+    fn call(&mut self, at: Timestamp, call: &RecordedCall) {
         if call.method == "GET" {
             return;
         }

@@ -15,7 +15,7 @@ use crate::{
         value::Duration,
         without_strangers,
     },
-    sweep::{Theatre, Twin, Verdict},
+    sweep::{Runner, Twin, Verdict},
 };
 
 /// So many worlds are played to make one smaller.
@@ -33,8 +33,8 @@ pub struct Shrunk {
 }
 
 /// Makes a script smaller in which this breach was found.
-pub fn shrink(theatre: &Theatre<'_>, script: &Script, breach: &Breach) -> Shrunk {
-    let mut search = Search { theatre, breach, attempts: 0, best: script.clone() };
+pub fn shrink(runner: &Runner<'_>, script: &Script, breach: &Breach) -> Shrunk {
+    let mut search = Search { runner, breach, attempts: 0, best: script.clone() };
     if search.refuses(script.clone()) {
         // It needs more than a script to show: a longer look, or the seed itself.
         return Shrunk { script: script.clone(), breach: breach.clone(), attempts: search.attempts };
@@ -53,7 +53,7 @@ pub fn shrink(theatre: &Theatre<'_>, script: &Script, breach: &Breach) -> Shrunk
 }
 
 struct Search<'a> {
-    theatre: &'a Theatre<'a>,
+    runner: &'a Runner<'a>,
     breach: &'a Breach,
     attempts: u32,
     best: Script,
@@ -67,11 +67,11 @@ fn weight(script: &Script) -> usize {
 impl Search<'_> {
     /// The same law is broken in the same way.
     fn find(&self, script: &Script) -> Option<(Breach, Verdict)> {
-        let mut verdict = self.theatre.try_script(script);
+        let mut verdict = self.runner.try_script(script);
         if matches!(self.breach.law, Law::ModesApart | Law::Restart | Law::Metamorphic) {
             for twin in Twin::ALL.into_iter().filter(|twin| twin.law() == self.breach.law) {
-                let mut show = self.theatre.play(script);
-                verdict.findings.absorb(self.theatre.compare(twin, script, &mut show, script.seed));
+                let mut run = self.runner.play(script);
+                verdict.findings.absorb(self.runner.compare(twin, script, &mut run, script.seed));
             }
         }
         let same = |it: &&Breach| it.law == self.breach.law && it.shape == self.breach.shape;
@@ -165,7 +165,7 @@ impl Search<'_> {
                 candidates.dedup();
                 for other in candidates {
                     let mut script = self.best.clone();
-                    let wait = At { value: Duration(Span::micros(other)), spot: Default::default() };
+                    let wait = At { value: Duration(Span::micros(other)), span: Default::default() };
                     script.steps[place].value = Step::Wait(wait);
                     if self.try_it(script) {
                         break;
@@ -305,7 +305,7 @@ fn say_refused(step: &mut Step, status: u16) -> bool {
         Step::Rebroadcast(it) => &mut it.0.refused,
         Step::Congest(it) => &mut it.refused,
         Step::Request(it) => {
-            it.expect.status = Some(At { value: status, spot: Default::default() });
+            it.expect.status = Some(At { value: status, span: Default::default() });
             return true;
         }
         _ => return false,

@@ -3,31 +3,67 @@
 //! The service itself has no switch to be wrong, and no program offers one: only code can hand a [`Tamper`] to a
 //! world.
 
-use reference_core::{
-    book::Post,
-    mode::Mode,
-    outbox::Outcome,
-    sighting::Sighting,
-    time::Timestamp,
-    wire::http::{Request, Response},
-};
+use reference_core::{mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
+use reference_wire::{AttemptRequest, Request, Response};
 
-pub use crate::sandbox::OwnRequest;
+/// A request with nothing borrowed.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields are those of the request")]
+pub struct OwnedRequest {
+    pub method: String,
+    pub path: String,
+    pub query: Option<String>,
+    pub authorization: Option<Vec<u8>>,
+    pub content_type: Option<Vec<u8>>,
+    pub idempotency_key: Option<Vec<u8>>,
+    pub base: String,
+    pub body: Vec<u8>,
+}
+
+impl OwnedRequest {
+    /// A copy.
+    pub fn of(request: &Request<'_>) -> OwnedRequest {
+        OwnedRequest {
+            method: request.method.to_owned(),
+            path: request.path.to_owned(),
+            query: request.query.map(str::to_owned),
+            authorization: request.authorization.map(<[u8]>::to_vec),
+            content_type: request.content_type.map(<[u8]>::to_vec),
+            idempotency_key: request.idempotency_key.map(<[u8]>::to_vec),
+            base: request.base.to_owned(),
+            body: request.body.to_vec(),
+        }
+    }
+
+    /// The request, to be handed on.
+    pub fn borrow(&self) -> Request<'_> {
+        Request {
+            method: &self.method,
+            path: &self.path,
+            query: self.query.as_deref(),
+            authorization: self.authorization.as_deref(),
+            content_type: self.content_type.as_deref(),
+            idempotency_key: self.idempotency_key.as_deref(),
+            base: &self.base,
+            body: &self.body,
+        }
+    }
+}
 
 /// What becomes of a post on its way out.
-pub enum Sent {
+pub enum PostFate {
     /// It goes as it is.
     AsItIs,
     /// It never leaves, and the service believes that it arrived.
-    Swallowed,
+    Dropped,
     /// Another one goes right after it.
-    WithAnother(Box<Post>),
+    WithAnother(Box<AttemptRequest>),
 }
 
 /// Somebody between the service and the world. As it stands it changes nothing.
 pub trait Tamper: Send {
     /// A request on its way in; another one may take its place.
-    fn request(&mut self, _now: Timestamp, _request: &Request<'_>) -> Option<OwnRequest> {
+    fn request(&mut self, _now: Timestamp, _request: &Request<'_>) -> Option<OwnedRequest> {
         None
     }
 
@@ -41,12 +77,12 @@ pub trait Tamper: Send {
     }
 
     /// A post on its way out.
-    fn post(&mut self, _now: Timestamp, _mode: Mode, _post: &mut Post) -> Sent {
-        Sent::AsItIs
+    fn post(&mut self, _now: Timestamp, _mode: Mode, _post: &mut AttemptRequest) -> PostFate {
+        PostFate::AsItIs
     }
 
     /// How a post ended, on its way in.
-    fn outcome(&mut self, _now: Timestamp, _post: &Post, _outcome: &mut Outcome) {}
+    fn outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
 
     /// Whether the service is woken now, when it asked to be.
     fn wakes(&mut self, _now: Timestamp) -> bool {

@@ -4,36 +4,36 @@
 //! Owns no opinion: judges read it. Looks at nothing inside the service.
 
 use bytes::Bytes;
-use reference_core::{id::Code, mode::Mode, outbox::Outcome, sighting::Sighting, time::Timestamp};
+use reference_core::{id::Code, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use uuid::Uuid;
 
 /// Whose something is: the number of the account, in order of opening from 0, and the mode.
-pub type Whose = (usize, Mode);
+pub type BookId = (usize, Mode);
 
 /// One thing that was written down.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Entry {
     /// When.
     pub at: Timestamp,
     /// What.
-    pub what: What,
+    pub what: Observation,
 }
 
 /// What was written down.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum Observation {
     /// A request and its answer.
-    Call(Box<Call>),
+    Call(Box<RecordedCall>),
     /// What watchers told the service, in one breath.
     Told(Vec<Sighting>),
     /// A post left the service.
-    Post(Box<Posted>),
+    Post(Box<RecordedPost>),
     /// The service learned how a post ended.
     Landed {
         /// The delivery.
         delivery: Uuid,
         /// How.
-        outcome: Outcome,
+        outcome: AttemptResult,
     },
     /// The service stopped and started again.
     Restarted,
@@ -41,7 +41,7 @@ pub enum What {
 
 /// A request and its answer.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct RecordedCall {
     /// `GET`, `POST`, …
     pub method: String,
     /// The path, without the query.
@@ -66,7 +66,7 @@ pub struct Call {
 
 /// A webhook post, as the network saw it.
 #[derive(Clone, Debug)]
-pub struct Posted {
+pub struct RecordedPost {
     /// The mode of the book that it came from.
     pub mode: Mode,
     /// The endpoint, by its id.
@@ -91,11 +91,11 @@ pub struct Posted {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// In order.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<Entry>,
 }
 
 impl Record {
-    pub(crate) fn note(&mut self, at: Timestamp, what: What) {
-        self.seen.push(Seen { at, what });
+    pub(crate) fn note(&mut self, at: Timestamp, what: Observation) {
+        self.seen.push(Entry { at, what });
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::packages::cargo;
-use crate::{direction, duplicates, licence, tidy};
+use crate::{deny, direction, tidy};
 
 /// One named check.
 pub(crate) struct Step {
@@ -32,23 +32,36 @@ pub(crate) const STEPS: &[Step] = &[
         what: "rustfmt has nothing to change",
         run: Run::Cargo { arguments: &["fmt", "--all", "--check"], env: None },
     },
-    Step { name: "tidy", what: "the rules of the house that no lint knows", run: Run::Judge(tidy::findings) },
+    Step {
+        name: "tidy",
+        what: "rules about files, modules and guides that no lint knows",
+        run: Run::Judge(tidy::findings),
+    },
     Step {
         name: "direction",
         what: "packages depend on each other one way only",
         run: Run::Judge(direction::findings),
     },
-    Step { name: "licences", what: "every dependency may be shipped", run: Run::Judge(licence::findings) },
     Step {
-        name: "duplicates",
-        what: "no dependency is linked in two major versions",
-        run: Run::Judge(duplicates::findings),
+        name: "deny",
+        what: "dependencies: licences, sources, duplicate versions, advisories (cargo-deny)",
+        run: Run::Judge(deny::findings),
     },
     Step {
         name: "clippy",
-        what: "no warning from the compiler or clippy",
+        what: "no warning from the compiler or clippy, and no function above 70 lines of code",
         run: Run::Cargo {
-            arguments: &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            arguments: &[
+                "clippy",
+                "--locked",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+                "-D",
+                "clippy::too_many_lines",
+            ],
             env: None,
         },
     },
@@ -168,7 +181,7 @@ mod tests {
 
     #[test]
     fn without_options_every_step_runs() {
-        check(&[], "format tidy direction licences duplicates clippy lean tests docs");
+        check(&[], "format tidy direction deny clippy lean tests docs");
     }
 
     #[test]
@@ -184,7 +197,7 @@ mod tests {
         check(
             &["--only", "test"],
             "`test` is not a step; there are \
-             format, tidy, direction, licences, duplicates, clippy, lean, tests, docs",
+             format, tidy, direction, deny, clippy, lean, tests, docs",
         );
     }
 }

@@ -17,24 +17,47 @@ const fn room(name: &'static str, uses: &'static [&'static str]) -> Room {
 
 const ROOMS: &[Room] = &[
     room("reference-core", &[]),
-    room("simulator", &["reference-core"]),
-    room("reference-server", &["reference-core", "simulator"]),
-    // Judges a server in any language, so it may know none of ours. Its tests need one to judge.
+    room("reference-wire", &["reference-core"]),
+    room("simulator", &["reference-core", "reference-wire"]),
+    room("reference-server", &["reference-core", "reference-wire", "simulator"]),
+    // Judge a server in any language, so they may know none of ours. The judge and the probes never see each
+    // other: a run is a recording, and a verdict a function of it.
+    room("conformance-model", &[]),
+    room("conformance-judge", &["conformance-model"]),
+    // What a recording would have shown: spoils it and has it judged again.
+    room("conformance-faults", &["conformance-model", "conformance-judge"]),
+    room("conformance-receiver", &["conformance-model"]),
+    room("conformance-probe", &["conformance-model", "conformance-receiver"]),
+    // Its tests need a server to judge.
     Room {
         name: "conformance",
-        uses: &[],
+        uses: &[
+            "conformance-model",
+            "conformance-judge",
+            "conformance-receiver",
+            "conformance-probe",
+            "conformance-faults",
+        ],
         tests_use: &["reference-core", "simulator", "reference-server", "mutants"],
     },
     // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
-    room("mutants", &["conformance"]),
+    room("mutants", &["conformance", "conformance-faults"]),
     // Feeds bytes to whatever reads bytes. Nothing but its own tests runs it.
-    room("hostile", &["reference-core", "simulator", "conformance", "mutants"]),
+    room("hostile", &["reference-core", "reference-wire", "simulator", "conformance", "mutants"]),
     // Loads a server in any language.
     room("load", &[]),
     room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
     room(
         "benches",
-        &["reference-core", "simulator", "reference-server", "conformance", "load", "chargeproof"],
+        &[
+            "reference-core",
+            "reference-wire",
+            "simulator",
+            "reference-server",
+            "conformance",
+            "load",
+            "chargeproof",
+        ],
     ),
     room(
         "xtask",
@@ -103,7 +126,10 @@ mod tests {
             "conformance",
             "reference-server",
             false,
-            &["`conformance` depends on `reference-server`; it may depend on none of ours"],
+            &[
+                "`conformance` depends on `reference-server`; it may depend on conformance-model, conformance-judge, \
+               conformance-receiver, conformance-probe, conformance-faults",
+            ],
         );
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use crate::packages::cargo;
+use crate::packages::{cargo, platform};
 
 pub(crate) const HELP: &str = "\
 Feeds a target bytes that libFuzzer chooses, guided by the code that they reach.
@@ -173,15 +173,6 @@ fn build(root: &Path) -> Result<PathBuf, String> {
         return Err(format!("{build:?} ended with {status}"));
     }
     Ok(directory.join(platform).join("release/hostile"))
-}
-
-fn platform() -> Result<String, String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output =
-        Command::new(rustc).arg("-vV").output().map_err(|err| format!("cannot start rustc: {err}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc does not name its platform".to_owned())
 }
 
 #[cfg(test)]

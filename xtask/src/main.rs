@@ -5,18 +5,21 @@
 
 mod ci;
 mod compare;
+mod deny;
 mod direction;
-mod duplicates;
+mod dist;
+mod frameworks;
 mod hostile;
-mod licence;
 mod mcp_conformance;
+mod modules;
 mod mutants;
+mod openapi;
 mod packages;
 mod schemathesis;
 mod served;
-mod spdx;
 mod spec;
 mod tidy;
+mod tools;
 
 use std::env;
 use std::path::PathBuf;
@@ -30,14 +33,17 @@ usage: cargo xtask <task>
 tasks:
   ci                   every check that a change must pass
   ci --only <step>     one step; may be given more than once
-  tidy                 the rules of the house that no lint knows
-  mutants              what the conformance suite says of faulty and of honest servers; --help for options
-  compare              the reference server beside a bare hyper server, measured; `compare --help`
-  hostile TARGET       bytes that libFuzzer chooses, for all that reads bytes; `hostile --help` for options
-  spec FILE            whether the conformance suite's catalogue covers the specification's text
+  tidy                 rules about files and modules that no lint knows
+  mutants              run the suite on faulty and on correct servers; `mutants --help`
+  frameworks [...]     judge small servers on other people's frameworks; options go to `check` (needs python3, node)
+  compare              measure the reference server beside a bare hyper server; `compare --help`
+  hostile TARGET       fuzz whatever reads bytes, guided by coverage; `hostile --help`
+  spec FILE            compare the suite's catalogue with the text of the specification
   spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
-  mcp-conformance [...]  the served /mcp against the protocol's own suite; options go to it (needs node and npm)
-  schemathesis [...]   the served reference against its OpenAPI document; options go to Schemathesis (needs python3)
+  openapi              try generators of clients and types on the served /openapi.json (needs node, npm, python3)
+  schemathesis [...]   compare the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
+  mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
+  dist                 build what is published for this platform, and try it; `dist --help`
 
 steps of ci, in their order:
 ";
@@ -46,9 +52,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let verdict = match arguments[..] {
+        ["frameworks", ref rest @ ..] => root().and_then(|root| frameworks::run(&root, rest)),
         ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
         ["compare", "--help" | "-h", ..] => {
             print!("{}", compare::HELP);
+            return ExitCode::SUCCESS;
+        }
+        ["dist", "--help" | "-h", ..] => {
+            print!("{}", dist::HELP);
             return ExitCode::SUCCESS;
         }
         ["hostile", "--help" | "-h", ..] => {
@@ -67,12 +78,15 @@ fn main() -> ExitCode {
         ["hostile", ref rest @ ..] => {
             hostile::Task::read(rest).and_then(|task| root().and_then(|root| hostile::run(&root, &task)))
         }
+        ["dist", ref rest @ ..] => root().and_then(|root| dist::run(&root, rest)),
+        ["openapi"] => root().and_then(|root| openapi::run(&root)),
+        ["openapi", extra, ..] => Err(format!("`{extra}` is not an option; `openapi` takes none")),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `ci`, `compare`, `hostile`, `mcp-conformance`, `mutants`, `schemathesis`, \
-             `spec` and `tidy`"
+            "`{other}` is not a task; there are `ci`, `compare`, `dist`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
+             `openapi`, `schemathesis`, `spec` and `tidy`"
         )),
     };
     match verdict {

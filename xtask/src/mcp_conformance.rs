@@ -1,10 +1,10 @@
 //! `cargo xtask mcp-conformance`: the served `/mcp` against the protocol's own conformance suite.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::served::Served;
+use crate::tools::{self, succeeds};
 
 /// What is installed, exactly: the suite, the next one, which knows the present revision, and the Node.js that both need.
 const TOOLS: [&str; 3] = [
@@ -39,9 +39,10 @@ const PASSES: [Pass; 2] = [
 
 /// Runs the suite. `extra` goes to it. Whether everything is as the baseline says.
 pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
-    let home = install(root)?;
-    Served::build(root)?;
-    let mut served = Served::start(root, &["--rate-limit", "off"])?;
+    let home = root.join("target/mcp-conformance");
+    tools::node(&home, &TOOLS)?;
+    let program = Served::build(root)?;
+    let mut served = Served::start(&program, &["--rate-limit", "off"])?;
     let settings = root.join("xtask/mcp");
     let mut good = true;
     for pass in PASSES {
@@ -65,30 +66,4 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
         println!("error: the server has ended");
     }
     Ok(good && served.is_alive())
-}
-
-/// Where the suite lies.
-fn install(root: &Path) -> Result<PathBuf, String> {
-    let home = root.join("target/mcp-conformance");
-    let stamp = home.join("installed");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == TOOLS.join(" ")) {
-        return Ok(home);
-    }
-    println!("==> installing {}", TOOLS.join(" "));
-    fs::create_dir_all(&home).map_err(|error| format!("cannot make `{}`: {error}", home.display()))?;
-    let npm = ["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"];
-    let mut command = Command::new("npm");
-    if !succeeds(command.args(npm).arg(&home).args(TOOLS))? || !home.join(NODE).is_file() {
-        return Err("the suite can't be installed; it and Node.js come from npm".to_owned());
-    }
-    fs::write(&stamp, TOOLS.join(" "))
-        .map_err(|error| format!("cannot write `{}`: {error}", stamp.display()))?;
-    Ok(home)
-}
-
-fn succeeds(command: &mut Command) -> Result<bool, String> {
-    match command.status() {
-        Ok(status) => Ok(status.success()),
-        Err(error) => Err(format!("cannot start {command:?}: {error}; it needs node and npm")),
-    }
 }

@@ -1,20 +1,11 @@
-//! The package graph, as cargo sees it.
-//!
-//! `cargo metadata` knows the workspace. What is shipped comes from `cargo tree`: metadata also lists
-//! optional dependencies which only a weak feature (`rand?/std`) mentions and which nothing builds.
+//! The packages of this workspace, as cargo sees them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
-
-/// The platform whose dependencies are judged. One for every machine, so that all agree.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
-
-/// The program that users install.
-const PROGRAM: &str = "chargeproof";
 
 /// The packages of this workspace.
 #[derive(Deserialize)]
@@ -25,7 +16,17 @@ pub(crate) struct Workspace {
 #[derive(Deserialize)]
 struct Member {
     name: String,
+    #[serde(default)]
+    version: String,
     dependencies: Vec<Dependency>,
+    #[serde(default)]
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    src_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -45,26 +46,6 @@ pub(crate) struct Inside {
     pub(crate) dev_only: bool,
 }
 
-/// A package of others that the program needs.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Shipped {
-    /// Its name in the registry.
-    pub(crate) name: String,
-    /// Its version.
-    pub(crate) version: String,
-    /// Its licence as an SPDX expression; empty if it states none.
-    pub(crate) licence: String,
-}
-
-/// How far from the program a package may stand.
-#[derive(Clone, Copy)]
-pub(crate) enum Reach {
-    /// Its code is in the program.
-    Linked,
-    /// It is in the program or helps to build it: macros and build scripts too.
-    Built,
-}
-
 impl Workspace {
     /// Asks cargo.
     pub(crate) fn load(root: &Path) -> Result<Workspace, String> {
@@ -75,6 +56,23 @@ impl Workspace {
     /// The names of the packages.
     pub(crate) fn members(&self) -> BTreeSet<&str> {
         self.packages.iter().map(|it| it.name.as_str()).collect()
+    }
+
+    /// The version of a package.
+    pub(crate) fn version(&self, name: &str) -> Option<&str> {
+        self.packages.iter().find(|it| it.name == name).map(|it| it.version.as_str())
+    }
+
+    /// The root files of each package's library and programs.
+    pub(crate) fn crates(&self) -> BTreeMap<&str, Vec<&Path>> {
+        let is_crate = |target: &&Target| target.kind.iter().any(|kind| kind == "lib" || kind == "bin");
+        self.packages
+            .iter()
+            .map(|it| {
+                let roots = it.targets.iter().filter(is_crate).map(|target| target.src_path.as_path());
+                (it.name.as_str(), roots.collect())
+            })
+            .collect()
     }
 
     /// Who depends on whom.
@@ -93,38 +91,8 @@ impl Workspace {
     }
 }
 
-/// The packages of others within reach of the program, by name and version.
-pub(crate) fn shipped(root: &Path, reach: Reach) -> Result<BTreeSet<Shipped>, String> {
-    let edges = match reach {
-        Reach::Linked => "normal,no-proc-macro",
-        Reach::Built => "normal,build",
-    };
-    let answer = ask(cargo(root)
-        .args(["tree", "--locked", "--package", PROGRAM, "--edges", edges, "--target", PLATFORM])
-        .args(["--prefix", "none", "--format", "{p}|{l}"]))?;
-    let workspace = Workspace::load(root)?;
-    read_tree(&answer, &workspace.members())
-}
-
-fn read_tree(answer: &str, members: &BTreeSet<&str>) -> Result<BTreeSet<Shipped>, String> {
-    let mut shipped = BTreeSet::new();
-    for line in answer.lines() {
-        // `name v1.2.3 (proc-macro)|MIT (*)`: the star marks a package seen before.
-        let read = || {
-            let (package, licence) = line.strip_suffix(" (*)").unwrap_or(line).split_once('|')?;
-            let mut words = package.split(' ');
-            let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);
-            Some(Shipped { name: name.to_owned(), version: version.to_owned(), licence: licence.to_owned() })
-        };
-        let package = read().ok_or_else(|| format!("`cargo tree` answers oddly: `{line}`"))?;
-        if !members.contains(package.name.as_str()) {
-            shipped.insert(package);
-        }
-    }
-    Ok(shipped)
-}
-
-fn ask(command: &mut Command) -> Result<String, String> {
+/// Runs a command and gives what it prints.
+pub(crate) fn ask(command: &mut Command) -> Result<String, String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -139,48 +107,29 @@ fn ask(command: &mut Command) -> Result<String, String> {
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    // `cargo run` describes this package to its program; build scripts that look at it would run again, and with them
+    // all that depends on them.
+    for (name, _) in env::vars_os() {
+        let described =
+            name.to_str().is_some_and(|it| it.starts_with("CARGO_PKG_") || it.starts_with("CARGO_MANIFEST_"));
+        if described {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// The platform that the compiler builds for unless told otherwise, such as `x86_64-unknown-linux-gnu`.
+pub(crate) fn platform() -> Result<String, String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let said = ask(Command::new(rustc).arg("-vV"))?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc does not name its platform".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check_tree(answer: &str, expected: &str) {
-        let verdict = match read_tree(answer, &BTreeSet::from(["chargeproof", "reference-core"])) {
-            Ok(shipped) => {
-                let lines: Vec<String> = shipped
-                    .into_iter()
-                    .map(|it| format!("{} {}: {}", it.name, it.version, it.licence))
-                    .collect();
-                lines.join("; ")
-            }
-            Err(message) => message,
-        };
-        assert_eq!(verdict, expected);
-    }
-
-    #[test]
-    fn a_tree_is_read_without_our_own_packages() {
-        check_tree(
-            "chargeproof v0.1.0 (/somewhere)|MIT OR Apache-2.0\n\
-             reference-core v0.1.0 (/somewhere/core)|MIT OR Apache-2.0 (*)\n\
-             serde v1.0.229|MIT OR Apache-2.0\n\
-             serde_derive v1.0.229 (proc-macro)|MIT OR Apache-2.0\n\
-             ring v0.17.14|Apache-2.0 AND ISC (*)\n\
-             serde v1.0.229|MIT OR Apache-2.0 (*)\n\
-             mute v0.1.0|\n",
-            "mute 0.1.0: ; ring 0.17.14: Apache-2.0 AND ISC; serde 1.0.229: MIT OR Apache-2.0; \
-             serde_derive 1.0.229: MIT OR Apache-2.0",
-        );
-    }
-
-    #[test]
-    fn a_tree_that_cannot_be_read_is_not_skipped() {
-        check_tree("serde 1.0.229|MIT", "`cargo tree` answers oddly: `serde 1.0.229|MIT`");
-        check_tree("serde v1.0.229", "`cargo tree` answers oddly: `serde v1.0.229`");
-    }
 
     #[test]
     fn an_edge_inside_the_workspace_knows_whether_it_is_for_tests() {

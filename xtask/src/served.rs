@@ -1,7 +1,7 @@
 //! The served reference, for tools that test it from outside.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde::Deserialize;
@@ -23,20 +23,21 @@ pub(crate) struct Ready {
 }
 
 impl Served {
-    /// Builds the program.
-    pub(crate) fn build(root: &Path) -> Result<(), String> {
+    /// Builds the program, and says where it is.
+    pub(crate) fn build(root: &Path) -> Result<PathBuf, String> {
         let built = cargo(root).args(["build", "--locked", "-p", "chargeproof"]).status();
         match built {
-            Ok(status) if status.success() => Ok(()),
+            Ok(status) if status.success() => {
+                Ok(root.join("target/debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
+            }
             Ok(_) => Err("the program can't be built".to_owned()),
             Err(error) => Err(format!("cannot start cargo: {error}")),
         }
     }
 
-    /// Starts the built program on a free port, with a fixed seed, so that every run meets the same world.
-    pub(crate) fn start(root: &Path, options: &[&str]) -> Result<Served, String> {
-        let program = root.join("target/debug/chargeproof");
-        let mut process = Command::new(&program)
+    /// Starts a built program on a free port, with a fixed seed, so that every run meets the same world.
+    pub(crate) fn start(program: &Path, options: &[&str]) -> Result<Served, String> {
+        let mut process = Command::new(program)
             .args(["serve", "--listen", "127.0.0.1:0", "--seed", "1", "--format", "json"])
             .args(options)
             .stdout(Stdio::piped())

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
 
-use benches::Mill;
+use benches::BenchDriver;
 use reference_core::asset::Asset;
 
 /// How often each page is asked for; the fastest tenth decides, because others use this machine too.
@@ -19,21 +19,21 @@ fn main() -> ExitCode {
     };
     let before = resident_bytes();
     // Solana's addresses are drawn: the cheapest charges that there are.
-    let mut mill = Mill::new(Asset::Sol, 0);
+    let mut driver = BenchDriver::new(Asset::Sol, 0);
     let begin = Instant::now();
     let charges = events / 3;
     for _ in 0..charges / 2 {
-        mill.live();
+        driver.live();
     }
-    let link = mill.use_link();
+    let link = driver.use_link();
     for _ in charges / 2..charges {
-        mill.live();
+        driver.live();
     }
     let filled = begin.elapsed();
     let each = (resident_bytes().saturating_sub(before)) / charges as u64;
 
     let newest: serde_json::Value =
-        serde_json::from_slice(&mill.get("/v1/charges?per_page=1").body).expect("answers are JSON");
+        serde_json::from_slice(&driver.get("/v1/charges?per_page=1").body).expect("answers are JSON");
     let code = newest["data"][0]["id"].as_str().expect("a charge has an id").to_owned();
     let deep = |pages: usize| pages / 2;
     let asks = [
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         let mut all: Vec<u128> = (0..ROUNDS)
             .map(|_| {
                 let begin = Instant::now();
-                black_box(mill.get(&path));
+                black_box(driver.get(&path));
                 begin.elapsed().as_nanos()
             })
             .collect();

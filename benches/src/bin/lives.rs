@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, env, fs, process::ExitCode};
 
-use benches::Mill;
+use benches::BenchDriver;
 use reference_core::asset::Asset;
 
 const COUNT: u64 = 100_000;
@@ -22,10 +22,10 @@ fn main() -> ExitCode {
     };
     let mut figures = BTreeMap::new();
     for (asset, endpoints) in [(Asset::Sol, 0), (Asset::Sol, 1), (Asset::Btc, 1), (Asset::Eth, 1)] {
-        let mut mill = Mill::new(asset, endpoints);
-        (0..BEFORE).for_each(|_| mill.live());
+        let mut driver = BenchDriver::new(asset, endpoints);
+        (0..BEFORE).for_each(|_| driver.live());
         let before = cpu_nanos();
-        (0..count).for_each(|_| mill.live());
+        (0..count).for_each(|_| driver.live());
         let nanos = (cpu_nanos() - before).max(1);
         let lives = count * 1_000_000_000 / nanos;
         figures.insert(format!("{asset}, {} deliveries each", 3 * endpoints), lives);

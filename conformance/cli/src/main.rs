@@ -1,25 +1,34 @@
-//! `chargeproof`: serve the reference, play scenarios, judge implementations.
+//! `chargeproof`: run the reference server, test implementations, run scenarios and simulations.
 //!
-//! Exit codes: 0 all is well · 1 something is not as it must be · 2 wrong usage or configuration ·
-//! 3 not all could be judged · 4 the target could not be reached · 5 this machine or program is broken.
+//! Exit codes: 0 success · 1 a violation · 2 wrong usage or configuration · 3 incomplete · 4 the target did not
+//! answer · 5 this machine or program failed · 130 interrupted.
 
 mod args;
 mod command;
 mod config;
+mod files;
+mod manual;
 mod remote;
 mod reports;
 mod screen;
+mod settings;
+mod shard;
+mod signals;
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use args::{Cli, Command};
-use clap::Parser;
 use config::Config;
+use screen::BAD;
+use settings::Refusal;
 
 /// Wrong usage or configuration.
 const USAGE: u8 = 2;
+/// This machine or this program failed.
+const MACHINE: u8 = 5;
 
-/// Why a command could not do its work, and the exit code that says so.
+/// Why a command could not do its work, and the exit code for it.
+#[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,
@@ -33,29 +42,40 @@ impl Failure {
     pub(crate) fn unreachable(message: impl Into<String>) -> Failure {
         Failure { code: 4, message: message.into() }
     }
-}
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli) {
-        Ok(code) => ExitCode::from(code),
-        Err(Failure { code, message }) => {
-            anstream::eprintln!("{}error{:#}: {message}", screen::BAD, screen::BAD);
-            ExitCode::from(code)
-        }
+    pub(crate) fn machine(message: impl Into<String>) -> Failure {
+        Failure { code: MACHINE, message: message.into() }
     }
 }
 
-fn run(cli: Cli) -> Result<u8, Failure> {
-    let config = Config::read(cli.common.config.as_deref()).map_err(Failure::usage)?;
+fn main() -> ExitCode {
+    let done = match settings::read(env::args_os().collect()) {
+        Ok((cli, config)) => run(cli, &config),
+        Err(Refusal::File(failure)) => Err(failure),
+        Err(Refusal::Usage(error)) => {
+            // Nobody is left to tell if it can't be printed.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+        }
+    };
+    let code = done.unwrap_or_else(|Failure { code, message }| {
+        screen::note!("{BAD}error{BAD:#}: {message}");
+        code
+    });
+    ExitCode::from(screen::finish(code))
+}
+
+fn run(cli: Cli, config: &Config) -> Result<u8, Failure> {
     match cli.command {
-        Command::Serve(args) => command::serve::run(&args, &config, args.format),
-        Command::Play(args) => command::play::run(&args, args.format),
-        Command::Sweep(args) => command::sweep::run(&args, args.format),
-        Command::Check(args) => command::check::run(&args, &config),
-        Command::Fuzz(args) => command::fuzz::run(&args, &config),
-        Command::Load(args) => command::load::run(&args, &config),
-        Command::Judge(args) => command::judge::run(&args, &config),
-        Command::Receiver(action) => command::receiver::run(&action, &config),
+        Command::Serve(args) => command::serve::run(&args, config),
+        Command::Play(args) => command::play::run(&args),
+        Command::Sweep(args) => command::sweep::run(&args),
+        Command::Check(args) => command::check::run(&args, config),
+        Command::Fuzz(args) => command::fuzz::run(&args, config),
+        Command::Load(args) => command::load::run(&args, config),
+        Command::Judge(args) => command::judge::run(&args, config),
+        Command::Receiver(action) => command::receiver::run(&action, config),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { directory } => manual::man(&directory),
     }
 }

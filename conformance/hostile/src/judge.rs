@@ -6,13 +6,13 @@ use conformance::{
     Burst, Outcome, Purpose, judge, judged,
     report::{Format, Style, render},
 };
-use mutants::mini::{self, Mini};
+use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
 /// An honest run. A small part of its burst shows as much as all of it.
 static HONEST: LazyLock<Outcome> = LazyLock::new(|| {
-    let mut outcome = mini::run(Mini::default());
+    let mut outcome = fake::run(FakeServer::default());
     let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
     outcome.recording.exchanges.retain(|it| !is_shot(&it.purpose) || it.number.is_multiple_of(24));
     outcome

@@ -16,27 +16,27 @@ use std::sync::LazyLock;
 
 use reference_core::{
     account::{AccountKind, Settings},
-    action::{Act, Action, Done, Visit},
     asset::{Asset, Currency},
+    command::{BookCommand, Command, CommandResult, Visit},
     dialect::Dialect,
-    draw::Seed,
     event::EventType,
     id::{AccountNo, Code},
     mode::Mode,
     money::{Coin, Rate},
-    service::{Service, Start},
+    rng::Seed,
+    service::ServiceConfig,
     sighting::{Depth, Sighting},
     time::{Span, Timestamp},
-    wallet::Vault,
-    wire::http::{self, Request, Response},
+    wallet::WalletCache,
 };
+use reference_wire::{Api, Request, Response};
 use serde_json::{Value, json};
 
 const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
 const BASE: &str = "https://api.svc.example";
 /// Every input meets the same seed, so that addresses are derived once.
 const SEED: Seed = Seed(7);
-static VAULT: LazyLock<Vault> = LazyLock::new(|| Vault::new(SEED));
+static WALLETS: LazyLock<WalletCache> = LazyLock::new(|| WalletCache::new(SEED));
 
 /// Requests of one input that are answered.
 const REQUESTS_MAX: usize = 8;
@@ -162,7 +162,7 @@ fn split<'a>(bytes: &'a [u8], at: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
 
 /// A service with an object of every kind.
 struct Desk {
-    service: Service,
+    api: Api,
     now: Timestamp,
     acme: AccountNo,
     keys: [String; 2],
@@ -171,26 +171,27 @@ struct Desk {
 
 impl Desk {
     fn open() -> Desk {
-        let start = Start {
+        let start = ServiceConfig {
             seed: SEED,
             dialect: Dialect::default(),
             public_url: "https://pay.svc.example".to_owned(),
             rate_limit: None,
-            vault: Some(VAULT.clone()),
+            wallet_cache: Some(WALLETS.clone()),
         };
-        let mut service = Service::new(start);
-        let acme = service
+        let mut api = Api::new(start);
+        let acme = api
+            .service
             .open_account(OPENING, "acme", AccountKind::Organization, Settings::new("Acme"))
             .expect("a new slug");
         for currency in [Currency::Eur, Currency::Usd] {
             for asset in Asset::ALL.into_iter().filter(|asset| *asset != Asset::Doge) {
                 let price = Some(Rate::parse("60000").expect("a rate"));
-                service.on_rate(OPENING, asset, currency, price);
+                api.service.on_rate(OPENING, asset, currency, price);
             }
         }
-        let mut desk = Desk { service, now: OPENING, acme, keys: Default::default(), ids: Vec::new() };
-        desk.keys = Mode::ALL.map(|mode| match desk.act(mode, Act::CreateKey) {
-            Done::Key(_, text) => text.reveal().to_owned(),
+        let mut desk = Desk { api, now: OPENING, acme, keys: Default::default(), ids: Vec::new() };
+        desk.keys = Mode::ALL.map(|mode| match desk.act(mode, Command::CreateKey) {
+            CommandResult::Key(_, text) => text.reveal().to_owned(),
             other => unreachable!("a key was asked for: {other:?}"),
         });
         desk.furnish();
@@ -199,7 +200,7 @@ impl Desk {
 
     fn furnish(&mut self) {
         let url = "https://shop.example/hooks".to_owned();
-        self.act(Mode::Live, Act::AddEndpoint { url, events: EventType::ALL.into() });
+        self.act(Mode::Live, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
         let questions = json!([{"label": "Size", "required": true}]);
         let link = json!({"title": "A hat", "pricing_type": "open", "custom_fields": questions});
         let link = self.made(Mode::Live, "/v1/payment-links", &link);
@@ -210,9 +211,9 @@ impl Desk {
         let invoice = json!({"amount": "1", "customer_email": "ada@shop.example"});
         let invoice = self.made(Mode::Live, "/v1/invoices", &invoice);
         let code = Code::parse(&invoice).expect("a code");
-        self.service.on_visit(self.now, Visit::ViewInvoice(code)).expect("an open invoice");
+        self.api.service.on_visit(self.now, Visit::ViewInvoice(code)).expect("an open invoice");
         let foreign = self.made(Mode::Test, "/v1/charges", &charge);
-        let book = self.service.account(self.acme).book(Mode::Live);
+        let book = self.api.service.account(self.acme).book(Mode::Live);
         let event = reference_core::call::List::Events { kind: None, charge: None, invoice: None };
         let event = book.public_id(&event, 0);
         self.ids = vec![
@@ -225,8 +226,8 @@ impl Desk {
         ];
     }
 
-    fn act(&mut self, mode: Mode, act: Act) -> Done {
-        self.service.on_action(self.now, Action { account: self.acme, mode, act }).expect("a good act")
+    fn act(&mut self, mode: Mode, act: impl Into<Command>) -> CommandResult {
+        self.api.service.on_command(self.now, (self.acme, mode), act).expect("a good act")
     }
 
     fn made(&mut self, mode: Mode, path: &str, body: &Value) -> String {
@@ -244,7 +245,7 @@ impl Desk {
     }
 
     fn pay(&mut self, charge: &str) {
-        let book = self.service.account(self.acme).book(Mode::Live);
+        let book = self.api.service.account(self.acme).book(Mode::Live);
         let no = book.find_charge(Code::parse(charge).expect("a code")).expect("it was just opened");
         let terms = &book.charge(no).terms;
         let sighting = Sighting {
@@ -256,7 +257,7 @@ impl Desk {
             amount: Coin::parse("0.0025", terms.asset).expect("an amount"),
             depth: Depth::Confirmations(2),
         };
-        self.service.on_sightings(self.now, &[sighting]);
+        self.api.service.on_sightings(self.now, &[sighting]);
     }
 
     fn key(&self, word: &[u8]) -> Option<Vec<u8>> {
@@ -283,19 +284,19 @@ impl Desk {
             base: BASE,
             body: &asked.body,
         };
-        http::respond(&mut self.service, self.now, &request)
+        self.api.respond(self.now, &request)
     }
 
     /// What a refused request and a read must leave alone.
     fn everything(&self) -> String {
         let mut all = String::new();
         for mode in Mode::ALL {
-            let book = self.service.account(self.acme).book(mode);
+            let book = self.api.service.account(self.acme).book(mode);
             all.push_str(&format!("{} deliveries\n", book.outbox().iter().count()));
             for list in ["charges", "invoices", "payment-links", "events"] {
                 let path = format!("/v1/{list}");
-                let whole = reference_core::wire::look(
-                    &self.service,
+                let whole = reference_wire::look(
+                    &self.api.service,
                     OPENING,
                     (self.acme, mode),
                     (&path, Some("per_page=100")),

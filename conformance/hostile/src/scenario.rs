@@ -28,7 +28,7 @@ fn facts(script: &Script) -> String {
     let all = format!("{title:?} {seed} {start} {pace:?} {mode:?} {account:?} {steps:#?}");
     let mut rest = all.as_str();
     let mut out = String::new();
-    while let Some((before, after)) = rest.split_once("spot: Spot {") {
+    while let Some((before, after)) = rest.split_once("span: SourceSpan {") {
         out.push_str(before);
         rest = after.split_once('}').map_or("", |(_, after)| after);
     }

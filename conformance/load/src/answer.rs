@@ -1,6 +1,6 @@
-//! Finds the end of an answer, and of its head what a load needs to know.
+//! Parses responses as far as a load test needs: status, length, keep-alive and Retry-After.
 //!
-//! Strict where a mistake would count wrong answers as right ones; never holds a body.
+//! Strict, so that no wrong response is counted as a right one. Keeps no body.
 
 /// The largest head that is read.
 pub(crate) const HEAD_MAX: usize = 64 * 1024;
@@ -29,7 +29,7 @@ pub(crate) enum Length {
 /// Reads the head that `bytes` begin with and says how long it is; nothing while it is incomplete.
 pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
     let Some(end) = find_end(bytes) else {
-        return if bytes.len() >= HEAD_MAX { Err("the head of an answer is too long") } else { Ok(None) };
+        return if bytes.len() >= HEAD_MAX { Err("response head exceeds 64 KiB") } else { Ok(None) };
     };
     let text = &bytes[..end];
     let mut lines = text.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -37,21 +37,21 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> 
     let (mut length, mut chunked, mut retry_after) = (None, false, None);
     for line in lines {
         let Some(colon) = line.iter().position(|b| *b == b':') else {
-            return Err("a header without a colon");
+            return Err("header line without a colon");
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         // The length tells most names apart before a letter is compared.
         match name.len() {
             14 if name.eq_ignore_ascii_case(b"content-length") => {
-                let n = number(value).ok_or("a content-length that is none")?;
+                let n = number(value).ok_or("invalid Content-Length")?;
                 if length.is_some_and(|known| known != n) {
-                    return Err("two different content-lengths");
+                    return Err("two different Content-Length headers");
                 }
                 length = Some(n);
             }
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 if !value.eq_ignore_ascii_case(b"chunked") {
-                    return Err("a transfer-encoding other than chunked");
+                    return Err("Transfer-Encoding other than chunked");
                 }
                 chunked = true;
             }
@@ -68,7 +68,7 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> 
     }
     let length = match (status, chunked, length) {
         (100..=199 | 204 | 304, ..) => Length::Known(0),
-        (_, true, Some(_)) => return Err("both a content-length and a transfer-encoding"),
+        (_, true, Some(_)) => return Err("both Content-Length and Transfer-Encoding"),
         (_, true, None) => Length::Chunked,
         (_, false, Some(n)) => Length::Known(n),
         (_, false, None) => Length::UntilClose,
@@ -92,12 +92,12 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
 }
 
 fn status(line: &[u8]) -> Result<(u16, bool), &'static str> {
-    let rest = line.strip_prefix(b"HTTP/1.").ok_or("an answer that is not HTTP/1.x")?;
-    let (&version, rest) = rest.split_first().ok_or("an answer that is not HTTP/1.x")?;
+    let rest = line.strip_prefix(b"HTTP/1.").ok_or("response is not HTTP/1.x")?;
+    let (&version, rest) = rest.split_first().ok_or("response is not HTTP/1.x")?;
     let digits = match rest {
         [b' ', a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => [a, b, c],
         [b' ', a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', ..] => [a, b, c],
-        _ => return Err("an answer without a status"),
+        _ => return Err("response without a status"),
     };
     let status = digits.iter().fold(0, |n, digit| n * 10 + u16::from(**digit - b'0'));
     Ok((status, version == b'1'))
@@ -165,26 +165,26 @@ impl Chunks {
 
 fn step(place: Place, byte: u8) -> Result<Place, &'static str> {
     Ok(match (place, byte) {
-        (Place::Size { digits: 0, .. }, b'\r' | b'\n' | b';') => return Err("a chunk without a size"),
+        (Place::Size { digits: 0, .. }, b'\r' | b'\n' | b';') => return Err("chunk without a size"),
         (Place::Size { n: 0, .. }, b'\n') => Place::Trailer(0),
         (Place::Size { n, .. }, b'\n') => Place::Data(n),
         (Place::Size { n, digits, .. }, b'\r' | b';' | b' ') => Place::Size { n, digits, rest: true },
         (Place::Size { rest: true, .. }, _) => place,
         (Place::Size { n, digits, .. }, _) => {
-            let digit = char::from(byte).to_digit(16).ok_or("a chunk's size that is none")?;
+            let digit = char::from(byte).to_digit(16).ok_or("invalid chunk size")?;
             if digits == CHUNK_DIGITS_MAX {
-                return Err("a chunk that is too large");
+                return Err("chunk exceeds 4 GiB");
             }
             Place::Size { n: n * 16 + u64::from(digit), digits: digits + 1, rest: false }
         }
         (Place::DataEnd(2), b'\r') => Place::DataEnd(1),
         (Place::DataEnd(1), b'\n') => Place::default(),
-        (Place::DataEnd(_), _) => return Err("a chunk that is longer than its size"),
+        (Place::DataEnd(_), _) => return Err("chunk longer than its size"),
         (Place::Trailer(letters), b'\r') => Place::Trailer(letters),
         (Place::Trailer(0), b'\n') => Place::End,
         (Place::Trailer(_), b'\n') => Place::Trailer(0),
         (Place::Trailer(letters), _) if letters < HEAD_MAX => Place::Trailer(letters + 1),
-        (Place::Trailer(_), _) => return Err("a trailer that is too long"),
+        (Place::Trailer(_), _) => return Err("trailer exceeds 64 KiB"),
         (Place::Data(_) | Place::End, _) => unreachable!("handled before"),
     })
 }
@@ -230,11 +230,11 @@ mod tests {
         refused("\r\n\r\n", "not HTTP/1.x");
         refused("HTTP/1.1 20 OK\r\n\r\n", "without a status");
         refused("HTTP/1.1 2000 OK\r\n\r\n", "without a status");
-        refused("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", "content-length that is none");
+        refused("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", "invalid Content-Length");
         refused("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", "two different");
         refused(
             "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
-            "both a content-length",
+            "both Content-Length",
         );
         refused("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n", "other than chunked");
         refused("HTTP/1.1 200 OK\r\nnothing\r\n\r\n", "without a colon");
@@ -278,8 +278,8 @@ mod tests {
     #[test]
     fn chunks_that_nobody_can_trust_are_refused() {
         broken("\r\n", "without a size");
-        broken("x\r\n", "size that is none");
-        broken("123456789\r\n", "too large");
+        broken("x\r\n", "invalid chunk size");
+        broken("123456789\r\n", "exceeds 4 GiB");
         broken("1\r\nab\r\n", "longer than its size");
     }
 }

@@ -26,7 +26,7 @@ impl Mix {
             Work::Webhook { .. } => None,
         };
         if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
-            return Err(Stop::Usage("the key holds a character that no key has, or nothing".into()));
+            return Err(Stop::Usage("the key is empty or contains a character that no key has".into()));
         }
         let mix = match work {
             Work::Paths { key, paths } => {
@@ -36,29 +36,29 @@ impl Mix {
                 };
                 if let Some(path) = paths.iter().find(|path| !is_plain(path)) {
                     return Err(Stop::Usage(format!(
-                        "the path `{path}` is not one; it takes one such as /v1/events?per_page=25"
+                        "`{path}` is not a path; it takes one such as /v1/events?per_page=25"
                     )));
                 }
                 let (answer, _) = target.ask(first).await?;
                 if answer.status >= 400 && answer.status != 429 {
-                    notes.push(format!("{} is answered with {}", paths[0], answer.status));
+                    notes.push(format!("{} answers {}", paths[0], answer.status));
                 }
                 Mix::Turns(requests)
             }
             Work::Read { key } => Mix::Turns(reads(target, key, &mut notes).await?),
             Work::Write { key, asset } => {
                 let account = granted(target, "/v1/account", key).await?;
-                let mode = account["meta"]["mode"].as_str().unwrap_or("none that it names");
+                let mode = account["meta"]["mode"].as_str().unwrap_or("unknown");
                 if mode != "test" {
                     return Err(Stop::Usage(format!(
-                        "the key is of mode {mode}; charges are only opened with a key of mode test"
+                        "the key is a {mode} key; charges are created with a test key only"
                     )));
                 }
                 let asset = match asset {
                     Some(asset) => asset.clone(),
                     None => account["meta"]["accepted_assets"][0]
                         .as_str()
-                        .ok_or_else(|| Stop::Usage("the account accepts no coin in mode test".into()))?
+                        .ok_or_else(|| Stop::Usage("the account accepts no coin in test mode".into()))?
                         .to_owned(),
                 };
                 let body = json!({ "asset": asset, "amount": "49.90", "description": "load" }).to_string();
@@ -66,12 +66,12 @@ impl Mix {
                 let (answer, text) = target.ask(&request).await?;
                 if answer.status >= 400 {
                     return Err(Stop::Usage(format!(
-                        "a charge in {asset} is refused with {}: {}",
+                        "creating a charge in {asset} fails with {}: {}",
                         answer.status,
                         excerpt(&text)
                     )));
                 }
-                notes.push(format!("opens charges in {asset}, mode test"));
+                notes.push(format!("creates charges in {asset}, in test mode"));
                 Mix::Turns(vec![request])
             }
             Work::Webhook { secret, header_prefix, user_agent } => {
@@ -80,7 +80,7 @@ impl Mix {
                 deliveries.write(u64::MAX, &mut request);
                 let (answer, _) = target.ask(&request).await?;
                 if answer.status >= 300 {
-                    notes.push(format!("the handler answers a signed delivery with {}", answer.status));
+                    notes.push(format!("the handler answers {} to a signed delivery", answer.status));
                 }
                 Mix::Deliveries(deliveries)
             }
@@ -115,7 +115,7 @@ async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Ve
     let charges = ids(&granted(target, "/v1/charges?per_page=25", key).await?);
     for (what, none) in [("event", events.is_empty()), ("charge", charges.is_empty())] {
         if none {
-            notes.push(format!("there is no {what}, so single ones are left out and pages are empty"));
+            notes.push(format!("there is no {what}: pages are empty and single objects are left out"));
         }
     }
     let event = |n: usize| events.get(n % events.len().max(1)).map(|id| format!("/v1/events/{id}"));
@@ -140,12 +140,12 @@ async fn granted(target: &Target, path: &str, key: &str) -> Result<Value, Stop> 
     let (answer, body) = target.ask(&target.get(path, Some(key))).await?;
     match answer.status {
         200 => serde_json::from_slice(&body)
-            .map_err(|_| Stop::Usage(format!("GET {path} is answered with something that is not JSON"))),
+            .map_err(|_| Stop::Usage(format!("GET {path} answers something that is not JSON"))),
         429 => Err(Stop::Usage(format!(
-            "GET {path} is answered with 429; wait {} s, or measure where the limit is off",
+            "GET {path} answers 429; wait {} s, or measure a server without a rate limit",
             answer.retry_after.unwrap_or(60)
         ))),
-        status => Err(Stop::Usage(format!("GET {path} is answered with {status}: {}", excerpt(&body)))),
+        status => Err(Stop::Usage(format!("GET {path} answers {status}: {}", excerpt(&body)))),
     }
 }
 

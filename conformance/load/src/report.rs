@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The result of a load test.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -74,13 +74,15 @@ impl Report {
         let limited = tally.statuses.get(&429).copied().unwrap_or(0);
         if limited > 0 {
             notes.push(
-                "the server's limit was met (429) and its Retry-After kept to; throughput is measured where the \
-                 limit is off (`chargeproof serve --rate-limit off`)"
+                "the rate limit was reached (429), and the test waited as Retry-After asks; measure throughput \
+                 without a rate limit (`chargeproof serve --rate-limit off`)"
                     .to_owned(),
             );
         }
         if never_sent > 0 {
-            notes.push("the server, or too few connections, could not keep up with the rate".to_owned());
+            notes.push(
+                "the server could not keep up with the rate, or there are too few connections".to_owned(),
+            );
         }
         Report {
             url: plan.url.to_string(),

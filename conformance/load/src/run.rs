@@ -67,7 +67,7 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar)) -> Result<Report, Stop> {
         Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Stop::Usage(format!("no runtime to ask with: {error}")))
+            .map_err(|error| Stop::Usage(format!("cannot start the async runtime: {error}")))
     };
     let (mix, notes) = runtime()?.block_on(Mix::prepare(&target, &plan.work))?;
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);

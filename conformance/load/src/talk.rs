@@ -1,4 +1,4 @@
-//! A conversation: one request after the other over one connection.
+//! One connection: sends a request, reads the response, and again.
 
 use std::{
     future::{Future, poll_fn},
@@ -125,7 +125,7 @@ impl Talk {
         length: u64,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<u64, Fault> {
-        const MORE: Fault = Fault::NotHttp("more bytes than the answer's length");
+        const MORE: Fault = Fault::NotHttp("more bytes than Content-Length says");
         let mut left = length.checked_sub(here.len() as u64).ok_or(MORE)?;
         sink(&self.buffer[here]);
         while left > 0 {
@@ -149,7 +149,7 @@ impl Talk {
         loop {
             let len = part.len();
             match chunks.take(&self.buffer[part], &mut *sink).map_err(Fault::NotHttp)? {
-                (taken, true) if taken < len => return Err(Fault::NotHttp("bytes behind the last chunk")),
+                (taken, true) if taken < len => return Err(Fault::NotHttp("bytes after the last chunk")),
                 (_, true) => return Ok(chunks.bytes),
                 (_, false) => {}
             }

@@ -37,17 +37,17 @@ impl Target {
         };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it names no host"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it holds a password"));
+            return Err(wrong("it contains a user name or password"));
         }
         let tls = match url.scheme() {
             "http" => None,
             "https" => Some(Tls::new(host, plan.ca_pem.as_deref()).map_err(Stop::Usage)?),
-            _ => return Err(wrong("its scheme is another")),
+            _ => return Err(wrong("its scheme is neither http nor https")),
         };
         let port = url.port_or_known_default().ok_or_else(|| wrong("it has no port"))?;
         let addresses: Vec<_> = (host.trim_matches(['[', ']']), port)
             .to_socket_addrs()
-            .map_err(|error| Stop::Unreachable(format!("`{host}` is not known: {error}")))?
+            .map_err(|error| Stop::Unreachable(format!("`{host}` cannot be resolved: {error}")))?
             .collect();
         let authority = match url.port() {
             Some(port) => format!("{host}:{port}"),

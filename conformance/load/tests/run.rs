@@ -124,8 +124,8 @@ fn a_limit_is_kept_to_and_told() {
 fn what_is_no_answer_is_an_error_and_not_a_number() {
     for (text, words) in [
         ("", "connection closed"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{}", "more bytes than the answer's length"),
-        ("nothing\r\n\r\n", "an answer that is not HTTP/1.x"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{}", "more bytes than Content-Length says"),
+        ("nothing\r\n\r\n", "response is not HTTP/1.x"),
     ] {
         let first = std::sync::atomic::AtomicBool::new(true);
         let url = server(move |_| {
@@ -157,7 +157,7 @@ fn charges_are_only_opened_in_mode_test() {
         assert!(head.starts_with("GET /v1/account "), "nothing is written with a live key: {head}");
         (ok(&live), false)
     });
-    refused(&url, write(), "of mode live");
+    refused(&url, write(), "is a live key");
     let url = server(move |head| match head.starts_with("POST /v1/charges ") {
         true => {
             assert!(head.ends_with(r#"{"amount":"49.90","asset":"LTC","description":"load"}"#), "{head}");
@@ -171,10 +171,10 @@ fn charges_are_only_opened_in_mode_test() {
 
 #[test]
 fn a_plan_that_cannot_be_carried_out_says_why() {
-    refused("ftp://127.0.0.1/", paths(), "its scheme is another");
-    refused("http://u:p@127.0.0.1/", paths(), "it holds a password");
+    refused("ftp://127.0.0.1/", paths(), "its scheme is neither http nor https");
+    refused("http://u:p@127.0.0.1/", paths(), "it contains a user name or password");
     let url = server(|_| (ok("{}"), false));
-    refused(&url, Work::Paths { key: None, paths: vec!["/a b".into()] }, "`/a b` is not one");
+    refused(&url, Work::Paths { key: None, paths: vec!["/a b".into()] }, "`/a b` is not a path");
     refused(&url, Work::Read { key: "k\r\nx: y".into() }, "the key");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     refused(&format!("http://{free}"), paths(), "connection refused");

@@ -1,235 +1,86 @@
-//! Lies about charges and invoices, in deliveries and in the events that a paid invoice leaves.
+//! Faults in charges and invoices, in deliveries and in the events that a paid invoice leaves.
 
 use serde_json::{Value, json};
 
-use crate::Mutant;
-use crate::deliveries::{remove, words};
-use crate::mini::sender::Leaving;
-
-/// Changes the charges that bodies carry.
-fn charge(leaving: &Leaving, body: &mut Value, kind: &str, change: fn(&mut Value)) {
-    if leaving.kind == kind {
-        change(&mut body["data"]["charge"]);
-    }
-}
+use crate::mutant::{Mutant, body, charge, remove, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Charges.
-    Mutant {
-        name: "a charge without metadata",
-        breaks: &["charges.fields"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| charge(it, body, "charge.paid", |charge| remove(charge, "metadata")))
-        },
-    },
-    Mutant {
-        name: "amounts are numbers",
-        breaks: &["charges.amounts"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.refunded", |charge| charge["fiat_amount"] = json!(49.9))
-            });
-        },
-    },
-    Mutant {
-        name: "amounts have a comma",
-        breaks: &["charges.amounts"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.expired", |charge| charge["fiat_amount"] = json!("1,049.90"));
-            });
-        },
-    },
-    Mutant {
-        name: "a paid charge received nothing",
-        breaks: &["charges.amounts"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.paid", |charge| charge["received_amount"] = Value::Null);
-            });
-        },
-    },
-    Mutant {
-        name: "coins have 8 decimals",
-        breaks: &["charges.asset_amount"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.paid", |charge| charge["asset_amount"] = json!("0.00076192"));
-            });
-        },
-    },
-    Mutant {
-        name: "received coins have no trailing zeros",
-        breaks: &["charges.received_amount"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.refunded", |charge| charge["received_amount"] = json!("0.00076192"));
-            });
-        },
-    },
-    Mutant {
-        name: "fiat amounts have one decimal",
-        breaks: &["charges.fiat_amount"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.created", |charge| charge["fiat_amount"] = json!("49.9"))
-            });
-        },
-    },
-    Mutant {
-        name: "codes are numbers",
-        breaks: &["charges.code"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| charge(it, body, "charge.paid", |charge| charge["code"] = json!(4711)))
-        },
-    },
-    Mutant {
-        name: "a paid charge is confirmed, not paid",
-        breaks: &["charges.status"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.paid", |charge| charge["status"] = json!("confirmed"))
-            });
-        },
-    },
-    Mutant {
-        name: "currencies are objects",
-        breaks: &["charges.fiat_currency"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.canceled", |charge| {
-                    charge["fiat_currency"] = json!({ "code": "EUR" })
-                });
-            });
-        },
-    },
-    Mutant {
-        name: "a charge without a coin",
-        breaks: &["charges.asset"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| charge(it, body, "charge.underpaid", |charge| charge["asset"] = json!("")))
-        },
-    },
-    Mutant {
-        name: "e-mail addresses are lists",
-        breaks: &["charges.customer_email"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.paid", |charge| {
-                    charge["customer_email"] = json!(["ann@shop.example"])
-                });
-            });
-        },
-    },
-    Mutant {
-        name: "no description is false",
-        breaks: &["charges.description"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.paid", |charge| charge["description"] = json!(false))
-            });
-        },
-    },
-    Mutant {
-        name: "empty metadata is an array",
-        breaks: &["charges.metadata"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.created", |charge| charge["metadata"] = json!([]))
-            });
-        },
-    },
-    Mutant {
-        name: "a payment link is an object",
-        breaks: &["charges.payment_link"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.refunded", |charge| {
-                    charge["payment_link"] = json!({ "code": "tea" })
-                });
-            });
-        },
-    },
-    Mutant {
-        name: "a paid charge does not say when",
-        breaks: &["charges.paid_at"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| charge(it, body, "charge.paid", |charge| charge["paid_at"] = Value::Null));
-        },
-    },
-    Mutant {
-        name: "paid_at has no Z",
-        breaks: &["charges.paid_at"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                charge(it, body, "charge.refunded", |charge| {
-                    charge["paid_at"] = json!("2026-02-01T10:00:00.123456+00:00");
-                });
-            });
-        },
-    },
+    charge("a charge without metadata", &["charges.fields"], "charge.paid", |charge| {
+        remove(charge, "metadata")
+    }),
+    charge("amounts are numbers", &["charges.amounts"], "charge.refunded", |charge| {
+        charge["fiat_amount"] = json!(49.9)
+    }),
+    charge("amounts have a comma", &["charges.amounts"], "charge.expired", |charge| {
+        charge["fiat_amount"] = json!("1,049.90")
+    }),
+    charge("a paid charge received nothing", &["charges.amounts"], "charge.paid", |charge| {
+        charge["received_amount"] = Value::Null
+    }),
+    charge("coins have 8 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
+        charge["asset_amount"] = json!("0.00076192")
+    }),
+    charge(
+        "received coins have no trailing zeros",
+        &["charges.received_amount"],
+        "charge.refunded",
+        |charge| charge["received_amount"] = json!("0.00076192"),
+    ),
+    charge("fiat amounts have one decimal", &["charges.fiat_amount"], "charge.created", |charge| {
+        charge["fiat_amount"] = json!("49.9")
+    }),
+    charge("codes are numbers", &["charges.code"], "charge.paid", |charge| charge["code"] = json!(4711)),
+    charge("a paid charge is confirmed, not paid", &["charges.status"], "charge.paid", |charge| {
+        charge["status"] = json!("confirmed")
+    }),
+    charge("currencies are objects", &["charges.fiat_currency"], "charge.canceled", |charge| {
+        charge["fiat_currency"] = json!({ "code": "EUR" })
+    }),
+    charge("a charge without a coin", &["charges.asset"], "charge.underpaid", |charge| {
+        charge["asset"] = json!("")
+    }),
+    charge("e-mail addresses are lists", &["charges.customer_email"], "charge.paid", |charge| {
+        charge["customer_email"] = json!(["ann@shop.example"])
+    }),
+    charge("no description is false", &["charges.description"], "charge.paid", |charge| {
+        charge["description"] = json!(false)
+    }),
+    charge("empty metadata is an array", &["charges.metadata"], "charge.created", |charge| {
+        charge["metadata"] = json!([])
+    }),
+    charge("a payment link is an object", &["charges.payment_link"], "charge.refunded", |charge| {
+        charge["payment_link"] = json!({ "code": "tea" })
+    }),
+    charge("a paid charge does not say when", &["charges.paid_at"], "charge.paid", |charge| {
+        charge["paid_at"] = Value::Null
+    }),
+    charge("paid_at has no Z", &["charges.paid_at"], "charge.refunded", |charge| {
+        charge["paid_at"] = json!("2026-02-01T10:00:00.123456+00:00");
+    }),
     // Invoices.
-    Mutant {
-        name: "an invoice has no page",
-        breaks: &["invoices.fields"],
-        may: &[],
-        spoil: |mini| {
-            words(mini, |it, body| {
-                if it.kind == "invoice.viewed" {
-                    remove(&mut body["data"]["invoice"], "hosted_url");
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "an invoice is paid, and its charge is not",
-        breaks: &["events.both_paid"],
-        may: &[],
-        spoil: |mini| {
-            for book in [&mut mini.live, &mut mini.test] {
-                retype(&mut book.events, "charge.paid", "charge.underpaid");
+    body("an invoice has no page", &["invoices.fields"], |it, body| {
+        if it.kind == "invoice.viewed" {
+            remove(&mut body["data"]["invoice"], "hosted_url");
+        }
+    }),
+    rule("an invoice is paid, and its charge is not", &["events.both_paid"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            retype(&mut book.events, "charge.paid", "charge.underpaid");
+        }
+    }),
+    rule("the charge of an invoice is paid, and the invoice is not", &["invoices.settled"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            retype(&mut book.events, "invoice.paid", "invoice.viewed");
+        }
+    }),
+    rule("an invoice is paid without a charge", &["types.invoice_paid"], |server| {
+        for event in &mut server.live.events {
+            if event["type"] == "invoice.paid" {
+                event["invoice"]["charges"] = json!([]);
             }
-        },
-    },
-    Mutant {
-        name: "the charge of an invoice is paid, and the invoice is not",
-        breaks: &["invoices.settled"],
-        may: &[],
-        spoil: |mini| {
-            for book in [&mut mini.live, &mut mini.test] {
-                retype(&mut book.events, "invoice.paid", "invoice.viewed");
-            }
-        },
-    },
-    Mutant {
-        name: "an invoice is paid without a charge",
-        breaks: &["types.invoice_paid"],
-        may: &[],
-        spoil: |mini| {
-            for event in &mut mini.live.events {
-                if event["type"] == "invoice.paid" {
-                    event["invoice"]["charges"] = json!([]);
-                }
-            }
-        },
-    },
+        }
+    }),
 ];
 
 /// The oldest event of a type becomes one of another.

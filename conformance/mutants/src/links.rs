@@ -1,278 +1,123 @@
-//! Lies about the links of a page.
+//! Faults in the links of a page.
 
 use serde_json::{Value, json};
 
-use crate::mini::{Mini, Reply};
-use crate::{Mutant, lists};
+use crate::fake::Reply;
+use crate::mutant::{Mutant, each_link, list};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    Mutant {
-        name: "a link is missing",
-        breaks: &["paging.links"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| drop(reply.body["links"].as_object_mut().expect("links").remove("first")));
-        },
-    },
-    Mutant {
-        name: "prev is not null on the first page",
-        breaks: &["paging.ends"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                if reply.body["links"]["prev"].is_null() {
-                    reply.body["links"]["prev"] = reply.body["links"]["first"].clone();
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "next is never null",
-        breaks: &["paging.ends"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                if reply.body["links"]["next"].is_null() {
-                    reply.body["links"]["next"] = reply.body["links"]["last"].clone();
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "next is always null",
-        breaks: &["paging.ends"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| reply.body["links"]["next"] = Value::Null),
-    },
-    Mutant {
-        name: "next leads to the same page",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if let Some(next) = reply.body["links"]["next"].as_str() {
-                    let page = asked.number("page").unwrap_or(1);
-                    let wrong = next.replace(&format!("&page={}", page + 1), &format!("&page={page}"));
-                    reply.body["links"]["next"] = json!(wrong);
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "last leads to the first page",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| reply.body["links"]["last"] = reply.body["links"]["first"].clone())
-        },
-    },
-    Mutant {
-        name: "links lead to another path",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| reply.body["links"]["last"] = json!("/dashboard")),
-    },
-    Mutant {
-        name: "links forget per_page",
-        breaks: &["paging.links_keep_size"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| forget(reply, "per_page")),
-    },
-    Mutant {
-        name: "links forget the filter",
-        breaks: &["paging.links_keep_filters"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| forget(reply, "type")),
-    },
-    Mutant {
-        name: "links lead to another host",
-        breaks: &["paging.links_origin"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                let first = reply.body["links"]["first"].as_str().expect("a link");
-                let query = first.split_once('?').expect("a query").1;
-                reply.body["links"]["first"] =
-                    json!(format!("http://internal.example:8080{}?{query}", asked.path));
-            });
-        },
-    },
-    Mutant {
-        name: "prev is left out on the first page",
-        breaks: &["paging.links"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                if reply.body["links"]["prev"].is_null() {
-                    reply.body["links"].as_object_mut().expect("links").remove("prev");
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "prev and next are empty texts at the ends",
-        breaks: &["paging.ends"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                for rel in ["prev", "next"] {
-                    if reply.body["links"][rel].is_null() {
-                        reply.body["links"][rel] = json!("");
-                    }
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "prev and next are false at the ends",
-        breaks: &["paging.links"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                for rel in ["prev", "next"] {
-                    if reply.body["links"][rel].is_null() {
-                        reply.body["links"][rel] = json!(false);
-                    }
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "first and last are null",
-        breaks: &["paging.links"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                for rel in ["first", "last"] {
-                    reply.body["links"][rel] = Value::Null;
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "links are objects with an href",
-        breaks: &["paging.links"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                for rel in ["first", "last", "prev", "next"] {
-                    if reply.body["links"][rel].is_string() {
-                        reply.body["links"][rel] = json!({ "href": reply.body["links"][rel] });
-                    }
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "links are page numbers",
-        breaks: &["paging.links"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                reply.body["links"]["first"] = json!(1);
-                reply.body["links"]["last"] = reply.body["meta"]["last_page"].clone();
-            });
-        },
-    },
-    Mutant {
-        name: "the ampersands of links are written for HTML",
-        breaks: &["paging.links_lead"],
-        may: &["paging.links_keep_size", "paging.links_keep_filters"],
-        spoil: |mini| each_link(mini, |link| link.replace('&', "&amp;")),
-    },
-    Mutant {
-        name: "the query of links is encoded twice",
-        breaks: &["paging.links_lead"],
-        may: &["paging.links_keep_size", "paging.links_keep_filters"],
-        spoil: |mini| each_link(mini, |link| link.replace('=', "%3D")),
-    },
-    Mutant {
-        name: "links name their path twice",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| each_link(mini, |link| link.replace("/v1/", "/v1/v1/")),
-    },
-    Mutant {
-        name: "first leads to page 0",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                let first = reply.body["links"]["first"].as_str().expect("a link");
-                reply.body["links"]["first"] = json!(first.replace("page=1", "page=0"));
-            });
-        },
-    },
-    Mutant {
-        name: "last leads one page too far",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |_, reply| {
-                let last = reply.body["meta"]["last_page"].as_u64().expect("a number");
-                let link = reply.body["links"]["last"].as_str().expect("a link");
-                let wrong = link.replace(&format!("&page={last}"), &format!("&page={}", last + 1));
-                reply.body["links"]["last"] = json!(wrong);
-            });
-        },
-    },
-    Mutant {
-        name: "next skips a page",
-        breaks: &["paging.links_lead"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if let Some(next) = reply.body["links"]["next"].as_str() {
-                    let page = asked.number("page").unwrap_or(1) + 1;
-                    let wrong = next.replace(&format!("&page={page}"), &format!("&page={}", page + 1));
-                    reply.body["links"]["next"] = json!(wrong);
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "next is null on the second page already",
-        breaks: &["paging.ends"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if asked.number("page") == Some(2) {
-                    reply.body["links"]["next"] = Value::Null;
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "links say https where the service is asked by http",
-        breaks: &["paging.links_origin"],
-        may: &[],
-        spoil: |mini| each_link(mini, |link| link.replace("http://", "https://")),
-    },
-    Mutant {
-        name: "links name the port behind the proxy",
-        breaks: &["paging.links_origin"],
-        may: &[],
-        spoil: |mini| {
-            each_link(mini, |link| {
-                let (_, path) = link.split_once("/v1/").expect("a path below /v1");
-                format!("http://127.0.0.1:9000/v1/{path}")
-            });
-        },
-    },
-];
-
-fn each_link(mini: &mut Mini, change: fn(&str) -> String) {
-    mini.warp(move |asked, reply| {
-        if reply.status != 200 || !asked.is_list() {
-            return;
+    list("a link is missing", &["paging.links"], |_, reply| {
+        drop(reply.body["links"].as_object_mut().expect("links").remove("first"))
+    }),
+    list("prev is not null on the first page", &["paging.ends"], |_, reply| {
+        if reply.body["links"]["prev"].is_null() {
+            reply.body["links"]["prev"] = reply.body["links"]["first"].clone();
         }
-        for rel in ["first", "last", "prev", "next"] {
-            if let Some(link) = reply.body["links"][rel].as_str() {
-                reply.body["links"][rel] = json!(change(link));
+    }),
+    list("next is never null", &["paging.ends"], |_, reply| {
+        if reply.body["links"]["next"].is_null() {
+            reply.body["links"]["next"] = reply.body["links"]["last"].clone();
+        }
+    }),
+    list("next is always null", &["paging.ends"], |_, reply| reply.body["links"]["next"] = Value::Null),
+    list("next leads to the same page", &["paging.links_lead"], |request, reply| {
+        if let Some(next) = reply.body["links"]["next"].as_str() {
+            let page = request.number("page").unwrap_or(1);
+            let wrong = next.replace(&format!("&page={}", page + 1), &format!("&page={page}"));
+            reply.body["links"]["next"] = json!(wrong);
+        }
+    }),
+    list("last leads to the first page", &["paging.links_lead"], |_, reply| {
+        reply.body["links"]["last"] = reply.body["links"]["first"].clone()
+    }),
+    list("links lead to another path", &["paging.links_lead"], |_, reply| {
+        reply.body["links"]["last"] = json!("/dashboard")
+    }),
+    list("links forget per_page", &["paging.links_keep_size"], |_, reply| forget(reply, "per_page")),
+    list("links forget the filter", &["paging.links_keep_filters"], |_, reply| forget(reply, "type")),
+    list("links lead to another host", &["paging.links_origin"], |request, reply| {
+        let first = reply.body["links"]["first"].as_str().expect("a link");
+        let query = first.split_once('?').expect("a query").1;
+        reply.body["links"]["first"] = json!(format!("http://internal.example:8080{}?{query}", request.path));
+    }),
+    list("prev is left out on the first page", &["paging.links"], |_, reply| {
+        if reply.body["links"]["prev"].is_null() {
+            reply.body["links"].as_object_mut().expect("links").remove("prev");
+        }
+    }),
+    list("prev and next are empty texts at the ends", &["paging.ends"], |_, reply| {
+        for rel in ["prev", "next"] {
+            if reply.body["links"][rel].is_null() {
+                reply.body["links"][rel] = json!("");
             }
         }
-    });
-}
+    }),
+    list("prev and next are false at the ends", &["paging.links"], |_, reply| {
+        for rel in ["prev", "next"] {
+            if reply.body["links"][rel].is_null() {
+                reply.body["links"][rel] = json!(false);
+            }
+        }
+    }),
+    list("first and last are null", &["paging.links"], |_, reply| {
+        for rel in ["first", "last"] {
+            reply.body["links"][rel] = Value::Null;
+        }
+    }),
+    list("links are objects with an href", &["paging.links"], |_, reply| {
+        for rel in ["first", "last", "prev", "next"] {
+            if reply.body["links"][rel].is_string() {
+                reply.body["links"][rel] = json!({ "href": reply.body["links"][rel] });
+            }
+        }
+    }),
+    list("links are page numbers", &["paging.links"], |_, reply| {
+        reply.body["links"]["first"] = json!(1);
+        reply.body["links"]["last"] = reply.body["meta"]["last_page"].clone();
+    }),
+    list("the ampersands of links are written for HTML", &["paging.links_lead"], |_, reply| {
+        each_link(reply, |link| link.replace('&', "&amp;"))
+    })
+    .may(&["paging.links_keep_size", "paging.links_keep_filters"]),
+    list("the query of links is encoded twice", &["paging.links_lead"], |_, reply| {
+        each_link(reply, |link| link.replace('=', "%3D"))
+    })
+    .may(&["paging.links_keep_size", "paging.links_keep_filters"]),
+    list("links name their path twice", &["paging.links_lead"], |_, reply| {
+        each_link(reply, |link| link.replace("/v1/", "/v1/v1/"))
+    }),
+    list("first leads to page 0", &["paging.links_lead"], |_, reply| {
+        let first = reply.body["links"]["first"].as_str().expect("a link");
+        reply.body["links"]["first"] = json!(first.replace("page=1", "page=0"));
+    }),
+    list("last leads one page too far", &["paging.links_lead"], |_, reply| {
+        let last = reply.body["meta"]["last_page"].as_u64().expect("a number");
+        let link = reply.body["links"]["last"].as_str().expect("a link");
+        let wrong = link.replace(&format!("&page={last}"), &format!("&page={}", last + 1));
+        reply.body["links"]["last"] = json!(wrong);
+    }),
+    list("next skips a page", &["paging.links_lead"], |request, reply| {
+        if let Some(next) = reply.body["links"]["next"].as_str() {
+            let page = request.number("page").unwrap_or(1) + 1;
+            let wrong = next.replace(&format!("&page={page}"), &format!("&page={}", page + 1));
+            reply.body["links"]["next"] = json!(wrong);
+        }
+    }),
+    list("next is null on the second page already", &["paging.ends"], |request, reply| {
+        if request.number("page") == Some(2) {
+            reply.body["links"]["next"] = Value::Null;
+        }
+    }),
+    list("links say https where the service is asked by http", &["paging.links_origin"], |_, reply| {
+        each_link(reply, |link| link.replace("http://", "https://"))
+    }),
+    list("links name the port behind the proxy", &["paging.links_origin"], |_, reply| {
+        each_link(reply, |link| {
+            let (_, path) = link.split_once("/v1/").expect("a path below /v1");
+            format!("http://127.0.0.1:9000/v1/{path}")
+        })
+    }),
+];
 
 /// Takes a parameter out of every link.
 pub(crate) fn forget(reply: &mut Reply, name: &str) {

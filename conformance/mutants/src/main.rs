@@ -9,22 +9,26 @@ use std::time::Instant;
 use std::{env, fs, thread};
 
 use conformance::fits;
-use mutants::{Subject, Trial, mutants, table, trials, variants};
+use mutants::{Subject, Trial, grid, grid_table, mutants, table, trials, variants};
 
 const HELP: &str = "\
 Tries every mutant and every honest variant of a service, and tells what the suite says of them.
 
 usage: cargo xtask mutants [--only GLOB] [--jobs N] [--bless]
+       cargo xtask mutants --grid [--bless]
+
+  --grid        every known fault in the recording of one run, instead of faulty servers
 
   --only GLOB   only those whose name, or a statement that they must break, fits; `*` stands for anything
   --jobs N      so many at a time; otherwise as many as there are processors
-  --bless       keeps what came out as the new table, conformance/mutants/kills.txt
+  --bless       keeps what came out as the new table, conformance/mutants/kills.txt or grid.txt
 
 exit 0 if every mutant is killed by the right statements, nothing else fails, and the table is as it was
 ";
 
 #[derive(Debug, Default)]
 struct Options {
+    grid: bool,
     only: Option<String>,
     jobs: Option<usize>,
     bless: bool,
@@ -52,6 +56,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
     while let Some(option) = rest.next() {
         match option {
             "--bless" => options.bless = true,
+            "--grid" => options.grid = true,
             "--only" => options.only = Some(rest.next().ok_or("`--only` needs a pattern")?.to_owned()),
             "--jobs" => {
                 let told = rest.next().ok_or("`--jobs` needs a number")?;
@@ -69,6 +74,12 @@ fn options(arguments: &[String]) -> Result<Options, String> {
 
 /// Whether everything is as it should be.
 fn run(options: &Options) -> Result<bool, String> {
+    if options.grid {
+        let started = Instant::now();
+        let table = grid_table(&grid());
+        println!("{table}{} s", started.elapsed().as_secs());
+        return kept(&table, "grid.txt", options);
+    }
     let chosen = |it: &Subject| {
         options
             .only
@@ -112,8 +123,8 @@ fn run(options: &Options) -> Result<bool, String> {
         left_alone.len(),
         started.elapsed().as_secs(),
     );
-    let same =
-        options.only.is_some() || kept(&format!("{}\n{}", table(&killed), table(&left_alone)), options)?;
+    let same = options.only.is_some()
+        || kept(&format!("{}\n{}", table(&killed), table(&left_alone)), "kills.txt", options)?;
     Ok(wrong.is_empty() && same)
 }
 
@@ -132,9 +143,9 @@ fn matrix(liars: &[Subject], killed: &[Trial]) -> String {
 }
 
 /// Compares with the table that is kept, or keeps this one.
-fn kept(now: &str, options: &Options) -> Result<bool, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kills.txt");
-    let shown = "conformance/mutants/kills.txt";
+fn kept(now: &str, name: &str, options: &Options) -> Result<bool, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let shown = format!("conformance/mutants/{name}");
     if options.bless {
         fs::write(&path, now).map_err(|err| format!("cannot write `{shown}`: {err}"))?;
         println!("kept in {shown}");

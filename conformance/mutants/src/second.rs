@@ -1,140 +1,93 @@
-//! Lies that only a second key, a combination of filters or one type of event brings to light.
+//! Faults that only a second key, a combination of filters or one type of event brings to light.
 
 use conformance::Mode;
 use serde_json::json;
 
-use crate::mini::{self, Asked, Reply};
-use crate::{Mutant, empty, lists, walls, warp};
+use crate::fake::{self, Reply, Request};
+use crate::isolation;
+use crate::mutant::{Mutant, empty, list, reply, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    Mutant {
-        name: "the limit belongs to the account and its mode",
-        breaks: &["limits.second_key"],
-        may: &[],
-        spoil: |mini| mini.counted = |asked| format!("{:?}", asked.mode),
-    },
-    Mutant {
-        name: "the second key sees a list without its newest event",
-        breaks: &["auth.same_lists"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if by_second(asked) && !empty(reply) {
-                    reply.body["data"].as_array_mut().expect("rows").remove(0);
-                }
-            });
+    rule("the limit belongs to the account and its mode", &["limits.second_key"], |server| {
+        server.counted = |request| format!("{:?}", request.mode)
+    }),
+    list("the second key sees a list without its newest event", &["auth.same_lists"], |request, reply| {
+        if by_second(request) && !empty(reply) {
+            reply.body["data"].as_array_mut().expect("rows").remove(0);
+        }
+    }),
+    requests("of two filters only the first counts", &["filters.combined"], |request| {
+        if request.query.contains_key("type") {
+            request.query.remove("charge");
+            request.query.remove("invoice");
+        }
+    }),
+    list("the total of two filters counts the first only", &["filters.combined"], |request, reply| {
+        if request.query.contains_key("type") && request.query.contains_key("charge") {
+            reply.body["meta"]["total"] = json!(8);
+        }
+    }),
+    requests("all three filters together are taken for none", &["filters.combined"], |request| {
+        if ["type", "charge", "invoice"].iter().all(|name| request.query.contains_key(*name)) {
+            request.query.retain(|name, _| name == "per_page");
+        }
+    }),
+    list(
+        "the total of charges forgets the status",
+        &["filters.total", "filters.combined"],
+        |request, reply| {
+            if request.path == "/v1/charges" && request.query.contains_key("status") {
+                reply.body["meta"]["total"] = json!(9);
+            }
         },
-    },
-    Mutant {
-        name: "of two filters only the first counts",
-        breaks: &["filters.combined"],
-        may: &[],
-        spoil: |mini| {
-            mini.warp_request(|asked| {
-                if asked.query.contains_key("type") {
-                    asked.query.remove("charge");
-                    asked.query.remove("invoice");
-                }
-            });
+    ),
+    reply("a charge of the other mode is answered 403", &["isolation.objects"], 404, |_, reply| {
+        reply.status = 403
+    })
+    .at(other_object),
+    reply("the 404 of an invoice of the other mode says more", &["isolation.objects"], 404, |_, reply| {
+        reply.body["hint"] = json!("other mode")
+    })
+    .at(other_object),
+    list("links forget the charge", &["paging.links_keep_filters"], |_, reply| {
+        crate::links::forget(reply, "charge")
+    }),
+    list(
+        "links of a list filtered by payment link forget per_page",
+        &["paging.links_keep_size"],
+        |request, reply| {
+            if request.query.contains_key("payment_link") {
+                crate::links::forget(reply, "per_page");
+            }
         },
-    },
-    Mutant {
-        name: "the total of two filters counts the first only",
-        breaks: &["filters.combined"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if asked.query.contains_key("type") && asked.query.contains_key("charge") {
-                    reply.body["meta"]["total"] = json!(8);
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "all three filters together are taken for none",
-        breaks: &["filters.combined"],
-        may: &[],
-        spoil: |mini| {
-            mini.warp_request(|asked| {
-                if ["type", "charge", "invoice"].iter().all(|name| asked.query.contains_key(*name)) {
-                    asked.query.retain(|name, _| name == "per_page");
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "the total of charges forgets the status",
-        breaks: &["filters.total", "filters.combined"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if asked.path == "/v1/charges" && asked.query.contains_key("status") {
-                    reply.body["meta"]["total"] = json!(9);
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "a charge of the other mode is answered 403",
-        breaks: &["isolation.objects"],
-        may: &[],
-        spoil: |mini| warp(mini, 404, other_object, |_, reply| reply.status = 403),
-    },
-    Mutant {
-        name: "the 404 of an invoice of the other mode says more",
-        breaks: &["isolation.objects"],
-        may: &[],
-        spoil: |mini| {
-            warp(mini, 404, other_object, |_, reply| reply.body["hint"] = json!("other mode"));
-        },
-    },
-    Mutant {
-        name: "links forget the charge",
-        breaks: &["paging.links_keep_filters"],
-        may: &[],
-        spoil: |mini| lists(mini, |_, reply| crate::links::forget(reply, "charge")),
-    },
-    Mutant {
-        name: "links of a list filtered by payment link forget per_page",
-        breaks: &["paging.links_keep_size"],
-        may: &[],
-        spoil: |mini| {
-            lists(mini, |asked, reply| {
-                if asked.query.contains_key("payment_link") {
-                    crate::links::forget(reply, "per_page");
-                }
-            });
-        },
-    },
-    Mutant {
-        name: "events of one type show in the other mode",
-        breaks: &["isolation.not_found"],
-        may: &[],
-        spoil: |mini| {
-            let kinds = [Mode::Live, Mode::Test].map(|mode| {
-                let book = if mode == Mode::Live { &mini.live } else { &mini.test };
-                let of_kind = book.events.iter().filter(|event| event["type"] == "invoice.sent");
-                of_kind.map(|event| event["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
-            });
-            mini.warp(move |asked, reply| {
-                let id = asked.path.rsplit('/').next().unwrap_or_default();
-                let leaks = kinds.iter().flatten().any(|it| it == id);
-                if reply.status == 404 && walls::foreign(asked) && leaks {
-                    *reply = Reply::json(200, json!({ "data": { "id": id } }));
-                }
-            });
-        },
-    },
+    ),
+    rule("events of one type show in the other mode", &["isolation.not_found"], |server| {
+        let kinds = [Mode::Live, Mode::Test].map(|mode| {
+            let book = if mode == Mode::Live { &server.live } else { &server.test };
+            let of_kind = book.events.iter().filter(|event| event["type"] == "invoice.sent");
+            of_kind.map(|event| event["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+        });
+        server.rewrite(move |request, reply| {
+            let id = request.path.rsplit('/').next().unwrap_or_default();
+            let leaks = kinds.iter().flatten().any(|it| it == id);
+            if reply.status == 404 && isolation::foreign(request) && leaks {
+                *reply = Reply::json(200, json!({ "data": { "id": id } }));
+            }
+        });
+    }),
 ];
 
 /// A single object of the other mode: of those that exist, the number is small.
-fn other_object(asked: &Asked) -> bool {
-    let other =
-        if asked.mode == Some(Mode::Live) { ["ch2abcdef", "in2mnopqr"] } else { ["ch1abcdef", "in1mnopqr"] };
-    let code = asked.path.rsplit('/').next().unwrap_or_default();
+fn other_object(request: &Request) -> bool {
+    let other = if request.mode == Some(Mode::Live) {
+        ["ch2abcdef", "in2mnopqr"]
+    } else {
+        ["ch1abcdef", "in1mnopqr"]
+    };
+    let code = request.path.rsplit('/').next().unwrap_or_default();
     other.iter().any(|make| code.starts_with(make))
 }
 
-fn by_second(asked: &Asked) -> bool {
-    asked.authorization.as_deref() == Some(&format!("Bearer {}", mini::SECOND_KEY))
+fn by_second(request: &Request) -> bool {
+    request.authorization.as_deref() == Some(&format!("Bearer {}", fake::SECOND_KEY))
 }

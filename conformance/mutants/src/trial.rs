@@ -8,7 +8,7 @@ use std::thread;
 
 use conformance::{Row, Verdict, needs_deliveries};
 
-use crate::mini::{Mini, run};
+use crate::fake::{FakeServer, run};
 use crate::{Mutant, TABLES, Variant};
 
 /// Somebody to be judged, with what must come out.
@@ -36,8 +36,8 @@ pub struct Trial {
 
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
-        let Mutant { name, breaks, may, spoil } = mutant;
-        Subject { name, breaks, may, judged: Box::new(|| judged(*spoil, &[0, 1, 3])) }
+        let Mutant { name, breaks, may, .. } = mutant;
+        Subject { name, breaks, may, judged: Box::new(|| judged(|server| mutant.inject(server), &[0, 1, 3])) }
     }
 }
 
@@ -49,10 +49,10 @@ impl From<&'static Variant> for Subject {
     }
 }
 
-fn judged(change: fn(&mut Mini), exits: &[u8]) -> Result<Vec<Row>, String> {
-    let mut mini = Mini::default();
-    change(&mut mini);
-    let outcome = run(mini);
+fn judged(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, String> {
+    let mut server = FakeServer::default();
+    change(&mut server);
+    let outcome = run(server);
     let exit = outcome.exit_code();
     if !exits.contains(&exit) {
         let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap()).map(|row| row.id.as_str());

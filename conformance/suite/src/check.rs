@@ -1,82 +1,45 @@
 //! A check from plan to rows, and what it means for the exit code.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::Baseline;
-use crate::budget::{Budget, Ledger};
-use crate::catalogue::{extended, fits};
-use crate::judge::{checks, rows};
-use crate::plan::{Paths, Plan};
-use crate::probes::{
-    Group, Session, account, auth, burst, extended as choices, filters, inserts, isolation, leaks, lists,
-    objects, second, webhooks,
-};
-use crate::progress::Progress;
-use crate::recording::Recording;
-use crate::verdict::{Row, Verdict};
-use crate::waiter::Waiter;
+use conformance_faults::{Power, power};
+use conformance_judge::{checks, rows};
+use conformance_model::baseline::Baseline;
+use conformance_model::budget::{Budget, Ledger};
+use conformance_model::group::Group;
+use conformance_model::recording::Recording;
+use conformance_model::selection::{Profile, Selection};
+use conformance_model::verdict::{Row, Stop, Verdict};
+use conformance_model::words::Part;
+use conformance_probe::{Paths, Plan, Progress, Run, Waiter, record};
 
-/// Why a run ended before anything could be judged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "stopped_by", content = "why", rename_all = "snake_case")]
-pub enum Stop {
-    /// Something in the plan is wrong: an address, a key, a name.
-    Configuration(String),
-    /// The target did not answer.
-    Unreachable(String),
-}
-
-/// What a run asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Profile {
-    /// What the specification says, and nothing else.
-    #[default]
-    Spec,
-    /// Also what the reference server chose where the specification leaves a choice.
-    Extended,
-}
-
-/// Which statements a run is about. Patterns may hold `*`.
+/// Where a run comes from. Recordings of older programs and of browsers do not tell all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Selection {
-    /// What is asked for at all.
-    #[serde(default)]
-    pub profile: Profile,
-    /// Only the statements that fit one of these; all if there are none.
-    pub only: Vec<String>,
-    /// Not the statements that fit one of these.
-    pub skip: Vec<String>,
+#[serde(default, deny_unknown_fields)]
+pub struct Origin {
+    /// The version of the program that recorded it.
+    pub version: Option<String>,
+    /// When it began, in UTC: `2026-11-22T06:00:00Z`.
+    pub started: Option<String>,
+    /// How long it took, in real time.
+    pub lasted: Option<Duration>,
+    /// If the operator interrupted it, the groups of probes that had come to their end.
+    pub interrupted: Option<BTreeSet<Group>>,
 }
 
-impl Selection {
-    /// Whether every pattern names something that is judged; otherwise says which one does not.
-    pub fn validate(&self) -> Result<(), String> {
-        let known = |pattern: &&String| checks(self.profile).any(|check| fits(pattern, check.id));
-        match self.only.iter().chain(&self.skip).find(|pattern| !known(pattern)) {
-            None => Ok(()),
-            Some(pattern) if extended().keys().any(|id| fits(pattern, id)) => {
-                Err(format!("`{pattern}` names choices of the reference server; say --profile extended too"))
-            }
-            Some(pattern) => Err(format!(
-                "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
-            )),
-        }
-    }
-
-    fn selects(&self, id: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
-    }
-
-    fn skips(&self, id: &str) -> bool {
-        self.skip.iter().any(|pattern| fits(pattern, id))
-    }
+/// Which gaps do not fail a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Accept {
+    /// None.
+    #[default]
+    Nothing,
+    /// All of them.
+    Incomplete,
+    /// Those of statements that need one of these parts.
+    Lacking(BTreeSet<Part>),
 }
 
 /// What a run has brought.
@@ -100,25 +63,48 @@ pub struct Outcome {
     pub budget: Budget,
     /// What was spent.
     pub ledger: Ledger,
+    /// Where the run comes from.
+    pub origin: Origin,
+    /// Which gaps do not fail it.
+    pub accept: Accept,
+    /// Which known faults the run would have noticed, if it was asked for.
+    pub power: Option<Power>,
 }
 
 impl Outcome {
-    /// Judges what was recorded.
-    pub(crate) fn of(
-        recording: Recording,
-        selection: Selection,
-        baseline: Baseline,
-        private: bool,
-        stop: Option<Stop>,
-        budget: Budget,
-        ledger: Ledger,
-    ) -> Outcome {
+    /// Judges what was recorded, by what was asked for.
+    pub(crate) fn of(run: Run, selection: Selection, baseline: Baseline, private: bool) -> Outcome {
+        let Run { recording, stop, budget, ledger, interrupted } = run;
+        let origin = Origin { interrupted, ..Origin::default() };
         let mut rows = match stop {
             Some(_) => Vec::new(),
             None => rows(&recording, selection.profile, |id| selection.selects(id), |id| selection.skips(id)),
         };
+        if let Some(ended) = &origin.interrupted {
+            leave_out_unfinished(&mut rows, selection.profile, ended);
+        }
         let faults = baseline.apply(&mut rows);
-        Outcome { recording, rows, selection, baseline, faults, private, stop, budget, ledger }
+        let accept = Accept::Nothing;
+        Outcome {
+            recording,
+            rows,
+            selection,
+            baseline,
+            faults,
+            private,
+            stop,
+            budget,
+            ledger,
+            origin,
+            accept,
+            power: None,
+        }
+    }
+
+    /// The same, with the known faults that the run would have noticed. A run that was stopped has none.
+    pub fn with_power(self) -> Outcome {
+        let power = self.stop.is_none().then(|| power(&self.recording));
+        Outcome { power, ..self }
     }
 
     /// Whether every check that was asked for said something, and every required one was judged.
@@ -133,15 +119,30 @@ impl Outcome {
         checks(self.selection.profile).filter(|check| self.selection.selects(check.id)).count()
     }
 
+    /// Whether the run is incomplete, and every gap is one that the operator accepts.
+    pub fn is_accepted(&self) -> bool {
+        let accepts = |row: &Row| match &self.accept {
+            Accept::Nothing => false,
+            Accept::Incomplete => true,
+            Accept::Lacking(parts) => checks(self.selection.profile)
+                .any(|check| check.id == row.id && parts.iter().any(|part| check.is_left_out_with(*part))),
+        };
+        !self.is_complete()
+            && !self.rows.is_empty()
+            && self.rows.len() >= self.expected()
+            && self.rows.iter().filter(|row| row.leaves_a_gap()).all(accepts)
+    }
+
     /// 0 all required statements judged and held, 1 a violation, 2 configuration, 3 incomplete,
-    /// 4 target unreachable.
+    /// 4 target unreachable, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match &self.stop {
+            _ if self.origin.interrupted.is_some() => 130,
             Some(Stop::Configuration(_)) => 2,
             Some(Stop::Unreachable(_)) => 4,
             None if self.rows.iter().any(|row| matches!(row.verdict, Verdict::Fail(_))) => 1,
             None if !self.faults.is_empty() => 1,
-            None if !self.is_complete() => 3,
+            None if !self.is_complete() && !self.is_accepted() => 3,
             None => 0,
         }
     }
@@ -151,30 +152,26 @@ impl Outcome {
 ///
 /// The waiter's clock must be the one that the target goes by. Needs a Tokio runtime with I/O and time.
 pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
-    let groups = groups(&plan);
-    let budget = Budget::of(&groups, &plan);
-    let mut session = Session::open(&plan, waiter, progress);
-    let stop = match plan.validate() {
-        Err(why) => Some(Stop::Configuration(why)),
-        Ok(()) => {
-            session.progress.budget(&budget);
-            talk(&mut session, &groups).await.err().map(|closed| match closed {
-                account::Closed::Configuration(why) => Stop::Configuration(why),
-                account::Closed::Unreachable(why) => Stop::Unreachable(why),
-            })
-        }
-    };
-    let Session { mut recording, ledger, .. } = session;
-    if let Some(veil) = &plan.privacy {
-        veil.cover(&mut recording);
+    let mut run = record(&plan, &groups(&plan), waiter, progress).await;
+    if let Some(redaction) = &plan.privacy {
+        redaction.redact(&mut run.recording);
     }
-    let private = plan.privacy.is_some();
-    Outcome::of(recording, plan.selection(), plan.baseline.clone(), private, stop, budget, ledger)
+    Outcome::of(run, plan.selection(), plan.baseline.clone(), plan.privacy.is_some())
 }
 
-/// Judges a recording again, all statements of it.
-pub fn judge(recording: &Recording) -> Vec<Row> {
-    rows(recording, Profile::Spec, |_| true, |_| false)
+/// Statements whose probes had not come to their end are not judged.
+fn leave_out_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) {
+    for row in rows {
+        let Some(check) = checks(profile).find(|check| check.id == row.id) else { continue };
+        let is_unfinished = check.needs.iter().any(|group| !ended.contains(group));
+        // What is not judged for lack of a key says so; what seems to be judged is not.
+        if is_unfinished && !matches!(row.verdict, Verdict::LeftOut { .. }) {
+            row.verdict = Verdict::NotJudged {
+                why: "the run was interrupted before all its requests were sent".into(),
+                remedy: "run it again".into(),
+            };
+        }
+    }
 }
 
 /// The probes that the selected statements need.
@@ -182,10 +179,14 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     let selection = plan.selection();
     let wanted =
         checks(plan.profile).filter(|check| selection.selects(check.id) && !selection.skips(check.id));
-    let mut groups: BTreeSet<Group> = wanted.flat_map(|check| check.needs.iter().copied()).collect();
+    let mut groups: BTreeSet<Group> =
+        wanted.flat_map(|check| check.needs.iter().chain(check.also).copied()).collect();
     groups.insert(Group::Account);
     if plan.quick {
         groups.remove(&Group::Burst);
+    }
+    if plan.revoked_key.is_none() {
+        groups.remove(&Group::Revoked);
     }
     if plan.second_key.is_none() {
         groups.remove(&Group::Second);
@@ -203,28 +204,4 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
         groups.remove(&Group::Webhooks);
     }
     groups
-}
-
-async fn talk(session: &mut Session<'_>, groups: &BTreeSet<Group>) -> Result<(), account::Closed> {
-    if session.plan.quick {
-        session.recording.no_burst = Some("--quick leaves it out".into());
-    }
-    for group in groups {
-        match group {
-            Group::Account => account::probe(session).await?,
-            Group::Burst => burst::probe(session).await,
-            Group::Lists => lists::probe(session).await,
-            Group::Filters => filters::probe(session).await,
-            Group::Isolation => isolation::probe(session).await,
-            Group::Auth => auth::probe(session).await,
-            Group::Second => second::probe(session).await,
-            Group::Extended => choices::probe(session).await,
-            Group::Inserts => inserts::probe(session).await,
-            Group::Objects => objects::probe(session).await,
-            Group::Leaks => leaks::probe(session).await,
-            Group::Other => isolation::probe_other(session).await,
-            Group::Webhooks => webhooks::probe(session).await,
-        }
-    }
-    Ok(())
 }

@@ -12,14 +12,18 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use url::Url;
 
-use crate::baseline::Baseline;
-use crate::budget::{Budget, Ledger};
-use crate::check::{Outcome, Profile, Selection};
-use crate::plan::Mode;
-use crate::recording::{
+use conformance_model::baseline::Baseline;
+use conformance_model::budget::{Budget, Ledger};
+use conformance_model::recording::{
     Answer, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
 };
-use crate::secret::Redactor;
+use conformance_model::secret::{KEY_BLANK, Redactor};
+use conformance_model::selection::{Profile, Selection};
+use conformance_model::words::Mode;
+
+use conformance_probe::Run;
+
+use crate::check::Outcome;
 
 /// More says nothing more.
 const EXCHANGES_MAX: usize = 5000;
@@ -35,11 +39,11 @@ struct Har {
 
 #[derive(Deserialize)]
 struct Log {
-    entries: Vec<Entry>,
+    entries: Vec<HarEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct HarEntry {
     #[serde(rename = "startedDateTime")]
     started: String,
     #[serde(default)]
@@ -89,7 +93,7 @@ impl Outcome {
         let tails: Vec<_> = entries.iter().filter_map(|it| tail(&it.request, key_prefix)).collect();
         let reader = Reader {
             base: &base,
-            redactor: Redactor::new(tails.iter().map(String::as_str)),
+            redactor: Redactor::new(tails.iter().map(String::as_str), KEY_BLANK),
             keys: first_keys(&entries, key_prefix),
             start: entries.iter().filter_map(|it| moment(&it.started)).min(),
         };
@@ -119,7 +123,15 @@ impl Outcome {
         let skip = LEFT_OUT.map(str::to_owned).to_vec();
         let selection = Selection { profile: Profile::Spec, only: Vec::new(), skip };
         let (baseline, budget, ledger) = (Baseline::default(), Budget::none(), Ledger::default());
-        Ok((Outcome::of(recording, selection, baseline, false, None, budget, ledger), told))
+        Ok((
+            Outcome::of(
+                Run { recording, stop: None, budget, ledger, interrupted: None },
+                selection,
+                baseline,
+                false,
+            ),
+            told,
+        ))
     }
 
     /// Whether a text seems to be a HAR file.
@@ -160,7 +172,7 @@ fn tail(request: &Request, key_prefix: &str) -> Option<String> {
 }
 
 /// Two keys of a mode may be of two accounts: only the first one counts.
-fn first_keys(entries: &[Entry], key_prefix: &str) -> BTreeMap<Mode, String> {
+fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> {
     let mut found = BTreeMap::new();
     for key in entries.iter().filter(|it| it.response.status != 401).filter_map(|it| bearer(&it.request)) {
         if let Some(mode) = mode_of(key, key_prefix) {
@@ -183,8 +195,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// The exchange of an entry, if it is clear what it was for.
-    fn exchange(&self, entry: &Entry) -> Option<Exchange> {
-        let Entry { request, response, .. } = entry;
+    fn exchange(&self, entry: &HarEntry) -> Option<Exchange> {
+        let HarEntry { request, response, .. } = entry;
         let status = u16::try_from(response.status).ok().filter(|status| (200..500).contains(status))?;
         // Redirects and answers out of a browser's cache are not the service's; a limit needs a burst.
         if request.method != "GET" || (300..400).contains(&status) || status == 429 {
@@ -228,7 +240,7 @@ impl Reader<'_> {
         })
     }
 
-    fn sent(&self, entry: &Entry) -> Option<Duration> {
+    fn sent(&self, entry: &HarEntry) -> Option<Duration> {
         Duration::try_from(moment(&entry.started)? - self.start?).ok()
     }
 }

@@ -4,14 +4,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::Baseline;
-use crate::budget::{Budget, Ledger};
-use crate::check::{Outcome, Selection, Stop};
-use crate::recording::{FORMAT, Recording};
+use conformance_model::baseline::Baseline;
+use conformance_model::budget::{Budget, Ledger};
+use conformance_model::recording::{FORMAT, Recording};
+use conformance_model::selection::Selection;
+use conformance_model::verdict::Stop;
+
+use conformance_probe::Run;
+
+use crate::check::{Origin, Outcome};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct KeptRun {
     recording: Recording,
     selection: Selection,
     baseline: Baseline,
@@ -19,12 +24,14 @@ struct Kept {
     stop: Option<Stop>,
     budget: Budget,
     requests: Ledger,
+    #[serde(default)]
+    origin: Origin,
 }
 
 impl Outcome {
     /// The run as the text of a file. Keys were never in it.
     pub fn to_file(&self) -> String {
-        let kept = Kept {
+        let kept = KeptRun {
             recording: self.recording.clone(),
             selection: self.selection.clone(),
             baseline: self.baseline.clone(),
@@ -32,6 +39,7 @@ impl Outcome {
             stop: self.stop.clone(),
             budget: self.budget.clone(),
             requests: self.ledger.clone(),
+            origin: self.origin.clone(),
         };
         serde_json::to_string(&kept).expect("a run is plain data") + "\n"
     }
@@ -49,8 +57,10 @@ impl Outcome {
             Some(_) => {}
             None => return Err(none("it names no `recording.format`".into())),
         }
-        let kept: Kept = serde_json::from_value(value).map_err(|err| none(err.to_string()))?;
-        let Kept { recording, selection, baseline, private, stop, budget, requests } = kept;
-        Ok(Outcome::of(recording, selection, baseline, private, stop, budget, requests))
+        let kept: KeptRun = serde_json::from_value(value).map_err(|err| none(err.to_string()))?;
+        let KeptRun { recording, selection, baseline, private, stop, budget, requests, origin } = kept;
+        let interrupted = origin.interrupted.clone();
+        let run = Run { recording, stop, budget, ledger: requests, interrupted };
+        Ok(Outcome { origin, ..Outcome::of(run, selection, baseline, private) })
     }
 }

@@ -1,50 +1,35 @@
 //! Judges any implementation of the payment service over HTTP.
 //!
-//! A run is a recording; a verdict is a pure function of the recording. `probes` talk and write down,
-//! `judge` reads, `report` tells. Nothing here knows another package of this workspace: all it has is a
-//! base address, some keys and the specification.
+//! A run is a recording; a verdict is a pure function of the recording. The probes ask and write down, the
+//! judge reads, `report` tells. Nothing here knows a server of this workspace: all it has is a base address,
+//! some keys and the specification.
 
-mod baseline;
-mod budget;
-mod catalogue;
 mod check;
-mod deliveries;
 pub mod fuzz;
 pub mod handler;
 mod har;
-mod hook;
-mod judge;
 mod kept;
-mod observe;
-mod plan;
-mod probes;
-mod progress;
-mod reading;
-pub mod receiver;
-mod recording;
 pub mod report;
-mod secret;
-mod target;
-mod veil;
-mod verdict;
-mod waiter;
-mod webhooks;
 
-pub use baseline::{Baseline, Known};
-pub use budget::{Budget, Cost, Ledger};
-pub use catalogue::{Level, Requirement, catalogue, extended, fits, judged};
-pub use check::{Outcome, Profile, Selection, Stop, check, judge};
-pub use deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
-pub use judge::needs_deliveries;
-pub use observe::Observation;
-pub use plan::{Create, Hook, Mode, Part, Paths, Plan};
-pub use progress::{Progress, Silent};
-pub use recording::{
+pub use check::{Accept, Origin, Outcome, check};
+pub use conformance_faults::{Chapter, Power};
+pub use conformance_judge::{Observation, judge, needs_deliveries};
+pub use conformance_model::baseline::{Baseline, fingerprint};
+pub use conformance_model::budget::{Budget, Cost, Ledger};
+pub use conformance_model::catalogue::{Level, Requirement, catalogue, extended, fits, judged};
+pub use conformance_model::deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
+pub use conformance_model::recording::{
     Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Kind, Link, List, PageAsk, Purpose,
     Recording, Side, Step,
 };
-pub use secret::Secret;
-pub use veil::Veil;
-pub use verdict::{Finding, Row, Verdict};
-pub use waiter::{RealTime, Wait, Waiter};
-pub use webhooks::{Caused, Causing, Endpoint, Occasion, Source, Webhooks};
+pub use conformance_model::redaction::Redaction;
+pub use conformance_model::secret::{KEY_BLANK, Redactor, Secret};
+pub use conformance_model::selection::{Profile, Selection};
+pub use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
+pub use conformance_model::words::{Mode, Part};
+pub use conformance_probe::{
+    Caused, Causing, Create, Hook, Interrupt, Occasion, Paths, Plan, Progress, RealTime, Silent, Source,
+    Wait, Waiter, Webhooks,
+};
+pub use conformance_receiver as receiver;
+pub use conformance_receiver::Endpoint;

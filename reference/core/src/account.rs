@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    action::SettingsDraft, asset::Currency, book::Book, mode::Mode, money::Percent, time::Timestamp,
+    asset::Currency, book::Book, command::SettingsDraft, mode::Mode, money::Percent, time::Timestamp,
 };
 
 /// Whether an account is a person's or an organization's.
@@ -97,6 +97,8 @@ pub struct Account {
     pub settings: Settings,
     /// When it was opened.
     pub created_at: Timestamp,
+    /// How often the settings were changed.
+    changes: u64,
     books: [Book; 2],
 }
 
@@ -108,12 +110,24 @@ impl Account {
         settings: Settings,
         books: [Book; 2],
     ) -> Account {
-        Account { id: id.into(), kind, settings, created_at: now, books }
+        Account { id: id.into(), kind, settings, created_at: now, changes: 0, books }
     }
 
     /// Everything of one mode. The only way to either: no look-up sees both.
     pub fn book(&self, mode: Mode) -> &Book {
         &self.books[mode as usize]
+    }
+
+    /// The version of what the account shows in one mode: it changes with its settings and wallets.
+    pub fn version(&self, mode: Mode) -> u64 {
+        // Both only rise, so their sum tells every change.
+        self.changes + self.book(mode).payouts().changes()
+    }
+
+    /// Changes what the draft names.
+    pub(crate) fn change_settings(&mut self, draft: SettingsDraft) {
+        self.settings.change(draft);
+        self.changes += 1;
     }
 
     /// One mode's book to change, beside the settings that its changes depend on.

@@ -25,6 +25,22 @@ pub enum AddressForm {
     Monero,
 }
 
+impl AddressForm {
+    /// Whether a text has the form of a transaction id on the networks of this form: 64 hexadecimal digits, behind
+    /// `0x` for [`AddressForm::Evm`], or for [`AddressForm::Solana`] the base58 of 64 bytes.
+    pub fn is_txid(self, text: &str) -> bool {
+        let is_hex = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        match self {
+            AddressForm::Evm => text.strip_prefix("0x").is_some_and(is_hex),
+            AddressForm::Solana => {
+                let mut bytes = [0; 64];
+                bs58::decode(text).onto(&mut bytes) == Ok(64)
+            }
+            _ => is_hex(text),
+        }
+    }
+}
+
 macro_rules! assets {
     ($($variant:ident $code:literal $name:literal $form:ident decimals $decimals:literal
        block $block_ms:literal ms confirmations $live:literal $test:literal usd $usd_cents:literal;)*) => {
@@ -187,6 +203,25 @@ mod tests {
         }
         for currency in Currency::ALL {
             assert_eq!(Currency::parse(currency.code()), Some(currency));
+        }
+    }
+
+    #[test]
+    fn a_transaction_id_has_the_form_of_its_network() {
+        let hex = "ab".repeat(32);
+        let base58 = bs58::encode([7_u8; 64]).into_string();
+        for (form, text, expected) in [
+            (AddressForm::Bitcoin, hex.as_str(), true),
+            (AddressForm::Bitcoin, &hex[1..], false),
+            (AddressForm::Bitcoin, "../../evil", false),
+            (AddressForm::Evm, &format!("0x{hex}"), true),
+            (AddressForm::Evm, &hex, false),
+            (AddressForm::Tron, &hex, true),
+            (AddressForm::Solana, &base58, true),
+            (AddressForm::Solana, &base58[1..], false),
+            (AddressForm::Monero, "", false),
+        ] {
+            assert_eq!(form.is_txid(text), expected, "{form:?} {text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     invoice::{InvoiceStatus, Item},
     link::Question,
     money::Fiat,
-    page::{Ask, Page},
+    page::{Page, PageRequest},
     time::{Day, Timestamp},
 };
 
@@ -24,7 +24,7 @@ pub enum Call {
         /// Which records.
         list: List,
         /// Which page.
-        ask: Ask,
+        page: PageRequest,
         /// The newest record of this reading, as the links carry it.
         anchor: Option<String>,
     },

@@ -121,7 +121,7 @@ pub struct EventLog {
 impl EventLog {
     /// Adds the newest event.
     pub(crate) fn push(&mut self, event: Event) -> EventNo {
-        let no = EventNo::next(self.events.len());
+        let no = EventNo::from_index(self.events.len());
         if let Some(last) = self.events.last() {
             assert!(last.id < event.id, "event ids strictly rise");
             assert!(last.created_at <= event.created_at, "the service clock never falls");
@@ -160,7 +160,7 @@ impl EventLog {
     pub fn find(&self, id: Uuid) -> Option<EventNo> {
         // Ids rise with creation, so the log is its own index.
         let place = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
-        Some(EventNo::next(place))
+        Some(EventNo::from_index(place))
     }
 
     /// The events of a charge or an invoice, oldest first.

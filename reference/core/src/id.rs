@@ -4,7 +4,7 @@ use std::fmt;
 
 use uuid::{Uuid, fmt::Hyphenated};
 
-use crate::{draw::Lot, time::Timestamp};
+use crate::{rng::RngKey, time::Timestamp};
 
 const CODE_LEN: usize = 12;
 const CODE_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
@@ -16,9 +16,9 @@ pub struct Code([u8; CODE_LEN]);
 
 impl Code {
     /// The code of the `n`th object of its kind.
-    pub fn draw(lot: &Lot, n: u64) -> Code {
-        let mut draw = lot.nth(n);
-        Code(std::array::from_fn(|_| CODE_ALPHABET[draw.below(CODE_ALPHABET.len() as u64) as usize]))
+    pub fn draw(rng_key: &RngKey, n: u64) -> Code {
+        let mut stream = rng_key.stream(n);
+        Code(std::array::from_fn(|_| CODE_ALPHABET[stream.below(CODE_ALPHABET.len() as u64) as usize]))
     }
 
     /// Reads a code; nothing if no object can have it.
@@ -50,12 +50,10 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Reads the id of an event or a delivery in the one form that is given out; every other spelling
-/// names nothing.
+/// Reads the id of an event or a delivery: with hyphens, in either case. Every other spelling names nothing.
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
     // Of its length only the form with hyphens can be read.
-    let is_ours = text.len() == Hyphenated::LENGTH && !text.bytes().any(|b| b.is_ascii_uppercase());
-    is_ours.then(|| Uuid::try_parse(text).ok()).flatten()
+    (text.len() == Hyphenated::LENGTH).then(|| Uuid::try_parse(text).ok()).flatten()
 }
 
 macro_rules! numbers {
@@ -70,9 +68,14 @@ macro_rules! numbers {
                 self.0 as usize
             }
 
-            /// The number of the object that is created next, when there are `len` of its kind.
-            pub fn next(len: usize) -> $name {
-                $name(u32::try_from(len).expect("a book holds fewer than 2^32 objects of a kind"))
+            /// The number of the object at this place in the list of its kind, counted from 0: with the length of the list,
+            /// the number of the object that is created next.
+            ///
+            /// # Panics
+            ///
+            /// At 2^32 objects of a kind in one book.
+            pub fn from_index(index: usize) -> $name {
+                $name(u32::try_from(index).expect("a book holds fewer than 2^32 objects of a kind"))
             }
         }
     )*};
@@ -100,27 +103,27 @@ numbers! {
 impl AccountNo {
     /// The numbers of the first `len` accounts.
     pub(crate) fn first(len: usize) -> impl Iterator<Item = AccountNo> {
-        (0..len).map(AccountNo::next)
+        (0..len).map(AccountNo::from_index)
     }
 }
 
-/// Mints the event and delivery ids of one book: UUIDs of version 7 that strictly rise.
+/// Generates the event and delivery ids of one book: UUIDs of version 7 that strictly rise.
 ///
 /// The millisecond and, in `rand_a`, the microsecond come from the service clock; 20 bits count the
 /// ids of one microsecond; the rest is keyed randomness (`open.ids.uuid`).
-pub struct Mint {
-    lot: Lot,
-    minted: u64,
+pub struct IdGenerator {
+    rng_key: RngKey,
+    generated: u64,
     at: Timestamp,
     count: u32,
 }
 
-impl Mint {
+impl IdGenerator {
     const COUNT_END: u32 = 1 << 20;
 
-    /// A mint with its own randomness.
-    pub fn new(lot: Lot) -> Mint {
-        Mint { lot, minted: 0, at: Timestamp(0), count: 0 }
+    /// A generator with its own randomness.
+    pub fn new(rng_key: RngKey) -> IdGenerator {
+        IdGenerator { rng_key, generated: 0, at: Timestamp(0), count: 0 }
     }
 
     /// The next id.
@@ -129,17 +132,17 @@ impl Mint {
             self.at = now;
             self.count = 0;
         }
-        if self.count == Mint::COUNT_END {
+        if self.count == IdGenerator::COUNT_END {
             self.at = Timestamp(self.at.0 + 1);
             self.count = 0;
         }
         let (millis, micros) = (u128::from(self.at.0 / 1_000), u128::from(self.at.0 % 1_000));
-        let luck = u128::from(self.lot.nth(self.minted).bits() >> 22);
+        let luck = u128::from(self.rng_key.stream(self.generated).bits() >> 22);
         let id = Uuid::from_u128(
             (millis << 80) | (7 << 76) | (micros << 64) | (2 << 62) | (u128::from(self.count) << 42) | luck,
         );
         self.count += 1;
-        self.minted += 1;
+        self.generated += 1;
         id
     }
 }
@@ -147,11 +150,11 @@ impl Mint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::Seed;
+    use crate::rng::Seed;
 
     #[test]
     fn codes_read_back_and_nothing_else_is_a_code() {
-        let code = Code::draw(&Seed(1).lot("live", "acme", "charge"), 0);
+        let code = Code::draw(&Seed(1).rng_key("live", "acme", "charge"), 0);
         assert_eq!(Code::parse(code.as_str()), Some(code));
         for text in ["", "short", "ABCDEFGHIJKL", "abcdefghijk-", "abcdefghijklm", "äbcdefghijk"] {
             assert_eq!(Code::parse(text), None, "{text}");
@@ -159,13 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_read_in_the_one_form_that_is_given_out() {
+    fn an_id_is_read_with_hyphens_in_either_case() {
         let text = "019b8d5a-6f80-7123-8000-00000abcdef0";
-        assert_eq!(parse_uuid(text).map(|id| id.to_string()).as_deref(), Some(text));
+        for spelling in [text, &text.to_uppercase()] {
+            assert_eq!(parse_uuid(spelling).map(|id| id.to_string()).as_deref(), Some(text));
+        }
         for other in [
             "",
             "019b8d5a",
-            "019B8D5A-6F80-7123-8000-00000ABCDEF0",
             "019b8d5a6f80712380000000abcdef00",
             "{019b8d5a-6f80-7123-8000-00000abcdef0}",
             "urn:uuid:019b8d5a-6f80-7123-8000-00000abcdef0",
@@ -180,15 +184,15 @@ mod tests {
 
     #[test]
     fn ids_strictly_rise_and_tell_their_time() {
-        let mut mint = Mint::new(Seed(1).lot("live", "acme", "event"));
+        let mut ids = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
         let now = Timestamp(1_767_603_600_123_456);
-        let mut last = mint.next(now);
+        let mut last = ids.next(now);
         assert_eq!(last.get_version_num(), 7);
         assert_eq!(last.get_variant(), uuid::Variant::RFC4122);
         assert_eq!(last.as_u128() >> 80, 1_767_603_600_123);
         assert_eq!((last.as_u128() >> 64) & 0xfff, 456);
         for step in [0, 0, 1, 0, 999, 1_000_000, 0] {
-            let id = mint.next(Timestamp(now.0 + step));
+            let id = ids.next(Timestamp(now.0 + step));
             assert!(id > last, "{id} after {last}");
             last = id;
         }
@@ -196,10 +200,10 @@ mod tests {
 
     #[test]
     fn a_full_microsecond_borrows_the_next_one() {
-        let mut mint = Mint::new(Seed(1).lot("live", "acme", "event"));
-        mint.next(Timestamp(999));
-        mint.count = Mint::COUNT_END;
-        let id = mint.next(Timestamp(999));
+        let mut ids = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
+        ids.next(Timestamp(999));
+        ids.count = IdGenerator::COUNT_END;
+        let id = ids.next(Timestamp(999));
         assert_eq!((id.as_u128() >> 80, (id.as_u128() >> 64) & 0xfff), (1, 0));
     }
 }

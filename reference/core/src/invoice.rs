@@ -1,5 +1,7 @@
 //! Invoices: an amount that one customer owes, settled once by any one of its charges.
 
+use std::sync::Arc;
+
 use crate::{
     asset::Currency,
     error::ApiError,
@@ -73,7 +75,7 @@ pub struct InvoiceTerms {
     pub due_at: Option<Day>,
 }
 
-/// One invoice.
+/// One invoice. A copy shares the terms: deliveries keep the invoice as it was when something happened.
 #[derive(Clone, Debug)]
 pub struct Invoice {
     /// Its public name.
@@ -81,7 +83,7 @@ pub struct Invoice {
     /// `INV-0001`, counting per account and mode.
     pub number: String,
     /// What it asks for; never changes.
-    pub terms: InvoiceTerms,
+    pub terms: Arc<InvoiceTerms>,
     /// Every charge that was opened for it, in order.
     pub charges: Vec<ChargeNo>,
     /// When it was issued.
@@ -103,7 +105,7 @@ impl Invoice {
         Invoice {
             code,
             number,
-            terms,
+            terms: Arc::new(terms),
             charges: Vec::new(),
             created_at: now,
             sent_at: None,
@@ -132,12 +134,12 @@ impl Invoice {
         }
     }
 
-    /// One of its charges was paid. Says whether that settles it: an invoice settles once.
-    pub fn settle(&mut self, now: Timestamp) -> bool {
+    /// One of its charges was paid at that time. Says whether that settles it: an invoice settles once.
+    pub fn settle(&mut self, paid_at: Timestamp) -> bool {
         let settles = self.status == InvoiceStatus::Open;
         if settles {
             self.status = InvoiceStatus::Paid;
-            self.paid_at = Some(now);
+            self.paid_at = Some(paid_at);
         }
         settles
     }

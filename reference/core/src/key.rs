@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     call::ListKey,
-    draw::Lot,
     id::{AccountNo, Code, KeyNo},
-    limit::Window,
+    limit::RateWindow,
     mode::Mode,
-    page::Memory,
+    page::PageMemory,
+    rng::RngKey,
     time::Timestamp,
 };
 
@@ -41,8 +41,8 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
-    pub(crate) window: Window,
-    pub(crate) memory: Memory<ListKey>,
+    pub(crate) window: RateWindow,
+    pub(crate) memory: PageMemory<ListKey>,
 }
 
 /// A key's text. Shown once, and never printed by accident.
@@ -76,20 +76,20 @@ impl KeyRing {
         &mut self,
         now: Timestamp,
         (account, mode): (AccountNo, Mode),
-        (start, lot, nth): (&str, &Lot, u64),
+        (start, rng_key, nth): (&str, &RngKey, u64),
     ) -> (KeyNo, KeyText) {
-        let mut draw = lot.nth(nth);
-        let text = format!("{start}{}", draw.text(SECRET_LEN, SECRET_ALPHABET));
-        let no = KeyNo::next(self.keys.len());
+        let mut stream = rng_key.stream(nth);
+        let text = format!("{start}{}", stream.text(SECRET_LEN, SECRET_ALPHABET));
+        let no = KeyNo::from_index(self.keys.len());
         self.by_digest.insert(digest(text.as_bytes()), no);
         self.keys.push(ApiKey {
-            id: Code::draw(lot, nth | (1 << 63)),
+            id: Code::draw(rng_key, nth | (1 << 63)),
             principal: Principal { account, mode, key: no },
             hint: text[text.len() - 4..].to_owned(),
             created_at: now,
             revoked_at: None,
-            window: Window::default(),
-            memory: Memory::default(),
+            window: RateWindow::default(),
+            memory: PageMemory::default(),
         });
         (no, KeyText(text))
     }
@@ -117,8 +117,8 @@ impl KeyRing {
     /// Forgets what is volatile: the limit's windows and where readers were in lists.
     pub(crate) fn forget_volatile(&mut self) {
         for key in &mut self.keys {
-            key.window = Window::default();
-            key.memory = Memory::default();
+            key.window = RateWindow::default();
+            key.memory = PageMemory::default();
         }
     }
 }

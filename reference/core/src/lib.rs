@@ -4,19 +4,18 @@
 //! look at who called.
 
 pub mod account;
-pub mod action;
+pub mod ascii_buf;
 pub mod asset;
 pub mod book;
 pub mod call;
 pub mod charge;
+pub mod command;
 pub mod dialect;
-pub mod draw;
 pub mod endpoint;
 pub mod error;
 pub mod event;
 pub mod exchange;
 pub mod id;
-pub mod idempotency;
 pub mod invoice;
 pub mod key;
 pub mod limit;
@@ -26,11 +25,10 @@ pub mod mode;
 pub mod money;
 pub mod outbox;
 pub mod page;
+pub mod rng;
 pub mod service;
-pub mod shelf;
-pub mod short;
 pub mod sighting;
 pub mod signature;
+pub mod status_index;
 pub mod time;
 pub mod wallet;
-pub mod wire;

@@ -13,11 +13,11 @@ const WINDOW: Span = Span::secs(60);
 /// A request is refused when as many were accepted in the 60 seconds before it. Refused ones do not
 /// count, so a client that only waits gets through (`open.limits.window`).
 #[derive(Clone, Debug, Default)]
-pub struct Window {
+pub struct RateWindow {
     accepted: VecDeque<Timestamp>,
 }
 
-impl Window {
+impl RateWindow {
     /// Accepts a request and says how many more would be accepted now, or says in how many seconds
     /// one would be.
     pub fn admit(&mut self, now: Timestamp, per_minute: u32) -> Result<u32, u64> {
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn the_121st_request_in_a_minute_waits() {
-        let (mut window, t0) = (Window::default(), Timestamp(1_000_000));
+        let (mut window, t0) = (RateWindow::default(), Timestamp(1_000_000));
         for left in (0..REQUESTS_PER_MINUTE).rev() {
             assert_eq!(window.admit(t0, REQUESTS_PER_MINUTE), Ok(left));
         }
@@ -59,7 +59,7 @@ mod tests {
         fn waiting_as_long_as_told_is_enough_and_a_second_less_is_not(
             gaps in prop::collection::vec(0_u64..3_000_000, 1..400), limit in 1_u32..130,
         ) {
-            let (mut window, mut now) = (Window::default(), Timestamp(0));
+            let (mut window, mut now) = (RateWindow::default(), Timestamp(0));
             let mut accepted: Vec<Timestamp> = Vec::new();
             for gap in gaps {
                 now = now.plus(Span(gap));

@@ -5,7 +5,7 @@ use crate::{
     charge::ChargeStatus,
     id::Code,
     money::Fiat,
-    shelf::Shelf,
+    status_index::StatusIndex,
     time::Timestamp,
 };
 
@@ -81,15 +81,18 @@ pub struct Link {
     /// When it was last changed by the merchant.
     pub updated_at: Timestamp,
     /// Its charges.
-    pub charges: Shelf<{ ChargeStatus::ALL.len() }>,
+    pub charges: StatusIndex<{ ChargeStatus::ALL.len() }>,
 }
 
 impl Link {
     /// A charge may be opened from it now.
     pub fn accepts_payments(&self, now: Timestamp) -> bool {
+        !self.archived && self.terms.expires_at.is_none_or(|end| now < end) && !self.is_used_up()
+    }
+
+    /// It was paid as often as it may be.
+    pub fn is_used_up(&self) -> bool {
         let paid = self.charges.count(Some(ChargeStatus::Paid as usize));
-        !self.archived
-            && self.terms.expires_at.is_none_or(|end| now < end)
-            && self.terms.max_payments.is_none_or(|max| paid < max as usize)
+        self.terms.max_payments.is_some_and(|max| paid >= max as usize)
     }
 }

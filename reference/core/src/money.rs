@@ -8,7 +8,7 @@ use std::{fmt, iter::Sum};
 
 use rust_decimal::Decimal;
 
-use crate::{asset::Asset, short::Short};
+use crate::{ascii_buf::AsciiBuf, asset::Asset};
 
 const ATTO_DIGITS: u32 = 18;
 
@@ -21,6 +21,12 @@ pub enum AmountError {
     Decimals(u32),
     /// Above the largest amount that is handled.
     TooLarge,
+    /// Zero, where something must be left.
+    Zero,
+    /// Below zero.
+    Negative,
+    /// A number such as `1e5`.
+    Exponent,
 }
 
 impl fmt::Display for AmountError {
@@ -29,12 +35,24 @@ impl fmt::Display for AmountError {
             AmountError::Form => f.write_str("must be a decimal number such as 49.90"),
             AmountError::Decimals(most) => write!(f, "may have at most {most} decimal places"),
             AmountError::TooLarge => f.write_str("is too large"),
+            AmountError::Zero => f.write_str("must be greater than 0"),
+            AmountError::Negative => f.write_str("must not be negative"),
+            AmountError::Exponent => f.write_str("must be written without an exponent, such as 49.90"),
         }
     }
 }
 
 /// Splits `12.50` into its digits, refusing signs, exponents, separators, leading zeros and bare points.
 fn digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
+    if let Some(positive) = text.strip_prefix('-') {
+        // A fault is named only where the rest is right.
+        return Err(digits(positive, decimals_max).map_or(AmountError::Form, |_| AmountError::Negative));
+    }
+    if let Some((number, exponent)) = text.split_once(['e', 'E']) {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        let is_number = number.parse::<Decimal>().is_ok() && exponent.parse::<u32>().is_ok();
+        return Err(if is_number { AmountError::Exponent } else { AmountError::Form });
+    }
     let (whole, part) = match text.split_once('.') {
         Some((_, "")) => return Err(AmountError::Form),
         Some(pair) => pair,
@@ -115,7 +133,7 @@ impl Fiat {
 
 impl Fiat {
     /// The text, without the heap.
-    pub fn text(self) -> Short {
+    pub fn text(self) -> AsciiBuf {
         decimal(u128::from(self.minor()), 2)
     }
 }
@@ -139,7 +157,7 @@ impl Quantity {
             return Err(AmountError::TooLarge);
         }
         if value.is_zero() {
-            return Err(AmountError::Form);
+            return Err(AmountError::Zero);
         }
         Ok(Quantity(value.normalize()))
     }
@@ -164,7 +182,7 @@ impl Rate {
     pub fn parse(text: &str) -> Result<Rate, AmountError> {
         let value = read_decimal(text, Rate::DECIMALS)?;
         if value.is_zero() {
-            return Err(AmountError::Form);
+            return Err(AmountError::Zero);
         }
         if value > Decimal::from(1_000_000_000_000_u64) {
             return Err(AmountError::TooLarge);
@@ -193,13 +211,13 @@ impl Rate {
 
 impl Rate {
     /// The text with exactly 18 decimals, as webhook payloads carry it, without the heap.
-    pub fn padded(self) -> Short {
+    pub fn padded(self) -> AsciiBuf {
         // At most 10¹² with at most eight decimals: in units of 10⁻¹⁸ far below 128 bits.
         decimal(self.mantissa() * 10_u128.pow(ATTO_DIGITS - self.0.scale()), ATTO_DIGITS)
     }
 
     /// The text, without the heap.
-    pub fn text(self) -> Short {
+    pub fn text(self) -> AsciiBuf {
         decimal(self.mantissa(), self.0.scale())
     }
 
@@ -277,12 +295,12 @@ impl Coin {
     }
 
     /// The text with exactly 18 decimals, as webhook payloads carry it (`charge.asset_amount`), without the heap.
-    pub fn padded(self) -> Short {
+    pub fn padded(self) -> AsciiBuf {
         decimal(self.0, ATTO_DIGITS)
     }
 
     /// The text without trailing zeros, without the heap.
-    pub fn text(self) -> Short {
+    pub fn text(self) -> AsciiBuf {
         let mut text = self.padded();
         text.trim_fraction();
         text
@@ -326,7 +344,7 @@ impl Percent {
 
 impl Percent {
     /// The text, without the heap.
-    pub fn text(self) -> Short {
+    pub fn text(self) -> AsciiBuf {
         let mut text = decimal(u128::from(self.0), 2);
         text.trim_fraction();
         text
@@ -341,8 +359,8 @@ impl fmt::Display for Percent {
 }
 
 /// `n` × 10^-`scale`, with all its decimals. At most 21 digits before the point and 18 behind it.
-fn decimal(n: u128, scale: u32) -> Short {
-    let mut text = Short::default();
+fn decimal(n: u128, scale: u32) -> AsciiBuf {
+    let mut text = AsciiBuf::default();
     let one = 10_u64.pow(scale);
     let (whole, part) = match u64::try_from(n) {
         // A division of 128 bits takes ten times as long.
@@ -422,12 +440,22 @@ mod tests {
     #[test]
     fn only_plain_decimals_are_amounts() {
         for text in [
-            "", ".", ".5", "1.", "+1", "-1", "01", "00", "1_000", "1,5", "1e5", "1E5", " 1", "1 ", "0x1",
-            "١", "NaN", "1.2.3",
+            "", ".", ".5", "1.", "+1", "--1", "01", "00", "1_000", "1,5", "1e", "e5", "1e5e5", " 1", "1 ",
+            "0x1", "١", "NaN", "1.2.3",
         ] {
             assert_eq!(Fiat::parse(text), Err(AmountError::Form), "{text:?}");
             assert_eq!(Coin::parse(text, Asset::Eth), Err(AmountError::Form), "{text:?}");
         }
+        for (text, error) in [
+            ("-1", AmountError::Negative),
+            ("-0.5", AmountError::Negative),
+            ("1e5", AmountError::Exponent),
+            ("1E5", AmountError::Exponent),
+            ("4.99e+1", AmountError::Exponent),
+        ] {
+            assert_eq!(Fiat::parse(text), Err(error), "{text}");
+        }
+        assert_eq!(Quantity::parse("0"), Err(AmountError::Zero));
         assert_eq!(Fiat::parse("1.234"), Err(AmountError::Decimals(2)));
         assert_eq!(Coin::parse("1.123456789", Asset::Btc), Err(AmountError::Decimals(8)));
         assert_eq!(Fiat::parse("1000000000000"), Err(AmountError::TooLarge));
@@ -490,7 +518,7 @@ mod tests {
         assert_eq!(total("0.01", "0.499").as_deref(), Some("0.00"));
         assert_eq!(total("19.99", "1.125").as_deref(), Some("22.49"));
         assert_eq!(total("999999999999.99", "1.001"), None);
-        assert_eq!(Quantity::parse("0"), Err(AmountError::Form));
+        assert_eq!(Quantity::parse("0"), Err(AmountError::Zero));
     }
 
     #[test]

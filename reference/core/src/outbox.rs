@@ -11,10 +11,12 @@ use std::{
 use uuid::Uuid;
 
 use crate::{
-    charge::Charge,
+    asset::Asset,
+    charge::{Charge, ChargeStatus},
     endpoint::{Endpoint, EndpointStatus, FAILED_IN_A_ROW_MAX},
     event::EventType,
-    id::{DeliveryNo, EndpointNo, EventNo},
+    id::{Code, DeliveryNo, EndpointNo, EventNo},
+    invoice::Invoice,
     time::{Span, Timestamp},
 };
 
@@ -37,7 +39,7 @@ const LOG_KEPT: Span = Span::days(30);
 
 /// How a post ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptResult {
     /// The receiver answered with this status. Only 2xx is success; redirects are not followed.
     Answered(u16),
     /// No connection, or it broke.
@@ -48,16 +50,16 @@ pub enum Outcome {
     Refused(String),
 }
 
-impl Outcome {
+impl AttemptResult {
     /// The delivery arrived.
     pub const fn is_success(&self) -> bool {
-        matches!(self, Outcome::Answered(200..=299))
+        matches!(self, AttemptResult::Answered(200..=299))
     }
 }
 
 /// What went over the wire in an attempt, for the delivery log. Bounded by the host that posts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct HttpTrace {
     /// The address that was connected to.
     pub address: Option<String>,
     /// Header names and values that were sent.
@@ -74,16 +76,16 @@ pub struct Trace {
 
 /// How a post ended, and what went over the wire if the host kept that.
 #[derive(Clone, Debug)]
-pub struct Landing {
+pub struct AttemptReport {
     /// How it ended.
-    pub outcome: Outcome,
+    pub result: AttemptResult,
     /// What went over the wire.
-    pub trace: Option<Box<Trace>>,
+    pub trace: Option<Box<HttpTrace>>,
 }
 
-impl From<Outcome> for Landing {
-    fn from(outcome: Outcome) -> Landing {
-        Landing { outcome, trace: None }
+impl From<AttemptResult> for AttemptReport {
+    fn from(result: AttemptResult) -> AttemptReport {
+        AttemptReport { result, trace: None }
     }
 }
 
@@ -95,9 +97,9 @@ pub struct Attempt {
     /// When it ended.
     pub ended_at: Timestamp,
     /// How.
-    pub outcome: Outcome,
+    pub result: AttemptResult,
     /// What went over the wire, if that was kept.
-    pub trace: Option<Box<Trace>>,
+    pub trace: Option<Box<HttpTrace>>,
 }
 
 /// Where a delivery stands.
@@ -128,27 +130,35 @@ impl DeliveryState {
     }
 }
 
-/// What the body of a delivery is written from, each time it is posted. Never changes: attempts differ only in time
-/// and signature.
+/// What a delivery is about, as it was at fan-out. Attempts differ only in time and signature.
 #[derive(Clone, Debug)]
-pub enum Content {
-    /// A charge as it was at fan-out. It takes a fourth of what its text would, and is kept for as long.
+pub enum Snapshot {
+    /// A charge.
     Charge(Arc<Charge>),
-    /// `data`, written at fan-out.
-    Written(Arc<[u8]>),
+    /// An invoice.
+    Invoice(Arc<InvoiceSnapshot>),
+}
+
+/// An invoice as it was at some time, with what it shows of its charges.
+#[derive(Clone, Debug)]
+pub struct InvoiceSnapshot {
+    /// The invoice.
+    pub invoice: Invoice,
+    /// Code, status and coin of each of its charges, in order.
+    pub charges: Vec<(Code, ChargeStatus, Asset)>,
 }
 
 /// What is delivered. Frozen at fan-out.
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct Payload {
     /// The event, or nothing for a test.
     pub event: Option<(EventNo, Uuid)>,
     /// Its type.
     pub kind: EventType,
     /// When it happened.
     pub created_at: Timestamp,
-    /// What it says, shared by all deliveries of the event.
-    pub content: Content,
+    /// The charge or the invoice, shared by all deliveries of the event.
+    pub snapshot: Snapshot,
 }
 
 /// One delivery.
@@ -159,22 +169,13 @@ pub struct Delivery {
     /// Where it goes.
     pub endpoint: EndpointNo,
     /// What it is.
-    pub parcel: Parcel,
+    pub payload: Payload,
     /// Where it stands.
     pub state: DeliveryState,
     /// What was tried.
     pub attempts: Vec<Attempt>,
     /// Tries since the fan-out or the last resend.
     tries: u32,
-}
-
-/// What came of an outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is over, or the next attempt waits.
-    Noted,
-    /// It was one failure too many: the endpoint is off.
-    SwitchedOff(EndpointNo),
 }
 
 /// The deliveries of one book.
@@ -188,15 +189,15 @@ pub struct Outbox {
 
 impl Outbox {
     /// Opens a delivery to an endpoint, due at once.
-    pub(crate) fn open(&mut self, now: Timestamp, id: Uuid, endpoint: EndpointNo, parcel: Parcel) {
+    pub(crate) fn open(&mut self, now: Timestamp, id: Uuid, endpoint: EndpointNo, payload: Payload) {
         if let Some(last) = self.log.back() {
             assert!(last.id < id, "delivery ids strictly rise");
         }
         self.drop_old(now);
-        let no = DeliveryNo(self.dropped + DeliveryNo::next(self.log.len()).0);
+        let no = DeliveryNo(self.dropped + DeliveryNo::from_index(self.log.len()).0);
         self.due.insert((now, no));
         let state = DeliveryState::Waiting(now);
-        self.log.push_back(Delivery { id, endpoint, parcel, state, attempts: Vec::new(), tries: 0 });
+        self.log.push_back(Delivery { id, endpoint, payload, state, attempts: Vec::new(), tries: 0 });
     }
 
     /// When the next attempt is due.
@@ -217,49 +218,49 @@ impl Outbox {
         Some(no)
     }
 
-    /// A post came back.
-    pub(crate) fn on_outcome(
+    /// An attempt has ended. Returns the endpoint if that was one failure too many and switched it off.
+    pub(crate) fn on_attempt_result(
         &mut self,
         now: Timestamp,
         no: DeliveryNo,
-        Landing { outcome, trace }: Landing,
+        AttemptReport { result, trace }: AttemptReport,
         endpoint: &mut Endpoint,
-    ) -> Verdict {
+    ) -> Option<EndpointNo> {
         let delivery = self.entry(no);
         let DeliveryState::InFlight(at) = delivery.state else {
             panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
         };
-        let success = outcome.is_success();
+        let success = result.is_success();
         // Most deliveries arrive at once: room for more would be the largest part of what is kept of them.
         if delivery.attempts.is_empty() {
             delivery.attempts.reserve_exact(1);
         }
-        delivery.attempts.push(Attempt { at, ended_at: now, outcome, trace });
+        delivery.attempts.push(Attempt { at, ended_at: now, result, trace });
         if success {
             delivery.state = DeliveryState::Delivered;
             endpoint.failed_in_a_row = 0;
-            return Verdict::Noted;
+            return None;
         }
         if endpoint.status != EndpointStatus::Enabled {
             delivery.state = DeliveryState::Canceled;
-            return Verdict::Noted;
+            return None;
         }
         if delivery.tries < ATTEMPTS_MAX {
             let delay = RETRY_DELAYS[(delivery.tries as usize - 1).min(RETRY_DELAYS.len() - 1)];
             let next = now.plus(delay);
             delivery.state = DeliveryState::Waiting(next);
             self.due.insert((next, no));
-            return Verdict::Noted;
+            return None;
         }
         delivery.state = DeliveryState::Failed;
         let number = delivery.endpoint;
         endpoint.failed_in_a_row += 1;
         if endpoint.failed_in_a_row < FAILED_IN_A_ROW_MAX {
-            return Verdict::Noted;
+            return None;
         }
         endpoint.status = EndpointStatus::Disabled;
         self.cancel_waiting(number);
-        Verdict::SwitchedOff(number)
+        Some(number)
     }
 
     /// Nothing that waits for this endpoint is posted any more.
@@ -305,7 +306,7 @@ impl Outbox {
                 continue;
             }
             delivery.state = DeliveryState::Waiting(now);
-            self.due.insert((now, DeliveryNo(self.dropped + DeliveryNo::next(place).0)));
+            self.due.insert((now, DeliveryNo(self.dropped + DeliveryNo::from_index(place).0)));
         }
     }
 
@@ -318,7 +319,7 @@ impl Outbox {
     pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
         // Ids rise with creation, so the log is its own index.
         let place = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
-        Some(DeliveryNo(self.dropped + DeliveryNo::next(place).0))
+        Some(DeliveryNo(self.dropped + DeliveryNo::from_index(place).0))
     }
 
     /// The log, oldest first.
@@ -339,8 +340,8 @@ impl Outbox {
     /// Newest first: those that were opened at this moment.
     pub fn opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
         // Time never falls, so the log is in order of it.
-        let start = self.log.partition_point(|delivery| delivery.parcel.created_at < at);
-        let end = self.log.partition_point(|delivery| delivery.parcel.created_at <= at);
+        let start = self.log.partition_point(|delivery| delivery.payload.created_at < at);
+        let end = self.log.partition_point(|delivery| delivery.payload.created_at <= at);
         self.log.range(start..end).rev()
     }
 
@@ -351,7 +352,7 @@ impl Outbox {
     fn drop_old(&mut self, now: Timestamp) {
         while let Some(oldest) = self.log.front() {
             let over = !matches!(oldest.state, DeliveryState::Waiting(_) | DeliveryState::InFlight(_));
-            let last = oldest.attempts.last().map_or(oldest.parcel.created_at, |attempt| attempt.ended_at);
+            let last = oldest.attempts.last().map_or(oldest.payload.created_at, |attempt| attempt.ended_at);
             if !over || now.since(last) < LOG_KEPT {
                 return;
             }

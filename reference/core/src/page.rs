@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use crate::{
     charge::ChargeStatus,
     invoice::InvoiceStatus,
-    shelf::Shelf,
+    status_index::StatusIndex,
     time::{Span, Timestamp},
 };
 
@@ -21,10 +21,10 @@ pub enum Listing<'a> {
     All(usize),
     /// Numbers in rising order.
     Sorted(Cow<'a, [u32]>),
-    /// Charges on a shelf, of one status or all.
-    Charges(&'a Shelf<{ ChargeStatus::ALL.len() }>, Option<ChargeStatus>),
-    /// Invoices on a shelf, of one status or all.
-    Invoices(&'a Shelf<{ InvoiceStatus::ALL.len() }>, Option<InvoiceStatus>),
+    /// Charges, of one status or all.
+    Charges(&'a StatusIndex<{ ChargeStatus::ALL.len() }>, Option<ChargeStatus>),
+    /// Invoices, of one status or all.
+    Invoices(&'a StatusIndex<{ InvoiceStatus::ALL.len() }>, Option<InvoiceStatus>),
 }
 
 impl<'a> Listing<'a> {
@@ -53,8 +53,8 @@ impl<'a> Listing<'a> {
         match self {
             Listing::All(len) => (*len).min(anchor as usize + 1),
             Listing::Sorted(members) => members.partition_point(|&member| member <= anchor),
-            Listing::Charges(shelf, status) => shelf.rank(status.map(|s| s as usize), anchor),
-            Listing::Invoices(shelf, status) => shelf.rank(status.map(|s| s as usize), anchor),
+            Listing::Charges(index, status) => index.rank(status.map(|s| s as usize), anchor),
+            Listing::Invoices(index, status) => index.rank(status.map(|s| s as usize), anchor),
         }
     }
 
@@ -63,8 +63,8 @@ impl<'a> Listing<'a> {
         match self {
             Listing::All(len) => (nth < *len).then(|| u32::try_from(nth).expect("numbers fit 32 bits")),
             Listing::Sorted(members) => members.get(nth).copied(),
-            Listing::Charges(shelf, status) => shelf.select(status.map(|s| s as usize), nth),
-            Listing::Invoices(shelf, status) => shelf.select(status.map(|s| s as usize), nth),
+            Listing::Charges(index, status) => index.select(status.map(|s| s as usize), nth),
+            Listing::Invoices(index, status) => index.select(status.map(|s| s as usize), nth),
         }
     }
 
@@ -73,15 +73,15 @@ impl<'a> Listing<'a> {
         match self {
             Listing::All(len) => len.checked_sub(1).and_then(|nth| self.select(nth)),
             Listing::Sorted(members) => members.last().copied(),
-            Listing::Charges(shelf, status) => shelf.newest(status.map(|s| s as usize)),
-            Listing::Invoices(shelf, status) => shelf.newest(status.map(|s| s as usize)),
+            Listing::Charges(index, status) => index.newest(status.map(|s| s as usize)),
+            Listing::Invoices(index, status) => index.newest(status.map(|s| s as usize)),
         }
     }
 }
 
 /// What a client asks of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct PageRequest {
     /// Which page, from 1.
     pub page: u64,
     /// Records on a page.
@@ -107,19 +107,19 @@ pub struct Page {
 
 impl Page {
     /// Cuts a page out of the list as it was when `anchor` was its newest record.
-    pub fn cut(listing: &Listing<'_>, ask: Ask, anchor: Option<u32>) -> Page {
+    pub fn cut(listing: &Listing<'_>, request: PageRequest, anchor: Option<u32>) -> Page {
         let total = anchor.map_or(0, |anchor| listing.rank(anchor));
-        let size = ask.per_page as usize;
-        let skipped = usize::try_from(ask.page - 1).ok().and_then(|pages| pages.checked_mul(size));
+        let size = request.per_page as usize;
+        let skipped = usize::try_from(request.page - 1).ok().and_then(|pages| pages.checked_mul(size));
         let left = skipped.map_or(0, |skipped| total.saturating_sub(skipped));
         let members = (left.saturating_sub(size)..left)
             .rev()
             .map(|nth| listing.select(nth).expect("every place below the rank has a member"))
             .collect();
         Page {
-            current: ask.page,
+            current: request.page,
             last: (total.div_ceil(size) as u64).max(1),
-            per_page: ask.per_page,
+            per_page: request.per_page,
             total: total as u64,
             anchor,
             members,
@@ -149,37 +149,61 @@ impl Page {
 
 /// What a key last read as page 1 of each list, for clients that count pages up without an anchor.
 ///
-/// Bounded, and forgotten after a while; not kept over a restart.
+/// Bounded: the list that was read least recently is forgotten first, lists that fit on one page before all others, and
+/// every list 10 minutes after it was last read. Not kept over a restart.
 #[derive(Clone, Debug)]
-pub struct Memory<List: Ord> {
-    read: BTreeMap<List, (Timestamp, Option<u32>)>,
+pub struct PageMemory<List: Ord> {
+    lists: BTreeMap<List, Remembered>,
+    /// The lists in the order in which they are forgotten.
+    order: BTreeMap<Turn, List>,
+    /// How often a list was read. Time does not tell who was first: a clock may stand still.
+    reads: u64,
 }
 
-impl<List: Ord> Default for Memory<List> {
+#[derive(Clone, Debug)]
+struct Remembered {
+    read_at: Timestamp,
+    turn: Turn,
+    anchor: Option<u32>,
+}
+
+/// When a list is forgotten: those of one page first, then by the number of the read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    has_pages: bool,
+    read_no: u64,
+}
+
+impl<List: Ord> Default for PageMemory<List> {
     fn default() -> Self {
-        Memory { read: BTreeMap::new() }
+        PageMemory { lists: BTreeMap::new(), order: BTreeMap::new(), reads: 0 }
     }
 }
 
-impl<List: Ord + Clone> Memory<List> {
+impl<List: Ord + Clone> PageMemory<List> {
     const KEPT: Span = Span::mins(10);
-    const LISTS_MAX: usize = 32;
+    const LISTS_MAX: usize = 512;
 
-    /// Page 1 was read, and this was the newest record.
-    pub fn remember(&mut self, now: Timestamp, list: List, anchor: Option<u32>) {
-        self.read.insert(list, (now, anchor));
-        if self.read.len() > Memory::<List>::LISTS_MAX {
-            let oldest = self.read.iter().min_by_key(|(_, (at, _))| *at).map(|(list, _)| list.clone());
-            if let Some(oldest) = oldest {
-                self.read.remove(&oldest);
-            }
+    /// A list of so many pages was read, and this was the newest record when its page 1 was.
+    pub fn remember(&mut self, now: Timestamp, list: List, pages: u64, anchor: Option<u32>) {
+        self.reads += 1;
+        let turn = Turn { has_pages: pages > 1, read_no: self.reads };
+        let remembered = Remembered { read_at: now, turn, anchor };
+        self.order.insert(turn, list.clone());
+        if let Some(earlier) = self.lists.insert(list, remembered) {
+            self.order.remove(&earlier.turn);
+        }
+        if self.lists.len() > PageMemory::<List>::LISTS_MAX
+            && let Some((_, first)) = self.order.pop_first()
+        {
+            self.lists.remove(&first);
         }
     }
 
-    /// The newest record when page 1 was last read, if that was not long ago.
+    /// The newest record when page 1 was last read, if the list was read within the last 10 minutes.
     pub fn recall(&self, now: Timestamp, list: &List) -> Option<Option<u32>> {
-        let (at, anchor) = self.read.get(list)?;
-        (now.since(*at) < Memory::<List>::KEPT).then_some(*anchor)
+        let known = self.lists.get(list)?;
+        (now.since(known.read_at) < PageMemory::<List>::KEPT).then_some(known.anchor)
     }
 }
 
@@ -192,7 +216,7 @@ mod tests {
     #[track_caller]
     fn check(page: u64, per_page: u32, total: usize, expected: &str) {
         let listing = Listing::all(total);
-        let page = Page::cut(&listing, Ask { page, per_page }, listing.newest());
+        let page = Page::cut(&listing, PageRequest { page, per_page }, listing.newest());
         let ids = match (page.members.first(), page.members.last()) {
             (Some(first), Some(last)) => format!("{}..{}", first + 1, last + 1),
             _ => "none".to_owned(),
@@ -237,7 +261,7 @@ mod tests {
             let mut page = 1;
             let mut added = added.into_iter();
             loop {
-                let cut = Page::cut(&Listing::all(len), Ask { page, per_page }, anchor);
+                let cut = Page::cut(&Listing::all(len), PageRequest { page, per_page }, anchor);
                 prop_assert_eq!(cut.total as usize, before);
                 joined.extend(cut.members.iter().map(|&no| no as usize));
                 match cut.next() {
@@ -248,5 +272,33 @@ mod tests {
             }
             prop_assert_eq!(joined, (0..before).rev().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn the_list_that_was_read_least_recently_is_forgotten_first() {
+        let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("some hundred");
+        let mut memory = PageMemory::default();
+        // The clock stands still.
+        let now = Timestamp(0);
+        for list in 0..most {
+            memory.remember(now, list, 2, Some(list));
+        }
+        memory.remember(now, 0, 2, Some(7));
+        memory.remember(now, most, 2, Some(most));
+        assert_eq!(memory.recall(now, &0), Some(Some(7)), "read again");
+        assert_eq!(memory.recall(now, &1), None, "the least recently read");
+        memory.remember(now, most + 1, 1, None);
+        assert_eq!(memory.recall(now, &(most + 1)), None, "a list of one page takes nobody's place");
+        assert_eq!(memory.recall(now, &2), Some(Some(2)));
+        assert_eq!((memory.lists.len(), memory.order.len()), (512, 512));
+    }
+
+    #[test]
+    fn a_list_is_remembered_for_ten_minutes() {
+        let mut memory = PageMemory::default();
+        memory.remember(Timestamp(0), "list", 1, None);
+        let end = Timestamp(0).plus(PageMemory::<&str>::KEPT);
+        assert_eq!(memory.recall(end.minus(Span::micros(1)), &"list"), Some(None));
+        assert_eq!(memory.recall(end, &"list"), None);
     }
 }

@@ -5,28 +5,28 @@
 
 use crate::{
     account::{Account, AccountKind, Settings},
-    action::{Act, Action, Done, Seen, Visit},
     asset::{Asset, Currency},
-    book::{Book, Circumstances, Notice, Post},
+    book::{Book, BookContext, Notice},
     call::{Answer, Call, List},
+    command::{Command, CommandResult, Payout, Visit, VisitResult},
     dialect::Dialect,
-    draw::Seed,
     error::ApiError,
     exchange::Exchange,
     id::{AccountNo, Code, DeliveryNo},
     key::{KeyRing, Principal},
     mode::Mode,
     money::Rate,
-    outbox::Landing,
-    page::{Ask, Page},
+    outbox::AttemptReport,
+    page::{Page, PageRequest},
+    rng::Seed,
     sighting::Sighting,
     time::Timestamp,
-    wallet::{Vault, Wallet},
+    wallet::{Wallet, WalletCache},
 };
 
 /// What a service is started with.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct ServiceConfig {
     /// What every code, id, key and secret is drawn from.
     pub seed: Seed,
     /// The names in keys and headers.
@@ -36,12 +36,12 @@ pub struct Start {
     /// Requests per minute and key; nothing for no limit.
     pub rate_limit: Option<u32>,
     /// Wallets of new accounts that many services share; from the seed if there is none.
-    pub vault: Option<Vault>,
+    pub wallet_cache: Option<WalletCache>,
 }
 
 /// The crypto payment service.
 pub struct Service {
-    start: Start,
+    config: ServiceConfig,
     accounts: Vec<Account>,
     keys: KeyRing,
     exchange: Exchange,
@@ -68,9 +68,9 @@ pub struct Quota {
 
 impl Service {
     /// A service without accounts.
-    pub fn new(start: Start) -> Service {
+    pub fn new(config: ServiceConfig) -> Service {
         Service {
-            start,
+            config,
             accounts: Vec::new(),
             keys: KeyRing::default(),
             exchange: Exchange::default(),
@@ -79,8 +79,8 @@ impl Service {
     }
 
     /// What it was started with.
-    pub fn start(&self) -> &Start {
-        &self.start
+    pub fn config(&self) -> &ServiceConfig {
+        &self.config
     }
 
     /// Who asks, and may they: `auth.refused`, `limits.rate`.
@@ -92,7 +92,7 @@ impl Service {
         self.on_tick(now);
         let no = bearer.and_then(|text| self.keys.find(text)).ok_or((ApiError::UnknownKey, None))?;
         let key = self.keys.get_mut(no);
-        let quota = match self.start.rate_limit {
+        let quota = match self.config.rate_limit {
             None => None,
             Some(limit) => match key.window.admit(now, limit) {
                 Ok(remaining) => Some(Quota { limit, remaining }),
@@ -111,52 +111,48 @@ impl Service {
     /// An API request of a key that was admitted.
     pub fn on_call(&mut self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
         self.on_tick(now);
-        let (book, at) = self.desk(now, who.account, who.mode);
+        let (book, context) = self.open_book(now, who.account, who.mode);
         Ok(match call {
-            Call::Account => Answer::Account,
-            Call::List { list, ask, anchor } => return self.list(now, who, list, ask, anchor),
-            Call::CreateCharge(draft) => Answer::Charge(book.create_charge(&at, *draft)?),
-            Call::Charge(code) => Answer::Charge(book.find_charge(code)?),
+            Call::List { list, page, anchor } => return self.list(now, who, list, page, anchor),
+            Call::CreateCharge(draft) => Answer::Charge(book.create_charge(&context, *draft)?),
             Call::CancelCharge(code) => {
                 let no = book.find_charge(code)?;
-                book.cancel_charge(&at, no, None)?;
+                book.cancel_charge(&context, no, None)?;
                 Answer::Charge(no)
             }
             Call::RefundCharge(code, draft) => {
                 let no = book.find_charge(code)?;
-                book.refund_charge(&at, no, draft)?;
+                book.refund_charge(&context, no, draft)?;
                 Answer::Charge(no)
             }
-            Call::CreateLink(draft) => Answer::Link(book.create_link(&at, *draft)?),
-            Call::Link(code) => Answer::Link(book.find_link(code)?),
+            Call::CreateLink(draft) => Answer::Link(book.create_link(&context, *draft)?),
             Call::ChangeLink(code, draft) => {
                 let no = book.find_link(code)?;
-                book.change_link(&at, no, *draft)?;
+                book.change_link(&context, no, *draft)?;
                 Answer::Link(no)
             }
             Call::ArchiveLink(code) => {
                 let no = book.find_link(code)?;
-                book.set_archived(&at, no, true);
+                book.set_archived(&context, no, true);
                 Answer::Link(no)
             }
             Call::RestoreLink(code) => {
                 let no = book.find_link(code)?;
-                book.set_archived(&at, no, false);
+                book.set_archived(&context, no, false);
                 Answer::Link(no)
             }
-            Call::CreateInvoice(draft) => Answer::Invoice(book.create_invoice(&at, *draft)?),
-            Call::Invoice(code) => Answer::Invoice(book.find_invoice(code)?),
+            Call::CreateInvoice(draft) => Answer::Invoice(book.create_invoice(&context, *draft)?),
             Call::SendInvoice(code) => {
                 let no = book.find_invoice(code)?;
-                book.send_invoice(&at, no)?;
+                book.send_invoice(&context, no)?;
                 Answer::Invoice(no)
             }
             Call::VoidInvoice(code) => {
                 let no = book.find_invoice(code)?;
-                book.void_invoice(&at, no)?;
+                book.void_invoice(&context, no)?;
                 Answer::Invoice(no)
             }
-            Call::Event(id) => Answer::Event(book.find_event(id)?),
+            call => read(book, call)?,
         })
     }
 
@@ -167,125 +163,91 @@ impl Service {
         now: Timestamp,
         who: &Principal,
         list: List,
-        ask: Ask,
+        page: PageRequest,
         anchor: Option<String>,
     ) -> Result<Answer, ApiError> {
         let book = self.accounts[who.account.index()].book(who.mode);
-        let listing = book.listing(&list);
         let memory = &mut self.keys.get_mut(who.key).memory;
-        let place = (list.clone(), ask.per_page);
-        let anchor = match anchor {
-            Some(anchor) => Some(must_hold(book, &list, &anchor)?),
-            None if ask.page == 1 => {
-                let newest = listing.newest();
-                memory.remember(now, place, newest);
-                newest
+        let key = (list.clone(), page.per_page);
+        let (is_first, is_steady) = (page.page == 1, anchor.is_some());
+        let remembered = if is_first || is_steady { None } else { memory.recall(now, &key) };
+        let answer = cut(book, list, page, anchor, remembered)?;
+        // Page 1 begins a reading, and every read renews it.
+        if let Answer::Page { page, .. } = &answer
+            && !is_steady
+            && (is_first || remembered.is_some())
+        {
+            memory.remember(now, key, page.last, page.anchor);
+        }
+        Ok(answer)
+    }
+
+    /// What `on_call` would answer to a call that only reads, without moving the key's place in a list: `HEAD`.
+    ///
+    /// # Errors
+    ///
+    /// As [`on_call`](Service::on_call); [`ApiError::WrongMethod`] for a call that writes.
+    pub fn peek(&self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
+        let book = self.accounts[who.account.index()].book(who.mode);
+        match call {
+            Call::List { list, page, anchor } => {
+                let key = (list, page.per_page);
+                let later = anchor.is_none() && page.page > 1;
+                let remembered = if later { self.keys.get(who.key).memory.recall(now, &key) } else { None };
+                cut(book, key.0, page, anchor, remembered)
             }
-            None => memory.recall(now, &place).unwrap_or_else(|| listing.newest()),
-        };
-        let page = Page::cut(&listing, ask, anchor);
-        let anchor = anchor.map(|member| book.public_id(&list, member));
-        Ok(Answer::Page { list, page, anchor })
+            call => read(book, call),
+        }
     }
 
     /// The account owner looks at a book in the dashboard: the calls of the API that only read, without a
-    /// key. Nobody's place in a list is remembered, so a later page is steady by its anchor only.
+    /// key. No place in a list is remembered, so a later page is steady by its anchor only.
+    ///
+    /// # Errors
+    ///
+    /// As [`on_call`](Service::on_call); [`ApiError::WrongMethod`] for a call that writes.
     pub fn look(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<Answer, ApiError> {
         let book = self.accounts[account.index()].book(mode);
-        Ok(match call {
-            Call::Account => Answer::Account,
-            Call::List { list, ask, anchor } => {
-                let listing = book.listing(&list);
-                let anchor = match anchor {
-                    Some(anchor) => Some(must_hold(book, &list, &anchor)?),
-                    None => listing.newest(),
-                };
-                let page = Page::cut(&listing, ask, anchor);
-                let anchor = anchor.map(|member| book.public_id(&list, member));
-                Answer::Page { list, page, anchor }
-            }
-            Call::Charge(code) => Answer::Charge(book.find_charge(code)?),
-            Call::Link(code) => Answer::Link(book.find_link(code)?),
-            Call::Invoice(code) => Answer::Invoice(book.find_invoice(code)?),
-            Call::Event(id) => Answer::Event(book.find_event(id)?),
-            _ => return Err(ApiError::WrongMethod { allow: "GET, HEAD" }),
-        })
+        match call {
+            Call::List { list, page, anchor } => cut(book, list, page, anchor, None),
+            call => read(book, call),
+        }
     }
 
-    /// The account owner does something in the dashboard.
-    pub fn on_action(&mut self, now: Timestamp, action: Action) -> Result<Done, ApiError> {
+    /// The account owner gives a command in the dashboard of one account and mode.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] for an object that this book does not hold, [`ApiError::Invalid`] for wrong fields,
+    /// [`ApiError::Conflict`] where the object's state does not allow it.
+    ///
+    /// # Panics
+    ///
+    /// If `now` is earlier than at an input before.
+    pub fn on_command(
+        &mut self,
+        now: Timestamp,
+        (account, mode): (AccountNo, Mode),
+        command: impl Into<Command>,
+    ) -> Result<CommandResult, ApiError> {
         self.on_tick(now);
-        let Action { account, mode, act } = action;
-        match act {
-            Act::CreateKey => return Ok(self.create_key(now, account, mode)),
-            Act::RevokeKey(id) => return self.revoke_key(now, account, mode, id),
-            Act::SetWallet { asset, payout } => {
-                let wallet = self.accounts[account.index()].book(mode).payouts().read(asset, &payout)?;
-                if self.is_wallet_elsewhere(account, mode, &wallet) {
-                    let field = payout.field();
-                    let message = format!("The {field} field is in use for another mode or account.");
-                    return Err(ApiError::field(field, message));
-                }
-                self.desk(now, account, mode).0.set_wallet(asset, wallet);
-                return Ok(Done::Nothing);
+        match command.into() {
+            Command::CreateKey => Ok(self.create_key(now, account, mode)),
+            Command::RevokeKey(id) => self.revoke_key(now, account, mode, id),
+            Command::SetWallet { asset, payout } => self.set_wallet(account, mode, asset, &payout),
+            Command::ChangeSettings(draft) => {
+                self.accounts[account.index()].change_settings(*draft);
+                Ok(CommandResult::Nothing)
             }
-            Act::ChangeSettings(draft) => {
-                self.accounts[account.index()].settings.change(*draft);
-                for mode in Mode::ALL {
-                    self.book_mut(account, mode).fragments.forget_account();
-                }
-                return Ok(Done::Nothing);
-            }
-            _ => {}
-        }
-        let (book, at) = self.desk(now, account, mode);
-        match act {
-            Act::AddEndpoint { url, events } => Ok(Done::Endpoint(book.add_endpoint(&at, &url, events)?)),
-            Act::ChangeEndpoint { id, url, events, enabled } => {
-                let no = book.find_endpoint(id)?;
-                book.change_endpoint(no, url.as_deref(), events, enabled)?;
-                Ok(Done::Endpoint(no))
-            }
-            Act::RemoveEndpoint(id) => {
-                let no = book.find_endpoint(id)?;
-                book.remove_endpoint(no);
-                Ok(Done::Nothing)
-            }
-            Act::RotateSecret(id) => {
-                let no = book.find_endpoint(id)?;
-                book.rotate_secret(no);
-                Ok(Done::Endpoint(no))
-            }
-            Act::SendTest(id) => {
-                let no = book.find_endpoint(id)?;
-                Ok(Done::Delivery(book.send_test(&at, no)?))
-            }
-            Act::Resend(id) => book.resend(&at, id).map(|()| Done::Delivery(id)),
-            Act::RemoveWallet(asset) => book.remove_wallet(asset).map(|()| Done::Nothing),
-            Act::AcceptLate { charge, txid } => {
-                let no = book.find_charge(charge)?;
-                book.accept_late(&at, no, txid.as_deref()).map(|()| Done::Nothing)
-            }
-            Act::CancelCharge(code) => {
-                let no = book.find_charge(code)?;
-                book.cancel_charge(&at, no, Some("dashboard")).map(|()| Done::Nothing)
-            }
-            Act::SendInvoice(code) => {
-                let no = book.find_invoice(code)?;
-                book.send_invoice(&at, no).map(|()| Done::Nothing)
-            }
-            Act::VoidInvoice(code) => {
-                let no = book.find_invoice(code)?;
-                book.void_invoice(&at, no).map(|()| Done::Nothing)
-            }
-            Act::CreateKey | Act::RevokeKey(_) | Act::SetWallet { .. } | Act::ChangeSettings(_) => {
-                unreachable!("handled above, beside the books")
+            Command::Book(command) => {
+                let (book, context) = self.open_book(now, account, mode);
+                book.on_command(&context, command)
             }
         }
     }
 
     /// A customer opens or uses a hosted page. Its code says which book it belongs to.
-    pub fn on_visit(&mut self, now: Timestamp, visit: Visit) -> Result<Seen, ApiError> {
+    pub fn on_visit(&mut self, now: Timestamp, visit: Visit) -> Result<VisitResult, ApiError> {
         self.on_tick(now);
         let (Visit::ViewInvoice(code)
         | Visit::ChooseCoin { invoice: code, .. }
@@ -300,28 +262,28 @@ impl Service {
             })
             .map(|(account, mode, _)| (account, mode))
             .ok_or(ApiError::NotFound)?;
-        let (book, at) = self.desk(now, account, mode);
+        let (book, context) = self.open_book(now, account, mode);
         let charge = match visit {
             Visit::ViewInvoice(code) => {
                 let no = book.find_invoice(code)?;
-                book.view_invoice(&at, no);
-                return Ok(Seen::Page);
+                book.view_invoice(&context, no);
+                return Ok(VisitResult::Page);
             }
             Visit::ViewLink(code) => {
                 let no = book.find_link(code)?;
                 book.view_link(no);
-                return Ok(Seen::Page);
+                return Ok(VisitResult::Page);
             }
             Visit::ChooseCoin { invoice, asset } => {
                 let no = book.find_invoice(invoice)?;
-                book.choose_coin(&at, no, asset)?
+                book.choose_coin(&context, no, asset)?
             }
             Visit::PayLink { link, choice } => {
                 let no = book.find_link(link)?;
-                book.pay_link(&at, no, *choice)?
+                book.pay_link(&context, no, *choice)?
             }
         };
-        Ok(Seen::Charge(account, mode, charge))
+        Ok(VisitResult::Charge(account, mode, charge))
     }
 
     /// What the chain watcher saw at one moment. Given together, because one block may hold several
@@ -330,22 +292,22 @@ impl Service {
         self.on_tick(now);
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
-                let (book, at) = self.desk(now, account, mode);
-                book.on_sightings(&at, sightings.iter().filter(|sighting| sighting.mode == mode));
+                let (book, context) = self.open_book(now, account, mode);
+                book.on_sightings(&context, sightings.iter().filter(|sighting| sighting.mode == mode));
             }
         }
     }
 
     /// A webhook post came back.
-    pub fn on_outcome(
+    pub fn on_attempt_result(
         &mut self,
         now: Timestamp,
         (account, mode): (AccountNo, Mode),
         delivery: DeliveryNo,
-        landing: impl Into<Landing>,
+        report: impl Into<AttemptReport>,
     ) {
         self.on_tick(now);
-        self.desk(now, account, mode).0.on_outcome(now, delivery, landing.into());
+        self.open_book(now, account, mode).0.on_attempt_result(now, delivery, report.into());
     }
 
     /// The market moved, or fell silent about a pair.
@@ -360,8 +322,8 @@ impl Service {
         self.now = now;
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
-                let (book, at) = self.desk(now, account, mode);
-                book.end_locks(&at);
+                let (book, context) = self.open_book(now, account, mode);
+                book.end_locks(&context);
             }
         }
     }
@@ -371,12 +333,12 @@ impl Service {
         self.books().filter_map(|(_, _, book)| book.next_tick()).min()
     }
 
-    /// The next delivery to post. Until its outcome comes back it is in flight.
-    pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, Post)> {
+    /// The next delivery that is due. Until the result of its attempt comes back it is in flight.
+    pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, DeliveryNo)> {
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
-                if let Some(post) = self.desk(now, account, mode).0.poll_delivery(now) {
-                    return Some((account, mode, post));
+                if let Some(delivery) = self.open_book(now, account, mode).0.poll_delivery(now) {
+                    return Some((account, mode, delivery));
                 }
             }
         }
@@ -390,7 +352,7 @@ impl Service {
         self.keys.forget_volatile();
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
-                self.desk(now, account, mode).0.restart(now);
+                self.open_book(now, account, mode).0.restart(now);
             }
         }
     }
@@ -412,8 +374,9 @@ impl Service {
         if self.find_account(id).is_some() {
             return Err(ApiError::conflict(format!("There is an account {id} already.")));
         }
-        let no = AccountNo::next(self.accounts.len());
-        let books = Mode::ALL.map(|mode| Book::new(self.start.seed, self.start.vault.as_ref(), id, mode));
+        let no = AccountNo::from_index(self.accounts.len());
+        let books =
+            Mode::ALL.map(|mode| Book::new(self.config.seed, self.config.wallet_cache.as_ref(), id, mode));
         self.accounts.push(Account::new(now, id.to_owned(), kind, settings, books));
         Ok(no)
     }
@@ -425,13 +388,13 @@ impl Service {
 
     /// The account with this slug.
     pub fn find_account(&self, id: &str) -> Option<AccountNo> {
-        self.accounts.iter().position(|account| *account.id == *id).map(AccountNo::next)
+        self.accounts.iter().position(|account| *account.id == *id).map(AccountNo::from_index)
     }
 
     /// Every book, in order of accounts, live before test.
     pub fn books(&self) -> impl Iterator<Item = (AccountNo, Mode, &Book)> {
         self.accounts.iter().enumerate().flat_map(|(place, account)| {
-            Mode::ALL.into_iter().map(move |mode| (AccountNo::next(place), mode, account.book(mode)))
+            Mode::ALL.into_iter().map(move |mode| (AccountNo::from_index(place), mode, account.book(mode)))
         })
     }
 
@@ -462,24 +425,20 @@ impl Service {
         notices
     }
 
-    pub(crate) fn book_mut(&mut self, account: AccountNo, mode: Mode) -> &mut Book {
-        self.accounts[account.index()].open_book(mode).0
-    }
-
     /// A book, and what its changes depend on.
-    fn desk(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> (&mut Book, Circumstances<'_>) {
+    fn open_book(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> (&mut Book, BookContext<'_>) {
         let (book, settings) = self.accounts[account.index()].open_book(mode);
         let exchange = &self.exchange;
-        (book, Circumstances { now, settings, exchange, public_url: &self.start.public_url })
+        (book, BookContext { now, settings, exchange })
     }
 
-    fn create_key(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> Done {
-        let start = self.start.dialect.key_start(mode);
+    fn create_key(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> CommandResult {
+        let start = self.config.dialect.key_start(mode);
         let (book, _) = self.accounts[account.index()].open_book(mode);
         let nth = book.keys_made;
         book.keys_made += 1;
         let (no, text) = self.keys.create(now, (account, mode), (&start, book.key_lot(), nth));
-        Done::Key(no, text)
+        CommandResult::Key(no, text)
     }
 
     fn revoke_key(
@@ -488,7 +447,7 @@ impl Service {
         account: AccountNo,
         mode: Mode,
         id: Code,
-    ) -> Result<Done, ApiError> {
+    ) -> Result<CommandResult, ApiError> {
         let no = self
             .keys
             .iter()
@@ -496,13 +455,61 @@ impl Service {
             .map(|key| key.principal.key)
             .ok_or(ApiError::NotFound)?;
         self.keys.get_mut(no).revoked_at.get_or_insert(now);
-        Ok(Done::Nothing)
+        Ok(CommandResult::Nothing)
+    }
+
+    fn set_wallet(
+        &mut self,
+        account: AccountNo,
+        mode: Mode,
+        asset: Asset,
+        payout: &Payout,
+    ) -> Result<CommandResult, ApiError> {
+        let wallet = self.accounts[account.index()].book(mode).payouts().read(asset, payout)?;
+        if self.is_wallet_elsewhere(account, mode, &wallet) {
+            let field = payout.field();
+            let message = format!("The {field} field is in use for another mode or account.");
+            return Err(ApiError::field(field, message));
+        }
+        self.accounts[account.index()].open_book(mode).0.set_wallet(asset, wallet);
+        Ok(CommandResult::Nothing)
     }
 
     /// Another book uses, or used, this wallet: its addresses would be shared, or tell of the other mode.
     fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
         self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.knows_wallet(wallet))
     }
+}
+
+/// A call that only reads, other than a list.
+fn read(book: &Book, call: Call) -> Result<Answer, ApiError> {
+    match call {
+        Call::Account => Ok(Answer::Account),
+        Call::Charge(code) => book.find_charge(code).map(Answer::Charge),
+        Call::Link(code) => book.find_link(code).map(Answer::Link),
+        Call::Invoice(code) => book.find_invoice(code).map(Answer::Invoice),
+        Call::Event(id) => book.find_event(id).map(Answer::Event),
+        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD" }),
+    }
+}
+
+/// A page of a list as it was when the anchor that a reader gave, or else `remembered`, was its newest record;
+/// without either, as it is now.
+fn cut(
+    book: &Book,
+    list: List,
+    page: PageRequest,
+    anchor: Option<String>,
+    remembered: Option<Option<u32>>,
+) -> Result<Answer, ApiError> {
+    let listing = book.listing(&list);
+    let newest = match anchor {
+        Some(anchor) => Some(must_hold(book, &list, &anchor)?),
+        None => remembered.unwrap_or_else(|| listing.newest()),
+    };
+    let page = Page::cut(&listing, page, newest);
+    let anchor = newest.map(|member| book.public_id(&list, member));
+    Ok(Answer::Page { list, page, anchor })
 }
 
 /// The record that a reader's anchor names.

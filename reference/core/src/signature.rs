@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use crate::short::Short;
+use crate::ascii_buf::AsciiBuf;
 
 /// How far a delivery's time may be from the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
@@ -26,7 +26,7 @@ impl Signer {
 
     /// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
     pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
-        let mut time = Short::default();
+        let mut time = AsciiBuf::default();
         time.number(unix_secs);
         let mut digits = [0; 64];
         hex::encode_to_slice(self.mac(time.as_bytes(), body), &mut digits).expect("32 bytes are 64 digits");

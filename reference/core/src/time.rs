@@ -3,17 +3,15 @@
 use std::fmt;
 
 use time::{
-    Date, PrimitiveDateTime, format_description::StaticFormatDescription, macros::format_description,
+    Date, OffsetDateTime,
+    format_description::{StaticFormatDescription, well_known::Rfc3339},
+    macros::format_description,
 };
 
-use crate::short::Short;
+use crate::ascii_buf::AsciiBuf;
 
 /// 1970-01-01 as a Julian day.
 const EPOCH_DAY: i32 = 2_440_588;
-const STAMP: StaticFormatDescription =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
-const STAMP_SECONDS: StaticFormatDescription =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
 const DAY: StaticFormatDescription = format_description!("[year]-[month]-[day]");
 
 /// A length of time in microseconds, never negative.
@@ -139,24 +137,23 @@ impl Timestamp {
         self.0 / 1_000_000
     }
 
-    /// Reads `2026-09-20T10:05:41.000000Z`, or the same without decimals.
+    /// Reads any time of RFC 3339 from 1970 on, with any offset and 0 to 9 decimals: `2026-09-20T10:05:41Z`,
+    /// `2026-09-20T12:05:41.5+02:00`. What is below a microsecond is dropped.
     pub fn parse(text: &str) -> Option<Timestamp> {
-        let moment = PrimitiveDateTime::parse(text, STAMP)
-            .or_else(|_| PrimitiveDateTime::parse(text, STAMP_SECONDS))
-            .ok()?
-            .assume_utc();
+        let decimals = text.bytes().skip_while(|b| *b != b'.').skip(1).take_while(u8::is_ascii_digit).count();
+        let moment = OffsetDateTime::parse(text, &Rfc3339).ok().filter(|_| decimals <= 9)?;
         let micros = u64::try_from(moment.unix_timestamp_nanos() / 1_000).ok()?;
         (micros <= Timestamp::LAST.0).then_some(Timestamp(micros))
     }
 
     /// The text, without the heap. The general formatter takes ten times as long as these digits.
-    pub fn text(self) -> Short {
+    pub fn text(self) -> AsciiBuf {
         let (secs, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
         let (days, secs) = (secs / 86_400, secs % 86_400);
         let days = i32::try_from(days).expect("a timestamp up to LAST has few days");
         let date = Date::from_julian_day(EPOCH_DAY + days).expect("a timestamp up to LAST is a date");
         let (year, month, day) = date.to_calendar_date();
-        let mut text = Short::default();
+        let mut text = AsciiBuf::default();
         text.padded(u64::from(year.unsigned_abs()), 4);
         for (mark, value) in [
             (b'-', u64::from(u8::from(month))),
@@ -208,9 +205,10 @@ impl fmt::Display for Day {
 
 #[cfg(test)]
 mod tests {
-    use time::OffsetDateTime;
-
     use super::*;
+
+    const STAMP: StaticFormatDescription =
+        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 
     fn utc(moment: Timestamp) -> OffsetDateTime {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(moment.0) * 1_000).unwrap()
@@ -239,10 +237,30 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_of_a_moment_are_refused() {
-        for text in
-            ["", "2026-09-20", "2026-02-29T00:00:00Z", "2026-09-20T10:05:41+00:00", "1969-12-31T23:59:59Z"]
-        {
+    fn a_timestamp_reads_every_offset_and_number_of_decimals() {
+        for (text, expected) in [
+            ("2026-09-20T10:05:41+00:00", "2026-09-20T10:05:41.000000Z"),
+            ("2026-09-20T12:05:41+02:00", "2026-09-20T10:05:41.000000Z"),
+            ("2026-09-20T04:35:41.5-05:30", "2026-09-20T10:05:41.500000Z"),
+            ("2026-09-20T10:05:41.123456789Z", "2026-09-20T10:05:41.123456Z"),
+            ("1970-01-01T01:00:00+01:00", "1970-01-01T00:00:00.000000Z"),
+        ] {
+            assert_eq!(Timestamp::parse(text).map(|at| at.to_string()).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused() {
+        for text in [
+            "",
+            "2026-09-20",
+            "2026-02-29T00:00:00Z",
+            "2026-09-20T10:05:41",
+            "2026-09-20T10:05:41.Z",
+            "2026-09-20T10:05:41.1234567890Z",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:00:00+01:00",
+        ] {
             assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }

@@ -7,6 +7,8 @@ use std::{
 
 use http::Uri;
 
+use crate::config::SandboxAccess;
+
 /// The address under which clients reach the server, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PublicUrl {
@@ -88,10 +90,11 @@ pub(crate) struct Addresses {
     listening: String,
     port: u16,
     public: Option<PublicUrl>,
+    access: SandboxAccess,
 }
 
 impl Addresses {
-    pub(crate) fn new(bound: SocketAddr, public: Option<PublicUrl>) -> Addresses {
+    pub(crate) fn new(bound: SocketAddr, public: Option<PublicUrl>, access: SandboxAccess) -> Addresses {
         let mut callable = bound;
         // Nobody can call "any address"; this machine can call itself.
         if bound.ip().is_unspecified() {
@@ -100,7 +103,7 @@ impl Addresses {
                 IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
             });
         }
-        Addresses { listening: format!("http://{callable}"), port: bound.port(), public }
+        Addresses { listening: format!("http://{callable}"), port: bound.port(), public, access }
     }
 
     /// The address to give to people.
@@ -128,12 +131,17 @@ impl Addresses {
         }
     }
 
+    /// Whether who calls from loopback is on this machine, and not behind a tunnel or a proxy on it.
+    pub(crate) fn trusts_loopback(&self) -> bool {
+        self.public.is_none() || self.access == SandboxAccess::TrustLoopback
+    }
+
     /// The port it listens on.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The path that links inside a page start with, without a slash at the end: `/prefix`, or nothing.
+    /// The path that links inside a page start with, without a slash at the end: `/prefix`, or empty.
     pub(crate) fn prefix(&self) -> &str {
         self.public.as_ref().map_or("", PublicUrl::prefix)
     }
@@ -181,7 +189,8 @@ mod tests {
 
     fn addresses(bound: &str, public: Option<&str>) -> Addresses {
         let public = public.map(|text| PublicUrl::parse(text).expect("public addresses in tests are good"));
-        Addresses::new(bound.parse().expect("bound addresses in tests are good"), public)
+        let bound = bound.parse().expect("bound addresses in tests are good");
+        Addresses::new(bound, public, SandboxAccess::default())
     }
 
     #[track_caller]

@@ -12,12 +12,11 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
-use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
-use reference_core::wire::http::Response;
+use reference_wire::Response;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::refusal::Refusal;
+use crate::host::Broken;
 
 /// What a connection sends back.
 pub(crate) type Answer = http::Response<Content>;
@@ -25,7 +24,7 @@ pub(crate) type Answer = http::Response<Content>;
 /// The body of an answer.
 pub(crate) enum Content {
     /// All of it is known.
-    Whole(Full<Bytes>),
+    Whole(Bytes),
     /// It comes in pieces, for as long as somebody makes them.
     Stream {
         /// The pieces.
@@ -37,7 +36,7 @@ pub(crate) enum Content {
 
 impl From<Bytes> for Content {
     fn from(whole: Bytes) -> Content {
-        Content::Whole(Full::new(whole))
+        Content::Whole(whole)
     }
 }
 
@@ -50,7 +49,8 @@ impl Body for Content {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Content::Whole(body) => Pin::new(body).poll_frame(cx),
+            Content::Whole(body) if body.is_empty() => Poll::Ready(None),
+            Content::Whole(body) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(body))))),
             Content::Stream { pieces, .. } => {
                 pieces.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
             }
@@ -59,14 +59,14 @@ impl Body for Content {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Content::Whole(body) => body.is_end_stream(),
+            Content::Whole(body) => body.is_empty(),
             Content::Stream { .. } => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Content::Whole(body) => body.size_hint(),
+            Content::Whole(body) => SizeHint::with_exact(body.len() as u64),
             Content::Stream { .. } => SizeHint::default(),
         }
     }
@@ -98,14 +98,14 @@ pub(crate) fn own(status: StatusCode, content_type: HeaderValue, body: impl Into
 }
 
 /// The world's answer.
-pub(crate) fn of_world(response: Response) -> Result<Answer, Refusal> {
-    let status = StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?;
+pub(crate) fn of_world(response: Response) -> Result<Answer, Broken> {
+    let status = StatusCode::from_u16(response.status).map_err(|_| Broken)?;
     let mut answer = json(status, response.body);
     let headers = answer.headers_mut();
     for (name, value) in response.headers {
         let replaces = matches!(name, "content-type" | "cache-control");
-        let name = static_name(name).ok_or(Refusal::Broken)?;
-        let value = HeaderValue::try_from(value).map_err(|_| Refusal::Broken)?;
+        let name = static_name(name).ok_or(Broken)?;
+        let value = HeaderValue::try_from(value).map_err(|_| Broken)?;
         if replaces {
             headers.insert(name, value);
         } else {
@@ -173,7 +173,7 @@ mod tests {
             response(200, &[("", "x")]),
             response(200, &[("x-name", "two\r\nlines")]),
         ] {
-            assert!(matches!(of_world(wrong), Err(Refusal::Broken)));
+            assert!(matches!(of_world(wrong), Err(Broken)));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reading a body: bounded in bytes and in time, and copied only if it comes in pieces.
 
 use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header::EXPECT};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
@@ -10,8 +11,17 @@ use crate::{config::Bounds, refusal::Refusal};
 /// client that is still sending when the connection closes may never see it.
 const SWALLOWED: usize = 4;
 
-/// The whole body. `waits`: the client sends it only when told to go on, so a refusal need not read it.
-pub(crate) async fn read(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
+/// The whole body of a request with these headers.
+pub(crate) async fn read(headers: &HeaderMap, body: Incoming, bounds: &Bounds) -> Result<Bytes, Refusal> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    // In a box, because most requests have no body, and every one would carry the room for reading it.
+    Box::pin(read_some(body, headers.contains_key(EXPECT), bounds)).await
+}
+
+/// `waits`: the client sends the body only when told to go on, so a refusal need not read it.
+async fn read_some(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
     let most = bounds.body_bytes;
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > most && (waits || announced > most.saturating_mul(SWALLOWED)) {

@@ -83,7 +83,7 @@ impl Clock {
         }
     }
 
-    /// How long to wait at `now` for `due`; nothing if waiting does not help.
+    /// How long to wait at `now` for `due`; `None` if waiting does not help.
     pub(crate) fn until(&self, now: Timestamp, due: Timestamp) -> Option<Duration> {
         (!self.is_frozen()).then(|| Duration::from_micros(due.since(now).0.div_ceil(self.factor())))
     }

@@ -2,20 +2,20 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 
-use crate::{clock::ClockKind, courier::CourierConfig};
+use crate::{clock::ClockKind, sender::SenderConfig};
 
-/// How a server is started.
+/// How a server is started. [`Config::local`] is a start for tests.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where to listen. Port 0 takes a free one.
     pub address: SocketAddr,
-    /// What every draw of the world hangs on.
+    /// The seed of the world: the same seed and the same requests give the same keys, codes and ids.
     pub seed: Seed,
-    /// What the service clock shows at first; nothing for what the operating system's clock shows.
+    /// What the service clock shows at first; `None` for the time of day.
     pub start: Option<Timestamp>,
-    /// Requests per minute and key; nothing for no limit.
+    /// Requests per minute and key; `None` for no limit.
     pub rate_limit: Option<u32>,
     /// The address under which clients reach the server, if it differs from the one it listens on:
     /// `https://pay.example/prefix`. Requests are taken with and without the prefix.
@@ -24,28 +24,60 @@ pub struct Config {
     pub clock: ClockKind,
     /// The names in keys and headers.
     pub dialect: Dialect,
+    /// Who needs the sandbox token.
+    pub sandbox_access: SandboxAccess,
+    /// Whether MCP tools may move the service clock.
+    pub mcp_clock: McpClock,
     /// What a client may ask of the server.
     pub bounds: Bounds,
     /// How deliveries go out.
-    pub courier: CourierConfig,
+    pub sender: SenderConfig,
+}
+
+/// Who needs the token for `/sandbox`, the dashboard and the tools that act on the simulated world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SandboxAccess {
+    /// Everybody, once there is a public address: a tunnel or a proxy on this machine makes strangers look as if
+    /// they called from it. Without one, whoever calls from loopback, by a name of this machine and without a trace
+    /// of a proxy needs no token.
+    #[default]
+    TokenWhenPublic,
+    /// Such callers need no token with a public address either. Only for a machine on which nothing passes requests
+    /// of others on to the server.
+    TrustLoopback,
+}
+
+/// Whether MCP tools may move the service clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum McpClock {
+    /// Only a clock that nothing else moves: on any other one a jump costs everybody their rate locks.
+    #[default]
+    FrozenOnly,
+    /// Any clock.
+    Any,
 }
 
 /// What a client may ask of the server before it is refused or cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Connections served at a time, at least 1. Further ones are not refused: they wait in the accept queue
-    /// of the operating system, at most `idle_time` if those before them do nothing.
+    /// Connections served at a time, at least 1. For a further one the connection that was quiet the longest is
+    /// closed; if all of them are being answered, the new one waits in the accept queue of the operating system.
     pub connections: usize,
+    /// Bytes of answers at a time that clients have yet to take; small answers do not count. A larger answer for
+    /// which there is no room is 503.
+    pub bytes_in_flight: usize,
     /// Bytes of request line and headers together.
     pub head_bytes: usize,
     /// Bytes of a body.
     pub body_bytes: usize,
-    /// From the first byte of a head to its last.
+    /// From the first byte of a head to its last, and from the beginning of a connection to its first byte.
     pub head_time: Duration,
     /// From the end of the head to the end of the body.
     pub body_time: Duration,
     /// How long a connection may stay open while no byte moves in either direction.
     pub idle_time: Duration,
+    /// How long a client may take none of the bytes that are sent to it.
+    pub stall_time: Duration,
     /// How long a stopping server waits for the requests that it has begun.
     pub drain_time: Duration,
 }
@@ -54,11 +86,13 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             connections: 1_024,
+            bytes_in_flight: 32 * 1_024 * 1_024,
             head_bytes: 32 * 1_024,
             body_bytes: 256 * 1_024,
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(15),
             idle_time: Duration::from_secs(75),
+            stall_time: Duration::from_secs(15),
             drain_time: Duration::from_secs(10),
         }
     }

@@ -8,11 +8,8 @@ use std::{
     convert::Infallible,
     future::Future,
     io,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
+    pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -24,22 +21,28 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::{config::Bounds, front::Front, gate::Ends, refusal::Refusal};
+use crate::{activity::Activity, config::Bounds, front::Front, gate::Ends, refusal::Refusal};
 
 /// Serves one connection to its end.
-pub(crate) async fn serve<S>(front: Arc<Front>, stream: S, ends: Ends, stopping: Watcher)
-where
+pub(crate) async fn serve<S>(
+    front: Arc<Front>,
+    stream: S,
+    ends: Ends,
+    activity: Arc<Activity>,
+    stopping: Watcher,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let bounds = front.bounds;
-    let line = Arc::new(Line { front, ends, turns: Turns::default() });
-    let timed = Timed::new(stream, &line, bounds);
+    let bounds = front.backend.bounds;
+    let timed = Timed::new(stream, &activity, bounds);
+    let shared = Arc::new((front, Arc::clone(&activity)));
     let service = service_fn(move |request| {
-        let line = Arc::clone(&line);
+        let shared = Arc::clone(&shared);
         async move {
-            line.turns.next();
-            let answer = line.front.answer(line.ends, request).await;
-            line.turns.next();
+            let (front, activity) = &*shared;
+            activity.on_turn();
+            let answer = front.answer(ends, request).await;
+            activity.on_turn();
             Ok::<_, Infallible>(answer)
         }
     });
@@ -49,37 +52,25 @@ where
         .header_read_timeout(None)
         .max_header_size(bounds.head_bytes)
         .serve_connection(TokioIo::new(timed), service);
-    // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
-    let _ = stopping.watch(connection).await;
-}
-
-/// What hyper's service and the stream below it share.
-struct Line {
-    front: Arc<Front>,
-    ends: Ends,
-    turns: Turns,
-}
-
-/// Counts the beginnings and ends of requests: odd while one is being answered. Only one task ever uses it.
-#[derive(Default)]
-struct Turns(AtomicU32);
-
-impl Turns {
-    fn next(&self) {
-        self.0.fetch_add(1, Relaxed);
-    }
-
-    fn count(&self) -> u32 {
-        self.0.load(Relaxed)
+    let mut connection = pin!(stopping.watch(connection));
+    loop {
+        tokio::select! {
+            biased;
+            // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
+            _ = &mut connection => return,
+            // A request that came meanwhile is answered.
+            is_quiet = activity.asked_to_leave() => if is_quiet { return },
+        }
     }
 }
 
 /// A stream that fails once a head takes too long or nothing moves any more.
 struct Timed<S> {
     stream: S,
-    line: Arc<Line>,
+    activity: Arc<Activity>,
     head_time: Duration,
     idle_time: Duration,
+    stall_time: Duration,
     /// A byte moved since the last look at the clock.
     moved: bool,
     /// When a byte last moved, as of that look.
@@ -97,6 +88,8 @@ struct Timed<S> {
 enum Head {
     /// There is none.
     None,
+    /// It is the first one, and has been awaited since then.
+    Awaited(Instant),
     /// It has begun since the last look at the clock.
     Begun,
     /// It began then.
@@ -104,16 +97,17 @@ enum Head {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
-    fn new(stream: S, line: &Arc<Line>, bounds: Bounds) -> Timed<S> {
+    fn new(stream: S, activity: &Arc<Activity>, bounds: Bounds) -> Timed<S> {
         let moved_at = Instant::now();
         Timed {
             stream,
-            line: Arc::clone(line),
+            activity: Arc::clone(activity),
             head_time: bounds.head_time,
             idle_time: bounds.idle_time,
+            stall_time: bounds.stall_time,
             moved: false,
             moved_at,
-            head: Head::None,
+            head: Head::Awaited(moved_at),
             seen: 0,
             stalled: false,
             timer: Box::pin(tokio::time::sleep_until(moved_at + bounds.idle_time.min(bounds.head_time))),
@@ -123,14 +117,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
     fn on_read(&mut self) {
         self.moved = true;
         self.look();
-        if matches!(self.head, Head::None) && self.seen.is_multiple_of(2) {
+        if matches!(self.head, Head::None | Head::Awaited(_)) && self.seen.is_multiple_of(2) {
             self.head = Head::Begun;
         }
     }
 
     /// A turn since the last look means that the head has come to its end.
     fn look(&mut self) {
-        let turns = self.line.turns.count();
+        let turns = self.activity.turns();
         if turns != self.seen {
             self.seen = turns;
             self.head = Head::None;
@@ -144,13 +138,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
         if self.moved {
             self.moved = false;
             self.moved_at = Instant::now();
+            self.activity.on_move(self.moved_at);
         }
         if matches!(self.head, Head::Begun) {
             self.head = Head::Since(self.moved_at);
         }
-        let idle_until = self.moved_at + self.idle_time;
+        let idle_until = self.moved_at + if self.stalled { self.stall_time } else { self.idle_time };
         let deadline = match self.head {
-            Head::Since(since) => idle_until.min(since + self.head_time),
+            Head::Awaited(since) | Head::Since(since) => idle_until.min(since + self.head_time),
             Head::None | Head::Begun => idle_until,
         };
         // A later deadline can wait until the timer fires; an earlier one cannot.

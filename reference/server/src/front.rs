@@ -7,24 +7,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
-    header::{AUTHORIZATION, CONTENT_TYPE, EXPECT, HOST},
+    header::{AUTHORIZATION, CONTENT_TYPE, HOST},
     request::Parts,
 };
-use hyper::body::{Body, Incoming};
-use reference_core::wire;
+use hyper::body::Incoming;
+use reference_core::dialect::Dialect;
 
 #[cfg(feature = "mcp")]
 use crate::mcp::Mcp;
 use crate::{
-    address::Addresses,
-    answer::{self, Answer},
+    answer::{self, Answer, Content},
+    backend::Backend,
     body,
-    config::Bounds,
-    gate::{self, Ends, Token},
-    host::Host,
+    gate::{self, Ends},
     metrics::Metrics,
     openapi::Document,
-    pages::{self, Call, Streams, dashboard::Dashboard},
+    pages::{self, Call, Pages},
     refusal::Refusal,
 };
 
@@ -37,16 +35,12 @@ const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.
 
 /// What all connections share.
 pub(crate) struct Front {
-    pub(crate) host: Arc<Host>,
-    pub(crate) addresses: Addresses,
-    pub(crate) token: Token,
-    pub(crate) bounds: Bounds,
+    pub(crate) backend: Arc<Backend>,
     pub(crate) metrics: Metrics,
-    pub(crate) document: Document,
+    document: Document,
     #[cfg(feature = "mcp")]
-    pub(crate) mcp: Mcp,
-    pub(crate) streams: Streams,
-    pub(crate) dashboard: Dashboard,
+    mcp: Mcp,
+    pages: Arc<Pages>,
 }
 
 /// Who answers a path.
@@ -86,31 +80,51 @@ impl Room {
 }
 
 impl Front {
-    /// Answers a request, whatever it is.
-    pub(crate) async fn answer(self: &Arc<Self>, ends: Ends, request: Request<Incoming>) -> Answer {
-        let (head, body) = request.into_parts();
-        let answer = self.decide(ends, &head, body).await.unwrap_or_else(Refusal::answer);
-        self.metrics.on_answer(answer.status());
-        if head.method == Method::HEAD { answer::without_body(answer) } else { answer }
+    /// Fails if the operating system gives no randomness.
+    pub(crate) fn new(backend: Arc<Backend>, dialect: &Dialect) -> Result<Front, getrandom::Error> {
+        Ok(Front {
+            #[cfg(feature = "mcp")]
+            mcp: Mcp::new(&backend),
+            pages: Arc::new(Pages::new(Arc::clone(&backend), dialect)?),
+            backend,
+            metrics: Metrics::default(),
+            document: Document::new(dialect),
+        })
     }
 
-    async fn decide(self: &Arc<Self>, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+    /// Answers a request, whatever it is.
+    pub(crate) async fn answer(&self, ends: Ends, request: Request<Incoming>) -> Answer {
+        let (head, body) = request.into_parts();
+        let mut answer = self.decide(ends, &head, body).await.unwrap_or_else(Refusal::answer);
+        if head.method == Method::HEAD {
+            answer = answer::without_body(answer);
+        } else if let Content::Whole(body) = answer.body_mut() {
+            match self.backend.in_flight.hold(std::mem::take(body)) {
+                Some(held) => *body = held,
+                None => answer = Refusal::TooMuchInFlight.answer(),
+            }
+        }
+        self.metrics.on_answer(answer.status());
+        answer
+    }
+
+    async fn decide(&self, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
         let said = Said::of(&head.headers);
         let authority = called(head, said.host)?;
-        let path = self.addresses.inside(head.uri.path());
+        let path = self.backend.addresses.inside(head.uri.path());
         let room = Room::of(path).ok_or(Refusal::NotFound)?;
         match room {
             Room::Api | Room::Hosted | Room::Dashboard => {}
             Room::Sandbox => {
-                gate::admit(ends, &head.headers, authority, &self.addresses, &self.token)?;
-                if head.method == Method::POST && path == "/sandbox/world" && !self.host.is_frozen() {
+                gate::admit(ends, head, authority, &self.backend.addresses, &self.backend.token)?;
+                if head.method == Method::POST && path == "/sandbox/world" && !self.backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
             #[cfg(feature = "mcp")]
             Room::Mcp => {
                 let authorization = said.authorization.once().map(HeaderValue::as_bytes);
-                return Box::pin(self.answer_mcp(ends, head, authorization, authority, body)).await;
+                return Box::pin(self.mcp.answer(ends, head, authorization, authority, body)).await;
             }
             Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document => {
                 return if matches!(head.method, Method::GET | Method::HEAD) {
@@ -120,29 +134,21 @@ impl Front {
                 };
             }
         }
-        let body = self.read_body(&head.headers, body).await?;
+        let body = body::read(&head.headers, body, &self.backend.bounds).await?;
         match room {
-            // In boxes for the same reason.
+            // In boxes, because every request to the API would carry their room.
             Room::Hosted => {
-                let call = Call { front: self, ends, head, path, authority, body };
+                let call = Call { pages: &self.pages, ends, head, path, authority, body };
                 return Box::pin(pages::hosted::answer(&call)).await;
             }
             Room::Dashboard => {
-                let call = Call { front: self, ends, head, path, authority, body };
+                let call = Call { pages: &self.pages, ends, head, path, authority, body };
                 return Box::pin(pages::dashboard::answer(&call)).await;
             }
             Room::Sandbox => gate::admit_body(&head.headers, &body)?,
             _ => {}
         }
         self.ask_world(head, &said, path, authority, &body).await
-    }
-
-    pub(crate) async fn read_body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
-        if body.is_end_stream() {
-            return Ok(Bytes::new());
-        }
-        // In a box, because most requests have no body, and every one would carry the room for reading it.
-        Box::pin(body::read(body, headers.contains_key(EXPECT), &self.bounds)).await
     }
 
     async fn ask_world(
@@ -153,27 +159,29 @@ impl Front {
         authority: Option<&str>,
         body: &Bytes,
     ) -> Result<Answer, Refusal> {
-        let request = wire::http::Request {
+        let request = reference_wire::Request {
             method: head.method.as_str(),
             path,
             query: head.uri.query(),
             authorization: said.authorization.once().map(HeaderValue::as_bytes),
             content_type: said.content_type.first().map(HeaderValue::as_bytes),
-            idempotency_key: said.idempotency_key.first().map(HeaderValue::as_bytes),
-            base: &self.addresses.base(authority),
+            idempotency_key: said.idempotency_key.unrepeated(),
+            base: &self.backend.addresses.base(authority),
             body,
         };
-        answer::of_world(self.host.respond(&request).await?)
+        Ok(answer::of_world(self.backend.host.respond(&request).await?)?)
     }
 
     fn page(&self, room: &Room, path: &str, authority: Option<&str>) -> Result<Answer, Refusal> {
         Ok(match room {
             Room::Asset => return pages::asset(path),
-            Room::Document => answer::json(StatusCode::OK, self.document.at(&self.addresses.base(authority))),
-            Room::Metrics => {
-                answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.host.times().ok()))
+            Room::Document => {
+                answer::json(StatusCode::OK, self.document.at(&self.backend.addresses.base(authority)))
             }
-            Room::Health if self.host.is_broken() => {
+            Room::Metrics => {
+                answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.backend.host.times().ok()))
+            }
+            Room::Health if self.backend.host.is_broken() => {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
             }
             Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
@@ -183,11 +191,11 @@ impl Front {
 }
 
 /// What the client called us: the authority of an absolute target, or the `Host` header.
-fn called<'a>(head: &'a Parts, host: Header<'a>) -> Result<Option<&'a str>, Refusal> {
+fn called<'a>(head: &'a Parts, host: HeaderField<'a>) -> Result<Option<&'a str>, Refusal> {
     let host = match host {
-        Header::Once(host) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),
-        Header::Absent if head.version < Version::HTTP_11 => None,
-        Header::Absent | Header::Repeated(_) => return Err(Refusal::HostHeader),
+        HeaderField::Once(host) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),
+        HeaderField::Absent if head.version < Version::HTTP_11 => None,
+        HeaderField::Absent | HeaderField::Repeated(_) => return Err(Refusal::HostHeader),
     };
     Ok(head.uri.authority().map(http::uri::Authority::as_str).or(host))
 }
@@ -195,15 +203,15 @@ fn called<'a>(head: &'a Parts, host: Header<'a>) -> Result<Option<&'a str>, Refu
 /// The headers that most requests are answered by, found in one walk: looking each up costs three times as much.
 #[derive(Default)]
 struct Said<'a> {
-    host: Header<'a>,
-    authorization: Header<'a>,
-    content_type: Header<'a>,
-    idempotency_key: Header<'a>,
+    host: HeaderField<'a>,
+    authorization: HeaderField<'a>,
+    content_type: HeaderField<'a>,
+    idempotency_key: HeaderField<'a>,
 }
 
 /// A header of a request.
 #[derive(Clone, Copy, Default)]
-enum Header<'a> {
+enum HeaderField<'a> {
     #[default]
     Absent,
     Once(&'a HeaderValue),
@@ -227,20 +235,29 @@ impl<'a> Said<'a> {
     }
 }
 
-impl<'a> Header<'a> {
+impl<'a> HeaderField<'a> {
     fn add(&mut self, value: &'a HeaderValue) {
-        *self = self.first().map_or(Header::Once(value), Header::Repeated);
+        *self = self.first().map_or(HeaderField::Once(value), HeaderField::Repeated);
     }
 
     /// The value, if nobody can be in doubt which was meant.
     fn once(self) -> Option<&'a HeaderValue> {
-        if let Header::Once(value) = self { Some(value) } else { None }
+        if let HeaderField::Once(value) = self { Some(value) } else { None }
+    }
+
+    /// The value; empty if it came more than once.
+    fn unrepeated(self) -> Option<&'a [u8]> {
+        match self {
+            HeaderField::Absent => None,
+            HeaderField::Once(value) => Some(value.as_bytes()),
+            HeaderField::Repeated(_) => Some(&[]),
+        }
     }
 
     fn first(self) -> Option<&'a HeaderValue> {
         match self {
-            Header::Absent => None,
-            Header::Once(value) | Header::Repeated(value) => Some(value),
+            HeaderField::Absent => None,
+            HeaderField::Once(value) | HeaderField::Repeated(value) => Some(value),
         }
     }
 }

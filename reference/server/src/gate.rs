@@ -7,8 +7,9 @@
 use std::net::IpAddr;
 
 use http::{
-    HeaderMap, HeaderName,
-    header::{AUTHORIZATION, CONTENT_TYPE, FORWARDED, ORIGIN, VIA},
+    HeaderMap, HeaderName, Version,
+    header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN},
+    request::Parts,
 };
 use subtle::ConstantTimeEq;
 
@@ -19,7 +20,26 @@ use crate::{
 
 #[cfg(feature = "mcp")]
 const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// What proxies, tunnels and balancers usually add to the requests that they pass on.
+const PROXY_TRACES: [&str; 17] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-forwarded-for",
+    "x-envoy-external-address",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "cf-ray",
+    "fly-client-ip",
+    "fastly-client-ip",
+];
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -68,19 +88,20 @@ fn sole(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
 /// Whether the caller may use `/sandbox` at all. `authority`: what it called us.
 pub(crate) fn admit(
     ends: Ends,
-    headers: &HeaderMap,
+    head: &Parts,
     authority: Option<&str>,
     addresses: &Addresses,
     token: &Token,
 ) -> Result<(), Refusal> {
-    let from_here = pass(ends, headers, authority, addresses)?;
-    if from_here || token.opens(headers) { Ok(()) } else { Err(Refusal::SandboxToken) }
+    let from_here = pass(ends, head, authority, addresses)?;
+    if from_here || token.opens(&head.headers) { Ok(()) } else { Err(Refusal::SandboxToken) }
 }
 
-/// Whether the caller may come in by the name and from the page that it does; and whether it is on this machine.
+/// Whether the caller may come in by the name and from the page that it does; and whether it needs no token, because
+/// it is surely on this machine.
 pub(crate) fn pass(
     ends: Ends,
-    headers: &HeaderMap,
+    head: &Parts,
     authority: Option<&str>,
     addresses: &Addresses,
 ) -> Result<bool, Refusal> {
@@ -96,12 +117,17 @@ pub(crate) fn pass(
     let ours = |origin: &http::HeaderValue| {
         origin.to_str().is_ok_and(|origin| addresses.is_own_origin(origin, called.unwrap_or_default()))
     };
-    if !headers.get_all(ORIGIN).iter().all(ours) {
+    if !head.headers.get_all(ORIGIN).iter().all(ours) {
         return Err(Refusal::SandboxOrigin);
     }
-    // Behind a proxy on this machine every client comes from loopback; its traces tell.
-    let proxied = [FORWARDED, VIA, X_FORWARDED_FOR].iter().any(|name| headers.contains_key(name));
-    Ok(ends.remote.to_canonical().is_loopback() && local_name && !proxied)
+    let from_loopback = ends.remote.to_canonical().is_loopback();
+    Ok(from_loopback && local_name && addresses.trusts_loopback() && !is_passed_on(head))
+}
+
+/// Whether a request shows traces of a proxy. Behind one on this machine every client comes from loopback. Proxies
+/// that add no header usually speak HTTP/1.0, which hardly any client still does.
+fn is_passed_on(head: &Parts) -> bool {
+    head.version < Version::HTTP_11 || PROXY_TRACES.iter().any(|name| head.headers.contains_key(*name))
 }
 
 /// Whether a body may go to `/sandbox`.
@@ -127,13 +153,24 @@ fn is_this_machine(host: Authority<'_>, local: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::PublicUrl;
+    use crate::{address::PublicUrl, config::SandboxAccess};
+
+    /// How a server was started, or called.
+    #[derive(Clone, Copy, Debug)]
+    enum SetUp {
+        Local,
+        /// The same, called by HTTP/1.0.
+        OldProtocol,
+        Public,
+        /// With a public address, and trusting callers from loopback all the same.
+        Trusting,
+    }
 
     const TOKEN: &str = "sandbox_0123456789";
 
     /// A caller at `remote` who reached us at 192.0.2.1 (or at loopback from loopback); `headers` in lines,
     /// `Host` among them.
-    fn admitted(remote: &str, lines: &[(&'static str, &str)]) -> Result<(), Refusal> {
+    fn admitted(remote: &str, lines: &[(&'static str, &str)], set_up: SetUp) -> Result<(), Refusal> {
         let remote: IpAddr = remote.parse().expect("an address");
         let local = if remote.to_canonical().is_loopback() { remote } else { [192, 0, 2, 1].into() };
         let mut headers = HeaderMap::new();
@@ -141,15 +178,23 @@ mod tests {
             headers.append(*name, value.parse().expect("a header value"));
         }
         let public = PublicUrl::parse("https://pay.example/shop").expect("a public address");
-        let addresses = Addresses::new(([0, 0, 0, 0], 8080).into(), Some(public));
+        let (public, version, access) = match set_up {
+            SetUp::Local => (None, Version::HTTP_11, SandboxAccess::default()),
+            SetUp::OldProtocol => (None, Version::HTTP_10, SandboxAccess::default()),
+            SetUp::Public => (Some(public), Version::HTTP_11, SandboxAccess::default()),
+            SetUp::Trusting => (Some(public), Version::HTTP_11, SandboxAccess::TrustLoopback),
+        };
+        let addresses = Addresses::new(([0, 0, 0, 0], 8080).into(), public, access);
         let authority = headers.get("host").map(|host| host.to_str().expect("a host of text").to_string());
         let token = Token(TOKEN.to_string());
-        admit(Ends { remote, local }, &headers, authority.as_deref(), &addresses, &token)
+        let (mut head, ()) = http::Request::new(()).into_parts();
+        (head.headers, head.version) = (headers, version);
+        admit(Ends { remote, local }, &head, authority.as_deref(), &addresses, &token)
     }
 
     #[track_caller]
     fn check(remote: &str, lines: &[(&'static str, &str)], expected: Result<(), Refusal>) {
-        assert_eq!(admitted(remote, lines), expected, "{remote} {lines:?}");
+        assert_eq!(admitted(remote, lines, SetUp::Trusting), expected, "{remote} {lines:?}");
     }
 
     const BEARER: (&str, &str) = ("authorization", "Bearer sandbox_0123456789");
@@ -187,11 +232,23 @@ mod tests {
     fn a_proxy_on_this_machine_is_another_machine() {
         check("127.0.0.1", &[("host", "pay.example")], Err(Refusal::SandboxToken));
         check("127.0.0.1", &[("host", "pay.example"), BEARER], Ok(()));
-        for trace in [("x-forwarded-for", "192.0.2.9"), ("forwarded", "for=192.0.2.9"), ("via", "1.1 proxy")]
-        {
+        for trace in PROXY_TRACES.map(|name| (name, "192.0.2.9")) {
             check("127.0.0.1", &[("host", "127.0.0.1:8080"), trace], Err(Refusal::SandboxToken));
             check("127.0.0.1", &[("host", "127.0.0.1:8080"), trace, BEARER], Ok(()));
         }
+    }
+
+    #[test]
+    fn with_a_public_address_everybody_needs_the_token() {
+        for host in ["localhost:8080", "127.0.0.1:8080", "pay.example"] {
+            let lines = [("host", host)];
+            assert_eq!(admitted("127.0.0.1", &lines, SetUp::Public), Err(Refusal::SandboxToken), "{host}");
+            assert_eq!(admitted("127.0.0.1", &[lines[0], BEARER], SetUp::Public), Ok(()), "{host}");
+        }
+        let lines = [("host", "localhost:8080")];
+        assert_eq!(admitted("127.0.0.1", &lines, SetUp::Local), Ok(()));
+        assert_eq!(admitted("127.0.0.1", &lines, SetUp::OldProtocol), Err(Refusal::SandboxToken));
+        assert_eq!(admitted("127.0.0.1", &[lines[0], BEARER], SetUp::OldProtocol), Ok(()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The keeper of the world: one lock around it and its clock, and one timer that wakes it.
 //!
 //! Nobody holds the lock while waiting: neither for a name to be looked up nor for a delivery to land. What
-//! the world sends out is handed to the courier before the lock is given back. Knows nothing of HTTP
+//! the world sends out is handed to the webhook sender before the lock is given back. Knows nothing of HTTP
 //! libraries, and nothing of charges.
 
 use std::{
@@ -11,19 +11,16 @@ use std::{
     time::Duration,
 };
 
-use reference_core::{
-    outbox::Landing,
-    time::Timestamp,
-    wire::http::{Request, Response},
-};
+use reference_core::{error::ApiError, outbox::AttemptReport, time::Timestamp};
+use reference_wire::{Request, Response};
 #[cfg(feature = "mcp")]
-use simulator::sandbox::Guest;
-use simulator::sandbox::{Dispatch, FirstKeys, Journey, Progress, Ticket};
+use simulator::sandbox::Admitted;
+use simulator::sandbox::{AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress};
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
 use crate::{
     clock::Clock,
-    courier::{self, Courier, Hearsay},
+    sender::{self, Hearsay, WebhookSender},
     world::World,
 };
 
@@ -45,15 +42,15 @@ pub(crate) struct Host {
     /// Nothing if the world's deliveries stay inside.
     exit: Option<Exit>,
     frozen: bool,
-    /// Counts what somebody outside could notice; nothing once the server is about to end.
+    /// Counts what somebody outside could notice; `None` once the server is about to end.
     pulse: watch::Sender<Option<u64>>,
 }
 
 /// The way out for deliveries.
 pub(crate) struct Exit {
-    pub(crate) courier: Arc<Courier>,
-    /// Never holds much: the courier takes everything at once, and bounds what waits.
-    pub(crate) dispatches: UnboundedSender<Dispatch>,
+    pub(crate) sender: Arc<WebhookSender>,
+    /// Never holds much: the webhook sender takes everything at once, and bounds what waits.
+    pub(crate) dispatches: UnboundedSender<OutgoingAttempt>,
 }
 
 struct Held {
@@ -106,7 +103,7 @@ impl Host {
 
     /// Who asks at the time it is, for [`Host::respond_as`]; or the refusal as it goes back.
     #[cfg(feature = "mcp")]
-    pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Guest, Response>, Broken> {
+    pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Admitted, Response>, Broken> {
         self.step(|world, now| world.admit(now, authorization))
     }
 
@@ -117,8 +114,12 @@ impl Host {
 
     /// The same for a key that was let in, without counting it again.
     #[cfg(feature = "mcp")]
-    pub(crate) async fn respond_as(&self, guest: &Guest, request: &Request<'_>) -> Result<Response, Broken> {
-        self.answer(request, |world, now| world.respond_as(now, guest, request)).await
+    pub(crate) async fn respond_as(
+        &self,
+        admitted: &Admitted,
+        request: &Request<'_>,
+    ) -> Result<Response, Broken> {
+        self.answer(request, |world, now| world.respond_as(now, admitted, request)).await
     }
 
     async fn answer(
@@ -128,39 +129,49 @@ impl Host {
     ) -> Result<Response, Broken> {
         // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
         let heard = match &self.exit {
-            Some(exit) if courier::may_save(request) => Box::pin(exit.courier.hear(request)).await,
+            Some(exit) if sender::may_save(request) => Box::pin(exit.sender.hear(request)).await,
             _ => None,
         };
+        if let Some(Hearsay::TimedOut { host }) = &heard {
+            let why = format!("The name {host} could not be looked up in time. Try again in a minute.");
+            return Ok(Response::refusal(&ApiError::field("url", why)));
+        }
         let progress = self.step(|world, now| {
             match heard {
                 Some(Hearsay::Resolved { host, addresses }) => world.learn_name(&host, addresses),
                 Some(Hearsay::Forwarded { host }) => world.vouch_for(&host),
-                None => {}
+                Some(Hearsay::TimedOut { .. }) | None => {}
             }
             ask(world, now)
         })?;
         match progress {
             Progress::Done(response) => Ok(response),
-            Progress::Waiting(journey) => Box::pin(self.accompany(journey)).await,
+            Progress::Waiting(pending) => Box::pin(self.accompany(pending)).await,
         }
     }
 
     /// Goes on with a call after every landing, until it is over.
-    async fn accompany(&self, mut journey: Journey) -> Result<Response, Broken> {
+    async fn accompany(&self, mut pending: PendingAdvance) -> Result<Response, Broken> {
         loop {
             // Listening begins before the look, so that no landing falls between the two.
             let mut landed = pin!(self.landed.notified());
             landed.as_mut().enable();
-            match self.step(|world, now| world.go_on(now, journey))? {
-                Progress::Done(response) => return Ok(response),
-                Progress::Waiting(onward) => journey = onward,
+            if !pending.awaits_attempt() {
+                // Others are served between two slices of a long jump.
+                tokio::time::sleep(NAP_MIN).await;
             }
-            landed.await;
+            match self.step(|world, now| world.go_on(now, pending))? {
+                Progress::Done(response) => return Ok(response),
+                Progress::Waiting(onward) => pending = onward,
+            }
+            if pending.awaits_attempt() {
+                landed.await;
+            }
         }
     }
 
-    /// A delivery that the courier posted has ended.
-    pub(crate) fn land(&self, ticket: Ticket, landing: Landing) {
+    /// A delivery that the webhook sender posted has ended.
+    pub(crate) fn land(&self, ticket: AttemptId, landing: AttemptReport) {
         // A broken world wants to know nothing; those who wait for it do.
         let _ = self.step(|world, now| world.on_landing(now, ticket, landing));
         self.landed.notify_waiters();
@@ -196,7 +207,7 @@ impl Host {
     fn send_out(&self, held: &mut Held) {
         let Some(exit) = &self.exit else { return };
         for dispatch in held.world.take_outgoing() {
-            // A courier that has stopped takes no more, and the server is about to end.
+            // A webhook sender that has stopped takes no more, and the server is about to end.
             let _ = exit.dispatches.send(dispatch);
         }
     }

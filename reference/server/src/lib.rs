@@ -5,28 +5,30 @@
 //! world as it came, and the world's answer goes back as it is.
 //!
 //! ```text
-//! listen ── connection ── front ──┬── gate        may this caller use /sandbox?
-//! sockets   hyper, time   routes  ├── body        the bounded body
-//!           limits                ├── mcp         the same calls as tools
-//!                                 └── host ────── World: respond, advance_to, take_outgoing, on_landing
-//!                           pages ─────┤
-//!                           HTML, live ├── clock    the only reader of the operating system's clock
-//!                                      └── courier  posts deliveries over the real network
+//! server ── listen ── connection ── front ──┬── pages ──┐
+//!           seats     hyper, time   routes  ├── mcp ────┼── backend ── host ── World: respond, advance_to, …
+//!                     limits                └── gate    │              │
+//!                                                       │              ├── clock   reads the system's clock
+//!                                       what all rooms ─┘              └── sender  posts deliveries
+//!                                       work with
 //! ```
 //!
 //! What hyper answers by itself (400 for bytes that are no HTTP, 414, 431 for a head that is too large) has
 //! an empty body; every other answer is JSON, or plain text under `/metrics`.
 
+mod activity;
 mod address;
 mod answer;
+mod backend;
 mod body;
 mod clock;
 mod config;
 mod connection;
-mod courier;
+mod descriptors;
 mod front;
 mod gate;
 mod host;
+mod in_flight;
 mod listen;
 mod local;
 #[cfg(feature = "mcp")]
@@ -35,13 +37,14 @@ mod metrics;
 mod openapi;
 mod pages;
 mod refusal;
+mod sender;
 mod server;
 mod world;
 
 pub use clock::ClockKind;
-pub use config::{Bounds, Config};
-pub use courier::{CourierBounds, CourierConfig, Forward, Resolve, Resolved, SystemResolver};
+pub use config::{Bounds, Config, McpClock, SandboxAccess};
 pub use local::Local;
+pub use sender::{Forward, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver};
 pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use world::World;

@@ -5,14 +5,18 @@ use std::{io, sync::Arc, time::Duration};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     task::JoinSet,
+    time::timeout,
 };
 
-use crate::{connection, front::Front, gate::Ends};
+use crate::{activity::Activity, connection, front::Front, gate::Ends};
 
 /// How long to leave the accept queue alone when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
+
+/// How long to wait for the connection that was asked to leave before another one is.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Accepts until `stop`, then waits for what has begun; says how many connections had to be cut off.
 pub(crate) async fn accept(
@@ -20,36 +24,78 @@ pub(crate) async fn accept(
     front: Arc<Front>,
     mut stop: oneshot::Receiver<()>,
 ) -> usize {
-    let seats = Arc::new(Semaphore::new(front.bounds.connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let mut seats = Seats::new(front.backend.bounds.connections);
     let stopping = GracefulShutdown::new();
-    let mut lines = JoinSet::new();
+    let mut connections = JoinSet::new();
     loop {
-        // The seat first: whom we cannot serve stays in the queue of the operating system.
-        let seat = tokio::select! {
-            biased;
-            _ = &mut stop => break,
-            seat = Arc::clone(&seats).acquire_owned() => seat.expect("the semaphore is never closed"),
-        };
         let stream = tokio::select! {
             biased;
             _ = &mut stop => break,
             stream = next(&listener) => stream,
         };
         let Ok((stream, ends)) = stream else { continue };
-        while lines.try_join_next().is_some() {}
+        let (seat, activity) = tokio::select! {
+            biased;
+            _ = &mut stop => break,
+            seat = seats.take() => seat,
+        };
+        while connections.try_join_next().is_some() {}
         let open = Open::new(Arc::clone(&front));
-        let line = connection::serve(Arc::clone(&front), stream, ends, stopping.watcher());
-        lines.spawn(async move {
-            line.await;
+        let connection = connection::serve(Arc::clone(&front), stream, ends, activity, stopping.watcher());
+        connections.spawn(async move {
+            connection.await;
             drop((open, seat));
         });
     }
     drop(listener);
-    let finished =
-        async { tokio::join!(stopping.shutdown(), async { while lines.join_next().await.is_some() {} }) };
-    let _ = tokio::time::timeout(front.bounds.drain_time, finished).await;
-    while lines.try_join_next().is_some() {}
-    lines.len()
+    let finished = async {
+        tokio::join!(stopping.shutdown(), async { while connections.join_next().await.is_some() {} })
+    };
+    let _ = tokio::time::timeout(front.backend.bounds.drain_time, finished).await;
+    while connections.try_join_next().is_some() {}
+    connections.len()
+}
+
+/// The seats, and who sits there.
+struct Seats {
+    free: Arc<Semaphore>,
+    most: usize,
+    taken: Vec<Arc<Activity>>,
+}
+
+impl Seats {
+    fn new(most: usize) -> Seats {
+        let most = most.clamp(1, Semaphore::MAX_PERMITS);
+        Seats { free: Arc::new(Semaphore::new(most)), most, taken: Vec::new() }
+    }
+
+    /// A seat for one more. While there is none, those who have been quiet the longest are asked to leave.
+    async fn take(&mut self) -> (OwnedSemaphorePermit, Arc<Activity>) {
+        let seat = loop {
+            if let Ok(seat) = Arc::clone(&self.free).try_acquire_owned() {
+                break seat;
+            }
+            self.forget_those_who_left();
+            let quiet = self.taken.iter().filter_map(|it| Some((it.quiet_since()?, it)));
+            if let Some((since, longest)) = quiet.min_by_key(|(since, _)| *since) {
+                longest.ask_to_leave(since);
+            }
+            if let Ok(seat) = timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await {
+                break seat.expect("the semaphore is never closed");
+            }
+        };
+        if self.taken.len() >= self.most {
+            self.forget_those_who_left();
+        }
+        let activity = Arc::new(Activity::new());
+        self.taken.push(Arc::clone(&activity));
+        (seat, activity)
+    }
+
+    /// A connection holds its activity for as long as it is open.
+    fn forget_those_who_left(&mut self) {
+        self.taken.retain(|activity| Arc::strong_count(activity) > 1);
+    }
 }
 
 async fn next(listener: &TcpListener) -> io::Result<(TcpStream, Ends)> {

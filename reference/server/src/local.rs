@@ -6,19 +6,28 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp, wire::http::Request};
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_wire::Request;
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
 };
 
-use crate::{Bounds, ClockKind, Config, CourierConfig, Server, front::Front};
+use crate::{Bounds, ClockKind, Config, McpClock, SandboxAccess, SenderConfig, Server, backend::Backend};
 
 /// Requests per minute and key, as the specification has it.
 const RATE_LIMIT: u32 = 120;
 
 impl Config {
-    /// What [`Local`] starts with: this machine, a free port, always the same world, real time.
+    /// What [`Local`] starts with: this machine, a free port, always the same world, real time, 120 requests per
+    /// minute and key, and deliveries that stay inside the process.
+    ///
+    /// ```
+    /// use reference_server::{ClockKind, Config};
+    ///
+    /// let config = Config { clock: ClockKind::Frozen, ..Config::local() };
+    /// assert_eq!(config.rate_limit, Some(120));
+    /// ```
     pub fn local() -> Config {
         Config {
             address: ([127, 0, 0, 1], 0).into(),
@@ -28,8 +37,10 @@ impl Config {
             public_url: None,
             clock: ClockKind::Wall,
             dialect: Dialect::default(),
+            sandbox_access: SandboxAccess::default(),
+            mcp_clock: McpClock::default(),
             bounds: Bounds::default(),
-            courier: CourierConfig::default(),
+            sender: SenderConfig::default(),
         }
     }
 }
@@ -68,7 +79,7 @@ impl Config {
 pub struct Local {
     url: String,
     keys: (String, String),
-    front: Arc<Front>,
+    backend: Arc<Backend>,
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -77,7 +88,9 @@ pub struct Local {
 impl Local {
     /// Starts one on real time.
     ///
-    /// Fails if there is no free port or no thread to be had.
+    /// # Errors
+    ///
+    /// The operating system's: there is no free port, or no thread.
     pub fn start() -> io::Result<Local> {
         Local::with(Config::local())
     }
@@ -85,7 +98,9 @@ impl Local {
     /// Starts one whose clock shows `at`, such as `2026-01-05T09:00:00Z`, and moves only when the sandbox
     /// moves it. Retries, expiries and confirmations then take no time.
     ///
-    /// Fails like [`Local::start`], and if `at` is no moment.
+    /// # Errors
+    ///
+    /// Those of [`Local::start`], and `InvalidInput` if `at` is not an RFC 3339 time.
     pub fn frozen(at: &str) -> io::Result<Local> {
         let start = Timestamp::parse(at).ok_or_else(|| {
             let message =
@@ -97,7 +112,9 @@ impl Local {
 
     /// Starts one as configured: another seed, no rate limit, a handler that webhooks are forwarded to.
     ///
-    /// Fails like [`Server::start`].
+    /// # Errors
+    ///
+    /// Those of [`Server::start`].
     pub fn with(config: Config) -> io::Result<Local> {
         let (tell, told) = mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel();
@@ -110,8 +127,8 @@ impl Local {
                 match Server::start(config).await {
                     Err(error) => drop(tell.send(Err(error))),
                     Ok(server) => {
-                        let front = server.front();
-                        if tell.send(Ok((front, Handle::current()))).is_ok() {
+                        let backend = server.backend();
+                        if tell.send(Ok((backend, Handle::current()))).is_ok() {
                             // An error is a drop, which means the same.
                             let _ = stopped.await;
                         }
@@ -120,12 +137,12 @@ impl Local {
             });
         })?;
         let ended = || io::Error::other("the server ended before it began");
-        let (front, runtime) = told.recv().map_err(|_| ended())??;
-        let keys = front.host.first_keys().map_err(|_| ended())?;
+        let (backend, runtime) = told.recv().map_err(|_| ended())??;
+        let keys = backend.host.first_keys().map_err(|_| ended())?;
         Ok(Local {
-            url: front.addresses.url().to_owned(),
+            url: backend.addresses.url().to_owned(),
             keys: (keys.live, keys.test),
-            front,
+            backend,
             runtime,
             stop: Some(stop),
             thread: Some(thread),
@@ -150,11 +167,15 @@ impl Local {
     /// `POST /sandbox/{call}` without a client: pay, mine, advance, and all else that the sandbox can. Gives
     /// the answer, JSON with what happened.
     ///
-    /// Fails with what the sandbox has to say against it. Waits for posts to your own handler, so a runtime
-    /// that runs both has to have a second thread.
+    /// Waits for posts to your own handler, so a runtime that runs both has to have a second thread.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` with the answer of the sandbox, JSON with a `message`, if that is not 200; another kind if the
+    /// server met a bug of its own.
     pub fn sandbox(&self, call: &str, body: &str) -> io::Result<String> {
         let (tell, told) = mpsc::sync_channel(1);
-        let (front, path, body) = (Arc::clone(&self.front), format!("/sandbox/{call}"), body.to_owned());
+        let (backend, path, body) = (Arc::clone(&self.backend), format!("/sandbox/{call}"), body.to_owned());
         self.runtime.spawn(async move {
             let request = Request {
                 method: "POST",
@@ -163,10 +184,10 @@ impl Local {
                 authorization: None,
                 content_type: Some(b"application/json"),
                 idempotency_key: None,
-                base: front.addresses.url(),
+                base: backend.addresses.url(),
                 body: body.as_bytes(),
             };
-            let answer = front.host.respond(&request).await;
+            let answer = backend.host.respond(&request).await;
             // The caller waits for it.
             let _ = tell.send(answer);
         });

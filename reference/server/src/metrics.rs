@@ -32,7 +32,7 @@ impl Metrics {
         self.closed.fetch_add(1, Relaxed);
     }
 
-    /// The whole page. `times`: what the service clock shows and when something is due; nothing if the world
+    /// The whole page. `times`: what the service clock shows and when something is due; `None` if the world
     /// is broken.
     pub(crate) fn page(&self, times: Option<(Timestamp, Option<Timestamp>)>) -> String {
         let mut page = String::with_capacity(2_048);

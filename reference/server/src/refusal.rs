@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::{
     HeaderValue, StatusCode,
-    header::{ALLOW, CONNECTION},
+    header::{ALLOW, CONNECTION, RETRY_AFTER},
 };
 
 use crate::{
@@ -48,6 +48,8 @@ pub(crate) enum Refusal {
     PageMethod,
     /// As many pages follow what happens as may.
     TooManyStreams,
+    /// Other clients have yet to take so much that there is no room for this answer.
+    TooMuchInFlight,
     /// A new world while time goes by itself.
     WorldNeedsFrozenClock,
     /// The world met a bug of its own.
@@ -66,7 +68,7 @@ impl Refusal {
             Refusal::SandboxHost | Refusal::SandboxOrigin | Refusal::SandboxToken | Refusal::FormOrigin => {
                 StatusCode::FORBIDDEN
             }
-            Refusal::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::TooManyStreams | Refusal::TooMuchInFlight => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::SandboxNotJson | Refusal::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Refusal::WorldNeedsFrozenClock => StatusCode::CONFLICT,
             Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
@@ -94,6 +96,9 @@ impl Refusal {
         let mut answer = answer::json(self.status(), self.body());
         if self.ends_the_connection() {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self == Refusal::TooMuchInFlight {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self == Refusal::ReadOnly {
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -134,6 +139,9 @@ impl fmt::Display for Refusal {
             Refusal::PageMethod => "This page does not take that method. The Allow header says what it takes.",
             Refusal::TooManyStreams => {
                 "As many pages as possible already follow what happens. Close one, or reload this page by hand."
+            }
+            Refusal::TooMuchInFlight => {
+                "Too many large answers are on their way to other clients. Ask again in a second, or for a smaller page."
             }
             Refusal::WorldNeedsFrozenClock => {
                 "A new world needs a clock that only the sandbox moves. Start the server with a frozen clock."

@@ -2,7 +2,7 @@
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use reference_core::{draw::Seed, time::Timestamp};
+use reference_core::{rng::Seed, time::Timestamp};
 use simulator::sandbox::{FirstKeys, Reach, Sandbox, Setup};
 use tokio::{
     net::TcpListener,
@@ -11,47 +11,83 @@ use tokio::{
     time::Instant,
 };
 
-#[cfg(feature = "mcp")]
-use crate::mcp::Mcp;
 use crate::{
     address::{Addresses, PublicUrl},
+    backend::Backend,
     clock::Clock,
     config::Config,
-    courier::{Courier, Fleet},
+    descriptors,
     front::Front,
     gate::Token,
     host::{Exit, Host},
+    in_flight::InFlight,
     listen,
-    metrics::Metrics,
-    openapi::Document,
-    pages::{Streams, dashboard::Dashboard},
+    sender::{Dispatcher, SenderBounds, WebhookSender},
     world::World,
 };
 
 /// A running server. Dropping it cuts every connection off; [`Server::stop`] lets them finish.
+///
+/// It needs a Tokio runtime with time and input/output; [`Local`](crate::Local) brings its own.
+///
+/// ```
+/// use reference_server::{Config, Server};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let server = Server::start(Config { rate_limit: None, ..Config::local() }).await?;
+/// let keys = server.first_keys().expect("a server that just started is well");
+/// assert!(server.url().starts_with("http://127.0.0.1:") && keys.live.starts_with("svc_live_"));
+/// assert_eq!(server.stop().await, 0, "connections that had to be cut off");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Server {
     address: SocketAddr,
     seed: Seed,
-    front: Arc<Front>,
+    backend: Arc<Backend>,
     stop: oneshot::Sender<()>,
     listening: CutOnDrop<usize>,
     /// The timer of the world. Aborted on drop.
     timer: JoinSet<()>,
-    /// Nothing if the world's deliveries stay inside.
-    fleet: Option<(CutOnDrop<()>, oneshot::Sender<Duration>)>,
+    /// `None` if the world's deliveries stay inside.
+    dispatcher: Option<(CutOnDrop<()>, oneshot::Sender<Duration>)>,
 }
 
 impl Server {
     /// Binds, begins a world and serves it.
     ///
-    /// Fails if the address cannot be bound, if the public address is not one, if the operating system gives
-    /// no randomness for the sandbox token, or if the courier is told nonsense.
+    /// Raises the limit of file descriptors of this process as far as connections and deliveries need and the
+    /// operating system allows. Where that is not enough there are fewer connections, not fewer deliveries.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` names the setting that is wrong: the public address, a name of the dialect that cannot be in a
+    /// header, or root certificates that are none. Any other error is the operating system's: the address cannot be
+    /// bound, or there is no randomness for the sandbox token.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
     pub async fn start(config: Config) -> io::Result<Server> {
-        Server::start_with(config, Sandbox::new).await
+        let begin = |setup: &Setup| {
+            let mut sandbox = Sandbox::new(setup);
+            sandbox.work_in_slices();
+            sandbox
+        };
+        Server::start_with(config, begin).await
     }
 
-    /// The same with a world of the caller's making. `setup`: what the configuration came to once the
+    /// The same with a world of the caller's making. `begin` gets what the configuration came to once the
     /// address was bound and the clock read.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Server::start`].
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
     pub async fn start_with<W>(config: Config, begin: impl FnOnce(&Setup) -> W) -> io::Result<Server>
     where
         W: World + 'static,
@@ -59,22 +95,22 @@ impl Server {
         let public = config.public_url.as_deref().map(PublicUrl::parse).transpose().map_err(invalid)?;
         let listener = TcpListener::bind(config.address).await?;
         let address = listener.local_addr()?;
-        let addresses = Addresses::new(address, public);
+        let addresses = Addresses::new(address, public, config.sandbox_access);
         let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
         let token = Token::draw().map_err(no_randomness)?;
-        let dashboard = Dashboard::new(&config.dialect).map_err(no_randomness)?;
 
-        let reach = config.courier.reach;
+        let reach = config.sender.reach;
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let exit = match reach {
             Reach::Simulated => None,
-            Reach::Abroad => {
-                Some(Exit { courier: Arc::new(Courier::new(&config.courier, &config.dialect)?), dispatches })
-            }
+            Reach::Abroad => Some(Exit {
+                sender: Arc::new(WebhookSender::new(&config.sender, &config.dialect)?),
+                dispatches,
+            }),
         };
-        let courier = exit.as_ref().map(|exit| Arc::clone(&exit.courier));
+        let sender = exit.as_ref().map(|exit| Arc::clone(&exit.sender));
 
-        let document = Document::new(&config.dialect);
+        let dialect = config.dialect.clone();
         let mut clock = Clock::new(config.clock, config.start);
         let start = clock.read();
         let world = begin(&Setup {
@@ -85,36 +121,39 @@ impl Server {
             dialect: config.dialect,
             journal: false,
             reach,
-            vault: None,
+            wallet_cache: None,
         });
-        let host = Arc::new(Host::new(Box::new(world), clock, exit));
-        let front = Arc::new(Front {
-            #[cfg(feature = "mcp")]
-            mcp: Mcp::new(&host, &config.bounds),
+        let host = Host::new(Box::new(world), clock, exit);
+        let mut bounds = config.bounds;
+        let SenderBounds { posts, lookups, .. } = config.sender.bounds;
+        bounds.connections = descriptors::connections(bounds.connections, posts.saturating_add(2 * lookups));
+        let in_flight = InFlight::new(bounds.bytes_in_flight);
+        let backend = Arc::new(Backend {
             host,
             addresses,
             token,
-            streams: Streams::new(&config.bounds),
-            dashboard,
-            bounds: config.bounds,
-            metrics: Metrics::default(),
-            document,
+            bounds,
+            in_flight,
+            #[cfg(feature = "mcp")]
+            mcp_clock: config.mcp_clock,
         });
+        let front = Front::new(Arc::clone(&backend), &dialect).map_err(no_randomness)?;
 
         let mut timer = JoinSet::new();
-        if !front.host.is_frozen() {
-            let front = Arc::clone(&front);
-            timer.spawn(async move { front.host.keep_time().await });
+        if !backend.host.is_frozen() {
+            let backend = Arc::clone(&backend);
+            timer.spawn(async move { backend.host.keep_time().await });
         }
-        let fleet = courier.map(|courier| {
-            let front = Arc::clone(&front);
-            let fleet = Fleet::new(courier, move |ticket, landing| front.host.land(ticket, landing));
+        let dispatcher = sender.map(|sender| {
+            let backend = Arc::clone(&backend);
+            let dispatcher =
+                Dispatcher::new(sender, move |ticket, landing| backend.host.land(ticket, landing));
             let (stop, stopped) = oneshot::channel();
-            (CutOnDrop(tokio::spawn(fleet.run(to_post, stopped))), stop)
+            (CutOnDrop(tokio::spawn(dispatcher.run(to_post, stopped))), stop)
         });
         let (stop, stopped) = oneshot::channel();
-        let listening = CutOnDrop(tokio::spawn(listen::accept(listener, Arc::clone(&front), stopped)));
-        Ok(Server { address, seed: config.seed, front, stop, listening, timer, fleet })
+        let listening = CutOnDrop(tokio::spawn(listen::accept(listener, Arc::new(front), stopped)));
+        Ok(Server { address, seed: config.seed, backend, stop, listening, timer, dispatcher })
     }
 
     /// The address it listens on.
@@ -124,32 +163,32 @@ impl Server {
 
     /// The address to call it by: the public one, or `http://` and the one it listens on.
     pub fn url(&self) -> &str {
-        self.front.addresses.url()
+        self.backend.addresses.url()
     }
 
-    /// What the draws of its first world hang on.
+    /// The seed of its first world.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// The keys that its present world started with; nothing once the world has met a bug of its own.
+    /// The keys that its present world started with; `None` once the world has met a bug of its own.
     pub fn first_keys(&self) -> Option<FirstKeys> {
-        self.front.host.first_keys().ok()
+        self.backend.host.first_keys().ok()
     }
 
-    /// What the service clock shows; nothing once the world has met a bug of its own.
+    /// What the service clock shows; `None` once the world has met a bug of its own.
     pub fn now(&self) -> Option<Timestamp> {
-        self.front.host.times().ok().map(|(now, _)| now)
+        self.backend.host.times().ok().map(|(now, _)| now)
     }
 
-    /// What all its connections share.
-    pub(crate) fn front(&self) -> Arc<Front> {
-        Arc::clone(&self.front)
+    /// What all its parts work with.
+    pub(crate) fn backend(&self) -> Arc<Backend> {
+        Arc::clone(&self.backend)
     }
 
-    /// What opens `/sandbox` from another machine.
+    /// The token that opens `/sandbox` and `/dashboard` from another machine, or through a proxy.
     pub fn sandbox_token(&self) -> &str {
-        self.front.token.as_str()
+        self.backend.token.as_str()
     }
 
     /// Accepts no more, lets the requests and then the posts that have begun finish, and ends; says how many
@@ -157,18 +196,18 @@ impl Server {
     /// [`Bounds::drain_time`](crate::Bounds::drain_time). Both together may take that long. A post that takes
     /// longer, or has not begun, is recorded as not having arrived.
     pub async fn stop(self) -> usize {
-        let Server { stop, mut listening, mut timer, fleet, front, .. } = self;
-        let until = Instant::now() + front.bounds.drain_time;
+        let Server { stop, mut listening, mut timer, dispatcher, backend, .. } = self;
+        let until = Instant::now() + backend.bounds.drain_time;
         // What would go on for ever goes first.
-        front.host.end_pulse();
+        backend.host.end_pulse();
         // An error means that it has stopped already.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);
         timer.shutdown().await;
-        if let Some((mut fleet, stop)) = fleet {
+        if let Some((mut dispatcher, stop)) = dispatcher {
             let _ = stop.send(until.saturating_duration_since(Instant::now()));
             // An error would be a bug in it, which must not keep the server from ending.
-            let _ = (&mut fleet.0).await;
+            let _ = (&mut dispatcher.0).await;
         }
         cut_off
     }

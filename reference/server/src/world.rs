@@ -2,20 +2,18 @@
 
 use std::net::IpAddr;
 
-use reference_core::{
-    error::ApiError,
-    outbox::Landing,
-    time::Timestamp,
-    wire::http::{Request, Response},
+use reference_core::{error::ApiError, outbox::AttemptReport, time::Timestamp};
+use reference_wire::{Request, Response};
+use simulator::sandbox::{
+    Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox,
 };
-use simulator::sandbox::{Dispatch, FirstKeys, Guest, Journey, Progress, Sandbox, Ticket};
 
 /// A world that a host can keep: it answers, and things happen in it as time goes by.
 pub trait World: Send {
     /// What the service clock shows.
     fn now(&self) -> Timestamp;
 
-    /// When something will happen by itself; nothing if the world is at rest.
+    /// When something will happen by itself; `None` if the world is at rest.
     fn next_due(&self) -> Option<Timestamp>;
 
     /// Lets everything happen that is due up to `now`.
@@ -31,13 +29,13 @@ pub trait World: Send {
     // A world that knows no keys lets nobody in.
 
     /// Who asks, for a request that is answered by [`World::respond_as`]; or the refusal as it goes back.
-    fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<Guest, Response> {
+    fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<Admitted, Response> {
         Err(Response::refusal(&ApiError::UnknownKey))
     }
 
     /// Answers a request of a key that was let in, which does not count again.
-    fn respond_as(&mut self, _now: Timestamp, _guest: &Guest, _request: &Request<'_>) -> Progress {
-        unreachable!("only a world that lets keys in has guests")
+    fn respond_as(&mut self, _now: Timestamp, _admitted: &Admitted, _request: &Request<'_>) -> Progress {
+        unreachable!("only a world that lets keys in has admitted keys")
     }
 
     /// Counts what happened so far, as far as somebody outside could notice it. Pages look again when it changes.
@@ -48,17 +46,17 @@ pub trait World: Send {
     // A world that posts nothing abroad needs none of what follows.
 
     /// Goes on with a call after a landing.
-    fn go_on(&mut self, _now: Timestamp, _journey: Journey) -> Progress {
+    fn go_on(&mut self, _now: Timestamp, _journey: PendingAdvance) -> Progress {
         unreachable!("only a world that posts something abroad waits for a landing")
     }
 
     /// Deliveries for the host to post, each handed out once.
-    fn take_outgoing(&mut self) -> Vec<Dispatch> {
+    fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         Vec::new()
     }
 
     /// A delivery that the host posted has ended.
-    fn on_landing(&mut self, _now: Timestamp, _ticket: Ticket, _landing: Landing) {}
+    fn on_landing(&mut self, _now: Timestamp, _ticket: AttemptId, _landing: AttemptReport) {}
 
     /// The host looked a name up.
     fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
@@ -84,23 +82,23 @@ impl World for Sandbox {
         self.call(now, request)
     }
 
-    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Guest, Response> {
+    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
         Sandbox::admit(self, now, authorization)
     }
 
-    fn respond_as(&mut self, now: Timestamp, guest: &Guest, request: &Request<'_>) -> Progress {
-        self.call_as(now, guest, request)
+    fn respond_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
+        self.call_as(now, admitted, request)
     }
 
-    fn go_on(&mut self, now: Timestamp, journey: Journey) -> Progress {
-        Sandbox::go_on(self, now, journey)
+    fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
+        Sandbox::go_on(self, now, pending)
     }
 
-    fn take_outgoing(&mut self) -> Vec<Dispatch> {
+    fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         Sandbox::take_outgoing(self)
     }
 
-    fn on_landing(&mut self, now: Timestamp, ticket: Ticket, landing: Landing) {
+    fn on_landing(&mut self, now: Timestamp, ticket: AttemptId, landing: AttemptReport) {
         Sandbox::on_landing(self, now, ticket, landing);
     }
 
@@ -117,6 +115,6 @@ impl World for Sandbox {
     }
 
     fn happened(&self) -> u64 {
-        self.chronicle().count()
+        self.log().count()
     }
 }

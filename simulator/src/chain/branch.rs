@@ -8,7 +8,7 @@ use reference_core::{
     time::Timestamp,
 };
 
-use super::{Chain, FeeLevel, Output, State, Transaction, TxId, mempool::Room};
+use super::{Chain, FeeLevel, Output, Transaction, TransactionState, TxId, mempool::Room};
 
 impl Chain {
     /// Lets everything happen that is due up to `now`. Only blocks that matter are looked at.
@@ -47,10 +47,11 @@ impl Chain {
                 continue;
             }
             lost.extend(
-                self.rivals(number).filter(|&rival| self.transactions[rival].state == State::Mempool),
+                self.rivals(number)
+                    .filter(|&rival| self.transactions[rival].state == TransactionState::Mempool),
             );
             self.leave_mempool(number);
-            self.transactions[number].state = State::Block(height);
+            self.transactions[number].state = TransactionState::Block(height);
             self.blocks.entry(height).or_default().insert(number);
             // A conflict pays nobody, so nobody counts its confirmations.
             if !self.transactions[number].outputs.is_empty() {
@@ -66,7 +67,7 @@ impl Chain {
     /// A new transaction, in no mempool yet.
     pub(super) fn create(&mut self, outputs: Vec<Output>, fee: FeeLevel, rival: Option<usize>) -> usize {
         let number = self.transactions.len();
-        let txid = TxId::drawn(self.asset, self.txids.nth(number as u64));
+        let txid = TxId::drawn(self.asset, self.txids.stream(number as u64));
         for output in &outputs {
             let unit = Coin::unit(self.asset).atto();
             assert_eq!(output.amount.atto() % unit, 0, "a transfer is a whole number of the coin's units");
@@ -80,7 +81,7 @@ impl Chain {
             self.rivals.entry(first_rival).or_default().push(number);
         }
         self.numbers.insert(txid.clone(), number);
-        let state = State::Mempool;
+        let state = TransactionState::Mempool;
         self.transactions.push(Transaction { txid, outputs, fee, state, seen: false, ready: 0, first_rival });
         number
     }
@@ -96,7 +97,7 @@ impl Chain {
     pub(super) fn wait(&mut self, number: usize) {
         let blocks = match self.transactions[number].fee {
             FeeLevel::Low => {
-                self.waits.nth(number as u64).between(FeeLevel::LOW_BLOCKS_MIN, FeeLevel::LOW_BLOCKS_MAX)
+                self.waits.stream(number as u64).between(FeeLevel::LOW_BLOCKS_MIN, FeeLevel::LOW_BLOCKS_MAX)
             }
             FeeLevel::Normal | FeeLevel::High | FeeLevel::Stuck => 1,
         };
@@ -105,7 +106,7 @@ impl Chain {
 
     pub(super) fn enter_mempool(&mut self, number: usize, ready: u64) {
         let transaction = &mut self.transactions[number];
-        transaction.state = State::Mempool;
+        transaction.state = TransactionState::Mempool;
         transaction.ready = ready;
         self.mempool.enter(number, transaction.fee, ready);
     }
@@ -118,7 +119,7 @@ impl Chain {
     /// A waiting transaction will not be mined. Of one that was never seen, nobody notices.
     pub(super) fn vanish(&mut self, number: usize, at: Timestamp, gone: Gone) {
         self.leave_mempool(number);
-        self.transactions[number].state = State::Gone(gone);
+        self.transactions[number].state = TransactionState::Gone(gone);
         if self.transactions[number].seen {
             self.report(number, at);
         }
@@ -140,8 +141,8 @@ impl Chain {
     pub(super) fn report(&mut self, number: usize, at: Timestamp) {
         let transaction = &self.transactions[number];
         let depth = match transaction.state {
-            State::Gone(gone) => Depth::Gone(gone),
-            State::Mempool | State::Block(_) => {
+            TransactionState::Gone(gone) => Depth::Gone(gone),
+            TransactionState::Mempool | TransactionState::Block(_) => {
                 let confirmations = self.confirmations(transaction);
                 Depth::Confirmations(u32::try_from(confirmations).expect("nobody counts four billion blocks"))
             }

@@ -7,11 +7,11 @@ use reference_core::{
     time::{Span, Timestamp},
 };
 
-use super::{Chain, ChainError, FeeLevel, Output, State, TxId};
+use super::{Chain, ChainError, FeeLevel, Output, TransactionState, TxId};
 
 /// Which transactions of the replaced blocks the new branch holds as well, at the same heights.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeptTransactions {
     /// All of them: the blocks change, the transfers only get deeper.
     All,
     /// None: they all wait in the mempool again.
@@ -23,8 +23,18 @@ pub enum Keep {
 impl Chain {
     /// The last `depth` blocks are replaced by one more, all at once. A transaction that the new branch
     /// does not hold waits in the mempool again, is reported with 0 confirmations and followed again,
-    /// and gets into the next block that has room for it. Names those transactions, oldest first.
-    pub fn reorganise(&mut self, now: Timestamp, depth: u32, keep: &Keep) -> Result<Vec<TxId>, ChainError> {
+    /// and gets into the next block that has room for it. Returns those transactions, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// A depth that the chain does not have or that is not allowed, or a transaction to keep that is in none of the
+    /// blocks.
+    pub fn reorganise(
+        &mut self,
+        now: Timestamp,
+        depth: u32,
+        keep: &KeptTransactions,
+    ) -> Result<Vec<TxId>, ChainError> {
         self.catch_up(now);
         let deepest = self.tip - self.schedule.first();
         if depth == 0 || u64::from(depth) > deepest {
@@ -33,9 +43,9 @@ impl Chain {
         let fork = self.tip - u64::from(depth);
         let replaced = self.blocks.range(fork + 1..).flat_map(|(_, numbers)| numbers).copied();
         let orphans: BTreeSet<usize> = match keep {
-            Keep::All => BTreeSet::new(),
-            Keep::None => replaced.collect(),
-            Keep::Some(kept) => {
+            KeptTransactions::All => BTreeSet::new(),
+            KeptTransactions::None => replaced.collect(),
+            KeptTransactions::Some(kept) => {
                 let mut orphans: BTreeSet<usize> = replaced.collect();
                 for txid in kept {
                     if !orphans.remove(&self.number(txid)?) {
@@ -58,7 +68,11 @@ impl Chain {
     }
 
     /// The sender of a waiting transaction has the same money paid elsewhere: that conflict gets into
-    /// the next block that is not empty, and the transaction is gone from then on. Names the conflict.
+    /// the next block that is not empty, and the transaction is gone from then on. Returns the conflict.
+    ///
+    /// # Errors
+    ///
+    /// An unknown transaction, or one that does not wait for a block.
     pub fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
         self.catch_up(now);
         let number = self.waiting(txid)?;
@@ -69,7 +83,11 @@ impl Chain {
     }
 
     /// The sender of a waiting transaction sends another one instead, which may pay others or less. The
-    /// old one is gone at once, the new one is seen at once. Names the new one.
+    /// old one is gone at once, the new one is seen at once. Returns the new one.
+    ///
+    /// # Errors
+    ///
+    /// An unknown transaction, or one that does not wait for a block.
     pub fn replace(
         &mut self,
         now: Timestamp,
@@ -88,6 +106,10 @@ impl Chain {
     }
 
     /// A waiting transaction is forgotten, as if evicted from a full mempool.
+    ///
+    /// # Errors
+    ///
+    /// An unknown transaction, or one that does not wait for a block.
     pub fn drop_from_mempool(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
         let number = self.waiting(txid)?;
@@ -97,10 +119,14 @@ impl Chain {
 
     /// A transaction that is gone is broadcast again, under its old name, and seen at once. Its money
     /// must not be spent by another.
+    ///
+    /// # Errors
+    ///
+    /// An unknown transaction, one that is not gone, or one whose money was spent.
     pub fn rebroadcast(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
         let number = self.number(txid)?;
-        if !matches!(self.transactions[number].state, State::Gone(_)) {
+        if !matches!(self.transactions[number].state, TransactionState::Gone(_)) {
             return Err(ChainError::NotGone { txid: txid.clone() });
         }
         self.uncontested(number)?;
@@ -121,14 +147,14 @@ impl Chain {
         self.catch_up(now);
         for number in 0..self.transactions.len() {
             let transaction = &self.transactions[number];
-            if transaction.seen || matches!(transaction.state, State::Block(_)) {
+            if transaction.seen || matches!(transaction.state, TransactionState::Block(_)) {
                 self.report(number, self.now);
             }
         }
     }
 
     fn unbury(&mut self, number: usize) {
-        let State::Block(height) = self.transactions[number].state else {
+        let TransactionState::Block(height) = self.transactions[number].state else {
             unreachable!("only a transaction in a block is orphaned");
         };
         let block = self.blocks.get_mut(&height).expect("the block of a buried transaction holds it");
@@ -150,20 +176,20 @@ impl Chain {
         let number = self.number(txid)?;
         let transaction = &self.transactions[number];
         match transaction.state {
-            State::Mempool => Ok(number),
-            State::Block(_) => {
+            TransactionState::Mempool => Ok(number),
+            TransactionState::Block(_) => {
                 let confirmations = self.confirmations(transaction);
                 Err(ChainError::InBlock { txid: txid.clone(), confirmations })
             }
-            State::Gone(gone) => Err(ChainError::Gone { txid: txid.clone(), gone }),
+            TransactionState::Gone(gone) => Err(ChainError::Gone { txid: txid.clone(), gone }),
         }
     }
 
     /// At most two that spend the same money ever wait together: one, and the conflict that will win.
     fn uncontested(&self, number: usize) -> Result<(), ChainError> {
         let rival = self.rivals(number).find(|&rival| match self.transactions[rival].state {
-            State::Mempool | State::Block(_) => true,
-            State::Gone(_) => false,
+            TransactionState::Mempool | TransactionState::Block(_) => true,
+            TransactionState::Gone(_) => false,
         });
         match rival {
             None => Ok(()),

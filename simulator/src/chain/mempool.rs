@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reference_core::draw::Lot;
+use reference_core::rng::RngKey;
 
 use super::{ChainError, FeeLevel};
 
@@ -29,11 +29,11 @@ impl Congestion {
     }
 
     /// The room in natural block number `ordinal`.
-    pub(super) fn room(self, lot: &Lot, ordinal: u64) -> Room {
+    pub(super) fn room(self, lot: &RngKey, ordinal: u64) -> Room {
         if self == Congestion::default() {
             return Room::Everyone;
         }
-        let luck = lot.nth(ordinal).below(100);
+        let luck = lot.stream(ordinal).below(100);
         if luck < u64::from(self.empty_percent) {
             Room::Nobody
         } else if luck < u64::from(self.empty_percent + self.full_percent) {
@@ -122,13 +122,13 @@ impl Mempool {
 
 #[cfg(test)]
 mod tests {
-    use reference_core::draw::Seed;
+    use reference_core::rng::Seed;
 
     use super::*;
 
     #[track_caller]
     fn check(empty_percent: u32, full_percent: u32) {
-        let lot = Seed(7).lot("live", "BTC", "room");
+        let lot = Seed(7).rng_key("live", "BTC", "room");
         let congestion = Congestion { empty_percent, full_percent };
         let percent = |wanted| {
             let rooms = (1..=10_000).map(|ordinal| congestion.room(&lot, ordinal));

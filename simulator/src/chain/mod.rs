@@ -24,18 +24,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reference_core::{
     asset::Asset,
-    draw::{Lot, Seed},
     mode::Mode,
     money::Coin,
+    rng::{RngKey, Seed},
     sighting::Sighting,
     time::Timestamp,
 };
 
 pub use self::{
     error::ChainError,
-    hazard::Keep,
+    hazard::KeptTransactions,
     mempool::Congestion,
-    transaction::{FeeLevel, Output, Payment, State, Transaction, TxId},
+    transaction::{FeeLevel, Output, Payment, Transaction, TransactionState, TxId},
 };
 use self::{
     mempool::{Mempool, Room},
@@ -47,9 +47,9 @@ use self::{
 pub struct Chain {
     mode: Mode,
     asset: Asset,
-    txids: Lot,
-    waits: Lot,
-    rooms: Lot,
+    txids: RngKey,
+    waits: RngKey,
+    rooms: RngKey,
     schedule: Schedule,
     congestion: Congestion,
     /// Everything up to here has happened.
@@ -76,8 +76,8 @@ pub struct Chain {
 impl Chain {
     /// A chain that has some blocks at `start`, and no transaction of ours in them.
     pub fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp) -> Chain {
-        let lot = |purpose| seed.lot(mode.as_str(), asset.code(), purpose);
-        let first = lot("first height").nth(0).between(500_000, 999_999);
+        let lot = |purpose| seed.rng_key(mode.as_str(), asset.code(), purpose);
+        let first = lot("first height").stream(0).between(500_000, 999_999);
         Chain {
             mode,
             asset,
@@ -135,7 +135,7 @@ impl Chain {
     }
 
     /// When the watcher will next have something to notice, or a waiting transaction gets its block;
-    /// in the past if something waits to be fetched; nothing if the chain is at rest.
+    /// in the past if something waits to be fetched; `None` if the chain is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
         // Most chains of a world are never used, and all are asked all the time.
         if self.transactions.is_empty() {
@@ -174,6 +174,10 @@ impl Chain {
     }
 
     /// From now on, some natural blocks are empty or full.
+    ///
+    /// # Errors
+    ///
+    /// Percentages that leave no room for anybody.
     pub fn congest(&mut self, now: Timestamp, congestion: Congestion) -> Result<(), ChainError> {
         let congestion = congestion.check()?;
         self.catch_up(now);
@@ -184,7 +188,7 @@ impl Chain {
     /// What is on the active branch for an address, in one block or more; as of the latest call.
     pub fn balance(&self, address: &str) -> Coin {
         self.transactions_to(address)
-            .filter(|transaction| matches!(transaction.state, State::Block(_)))
+            .filter(|transaction| matches!(transaction.state, TransactionState::Block(_)))
             .flat_map(|transaction| &transaction.outputs)
             .filter(|output| output.address == address)
             .map(|output| output.amount)
@@ -209,8 +213,8 @@ impl Chain {
     /// How deep a transaction lies on the active branch: 1 at the tip, 0 outside; as of the latest call.
     pub fn confirmations(&self, transaction: &Transaction) -> u64 {
         match transaction.state {
-            State::Block(height) => self.tip - height + 1,
-            State::Mempool | State::Gone(_) => 0,
+            TransactionState::Block(height) => self.tip - height + 1,
+            TransactionState::Mempool | TransactionState::Gone(_) => 0,
         }
     }
 }

@@ -9,8 +9,8 @@ use std::cell::Cell;
 
 use reference_core::{
     asset::{AddressForm, Asset},
-    draw::{Lot, Seed},
     mode::Mode,
+    rng::{RngKey, Seed},
     time::{Span, Timestamp},
 };
 
@@ -29,7 +29,7 @@ enum Rhythm {
 /// The natural blocks of one chain, and what was done to them.
 #[derive(Clone)]
 pub(super) struct Schedule {
-    lot: Lot,
+    lot: RngKey,
     rhythm: Rhythm,
     block_time: u64,
     start: Timestamp,
@@ -60,7 +60,7 @@ impl Schedule {
             AddressForm::Evm | AddressForm::Tron | AddressForm::Solana => Rhythm::Slots,
         };
         Schedule {
-            lot: seed.lot(mode.as_str(), asset.code(), "block times"),
+            lot: seed.rng_key(mode.as_str(), asset.code(), "block times"),
             rhythm,
             block_time: asset.facts().block_time.0,
             start,
@@ -137,7 +137,7 @@ impl Schedule {
     }
 
     fn drawn(&self, window: u64) -> Offsets {
-        let mut draw = self.lot.nth(window);
+        let mut draw = self.lot.stream(window);
         let mut offsets = [0; WINDOW as usize];
         match self.rhythm {
             Rhythm::Lottery => {

@@ -4,11 +4,13 @@ use std::fmt;
 
 use reference_core::{
     asset::{AddressForm, Asset},
-    draw::Draw,
     money::Coin,
+    rng::RngStream,
     sighting::Gone,
     wallet::base58,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a customer's wallet sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,21 +33,39 @@ pub struct Output {
     pub amount: Coin,
 }
 
-/// What a sender pays for a place in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a payer offers the miners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Fee")]
 pub enum FeeLevel {
-    /// Waits for a few blocks: a drawn number from [`FeeLevel::LOW_BLOCKS_MIN`] to
-    /// [`FeeLevel::LOW_BLOCKS_MAX`].
+    /// Little: blocks pass it by.
     Low,
-    /// Into the next block that is neither empty nor full.
+    /// The usual.
     Normal,
-    /// Into the next block that is not empty.
+    /// Much: the next block takes it.
     High,
-    /// Never mined; it waits until it is replaced, double-spent or dropped.
+    /// Too little: no block takes it by itself.
     Stuck,
 }
 
 impl FeeLevel {
+    /// The word of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            FeeLevel::Low => "low",
+            FeeLevel::Normal => "normal",
+            FeeLevel::High => "high",
+            FeeLevel::Stuck => "stuck",
+        }
+    }
+
+    /// The level of a word.
+    pub fn parse(word: &str) -> Option<FeeLevel> {
+        [FeeLevel::Low, FeeLevel::Normal, FeeLevel::High, FeeLevel::Stuck]
+            .into_iter()
+            .find(|level| level.as_str() == word)
+    }
+
     /// With a low fee, the earliest block is the third from now.
     pub const LOW_BLOCKS_MIN: u64 = 3;
     /// With a low fee, the latest block is the eighth from now, unless blocks are empty or full.
@@ -64,7 +84,7 @@ impl TxId {
 
     /// 64 hexadecimal digits, `0x` before them on Ethereum and its kin; on Solana the base58 of a
     /// signature.
-    pub(super) fn drawn(asset: Asset, mut draw: Draw) -> TxId {
+    pub(super) fn drawn(asset: Asset, mut draw: RngStream) -> TxId {
         TxId(match asset.facts().form {
             AddressForm::Bitcoin
             | AddressForm::Litecoin
@@ -93,7 +113,7 @@ impl fmt::Display for TxId {
 
 /// Where a transaction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TransactionState {
     /// It waits for a block.
     Mempool,
     /// It is in this block of the active branch.
@@ -112,7 +132,7 @@ pub struct Transaction {
     /// What was paid for a place in a block.
     pub fee: FeeLevel,
     /// Where it stands.
-    pub state: State,
+    pub state: TransactionState,
     /// The watcher knows of it.
     pub(super) seen: bool,
     /// The first block that may hold it, while it waits.
@@ -123,13 +143,13 @@ pub struct Transaction {
 
 #[cfg(test)]
 mod tests {
-    use reference_core::draw::Seed;
+    use reference_core::rng::Seed;
 
     use super::*;
 
     #[track_caller]
     fn check(asset: Asset, txid: &str) {
-        assert_eq!(TxId::drawn(asset, Seed(7).lot("live", "form", "txid").nth(0)).as_str(), txid);
+        assert_eq!(TxId::drawn(asset, Seed(7).rng_key("live", "form", "txid").stream(0)).as_str(), txid);
     }
 
     #[test]

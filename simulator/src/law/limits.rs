@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use reference_core::time::{Span, Timestamp};
 
 use super::{Findings, Law};
-use crate::witness::{Record, Seen, What};
+use crate::witness::{Entry, Observation, Record};
 
 const PER_MINUTE: usize = 120;
 const MINUTE: Span = Span::secs(60);
@@ -14,14 +14,14 @@ const MINUTE: Span = Span::secs(60);
 pub fn judge_limits(record: &Record) -> Findings {
     let mut findings = Findings::default();
     let mut windows: BTreeMap<&str, VecDeque<Timestamp>> = BTreeMap::new();
-    for Seen { at, what } in &record.seen {
+    for Entry { at, what } in &record.seen {
         let call = match what {
             // A service that starts again has forgotten who asked.
-            What::Restarted => {
+            Observation::Restarted => {
                 windows.clear();
                 continue;
             }
-            What::Call(call) => call,
+            Observation::Call(call) => call,
             _ => continue,
         };
         let Some(bearer) =

@@ -1,182 +1,187 @@
 //! Lists as a client reads them: pages, filters, and nothing of the other mode.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use reference_core::event::EventType;
 use serde::Deserialize;
 
-use super::{BookShown, ChargeSeen, EventSeen, Findings, InvoiceSeen, Law, Shown, view};
-use crate::{sandbox::Sandbox, witness::Whose};
+use super::{BookShown, Findings, Law, Reader, Shown, look::read_list};
+use crate::{
+    model::{ChargeView, EventView},
+    witness::BookId,
+};
 
 const CHARGE_STATUSES: [&str; 5] = ["pending", "underpaid", "paid", "expired", "canceled"];
 const INVOICE_STATUSES: [&str; 3] = ["open", "paid", "void"];
+/// So many objects of a kind are read by themselves as well.
+const SINGLES: usize = 2;
 
+/// A record of any list.
 #[derive(Deserialize)]
-struct Coded {
-    code: String,
-}
-
-#[derive(Deserialize)]
-struct Identified {
+struct Listed {
     id: String,
 }
 
+/// One answer: an object.
+#[derive(Deserialize)]
+struct One<T> {
+    data: T,
+}
+
 /// Judges laws 12 to 14 on what is shown at the end; `shown` holds events too.
-pub fn judge_lists(sandbox: &mut Sandbox, keys: &BTreeMap<Whose, String>, shown: &Shown) -> Findings {
+pub fn judge_lists(reader: &mut impl Reader, shown: &Shown) -> Findings {
     let mut findings = Findings::default();
-    for (whose, book) in &shown.books {
-        let key = &keys[whose];
-        judge_filters(&mut findings, sandbox, key, book.charges.as_slice(), &book.invoices, &book.events);
+    for (id, book) in &shown.books {
+        let mut judge = Judge { findings: &mut findings, reader, id: *id };
+        judge.filters(book);
         for per_page in [1_usize, 7] {
             let path = format!("/v1/charges?per_page={per_page}");
             // A page a record is dear, so only short lists are read so.
             if book.charges.len() / per_page < 60 {
-                let codes = ids::<Coded>(sandbox, key, &path);
-                let expected = book.charges.iter().map(|it| it.code.clone()).collect();
-                same(&mut findings, Law::Paging, "charges by small pages are others", &path, expected, codes);
+                judge.list(
+                    Law::Paging,
+                    "charges by small pages are others",
+                    &path,
+                    codes(&book.charges, |_| true),
+                );
             }
         }
-        let path = "/v1/events?per_page=9";
-        let expected = book.events.iter().map(|it| it.id.clone()).collect();
-        same(
-            &mut findings,
-            Law::Paging,
-            "events by small pages are others",
-            path,
-            expected,
-            ids::<Identified>(sandbox, key, path),
-        );
-        for (_, other) in shown.books.iter().filter(|(other, _)| *other != whose) {
-            judge_isolation(&mut findings, sandbox, key, other);
+        let path = format!("/v1/events?per_page={}", (book.events.len() / 2).clamp(1, 9));
+        let expected = events(&book.events, |_| true);
+        judge.list(Law::Paging, "events by small pages are others", &path, expected);
+        judge.singles(book);
+        for (_, other) in shown.books.iter().filter(|(other, _)| *other != id) {
+            judge.isolation(other);
         }
     }
     findings
 }
 
-trait Id {
-    fn id(self) -> String;
+fn codes(charges: &[ChargeView], which: impl Fn(&ChargeView) -> bool) -> Vec<String> {
+    charges.iter().filter(|it| which(it)).map(|it| it.code.clone()).collect()
 }
 
-impl Id for Coded {
-    fn id(self) -> String {
-        self.code
-    }
+fn events(events: &[EventView], which: impl Fn(&EventView) -> bool) -> Vec<String> {
+    events.iter().filter(|it| which(it)).map(|it| it.id.clone()).collect()
 }
 
-impl Id for Identified {
-    fn id(self) -> String {
-        self.id
-    }
+/// What a key of one book reads.
+struct Judge<'a, R> {
+    findings: &'a mut Findings,
+    reader: &'a mut R,
+    id: BookId,
 }
 
-/// The ids of a list; what went wrong stands in their place.
-fn ids<T: Id + for<'de> Deserialize<'de>>(sandbox: &mut Sandbox, key: &str, path: &str) -> Vec<String> {
-    match view::read_list::<T>(sandbox, key, path) {
-        Ok(records) => records.into_iter().map(Id::id).collect(),
-        Err(error) => vec![error],
+impl<R: Reader> Judge<'_, R> {
+    /// A list must hold these records, in this order.
+    fn list(&mut self, law: Law, shape: &str, target: &str, expected: Vec<String>) {
+        // What went wrong stands in the place of the records.
+        let actual = match read_list::<Listed>(self.reader, self.id, target) {
+            Ok(records) => records.into_iter().map(|record| record.id).collect(),
+            Err(error) => vec![error],
+        };
+        self.findings.check(law, None, || {
+            (expected != actual).then(|| {
+                let place = expected.iter().zip(&actual).take_while(|(one, two)| one == two).count();
+                let word = |list: &[String]| list.get(place).cloned().unwrap_or_else(|| "the end".to_owned());
+                let words = (word(&expected), word(&actual));
+                let what = format!("{target}, record {}: expected {}, got {}", place + 1, words.0, words.1);
+                (shape.to_owned(), what)
+            })
+        });
     }
-}
 
-fn same(
-    findings: &mut Findings,
-    law: Law,
-    shape: &str,
-    path: &str,
-    expected: Vec<String>,
-    actual: Vec<String>,
-) {
-    findings.check(law, None, || {
-        (expected != actual).then(|| {
-            let place = expected.iter().zip(&actual).take_while(|(one, two)| one == two).count();
-            let word = |list: &[String]| list.get(place).cloned().unwrap_or_else(|| "the end".to_owned());
-            let what =
-                format!("{path}, record {}: expected {}, got {}", place + 1, word(&expected), word(&actual));
-            (shape.to_owned(), what)
-        })
-    });
-}
-
-fn judge_filters(
-    findings: &mut Findings,
-    sandbox: &mut Sandbox,
-    key: &str,
-    charges: &[ChargeSeen],
-    invoices: &[InvoiceSeen],
-    events: &[EventSeen],
-) {
-    const SHAPE: &str = "a filtered list is not the whole list, filtered";
-    for status in CHARGE_STATUSES {
-        let path = format!("/v1/charges?status={status}&per_page=100");
-        let expected = charges.iter().filter(|it| it.status == status).map(|it| it.code.clone()).collect();
-        same(findings, Law::Filters, SHAPE, &path, expected, ids::<Coded>(sandbox, key, &path));
-    }
-    for status in INVOICE_STATUSES {
-        let path = format!("/v1/invoices?status={status}&per_page=100");
-        let expected = invoices.iter().filter(|it| it.status == status).map(|it| it.code.clone()).collect();
-        same(findings, Law::Filters, SHAPE, &path, expected, ids::<Coded>(sandbox, key, &path));
-    }
-    let links = charges.iter().filter_map(|it| it.payment_link.clone());
-    for link in links.collect::<std::collections::BTreeSet<_>>() {
-        let path = format!("/v1/charges?payment_link={link}&per_page=100");
-        let of = |it: &&ChargeSeen| it.payment_link.as_deref() == Some(link.as_str());
-        let expected = charges.iter().filter(of).map(|it| it.code.clone()).collect();
-        same(findings, Law::Filters, SHAPE, &path, expected, ids::<Coded>(sandbox, key, &path));
-    }
-    for kind in EventType::ALL.map(EventType::as_str) {
-        let path = format!("/v1/events?type={kind}&per_page=100");
-        let expected = events.iter().filter(|it| it.kind == kind).map(|it| it.id.clone()).collect();
-        same(findings, Law::Filters, SHAPE, &path, expected, ids::<Identified>(sandbox, key, &path));
-    }
-    // Some subjects, and each with a type: all of them would be read again and again.
-    let some_charges = charges.iter().step_by(charges.len() / 6 + 1).map(|it| ("charge", &it.code));
-    let some_invoices = invoices.iter().take(3).map(|it| ("invoice", &it.code));
-    for (filter, code) in some_charges.chain(some_invoices) {
-        for kind in [None, Some("charge.paid"), Some("charge.created"), Some("invoice.created")] {
-            let and = kind.map(|kind| format!("&type={kind}")).unwrap_or_default();
-            let path = format!("/v1/events?{filter}={code}{and}&per_page=100");
-            let of = |it: &&EventSeen| it.subject() == code && kind.is_none_or(|kind| kind == it.kind);
-            let expected = events.iter().filter(of).map(|it| it.id.clone()).collect();
-            same(findings, Law::Filters, SHAPE, &path, expected, ids::<Identified>(sandbox, key, &path));
+    fn filters(&mut self, book: &BookShown) {
+        const SHAPE: &str = "a filtered list is not the whole list, filtered";
+        for status in CHARGE_STATUSES {
+            let target = format!("/v1/charges?status={status}&per_page=100");
+            self.list(Law::Filters, SHAPE, &target, codes(&book.charges, |it| it.status == status));
+        }
+        for status in INVOICE_STATUSES {
+            let target = format!("/v1/invoices?status={status}&per_page=100");
+            let expected = book.invoices.iter().filter(|it| it.status == status);
+            self.list(Law::Filters, SHAPE, &target, expected.map(|it| it.code.clone()).collect());
+        }
+        for link in book.charges.iter().filter_map(|it| it.payment_link.as_ref()).collect::<BTreeSet<_>>() {
+            let of = |it: &ChargeView| it.payment_link.as_ref() == Some(link);
+            for status in [None, Some("pending")] {
+                let and = status.map(|status| format!("&status={status}")).unwrap_or_default();
+                let target = format!("/v1/charges?payment_link={link}{and}&per_page=100");
+                let wanted = |it: &ChargeView| of(it) && status.is_none_or(|status| it.status == status);
+                self.list(Law::Filters, SHAPE, &target, codes(&book.charges, wanted));
+            }
+        }
+        for kind in EventType::ALL.map(EventType::as_str) {
+            let target = format!("/v1/events?type={kind}&per_page=100");
+            self.list(Law::Filters, SHAPE, &target, events(&book.events, |it| it.kind == kind));
+        }
+        // Some subjects, and each with a type: all of them would be read again and again.
+        let some_charges =
+            book.charges.iter().step_by(book.charges.len() / 6 + 1).map(|it| ("charge", &it.code));
+        let some_invoices = book.invoices.iter().take(3).map(|it| ("invoice", &it.code));
+        for (filter, code) in some_charges.chain(some_invoices) {
+            for kind in [None, Some("charge.paid"), Some("charge.created"), Some("invoice.created")] {
+                let and = kind.map(|kind| format!("&type={kind}")).unwrap_or_default();
+                let target = format!("/v1/events?{filter}={code}{and}&per_page=100");
+                let of = |it: &EventView| it.subject() == code && kind.is_none_or(|kind| kind == it.kind);
+                self.list(Law::Filters, SHAPE, &target, events(&book.events, of));
+            }
         }
     }
-}
 
-/// What another account or the other mode holds is as unknown as what never was: the same status, the same body.
-fn judge_isolation(findings: &mut Findings, sandbox: &mut Sandbox, key: &str, other: &BookShown) {
-    let absent = view::ask(sandbox, key, "/v1/charges/aaaaaaaaaaaa");
-    let charges = other.charges.iter().take(3).map(|it| it.code.as_str());
-    for code in charges {
-        let answer = view::ask(sandbox, key, &format!("/v1/charges/{code}"));
-        findings.check(Law::ModesApart, None, || {
-            (answer != absent).then(|| {
-                (
-                    "a charge of another book is not answered like one that is not there".to_owned(),
-                    code.to_owned(),
-                )
+    /// Read by itself, an object is as the list shows it.
+    fn singles(&mut self, book: &BookShown) {
+        for seen in book.charges.iter().take(SINGLES) {
+            self.single(&format!("/v1/charges/{}", seen.code), seen);
+        }
+        for seen in book.invoices.iter().take(SINGLES) {
+            self.single(&format!("/v1/invoices/{}", seen.code), seen);
+        }
+        for seen in book.links.iter().take(SINGLES) {
+            self.single(&format!("/v1/payment-links/{}", seen.code), seen);
+        }
+        for seen in book.events.iter().take(SINGLES) {
+            self.single(&format!("/v1/events/{}", seen.id), seen);
+        }
+    }
+
+    fn single<T: PartialEq + for<'de> Deserialize<'de>>(&mut self, target: &str, listed: &T) {
+        let (status, body) = self.reader.get(self.id, target);
+        let same =
+            status == 200 && serde_json::from_slice::<One<T>>(&body).is_ok_and(|one| one.data == *listed);
+        self.findings.check(Law::SameObject, None, || {
+            (!same).then(|| {
+                ("an object is not shown as its list shows it".to_owned(), format!("GET {target}: {status}"))
             })
         });
-        let path = format!("/v1/events?charge={code}");
-        let events = ids::<Identified>(sandbox, key, &path);
-        same(findings, Law::ModesApart, "a filter shows events of another book", &path, Vec::new(), events);
     }
-    for invoice in other.invoices.iter().take(2) {
-        let answer = view::ask(sandbox, key, &format!("/v1/invoices/{}", invoice.code));
-        findings.check(Law::ModesApart, None, || {
-            (answer.0 != 404 || answer.1 != absent.1).then(|| {
-                let shape = "an invoice of another book is not answered like one that is not there";
-                (shape.to_owned(), invoice.code.clone())
-            })
-        });
-        let path = format!("/v1/events?invoice={}", invoice.code);
-        let events = ids::<Identified>(sandbox, key, &path);
-        same(findings, Law::ModesApart, "a filter shows events of another book", &path, Vec::new(), events);
+
+    /// What another account or the other mode holds is as unknown as what never was: the same status, the same body.
+    fn isolation(&mut self, other: &BookShown) {
+        const SHAPE: &str = "a filter shows what another book holds";
+        let absent = self.reader.get(self.id, "/v1/charges/aaaaaaaaaaaa");
+        let charges = other.charges.iter().take(3).map(|it| ("charges", "charge", it.code.as_str()));
+        let invoices = other.invoices.iter().take(2).map(|it| ("invoices", "invoice", it.code.as_str()));
+        for (list, filter, code) in charges.chain(invoices) {
+            self.absent(&format!("/v1/{list}/{code}"), &absent);
+            self.list(Law::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"), Vec::new());
+        }
+        if let Some(link) = other.links.first() {
+            self.absent(&format!("/v1/payment-links/{}", link.code), &absent);
+            self.list(Law::ModesApart, SHAPE, &format!("/v1/charges?payment_link={}", link.code), Vec::new());
+        }
+        for event in other.events.iter().take(2) {
+            self.absent(&format!("/v1/events/{}", event.id), &absent);
+        }
     }
-    for event in other.events.iter().take(2) {
-        let answer = view::ask(sandbox, key, &format!("/v1/events/{}", event.id));
-        findings.check(Law::ModesApart, None, || {
-            (answer.0 != 404 || answer.1 != absent.1).then(|| {
-                let shape = "an event of another book is not answered like one that is not there";
-                (shape.to_owned(), event.id.clone())
+
+    fn absent(&mut self, target: &str, absent: &(u16, Bytes)) {
+        let answer = self.reader.get(self.id, target);
+        self.findings.check(Law::ModesApart, None, || {
+            (answer.0 != 404 || answer != *absent).then(|| {
+                let shape = "an object of another book is not answered like one that is not there";
+                (shape.to_owned(), target.to_owned())
             })
         });
     }

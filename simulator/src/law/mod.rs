@@ -4,27 +4,24 @@
 //! the names and amounts, so that many failures are few bugs.
 
 mod book;
-mod deliveries;
+mod compare;
+mod follow;
 mod hmac;
 mod limits;
 mod lists;
-mod object;
-pub mod schedule;
-mod view;
+mod look;
 
 use std::fmt;
 
 use reference_core::time::Timestamp;
 
 pub use self::{
-    book::judge_books,
-    deliveries::judge_deliveries,
+    book::{judge_addresses, judge_books},
+    compare::{compare_book, compare_envelope},
+    follow::{Beginning, ExpectedEvent, FaultSet, Follower},
     limits::judge_limits,
     lists::judge_lists,
-    view::{
-        BookShown, ChargeOf, ChargeSeen, Coded, Depth, EventSeen, InvoiceSeen, Line, LinkSeen, Shown,
-        TransferSeen, look,
-    },
+    look::{BookShown, Depth, Reader, Shown, local, look},
 };
 
 macro_rules! laws {
@@ -121,22 +118,6 @@ impl Findings {
         if let Some((shape, what)) = breach() {
             self.breaches.push(Breach { law, shape, what, at });
         }
-    }
-
-    /// One test of a law that two things are the same.
-    pub fn same<T: PartialEq + fmt::Display>(
-        &mut self,
-        law: Law,
-        what: &str,
-        about: &dyn fmt::Display,
-        expected: &T,
-        actual: &T,
-    ) {
-        self.check(law, None, || {
-            (expected != actual).then(|| {
-                (format!("{what} is another"), format!("{about}: expected {expected}, got {actual}"))
-            })
-        });
     }
 
     /// Everything that others found as well.

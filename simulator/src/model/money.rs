@@ -12,6 +12,11 @@ pub fn units_per_coin(asset: Asset) -> u128 {
     10_u128.pow(asset.facts().decimals)
 }
 
+/// How many 10⁻¹⁸ of a coin, in which sightings count, are one of its smallest units.
+pub fn atto_per_unit(asset: Asset) -> u128 {
+    10_u128.pow(18) / units_per_coin(asset)
+}
+
 /// What is due in the smallest units of a coin: price by rate, rounded up.
 pub fn due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
     // cents / 100 / (rate_units / 10^8) · 10^decimals
@@ -47,7 +52,24 @@ pub fn written(units: u128, asset: Asset) -> String {
     if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") }
 }
 
-/// Reads a decimal number as so many units with `decimals` places; nothing if it is none or finer.
+/// `0.000831670000000000` of so many smallest units: always 18 decimals, as webhooks write amounts.
+pub fn written_padded(units: u128, asset: Asset) -> String {
+    let (atto, one) = (units * atto_per_unit(asset), 10_u128.pow(18));
+    format!("{}.{:018}", atto / one, atto % one)
+}
+
+/// `12.30` of so many cents.
+pub fn fiat(cents: u64) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}
+
+/// `65490.59` of so many units of 10⁻⁸.
+pub fn rate(units: u64) -> String {
+    let text = format!("{}.{:08}", units / 100_000_000, units % 100_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Reads a decimal number as so many units with `decimals` places; `None` if it is not a number or finer than that.
 pub fn read(text: &str, decimals: u32) -> Option<u128> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let part = part.trim_end_matches('0');
@@ -90,6 +112,11 @@ mod tests {
         for units in [0, 1, 10, 100_000_000, 123_456_789_012] {
             assert_eq!(read(&written(units, Asset::Btc), 8), Some(units));
         }
+        assert_eq!(written_padded(123, Asset::Btc), "0.000001230000000000");
+        assert_eq!(
+            (fiat(1_205), rate(6_549_059_000_000), rate(300_000_000)),
+            ("12.05".into(), "65490.59".into(), "3".into())
+        );
         for text in ["", ".", "1.123456789", "-1", "1e3"] {
             assert_eq!(read(text, 8), None, "{text}");
         }

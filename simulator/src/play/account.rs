@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use reference_core::mode::Mode;
+use reference_core::{event::EventType, mode::Mode};
 use serde_json::{Value, json};
 
-use super::{Act, Player, failure::Stop, happening::in_mode, said};
+use super::{Act, Player, failure::Stop, lines::in_mode};
+use crate::api::{
+    self, AccountRequest, EndpointChange, EndpointRequest, KeyRequest, MerchantRequest, RateRequest,
+    SettingsRequest, WalletRequest,
+};
 use crate::script::{
     At, Kind,
     step::{Answers, Endpoint, Key, OpenAccount, Rate, Settings, Wallet},
@@ -23,22 +27,21 @@ pub(super) enum Switch {
 }
 
 /// Settings as the sandbox takes them.
-pub(super) fn settings(settings: &Settings) -> Value {
-    let text = |text: &Option<String>| text.clone().map(Value::from);
-    said([
-        ("underpayment_tolerance", text(&settings.underpayment_tolerance)),
-        ("overpayment_threshold", text(&settings.overpayment_threshold)),
-        ("default_currency", settings.default_currency.map(|currency| currency.0.code().into())),
-        ("name", text(&settings.name)),
-        ("display_name", text(&settings.display_name)),
-        ("members", settings.members.clone().map(Value::from)),
-    ])
+pub(super) fn settings(settings: &Settings) -> SettingsRequest {
+    SettingsRequest {
+        name: settings.name.clone(),
+        display_name: settings.display_name.clone(),
+        default_currency: settings.default_currency.map(|currency| currency.0),
+        underpayment_tolerance: settings.underpayment_tolerance.clone(),
+        overpayment_threshold: settings.overpayment_threshold.clone(),
+        members: settings.members.clone(),
+    }
 }
 
 impl Player<'_> {
     pub(super) fn change_account(&mut self, changed: &Settings) -> Result<(), Stop> {
         let at = self.now;
-        let body = settings(changed);
+        let body = api::json(&settings(changed));
         let about = listed(&body);
         let path = format!("/sandbox/accounts/{}", self.accounts[0]);
         self.demand("PATCH", &path, Some(body))?;
@@ -49,19 +52,20 @@ impl Player<'_> {
     pub(super) fn open_account(&mut self, open: &OpenAccount) -> Result<(), Stop> {
         let at = self.now;
         let id = &open.account.value.0;
-        let body = said([
-            ("id", Some(id.clone().into())),
-            ("underpayment_tolerance", open.underpayment_tolerance.clone().map(Value::from)),
-            ("overpayment_threshold", open.overpayment_threshold.clone().map(Value::from)),
-        ]);
-        let answer = self.demand("POST", "/sandbox/accounts", Some(body))?;
+        let settings = SettingsRequest {
+            underpayment_tolerance: open.underpayment_tolerance.clone(),
+            overpayment_threshold: open.overpayment_threshold.clone(),
+            ..SettingsRequest::default()
+        };
+        let body = AccountRequest { id: id.clone(), kind: None, settings };
+        let answer = self.demand("POST", "/sandbox/accounts", Some(api::json(&body)))?;
         let no = self.accounts.len();
         self.accounts.push(id.clone());
         for mode in Mode::ALL {
             let key = self.text(&answer, &format!("/keys/{mode}"))?;
             self.own_keys.insert((no, mode), key);
-            let body = json!({ "account": id, "mode": mode.as_str() });
-            let looker = self.demand("POST", "/sandbox/keys", Some(body))?;
+            let body = KeyRequest { account: Some(id.clone()), mode: Some(mode) };
+            let looker = self.demand("POST", "/sandbox/keys", Some(api::json(&body)))?;
             let looker = self.text(&looker, "/key/secret")?;
             self.lookers.insert((no, mode), looker);
         }
@@ -78,23 +82,24 @@ impl Player<'_> {
 
     pub(super) fn set_wallet(&mut self, wallet: &Wallet) -> Result<(), Stop> {
         let mode = self.mode(wallet.mode);
-        let asset = wallet.asset.0.code();
-        let body = said([
-            ("asset", Some(asset.into())),
-            ("mode", Some(mode.as_str().into())),
-            ("key", wallet.key.clone().map(Value::from)),
-            ("addresses", wallet.addresses.clone().map(Value::from)),
-        ]);
+        let asset = wallet.asset.0;
+        let body = WalletRequest {
+            account: None,
+            mode: Some(mode),
+            asset,
+            key: wallet.key.clone(),
+            addresses: wallet.addresses.clone(),
+        };
         let (method, done) = if wallet.remove { ("DELETE", "removed") } else { ("PUT", "set") };
         let about = format!("{asset} {done}{}", in_mode(mode));
-        self.plain_act("wallet", &about, method, "/sandbox/wallets", body, wallet.refused)
+        self.plain_act("wallet", &about, method, "/sandbox/wallets", api::json(&body), wallet.refused)
     }
 
     pub(super) fn set_rate(&mut self, rate: &Rate) -> Result<(), Stop> {
         let at = self.now;
-        let (asset, currency) = (rate.asset.0.code(), rate.currency.0.code());
-        let body = json!({ "asset": asset, "currency": currency, "rate": rate.rate.0 });
-        self.demand("POST", "/sandbox/rates", Some(body))?;
+        let (asset, currency) = (rate.asset.0, rate.currency.0);
+        let body = RateRequest { asset, currency, rate: rate.rate.0.clone() };
+        self.demand("POST", "/sandbox/rates", Some(api::json(&body)))?;
         let value = rate.rate.0.as_deref().unwrap_or("off");
         self.wrote(at, "rate", &format!("{asset} {value} {currency}"), None);
         Ok(())
@@ -104,11 +109,8 @@ impl Player<'_> {
         let at = self.now;
         let mode = self.mode(key.mode);
         let account = self.account_id(key.account.as_ref())?;
-        let body = said([
-            ("account", account.as_ref().map(|(_, id)| id.clone().into())),
-            ("mode", Some(mode.as_str().into())),
-        ]);
-        let made = self.demand("POST", "/sandbox/keys", Some(body))?;
+        let body = KeyRequest { account: account.as_ref().map(|(_, id)| id.clone()), mode: Some(mode) };
+        let made = self.demand("POST", "/sandbox/keys", Some(api::json(&body)))?;
         let (id, secret) = (self.text(&made, "/key/id")?, self.text(&made, "/key/secret")?);
         self.keys.insert(key.name.value.0.clone(), secret);
         let whose = (account.map_or(0, |(no, _)| no), mode);
@@ -120,7 +122,7 @@ impl Player<'_> {
     pub(super) fn revoke_key(&mut self, name: &At<Name>) -> Result<(), Stop> {
         if ["live", "test"].contains(&name.value.0.as_str()) {
             let label = "the world's own keys stay; make one with `- key: k1`";
-            return Err(Stop::misled(name.spot, "this key cannot be revoked", label));
+            return Err(Stop::misled(name.span, "this key cannot be revoked", label));
         }
         let at = self.now;
         let key = self.thing(name)?;
@@ -133,17 +135,20 @@ impl Player<'_> {
         let mode = self.mode(endpoint.mode);
         let name = &endpoint.name.value;
         let url = endpoint.url.clone().unwrap_or_else(|| format!("https://{name}.sim/webhooks"));
-        let events: Option<Vec<&str>> =
+        let events: Option<Vec<EventType>> =
             endpoint.events.as_ref().map(|types| types.iter().map(|kind| kind.0).collect());
-        let wanted = events.as_ref().map(|events| format!(" for {}", events.join(" "))).unwrap_or_default();
+        let words = |events: &Vec<EventType>| {
+            format!(" for {}", events.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" "))
+        };
+        let wanted = events.as_ref().map(words).unwrap_or_default();
         let about = format!("{name}{wanted}{}", in_mode(mode));
         let account = self.account_id(endpoint.account.as_ref())?;
-        let body = said([
-            ("account", account.as_ref().map(|(_, id)| id.clone().into())),
-            ("mode", Some(mode.as_str().into())),
-            ("url", Some(url.into())),
-            ("events", events.map(Value::from)),
-        ]);
+        let body = EndpointRequest {
+            account: account.as_ref().map(|(_, id)| id.clone()),
+            mode: Some(mode),
+            url,
+            events,
+        };
         let act = Act {
             verb: "endpoint",
             about: &about,
@@ -151,7 +156,7 @@ impl Player<'_> {
             path: "/sandbox/endpoints",
             whose: None,
             again: None,
-            body,
+            body: api::json(&body),
             refused: endpoint.refused,
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
@@ -165,9 +170,12 @@ impl Player<'_> {
         let at = self.now;
         let endpoint = self.thing(name)?;
         let path = format!("/sandbox/endpoints/{}", endpoint.id);
+        let status = |word: &'static str| {
+            Some(api::json(&EndpointChange { status: Some(word.into()), ..EndpointChange::default() }))
+        };
         let (verb, method, path, body) = match switch {
-            Switch::Enable => ("enable", "PATCH", path, Some(json!({ "status": "enabled" }))),
-            Switch::Disable => ("disable", "PATCH", path, Some(json!({ "status": "disabled" }))),
+            Switch::Enable => ("enable", "PATCH", path, status("enabled")),
+            Switch::Disable => ("disable", "PATCH", path, status("disabled")),
             Switch::Remove => ("remove", "DELETE", path, None),
             Switch::Rotate => ("rotate", "POST", format!("{path}/rotate"), Some(json!({}))),
             Switch::Test => ("test", "POST", format!("{path}/test"), Some(json!({}))),
@@ -192,8 +200,12 @@ impl Player<'_> {
     pub(super) fn set_merchants(&mut self, merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Stop> {
         let at = self.now;
         for (name, answers) in merchants {
-            let body = json!({ "name": name, "state": answers.then.0, "answers": answers.first });
-            self.demand("POST", "/sandbox/merchants", Some(body))?;
+            let body = MerchantRequest {
+                name: name.clone(),
+                state: Some(answers.then.0.clone()),
+                answers: answers.first.clone(),
+            };
+            self.demand("POST", "/sandbox/merchants", Some(api::json(&body)))?;
             let about = match answers.first.as_slice() {
                 [] => format!("{name} {}", answers.then.0),
                 first => format!("{name} {}, then {}", first.join(" "), answers.then.0),

@@ -1,21 +1,26 @@
 //! Steps on the simulated chains.
 
 use reference_core::{asset::Asset, mode::Mode, money::Coin};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Act, Player, failure::Stop, happening::in_mode, said};
+use super::{Act, Answer, Player, failure::Stop, lines::in_mode};
 use crate::{
+    api::{
+        self, CongestRequest, KeepRequest, MineRequest, PayRequest, ReorgRequest, ReplaceRequest,
+        StallRequest, TransactionRequest, WatcherRequest,
+    },
     script::{
         At, Kind,
         step::{Congest, DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher},
         value::{Amount, AssetCode, InMode, Name},
     },
-    witness::Whose,
+    witness::BookId,
 };
 
 /// How much is paid, and how the line says it.
-struct Size {
-    key: Option<(&'static str, String)>,
+struct PaymentSize {
+    amount: Option<String>,
+    share: Option<String>,
     said: String,
 }
 
@@ -26,91 +31,95 @@ impl Player<'_> {
         let charge = self.thing(name)?;
         let whose = self.whose(&charge);
         let size = self.size(pay, whose, &charge.id)?;
-        let mut asset = pay.asset.map(|asset| asset.0.code().to_owned());
         let mut mode = charge.mode;
-        let target = if pay.charge.is_some() {
-            [("charge", Some(Value::from(charge.id))), ("address", None), ("mode", None)]
+        let mut body = PayRequest {
+            asset: pay.asset.map(|asset| asset.0),
+            amount: size.amount,
+            share: size.share,
+            fee: pay.fee,
+            outputs: pay.outputs,
+            unseen: pay.unseen,
+            ..PayRequest::default()
+        };
+        if pay.charge.is_some() {
+            body.charge = Some(charge.id);
         } else {
             // An address says neither coin nor mode, so the payer does.
             let known = self.look(whose, &format!("/v1/charges/{}", charge.id))?;
-            let address = self.text(&known, "/data/deposit_address")?;
-            asset = Some(asset.map_or_else(|| self.text(&known, "/data/asset"), Ok)?);
+            body.address = Some(self.text(&known, "/data/deposit_address")?);
+            if body.asset.is_none() {
+                body.asset = Some(self.asset_of(&known)?);
+            }
             mode = pay.mode.map_or(mode, |mode| mode.0);
-            [("charge", None), ("address", Some(address.into())), ("mode", Some(mode.as_str().into()))]
-        };
-        let about = format!("{} {}{}", name.value, manner(pay, &size.said, asset.as_deref()), in_mode(mode));
-        let mut body = said([
-            ("asset", asset.map(Value::from)),
-            ("fee", pay.fee.map(|fee| fee.as_str().into())),
-            ("outputs", pay.outputs.map(Value::from)),
-            ("unseen", pay.unseen.then_some(Value::Bool(true))),
-        ]);
-        if let (Value::Object(body), Value::Object(target)) = (&mut body, said(target)) {
-            body.extend(target);
-            body.extend(size.key.map(|(key, value)| (key.to_owned(), Value::from(value))));
+            body.mode = Some(mode);
         }
+        let about = format!("{} {}{}", name.value, details(pay, &size.said, body.asset), in_mode(mode));
+        let body = api::json(&body);
         self.new_transaction("pay", &about, "/sandbox/pay", body, mode, pay.tx.as_ref(), pay.refused)
     }
 
     /// What remains, plus or minus what the step says, is known only now.
-    fn size(&mut self, pay: &Pay, whose: Whose, code: &str) -> Result<Size, Stop> {
-        let plain = |key, value: &str, said: String| Size { key: Some((key, value.to_owned())), said };
+    fn size(&mut self, pay: &Pay, whose: BookId, code: &str) -> Result<PaymentSize, Stop> {
+        let of_amount = |amount: String, said| PaymentSize { amount: Some(amount), share: None, said };
         if let Some(share) = &pay.share {
-            return Ok(plain("share", &share.0, format!("{} of the rest", share.0)));
+            let said = format!("{} of the rest", share.0);
+            return Ok(PaymentSize { amount: None, share: Some(share.0.clone()), said });
         }
         if let Some(amount) = &pay.amount {
-            return Ok(plain("amount", &amount.0, amount.0.clone()));
+            return Ok(of_amount(amount.0.clone(), amount.0.clone()));
         }
         let (by, more) = match (&pay.over, &pay.short) {
             (Some(over), _) => (over, true),
             (None, Some(short)) => (short, false),
-            (None, None) => return Ok(Size { key: None, said: "the rest".to_owned() }),
+            (None, None) => {
+                return Ok(PaymentSize { amount: None, share: None, said: "the rest".to_owned() });
+            }
         };
         let charge = self.look(whose, &format!("/v1/charges/{code}"))?;
-        let asset = self.text(&charge, "/data/asset")?;
-        let asset =
-            Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is no coin")))?;
+        let asset = self.asset_of(&charge)?;
         let rest = self.text(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
             .map_err(|error| Stop::broken(self.here, format!("`{rest}` {error}")))?;
         let by_coin = self.coin(by, asset)?;
         let (amount, word) = if more { (rest.plus(by_coin), "over") } else { (rest.less(by_coin), "short") };
-        Ok(plain("amount", &amount.to_string(), format!("the rest, {} {word}", by.0)))
+        Ok(of_amount(amount.to_string(), format!("the rest, {} {word}", by.0)))
+    }
+
+    /// The coin of a charge.
+    fn asset_of(&self, charge: &Answer) -> Result<Asset, Stop> {
+        let asset = self.text(charge, "/data/asset")?;
+        Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is no coin")))
     }
 
     fn coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {
         Coin::parse(&amount.0, asset).map_err(|error| {
-            Stop::misled(amount.spot, "this amount cannot be paid", format!("`{}` {error}", amount.0))
+            Stop::misled(amount.span, "this amount cannot be paid", format!("`{}` {error}", amount.0))
         })
     }
 
     pub(super) fn mine(&mut self, mine: &Mine) -> Result<(), Stop> {
         let blocks = mine.blocks.unwrap_or(1);
-        let (mut body, mut about) = self.on_chain(mine.asset.value, mine.mode);
-        body.insert("blocks".to_owned(), blocks.into());
-        about = format!("{blocks} of {about}");
+        let (asset, mode, chain) = self.on_chain(mine.asset.value, mine.mode);
+        let body = MineRequest { asset, mode, blocks: Some(blocks), at_once: mine.at_once };
+        let mut about = format!("{blocks} of {chain}");
         if mine.at_once {
-            body.insert("at_once".to_owned(), true.into());
             about.push_str(" at once");
         }
-        self.plain_act("mine", &about, "POST", "/sandbox/mine", body.into(), None)
+        self.plain_act("mine", &about, "POST", "/sandbox/mine", api::json(&body), None)
     }
 
     pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), Stop> {
-        let (mut body, _) = self.on_chain(reorg.asset, reorg.mode);
-        let mode = in_mode(self.mode(reorg.mode));
-        let about = format!("{} {} deep{mode}", reorg.asset.0.code(), reorg.depth);
+        let (asset, mode, _) = self.on_chain(reorg.asset, reorg.mode);
+        let about = format!("{asset} {} deep{}", reorg.depth, in_mode(self.mode(reorg.mode)));
         let keep = match &reorg.keep {
-            Keep::All => Value::from("all"),
-            Keep::None => Value::from("none"),
+            Keep::All => KeepRequest::All,
+            Keep::None => KeepRequest::None,
             Keep::Only(names) => {
-                let txids =
-                    names.iter().map(|name| Ok(self.thing(name)?.id)).collect::<Result<Vec<_>, Stop>>()?;
-                txids.into()
+                let txids = names.iter().map(|name| Ok(self.thing(name)?.id));
+                KeepRequest::Only(txids.collect::<Result<_, Stop>>()?)
             }
         };
-        body.insert("depth".to_owned(), reorg.depth.into());
-        body.insert("keep".to_owned(), keep);
+        let body = ReorgRequest { asset, mode, depth: reorg.depth, keep };
         let act = Act {
             verb: "reorg",
             about: &about,
@@ -118,7 +127,7 @@ impl Player<'_> {
             path: "/sandbox/reorg",
             whose: None,
             again: None,
-            body: body.into(),
+            body: api::json(&body),
             refused: reorg.refused,
         };
         // What happened says it: no line of its own.
@@ -150,48 +159,51 @@ impl Player<'_> {
             about.push_str(&format!(", {} fee", fee.as_str()));
         }
         about.push_str(in_mode(tx.mode));
-        let body = said([
-            ("txid", Some(tx.id.into())),
-            ("amount", step.amount.as_ref().map(|amount| amount.0.clone().into())),
-            ("elsewhere", step.elsewhere.then_some(Value::Bool(true))),
-            ("fee", step.fee.map(|fee| fee.as_str().into())),
-        ]);
+        let body = ReplaceRequest {
+            txid: tx.id,
+            amount: step.amount.as_ref().map(|amount| amount.0.clone()),
+            elsewhere: step.elsewhere,
+            fee: step.fee,
+        };
         let named = step.named.as_ref();
-        self.new_transaction("replace", &about, "/sandbox/replace", body, tx.mode, named, step.refused)
+        self.new_transaction(
+            "replace",
+            &about,
+            "/sandbox/replace",
+            api::json(&body),
+            tx.mode,
+            named,
+            step.refused,
+        )
     }
 
     pub(super) fn stall(&mut self, stall: &Stall) -> Result<(), Stop> {
-        let (mut body, about) = self.on_chain(stall.asset, stall.mode);
-        let lasting = stall.lasting.0.to_string();
-        let about = format!("{about} for {lasting}");
-        body.insert("for".to_owned(), lasting.into());
-        self.plain_act("stall", &about, "POST", "/sandbox/stall", body.into(), None)
+        let (asset, mode, chain) = self.on_chain(stall.asset, stall.mode);
+        let body = StallRequest { asset, mode, lasting: stall.lasting.0 };
+        let about = format!("{chain} for {}", stall.lasting.0);
+        self.plain_act("stall", &about, "POST", "/sandbox/stall", api::json(&body), None)
     }
 
     pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), Stop> {
-        let (mut body, about) = self.on_chain(congest.asset, congest.mode);
-        let about = format!("{about} {}% empty, {}% full", congest.empty, congest.full);
-        for (share, percent) in [("empty", congest.empty), ("full", congest.full)] {
-            if percent > 0 {
-                body.insert(share.to_owned(), percent.into());
-            }
-        }
-        self.plain_act("congest", &about, "POST", "/sandbox/congest", body.into(), congest.refused)
+        let (asset, mode, chain) = self.on_chain(congest.asset, congest.mode);
+        let some = |percent: u32| (percent > 0).then_some(percent);
+        let body = CongestRequest { asset, mode, empty: some(congest.empty), full: some(congest.full) };
+        let about = format!("{chain} {}% empty, {}% full", congest.empty, congest.full);
+        self.plain_act("congest", &about, "POST", "/sandbox/congest", api::json(&body), congest.refused)
     }
 
     pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), Stop> {
-        let (mut body, about) = self.on_chain(watcher.asset, watcher.mode);
+        let (asset, mode, chain) = self.on_chain(watcher.asset, watcher.mode);
         let notices = watcher.notices.as_str();
-        body.insert("notices".to_owned(), notices.into());
-        let about = format!("{about} {notices}");
-        self.plain_act("watcher", &about, "POST", "/sandbox/watchers", body.into(), None)
+        let body = WatcherRequest { asset, mode, notices: notices.into() };
+        let about = format!("{chain} {notices}");
+        self.plain_act("watcher", &about, "POST", "/sandbox/watchers", api::json(&body), None)
     }
 
-    fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (serde_json::Map<String, Value>, String) {
+    /// A chain, and how lines name it.
+    fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Asset, Option<Mode>, String) {
         let mode = self.mode(mode);
-        let asset = asset.0.code();
-        let entries = [("asset".to_owned(), asset.into()), ("mode".to_owned(), mode.as_str().into())];
-        (entries.into_iter().collect(), format!("{asset}{}", in_mode(mode)))
+        (asset.0, Some(mode), format!("{}{}", asset.0, in_mode(mode)))
     }
 
     fn at_transaction(
@@ -203,7 +215,8 @@ impl Player<'_> {
     ) -> Result<(), Stop> {
         let tx = self.thing(name)?;
         let about = format!("{}{}", name.value, in_mode(tx.mode));
-        self.plain_act(verb, &about, "POST", path, json!({ "txid": tx.id }), refused)
+        let body = api::json(&TransactionRequest { txid: tx.id });
+        self.plain_act(verb, &about, "POST", path, body, refused)
     }
 
     #[expect(clippy::too_many_arguments, reason = "an act, and the name of what comes of it")]
@@ -230,19 +243,19 @@ impl Player<'_> {
 }
 
 /// `0.5 of the rest in LTC, low fee, 2 outputs, unseen`.
-fn manner(pay: &Pay, size: &str, asset: Option<&str>) -> String {
-    let mut manner = size.to_owned();
+fn details(pay: &Pay, size: &str, asset: Option<Asset>) -> String {
+    let mut details = size.to_owned();
     if let Some(asset) = asset {
-        manner.push_str(&format!(" in {asset}"));
+        details.push_str(&format!(" in {asset}"));
     }
     if let Some(fee) = pay.fee {
-        manner.push_str(&format!(", {} fee", fee.as_str()));
+        details.push_str(&format!(", {} fee", fee.as_str()));
     }
     if let Some(outputs) = pay.outputs {
-        manner.push_str(&format!(", {outputs} outputs"));
+        details.push_str(&format!(", {outputs} outputs"));
     }
     if pay.unseen {
-        manner.push_str(", unseen");
+        details.push_str(", unseen");
     }
-    manner
+    details
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use annotate_snippets::Renderer;
 
 use super::stage::StageError;
-use crate::script::{Flaw, Script, Spot, show};
+use crate::script::{Diagnostic, Script, SourceSpan, show};
 
 /// Whose fault it is that a run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl PlayError {
     }
 
     fn render(&self, renderer: &Renderer) -> String {
-        let mut text = show(renderer, &self.path, &self.source, &self.stop.flaw);
+        let mut text = show(renderer, &self.path, &self.source, &self.stop.diagnostic);
         if let Some((expected, actual)) = &self.stop.difference {
             text.push_str(&format!("\n  expected  {expected}\n  actual    {actual}"));
         }
@@ -71,35 +71,44 @@ impl std::error::Error for PlayError {}
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     pub(super) cause: Cause,
-    flaw: Flaw,
+    diagnostic: Diagnostic,
     difference: Option<(String, String)>,
 }
 
 impl Stop {
-    pub(super) fn unmet(spot: Spot, title: String, label: &str, expected: String, actual: String) -> Stop {
-        let flaw = Flaw { title, spot, label: label.to_owned() };
-        Stop { cause: Cause::Unmet, flaw, difference: Some((expected, actual)) }
+    pub(super) fn unmet(
+        span: SourceSpan,
+        title: String,
+        label: &str,
+        expected: String,
+        actual: String,
+    ) -> Stop {
+        let diagnostic = Diagnostic { title, span, label: label.to_owned() };
+        Stop { cause: Cause::Unmet, diagnostic, difference: Some((expected, actual)) }
     }
 
-    pub(super) fn misled(spot: Spot, title: impl Into<String>, label: impl Into<String>) -> Stop {
-        let flaw = Flaw { title: title.into(), spot, label: label.into() };
-        Stop { cause: Cause::Misled, flaw, difference: None }
+    pub(super) fn misled(span: SourceSpan, title: impl Into<String>, label: impl Into<String>) -> Stop {
+        let diagnostic = Diagnostic { title: title.into(), span, label: label.into() };
+        Stop { cause: Cause::Misled, diagnostic, difference: None }
     }
 
-    pub(super) fn broken(spot: Spot, label: impl Into<String>) -> Stop {
-        let flaw = Flaw { title: "the world cannot be asked".to_owned(), spot, label: label.into() };
-        Stop { cause: Cause::Broken, flaw, difference: None }
+    pub(super) fn broken(span: SourceSpan, label: impl Into<String>) -> Stop {
+        let diagnostic =
+            Diagnostic { title: "the world cannot be asked".to_owned(), span, label: label.into() };
+        Stop { cause: Cause::Broken, diagnostic, difference: None }
     }
 
-    pub(super) fn unreachable(spot: Spot, error: &StageError) -> Stop {
-        Stop::broken(spot, error.to_string())
+    pub(super) fn unreachable(span: SourceSpan, error: &StageError) -> Stop {
+        Stop::broken(span, error.to_string())
     }
 
     /// The message in one line, without the place.
     pub(super) fn brief(&self) -> String {
         match &self.difference {
-            Some((expected, actual)) => format!("{}: expected {expected}, got {actual}", self.flaw.title),
-            None => format!("{}: {}", self.flaw.title, self.flaw.label),
+            Some((expected, actual)) => {
+                format!("{}: expected {expected}, got {actual}", self.diagnostic.title)
+            }
+            None => format!("{}: {}", self.diagnostic.title, self.diagnostic.label),
         }
     }
 }

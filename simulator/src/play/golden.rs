@@ -51,7 +51,7 @@ impl fmt::Display for Diff {
     }
 }
 
-/// Nothing if both are the same; line ends of another system make no difference.
+/// How `actual` differs from `expected`; `None` if it does not. CRLF and LF are the same.
 pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
     let expected = expected.replace("\r\n", "\n");
     if expected == actual {

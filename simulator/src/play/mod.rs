@@ -6,10 +6,10 @@
 mod account;
 mod alias;
 mod chain;
+mod extract;
 mod failure;
-mod glance;
 pub mod golden;
-mod happening;
+mod lines;
 mod moment;
 mod object;
 mod rehearsal;
@@ -30,7 +30,7 @@ use serde_json::{Map, Value, json};
 use self::{
     alias::{Aliases, Thing},
     failure::Stop,
-    happening::{Happening, Seen},
+    lines::{LineText, Tally},
 };
 pub use self::{
     failure::{Cause, PlayError},
@@ -38,15 +38,16 @@ pub use self::{
     stage::{Answer, Call, LocalStage, Stage, StageError},
 };
 use crate::{
+    api::{self, AdvanceRequest, KeyRequest, WorldEvent, WorldRequest},
     digest::digest,
-    sandbox::HAPPENINGS_MAX,
+    sandbox::EVENTS_MAX,
     script::{
-        At, Kind, Script, Spot,
+        At, Kind, Script, SourceSpan,
         step::Step,
         value::{InMode, Name},
     },
     transcript::{Line, Transcript},
-    witness::Whose,
+    witness::BookId,
 };
 
 /// A run that went as its scenario says.
@@ -66,7 +67,12 @@ pub struct Played {
     pub lasted: Span,
 }
 
-/// Plays a script on a stage, with its own seed or another.
+/// Plays a script on a stage, with its own seed or another. [`Script::parse`] has an example.
+///
+/// # Errors
+///
+/// The first step that went otherwise than the script says, that asks for something impossible, or that the stage
+/// could not answer: [`PlayError::cause`] tells which.
 pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result<Played, PlayError> {
     let mut player = Player::new(script, stage);
     let run = player.begin(seed.unwrap_or(script.seed)).and_then(|()| player.run());
@@ -79,8 +85,8 @@ pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result
         transcript: format!("{lines}digest {digest}\n"),
         digest,
         steps: script.steps.len(),
-        events: player.seen.event_count,
-        posts: player.seen.post_count,
+        events: player.tally.event_count,
+        posts: player.tally.post_count,
         lasted: player.now.since(script.start),
     })
 }
@@ -94,20 +100,20 @@ struct Player<'a> {
     /// The ids of the accounts, in order of opening: the first is the world's own.
     accounts: Vec<String>,
     /// The keys that accounts come with.
-    own_keys: BTreeMap<Whose, String>,
+    own_keys: BTreeMap<BookId, String>,
     /// Keys for looking only, so that looking uses up nobody's rate limit.
-    lookers: BTreeMap<Whose, String>,
+    lookers: BTreeMap<BookId, String>,
     /// The account of things that are not the first one's, by code or id.
     owners: BTreeMap<String, usize>,
     /// What opened the charges that may be repeated, by name.
-    sent: BTreeMap<String, Sent>,
+    sent: BTreeMap<String, SentRequest>,
     aliases: Aliases,
-    seen: Seen,
+    tally: Tally,
     /// The number of the last happening that was read.
     read: u64,
     transcript: Transcript,
     /// The step at work: errors show it unless they know better.
-    here: Spot,
+    here: SourceSpan,
     /// In a rehearsal: what the acts were refused with, by the place of the step.
     refusals: Option<BTreeMap<usize, u16>>,
     /// The place of the step at work.
@@ -131,10 +137,10 @@ impl<'a> Player<'a> {
             owners: BTreeMap::new(),
             sent: BTreeMap::new(),
             aliases: Aliases::new(given),
-            seen: Seen::default(),
+            tally: Tally::default(),
             read: 0,
             transcript: Transcript::new(script.start, verbs.iter().map(String::as_str)),
-            here: Spot::default(),
+            here: SourceSpan::default(),
             refusals: None,
             place: 0,
             names_deliveries: false,
@@ -143,16 +149,24 @@ impl<'a> Player<'a> {
 
     /// A new world, its keys, and two keys of the player's own.
     fn begin(&mut self, seed: u64) -> Result<(), Stop> {
-        let start = self.script.start.to_string();
         let account = account::settings(&self.script.account);
-        let body = json!({ "seed": seed, "start": start, "account": account, "journal": true });
-        let world = self.demand("POST", "/sandbox/world", Some(body))?;
+        let world = WorldRequest {
+            seed: Some(seed),
+            start: Some(self.script.start),
+            account: Some(account),
+            journal: Some(true),
+        };
+        let world = self.demand("POST", "/sandbox/world", Some(api::json(&world)))?;
         self.accounts = vec![self.text(&world, "/account")?];
         for mode in Mode::ALL {
             let key = self.text(&world, &format!("/keys/{mode}"))?;
             self.keys.insert(mode.to_string(), key.clone());
             self.own_keys.insert((0, mode), key);
-            let looker = self.demand("POST", "/sandbox/keys", Some(json!({ "mode": mode.as_str() })))?;
+            let looker = self.demand(
+                "POST",
+                "/sandbox/keys",
+                Some(api::json(&KeyRequest { account: None, mode: Some(mode) })),
+            )?;
             let looker = self.text(&looker, "/key/secret")?;
             self.lookers.insert((0, mode), looker);
         }
@@ -163,7 +177,7 @@ impl<'a> Player<'a> {
         // `wait` and `until` replace the pace of the act that follows them.
         let mut paced = false;
         for step in &self.script.steps {
-            self.here = step.spot;
+            self.here = step.span;
             match &step.value {
                 Step::Expect(expect) => self.expect(expect)?,
                 Step::Wait(span) => {
@@ -243,24 +257,25 @@ impl<'a> Player<'a> {
         if to <= self.now {
             return self.catch_up();
         }
-        let answer = self.demand(
-            "POST",
-            "/sandbox/advance",
-            Some(json!({ "to": to.to_string(), "after": self.read })),
-        )?;
+        let answer = self.advance(AdvanceRequest { to: Some(to), ..AdvanceRequest::default() })?;
         self.now = to;
-        self.take_in(&answer).map(drop)
+        self.take_in(&answer)
     }
 
     /// The clock moves on until something happens, or to `last`; says what it shows then.
     fn first_happening(&mut self, last: Timestamp) -> Result<Timestamp, Stop> {
-        let body = json!({ "to": last.to_string(), "after": self.read, "stop_early": true });
-        let answer = self.demand("POST", "/sandbox/advance", Some(body))?;
+        let request = AdvanceRequest { to: Some(last), stop_early: true, ..AdvanceRequest::default() };
+        let answer = self.advance(request)?;
         self.take_in(&answer)?;
         let now = self.text(&answer, "/now")?;
         self.now =
             Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is no moment")))?;
         Ok(self.now)
+    }
+
+    fn advance(&mut self, request: AdvanceRequest) -> Result<Answer, Stop> {
+        let request = AdvanceRequest { after: Some(self.read), ..request };
+        self.demand("POST", "/sandbox/advance", Some(api::json(&request)))
     }
 
     /// Reads what has happened since the last time, and writes it down.
@@ -271,24 +286,31 @@ impl<'a> Player<'a> {
         loop {
             let path = format!("/sandbox/happenings?after={}", self.read);
             let answer = self.demand("GET", &path, None)?;
-            if self.take_in(&answer)? < HAPPENINGS_MAX {
+            if self.take_in_some(&answer)? < EVENTS_MAX {
                 return Ok(());
             }
         }
     }
 
+    /// Writes down what an answer says has happened, and reads on if it is not all.
+    fn take_in(&mut self, answer: &Answer) -> Result<(), Stop> {
+        if self.take_in_some(answer)? < EVENTS_MAX { Ok(()) } else { self.catch_up() }
+    }
+
     /// Writes down what an answer says has happened, and says how much it was.
-    fn take_in(&mut self, answer: &Answer) -> Result<usize, Stop> {
-        let Page { happened } = serde_json::from_slice(&answer.body)
+    fn take_in_some(&mut self, answer: &Answer) -> Result<usize, Stop> {
+        let NewEvents { happened } = serde_json::from_slice(&answer.body)
             .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
         self.read = happened.last().map_or(self.read, |last| last.n);
-        for happening in &happened {
-            self.seen.note(&happening.what);
-            let at = Timestamp::parse(&happening.at)
-                .ok_or_else(|| Stop::broken(self.here, format!("`{}` is no moment", happening.at)))?;
-            let words = happening::words(&happening.what, &mut self.aliases);
-            let (verb, body) = (words.verb.as_str(), words.body.as_str());
-            self.transcript.push(&Line { at, verb, body, outcome: words.outcome.as_deref() });
+        for event in &happened {
+            self.tally.note(&event.what);
+            let LineText { verb, body, outcome } = lines::line(&event.what, &mut self.aliases);
+            self.transcript.push(&Line {
+                at: event.at,
+                verb: &verb,
+                body: &body,
+                outcome: outcome.as_deref(),
+            });
         }
         Ok(happened.len())
     }
@@ -365,7 +387,7 @@ impl<'a> Player<'a> {
     }
 
     /// An object read with the key for looking, as it is answered.
-    fn look(&mut self, whose: Whose, path: &str) -> Result<Answer, Stop> {
+    fn look(&mut self, whose: BookId, path: &str) -> Result<Answer, Stop> {
         let bearer = self.lookers.get(&whose).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
         let answer = self.ask(&call)?;
@@ -378,7 +400,7 @@ impl<'a> Player<'a> {
     }
 
     /// The whole of an object.
-    fn look_at_all(&mut self, whose: Whose, path: &str) -> Result<Value, Stop> {
+    fn look_at_all(&mut self, whose: BookId, path: &str) -> Result<Value, Stop> {
         Ok(self.look(whose, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
@@ -388,21 +410,21 @@ impl<'a> Player<'a> {
 
     /// What a name stands for in this run.
     fn thing(&self, name: &At<Name>) -> Result<Thing, Stop> {
-        self.find(&name.value.0, name.spot)
+        self.find(&name.value.0, name.span)
     }
 
-    fn find(&self, name: &str, spot: Spot) -> Result<Thing, Stop> {
+    fn find(&self, name: &str, span: SourceSpan) -> Result<Thing, Stop> {
         self.aliases.get(name).cloned().ok_or_else(|| {
             // In a rehearsal nobody is there to correct it, and names that never appear are common.
             let is_asked = self.refusals.is_none();
             let near = is_asked.then(|| crate::script::did_you_mean(name, self.aliases.all())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
-            Stop::misled(spot, format!("nothing is called `{name}` yet"), label)
+            Stop::misled(span, format!("nothing is called `{name}` yet"), label)
         })
     }
 
     /// Whose a thing is.
-    fn whose(&self, thing: &Thing) -> Whose {
+    fn whose(&self, thing: &Thing) -> BookId {
         (self.owners.get(&thing.id).copied().unwrap_or(0), thing.mode)
     }
 
@@ -411,11 +433,11 @@ impl<'a> Player<'a> {
         let Some(name) = name else { return Ok(0) };
         let id = self.thing(name)?.id;
         self.accounts.iter().position(|known| *known == id).ok_or_else(|| {
-            Stop::misled(name.spot, format!("no account is called `{id}`"), "see `open_account`")
+            Stop::misled(name.span, format!("no account is called `{id}`"), "see `open_account`")
         })
     }
 
-    fn name_it(&mut self, name: &At<Name>, kind: Kind, (account, mode): Whose, id: String) {
+    fn name_it(&mut self, name: &At<Name>, kind: Kind, (account, mode): BookId, id: String) {
         if account > 0 {
             self.owners.insert(id.clone(), account);
         }
@@ -432,15 +454,15 @@ impl<'a> Player<'a> {
 
 /// What happened since the last time.
 #[derive(Default, Deserialize)]
-struct Page {
+struct NewEvents {
     #[serde(default)]
-    happened: Vec<Happening>,
+    happened: Vec<WorldEvent>,
 }
 
 /// A request that opened a charge, as far as a repetition needs it.
 #[derive(Clone)]
-struct Sent {
-    whose: Whose,
+struct SentRequest {
+    whose: BookId,
     key: String,
     body: Value,
 }
@@ -452,8 +474,8 @@ struct Act<'a> {
     about: &'a str,
     method: &'a str,
     path: &'a str,
-    /// Whose key asks; nothing for what needs none.
-    whose: Option<Whose>,
+    /// Whose key asks; `None` for what needs no key.
+    whose: Option<BookId>,
     /// The `Idempotency-Key`.
     again: Option<&'a str>,
     body: Value,

@@ -1,12 +1,15 @@
 //! `until`: moments that the scenario names by what happens then.
 
-use reference_core::time::{Span, Timestamp};
+use reference_core::{
+    event::EventType,
+    time::{Span, Timestamp},
+};
 
 use super::{Player, failure::Stop};
 use crate::script::{
-    At, Kind, Spot,
+    At, Kind, SourceSpan,
     step::Until,
-    value::{EventType, Name, Offset},
+    value::{EventTypeName, Name, Offset},
 };
 
 /// How long `until` looks for an event that it is not told otherwise.
@@ -17,50 +20,49 @@ impl Player<'_> {
         let offset = until.offset.as_ref().map_or(Offset::After(Span(0)), |offset| offset.value);
         if let Some(event) = &until.event {
             let moment = self.until_event(event, until)?;
-            return self.move_to(offset.from(moment), event.spot);
+            return self.move_to(offset.from(moment), event.span);
         }
-        let (moment, spot) = if let Some(at) = &until.at {
-            (at.value.0, at.spot)
+        let (moment, span) = if let Some(at) = &until.at {
+            (at.value.0, at.span)
         } else if let Some(name) = &until.expiry {
             let charge = self.thing(name)?;
             let charge = self.look(self.whose(&charge), &format!("/v1/charges/{}", charge.id))?;
-            (self.read_moment(&self.text(&charge, "/data/expires_at")?)?, name.spot)
+            (self.read_moment(&self.text(&charge, "/data/expires_at")?)?, name.span)
         } else if let Some(name) = &until.attempt {
-            (self.next_attempt(name)?, name.spot)
+            (self.next_attempt(name)?, name.span)
         } else {
             return Err(Stop::misled(self.here, "`until` waits for a moment", "say `at` or `expiry`"));
         };
-        self.move_to(offset.from(moment), spot)
+        self.move_to(offset.from(moment), span)
     }
 
     /// The next try of a delivery, or the next one at an endpoint.
     fn next_attempt(&self, name: &At<Name>) -> Result<Timestamp, Stop> {
         let thing = self.thing(name)?;
         let mut next = None;
-        for (delivery, (endpoint, at)) in &self.seen.next_at {
+        for (delivery, (endpoint, at)) in &self.tally.next_at {
             let wanted = if thing.kind == Kind::Endpoint { endpoint } else { delivery };
-            if let Some(at) = at.as_deref().filter(|_| *wanted == thing.id) {
-                let at = self.read_moment(at)?;
+            if let Some(at) = at.filter(|_| *wanted == thing.id) {
                 // What an endpoint was to get before it was switched off is past.
                 if at >= self.now {
                     next = next.map_or(Some(at), |next: Timestamp| Some(next.min(at)));
                 }
             }
         }
-        next.ok_or_else(|| Stop::misled(name.spot, "nothing is left to try", "has no next attempt"))
+        next.ok_or_else(|| Stop::misled(name.span, "nothing is left to try", "has no next attempt"))
     }
 
-    fn move_to(&mut self, moment: Timestamp, spot: Spot) -> Result<(), Stop> {
+    fn move_to(&mut self, moment: Timestamp, span: SourceSpan) -> Result<(), Stop> {
         if moment < self.now {
             let label = format!("it was {moment}, and the clock shows {}", self.now);
-            return Err(Stop::misled(spot, "this moment has passed", label));
+            return Err(Stop::misled(span, "this moment has passed", label));
         }
         self.advance_to(moment)
     }
 
     /// The event is looked for at whole seconds, whatever the time between two looks, so that every scenario goes on
     /// at a moment that can be said.
-    fn until_event(&mut self, event: &At<EventType>, until: &Until) -> Result<Timestamp, Stop> {
+    fn until_event(&mut self, event: &At<EventTypeName>, until: &Until) -> Result<Timestamp, Stop> {
         let of = match &until.of {
             Some(name) => Some(self.thing(name)?.id),
             None => None,
@@ -71,9 +73,15 @@ impl Player<'_> {
         let before = self.events_of(of.as_deref(), event.0);
         while self.events_of(of.as_deref(), event.0) == before {
             if self.now >= last {
-                let title = format!("no {} came", event.0);
+                let title = format!("no {} came", event.0.as_str());
                 let never = format!("none within {within}");
-                return Err(Stop::unmet(event.spot, title, "did not come", event.0.to_owned(), never));
+                return Err(Stop::unmet(
+                    event.span,
+                    title,
+                    "did not come",
+                    event.0.as_str().to_owned(),
+                    never,
+                ));
             }
             let happens = self.first_happening(last)?;
             let look = began.plus(Span::secs(happens.since(began).secs_rounded_up().max(1)));
@@ -82,11 +90,11 @@ impl Player<'_> {
         Ok(self.now)
     }
 
-    fn events_of(&self, subject: Option<&str>, kind: &str) -> usize {
-        let of = |types: &Vec<String>| types.iter().filter(|known| *known == kind).count();
+    fn events_of(&self, subject: Option<&str>, kind: EventType) -> usize {
+        let of = |types: &Vec<EventType>| types.iter().filter(|known| **known == kind).count();
         match subject {
-            Some(code) => self.seen.events.get(code).map_or(0, of),
-            None => self.seen.events.values().map(of).sum(),
+            Some(code) => self.tally.events.get(code).map_or(0, of),
+            None => self.tally.events.values().map(of).sum(),
         }
     }
 

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Act, Granted, Player, Sent, failure::Stop, happening::in_mode, happening::plain, said};
+use super::{Act, Granted, Player, SentRequest, failure::Stop, lines::in_mode, lines::plain, said};
 use crate::{
+    api::{self, AcceptRequest, ChoiceRequest},
     script::{
         At, Kind,
         step::{Accept, By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Repeat, Send, Void},
         value::Name,
     },
-    witness::Whose,
+    witness::BookId,
 };
 
 impl Player<'_> {
@@ -52,7 +53,7 @@ impl Player<'_> {
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         if let Some(key) = again {
-            let sent = Sent { whose, key: key.to_owned(), body: act.body };
+            let sent = SentRequest { whose, key: key.to_owned(), body: act.body };
             self.sent.insert(open.charge.value.0.clone(), sent);
         }
         let code = self.text(&granted.answer, "/data/id")?;
@@ -70,9 +71,9 @@ impl Player<'_> {
     /// The request that opened a charge, sent again.
     pub(super) fn repeat(&mut self, repeat: &Repeat) -> Result<(), Stop> {
         let name = &repeat.charge;
-        let Some(Sent { whose, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
+        let Some(SentRequest { whose, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
             let label = "its step says no `idempotency_key`, or it was refused";
-            return Err(Stop::misled(name.spot, format!("`{}` cannot be repeated", name.value), label));
+            return Err(Stop::misled(name.span, format!("`{}` cannot be repeated", name.value), label));
         };
         let mut about = name.value.to_string();
         if let (Some(text), Value::Object(body)) = (&repeat.description, &mut body) {
@@ -98,7 +99,7 @@ impl Player<'_> {
     }
 
     /// ` of bakery (test)`; the first account and live mode go without saying.
-    fn of_whom(&self, (account, mode): Whose) -> String {
+    fn of_whom(&self, (account, mode): BookId) -> String {
         match account {
             0 => in_mode(mode).to_owned(),
             _ => format!(" of {}{}", self.accounts[account], in_mode(mode)),
@@ -181,13 +182,14 @@ impl Player<'_> {
             Stop::misled(self.here, "`choose` happens on a page", "say `invoice` or `link`")
         })?;
         let thing = self.thing(page)?;
-        let asset = choose.asset.0.code();
+        let asset = choose.asset.0;
         let about = format!("{} {asset}{}", page.value, in_mode(thing.mode));
-        let body = said([
-            ("asset", Some(asset.into())),
-            ("amount", choose.amount.as_ref().map(|amount| amount.0.clone().into())),
-            ("customer_email", choose.customer_email.clone().map(Value::from)),
-        ]);
+        let body = ChoiceRequest {
+            asset,
+            amount: choose.amount.as_ref().map(|amount| amount.0.clone()),
+            customer_email: choose.customer_email.clone(),
+        };
+        let body = api::json(&body);
         let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);
         let refused = choose.refused;
         let act = Act {
@@ -228,12 +230,19 @@ impl Player<'_> {
         let mut about = accept.charge.value.to_string();
         let mut tx = None;
         if let Some(name) = &accept.tx {
-            tx = Some(self.thing(name)?.id.into());
+            tx = Some(self.thing(name)?.id);
             about.push_str(&format!(" {}", name.value));
         }
         about.push_str(in_mode(charge.mode));
         let path = format!("/sandbox/charges/{}/accept", charge.id);
-        self.plain_act("accept", &about, "POST", &path, said([("txid", tx)]), accept.refused)
+        self.plain_act(
+            "accept",
+            &about,
+            "POST",
+            &path,
+            api::json(&AcceptRequest { txid: tx }),
+            accept.refused,
+        )
     }
 
     /// An act on an object, by the API or in the dashboard.
@@ -271,7 +280,7 @@ impl Player<'_> {
         verb: &str,
         about: &str,
         path: &str,
-        whose: Whose,
+        whose: BookId,
         body: Value,
         refused: Option<u16>,
     ) -> Result<Option<Granted>, Stop> {
@@ -294,7 +303,7 @@ impl Player<'_> {
         about: &str,
         name: &At<Name>,
         kind: Kind,
-        whose: Whose,
+        whose: BookId,
     ) -> Result<(), Stop> {
         let Some(granted) = granted else { return Ok(()) };
         let code = self.text(&granted.answer, "/data/id")?;

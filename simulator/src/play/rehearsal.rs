@@ -9,9 +9,9 @@ use reference_core::{mode::Mode, time::Span};
 
 use super::{Cause, LocalStage, Player};
 use crate::{
-    sandbox::{Landed, Sandbox},
+    sandbox::{EndedAttempt, Sandbox},
     script::{Kind, Script, step::Step},
-    witness::Whose,
+    witness::BookId,
 };
 
 /// What came of a rehearsal.
@@ -19,7 +19,7 @@ pub struct Rehearsal {
     /// The world as it stands at the end.
     pub sandbox: Sandbox,
     /// A key of each account and mode for looking at it, whose limit nobody used up.
-    pub lookers: BTreeMap<Whose, String>,
+    pub lookers: BTreeMap<BookId, String>,
     /// What acts were refused with, by the place of the step.
     pub refusals: BTreeMap<usize, u16>,
     /// Steps that could not be taken, or that came out wrong.
@@ -48,7 +48,7 @@ pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
     player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
     player.move_in();
     for (place, step) in script.steps.iter().enumerate() {
-        (player.here, player.place) = (step.spot, place);
+        (player.here, player.place) = (step.span, place);
         let taken = match &step.value {
             Step::Expect(_) => Ok(()),
             Step::Wait(span) => player.advance_to(player.now.plus(span.0)),
@@ -94,15 +94,14 @@ impl Player<'_> {
         let Some(sandbox) = self.stage.quick() else { return };
         // A step that moves the clock moved the world's only.
         self.now = sandbox.now();
-        let landed = sandbox.take_landed();
+        let landed = sandbox.take_ended();
         if !self.names_deliveries {
             return;
         }
-        for Landed { mode, delivery, endpoint, next_at } in landed {
+        for EndedAttempt { mode, delivery, endpoint, next_at } in landed {
             let delivery = delivery.to_string();
             self.aliases.name(Kind::Delivery, mode, &delivery);
-            let next_at = next_at.map(|at| at.to_string());
-            self.seen.next_at.insert(delivery, (endpoint.to_string(), next_at));
+            self.tally.next_at.insert(delivery, (endpoint.to_string(), next_at));
         }
     }
 }

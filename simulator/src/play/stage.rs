@@ -3,15 +3,11 @@
 use std::fmt;
 
 use bytes::Bytes;
-use reference_core::{
-    dialect::Dialect,
-    draw::Seed,
-    time::Timestamp,
-    wire::http::{Request, Response},
-};
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_wire::{Request, Response};
 use serde_json::Value;
 
-use super::glance::text_at;
+use super::extract::extract_str;
 use crate::sandbox::{Reach, Sandbox, Setup};
 
 /// A request, before it becomes HTTP.
@@ -48,7 +44,7 @@ impl Answer {
 
     /// The text at a pointer such as `/data/id`, if there is one.
     pub fn text(&self, pointer: &str) -> Option<String> {
-        text_at(&self.body, pointer)
+        extract_str(&self.body, pointer)
     }
 
     /// The value of a header, by its name in lower case.
@@ -100,7 +96,7 @@ impl LocalStage {
             dialect: Dialect::default(),
             journal: true,
             reach: Reach::Simulated,
-            vault: None,
+            wallet_cache: None,
         };
         LocalStage { sandbox: Sandbox::new(&setup), quick: false }
     }

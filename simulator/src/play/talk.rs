@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Answer, Call, Player, alias::Thing, failure::Stop, message};
 use crate::script::{
-    At, Kind, Spot,
+    At, Kind, SourceSpan,
     step::{Holds, Request},
     value::Name,
 };
@@ -14,7 +14,7 @@ impl Player<'_> {
     pub(super) fn request(&mut self, request: &Request) -> Result<(), Stop> {
         let at = self.now;
         let method = request.method.as_deref().unwrap_or("GET");
-        let path = local(&self.filled(&request.path.value, request.path.spot)?).to_owned();
+        let path = local(&self.filled(&request.path.value, request.path.span)?).to_owned();
         let body = match &request.body {
             Some(body) => Some(self.filled_json(body)?),
             None => None,
@@ -68,7 +68,7 @@ impl Player<'_> {
             Some(status) if status.value != answer.status => {
                 let actual = format!("{} {}", answer.status, message(answer));
                 return Err(Stop::unmet(
-                    status.spot,
+                    status.span,
                     title(),
                     "is not the status",
                     status.value.to_string(),
@@ -88,7 +88,7 @@ impl Player<'_> {
             if actual.as_ref() != Some(&wanted) {
                 let actual = actual.map_or_else(|| "nothing".to_owned(), |actual| actual.to_string());
                 let label = format!("is not at {pointer}");
-                return Err(Stop::unmet(expected.spot, title(), &label, wanted.to_string(), actual));
+                return Err(Stop::unmet(expected.span, title(), &label, wanted.to_string(), actual));
             }
         }
         for (name, expected) in &expect.headers {
@@ -96,7 +96,7 @@ impl Player<'_> {
             if actual != expected.value {
                 let label = format!("is not in {name}");
                 return Err(Stop::unmet(
-                    expected.spot,
+                    expected.span,
                     title(),
                     &label,
                     expected.value.clone(),
@@ -107,7 +107,7 @@ impl Player<'_> {
         for pointer in &expect.absent {
             if let Some(actual) = body.pointer(pointer) {
                 let nothing = "nothing".to_owned();
-                return Err(Stop::unmet(pointer.spot, title(), "is there", nothing, actual.to_string()));
+                return Err(Stop::unmet(pointer.span, title(), "is there", nothing, actual.to_string()));
             }
         }
         Ok(())
@@ -135,29 +135,29 @@ impl Player<'_> {
     }
 
     pub(super) fn bearer(&self, key: Option<&At<Name>>) -> Result<Option<String>, Stop> {
-        let (name, spot) = match key {
+        let (name, span) = match key {
             Some(key) if key.value.0 == "none" => return Ok(None),
-            Some(key) => (key.value.0.as_str(), key.spot),
+            Some(key) => (key.value.0.as_str(), key.span),
             None => (self.script.mode.as_str(), self.here),
         };
         match self.keys.get(name) {
             Some(secret) => Ok(Some(secret.clone())),
-            None => self.find(name, spot).map(|saved| Some(saved.id)),
+            None => self.find(name, span).map(|saved| Some(saved.id)),
         }
     }
 
     /// The text with `${c1}` replaced by what c1 stands for.
-    pub(super) fn filled(&self, text: &str, spot: Spot) -> Result<String, Stop> {
+    pub(super) fn filled(&self, text: &str, span: SourceSpan) -> Result<String, Stop> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             let (name, behind) = after
                 .split_once('}')
-                .ok_or_else(|| Stop::misled(spot, "a name is not closed", "`${` needs a `}`, as in ${c1}"))?;
+                .ok_or_else(|| Stop::misled(span, "a name is not closed", "`${` needs a `}`, as in ${c1}"))?;
             filled.push_str(before);
             match self.keys.get(name) {
                 Some(secret) => filled.push_str(secret),
-                None => filled.push_str(&self.find(name, spot)?.id),
+                None => filled.push_str(&self.find(name, span)?.id),
             }
             rest = behind;
         }

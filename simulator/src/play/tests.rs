@@ -24,7 +24,7 @@ impl Puppet {
 
     fn answer(&mut self, call: &Call<'_>) -> (u16, Value) {
         let charge = json!({
-            "id": "abc", "status": "pending", "asset": "BTC", "asset_amount": "0.002",
+            "id": "abcabcabcabc", "status": "pending", "asset": "BTC", "asset_amount": "0.002",
             "remaining_amount": "0.0015", "expires_at": "2026-01-05T09:30:00.000000Z",
         });
         match (call.method, call.path) {
@@ -46,9 +46,9 @@ impl Puppet {
                 (200, json!({ "happened": self.after(read) }))
             }
             (_, "/sandbox/pay") => (200, json!({ "txid": "beef", "now": self.now })),
-            ("POST", "/v1/charges/abc/cancel") => (409, json!({ "message": "Too late." })),
+            ("POST", "/v1/charges/abcabcabcabc/cancel") => (409, json!({ "message": "Too late." })),
             ("POST", "/v1/charges") => (201, json!({ "data": charge })),
-            ("GET", "/v1/charges/abc") => (200, json!({ "data": charge })),
+            ("GET", "/v1/charges/abcabcabcabc") => (200, json!({ "data": charge })),
             ("GET", "/v1/account") => (200, json!({ "meta": { "mode": "live" }, "links": { "next": null } })),
             _ => (404, json!({ "message": "Not found." })),
         }
@@ -96,7 +96,7 @@ fn a_second_passes_between_two_acts_and_after_the_last() {
     insta::assert_snapshot!(asked(&format!("{OPEN}  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
-    09:00:01.000000Z - POST /sandbox/pay {"charge":"abc"}
+    09:00:01.000000Z - POST /sandbox/pay {"charge":"abcabcabcabc"}
     09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
     "#);
 }
@@ -107,9 +107,9 @@ fn waiting_replaces_the_second_so_a_payment_can_hit_one_microsecond() {
         asked(&format!("{OPEN}  - until: {{ expiry: c1, offset: -1us }}\n  - pay: c1\n  - wait: 1us")),
         @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
-    09:00:00.000000Z S GET /v1/charges/abc
+    09:00:00.000000Z S GET /v1/charges/abcabcabcabc
     09:29:59.999999Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:29:59.999999Z"}
-    09:29:59.999999Z - POST /sandbox/pay {"charge":"abc"}
+    09:29:59.999999Z - POST /sandbox/pay {"charge":"abcabcabcabc"}
     09:30:00.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:30:00.000000Z"}
     "#
     );
@@ -119,9 +119,9 @@ fn waiting_replaces_the_second_so_a_payment_can_hit_one_microsecond() {
 fn an_expectation_takes_no_time_and_looks_with_a_key_of_its_own() {
     insta::assert_snapshot!(asked(&format!("{OPEN}  - expect: {{ c1: pending }}\n  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
-    09:00:00.000000Z S GET /v1/charges/abc
+    09:00:00.000000Z S GET /v1/charges/abcabcabcabc
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
-    09:00:01.000000Z - POST /sandbox/pay {"charge":"abc"}
+    09:00:01.000000Z - POST /sandbox/pay {"charge":"abcabcabcabc"}
     09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
     "#);
 }
@@ -133,7 +133,9 @@ fn over_and_short_are_counted_from_what_remains() {
         all.lines().find(|line| line.contains("/sandbox/pay")).map(str::to_owned)
     };
     let paid = |amount: &str| {
-        Some(format!(r#"09:00:01.000000Z - POST /sandbox/pay {{"amount":"{amount}","charge":"abc"}}"#))
+        Some(format!(
+            r#"09:00:01.000000Z - POST /sandbox/pay {{"amount":"{amount}","charge":"abcabcabcabc"}}"#
+        ))
     };
     assert_eq!(pay("over"), paid("0.00150001"));
     assert_eq!(pay("short"), paid("0.00149999"));
@@ -148,7 +150,7 @@ fn names_are_filled_into_requests_and_links_lose_their_host() {
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z L GET /v1/account
     09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
-    09:00:02.000000Z T GET /v1/live?charge=abc
+    09:00:02.000000Z T GET /v1/live?charge=abcabcabcabc
     09:00:03.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:03.000000Z"}
     "#);
 }
@@ -188,7 +190,7 @@ fn a_refusal_that_nobody_expects_stops_the_run() {
     insta::assert_snapshot!(asked(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
-    09:00:01.000000Z L POST /v1/charges/abc/cancel {}
+    09:00:01.000000Z L POST /v1/charges/abcabcabcabc/cancel {}
     09:00:02.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:02.000000Z"}
     "#);
 }
@@ -251,15 +253,15 @@ fn what_happens_becomes_lines_under_names_that_stay() {
     let at = |time: &str| format!("2026-01-05T09:{time}Z");
     puppet.happened = vec![
         json!({ "n": 1, "at": at("00:00.000000"), "what": "event", "mode": "live", "account": "acme",
-            "event": "u1", "type": "charge.created", "subject": "abc", "details": {} }),
+            "event": "00000000-0000-7000-8000-000000000001", "type": "charge.created", "subject": "abcabcabcabc", "details": {} }),
         json!({ "n": 2, "at": at("00:00.040000"), "what": "post", "mode": "live", "account": "acme",
-            "endpoint": "w", "host": "shop.sim", "delivery": "x1", "event": "u1", "type": "charge.created",
-            "subject": "abc", "attempt": 1, "answer": "unreachable", "next_at": at("01:00.040000") }),
+            "endpoint": "wwwwwwwwwwww", "host": "shop.sim", "delivery": "00000000-0000-7000-8000-0000000000d1", "event": "00000000-0000-7000-8000-000000000001", "type": "charge.created",
+            "subject": "abcabcabcabc", "attempt": 1, "answer": "unreachable", "next_at": at("01:00.040000") }),
         json!({ "n": 3, "at": at("00:01.000000"), "what": "transfer", "mode": "live", "asset": "BTC",
-            "txid": "beef", "output": 0, "address": "bc1", "charge": "abc", "amount": "0.00150000",
+            "txid": "beef", "output": 0, "address": "bc1", "charge": "abcabcabcabc", "amount": "0.00150000",
             "state": "seen", "confirmations": 0, "required": 2 }),
         json!({ "n": 4, "at": at("00:01.000000"), "what": "event", "mode": "live", "account": "acme",
-            "event": "u2", "type": "charge.payment_detected", "subject": "abc",
+            "event": "00000000-0000-7000-8000-000000000002", "type": "charge.payment_detected", "subject": "abcabcabcabc",
             "details": { "amount": "0.001500000000000000", "txid": "beef" } }),
         json!({ "n": 5, "at": at("00:01.000001"), "what": "transfer", "mode": "test", "asset": "BTC",
             "txid": "cafe", "output": 1, "address": "tb1", "charge": null, "amount": "0.5",

@@ -1,11 +1,13 @@
 //! `expect`: what must hold now.
 
+use reference_core::event::EventType;
 use serde_json::Value;
 
-use super::{Player, failure::Stop, happening::plain};
+use super::{Player, failure::Stop, lines::plain};
 use crate::script::{
     At, Kind,
     step::{Expect, Expected},
+    value::EventTypeName,
 };
 
 impl Player<'_> {
@@ -14,7 +16,7 @@ impl Player<'_> {
     }
 
     fn expect_one(&mut self, name: &str, expected: &At<Expected>) -> Result<(), Stop> {
-        let thing = self.find(name, expected.spot)?;
+        let thing = self.find(name, expected.span)?;
         let id = thing.id.as_str();
         let object = match thing.kind {
             Kind::Charge => self.look_at_all(self.whose(&thing), &format!("/v1/charges/{id}"))?,
@@ -23,12 +25,12 @@ impl Player<'_> {
             Kind::Endpoint => self.listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
             Kind::Delivery => self.listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
             Kind::Transaction => {
-                let state = self.seen.transfers.get(id).map_or("unseen", String::as_str);
+                let state = self.tally.transfers.get(id).map_or("unseen", |state| state);
                 serde_json::json!({ "status": state })
             }
             Kind::Key | Kind::Account | Kind::Event | Kind::Saved => {
                 let label = format!("it is a {}", thing.kind);
-                return Err(Stop::misled(expected.spot, format!("`{name}` has no state"), label));
+                return Err(Stop::misled(expected.span, format!("`{name}` has no state"), label));
             }
         };
         let check = Check { name, expected, object: &object };
@@ -39,16 +41,14 @@ impl Player<'_> {
             check.same(pointer, wanted == actual, wanted.to_string(), actual.to_string())?;
         }
         if let Some(types) = &expected.events {
-            let types: Vec<&str> = types.iter().map(|kind| kind.0).collect();
-            check.list("events", &types, self.seen.events.get(id))?;
+            check.types("events", types, self.tally.events.get(id))?;
         }
         if let Some(answers) = &expected.answers {
-            let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
-            check.list("answers", &answers, self.seen.answers.get(id))?;
+            let actual = self.tally.answers.get(id).map(Vec::as_slice).unwrap_or_default();
+            check.list("answers", answers.iter().map(String::as_str), actual.iter().map(String::as_str))?;
         }
         if let Some(types) = &expected.acknowledged {
-            let types: Vec<&str> = types.iter().map(|kind| kind.0).collect();
-            check.list("acknowledged", &types, self.seen.acknowledged.get(id))?;
+            check.types("acknowledged", types, self.tally.acknowledged.get(id))?;
         }
         Ok(())
     }
@@ -76,10 +76,25 @@ impl Check<'_> {
         self.same(what, plain(wanted) == plain(actual), wanted.to_owned(), plain(actual))
     }
 
-    fn list(&self, what: &str, wanted: &[&str], actual: Option<&Vec<String>>) -> Result<(), Stop> {
-        let actual: Vec<&str> = actual.into_iter().flatten().map(String::as_str).collect();
+    fn types(
+        &self,
+        what: &str,
+        wanted: &[EventTypeName],
+        actual: Option<&Vec<EventType>>,
+    ) -> Result<(), Stop> {
+        let actual = actual.map(Vec::as_slice).unwrap_or_default();
+        self.list(what, wanted.iter().map(|kind| kind.0.as_str()), actual.iter().map(|kind| kind.as_str()))
+    }
+
+    fn list<'s>(
+        &self,
+        what: &str,
+        wanted: impl Iterator<Item = &'s str>,
+        actual: impl Iterator<Item = &'s str>,
+    ) -> Result<(), Stop> {
+        let (wanted, actual): (Vec<&str>, Vec<&str>) = (wanted.collect(), actual.collect());
         let said = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
-        self.same(what, wanted == actual, said(wanted), said(&actual))
+        self.same(what, wanted == actual, said(&wanted), said(&actual))
     }
 
     fn same(&self, what: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {
@@ -88,6 +103,6 @@ impl Check<'_> {
         }
         let title = format!("{} of {} is not as expected", what, self.name);
         let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "is otherwise".to_owned() };
-        Err(Stop::unmet(self.expected.spot, title, &label, wanted, actual))
+        Err(Stop::unmet(self.expected.span, title, &label, wanted, actual))
     }
 }

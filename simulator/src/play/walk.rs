@@ -13,16 +13,16 @@ const WALK_PAGES_MAX: u32 = 1_000;
 
 /// A page of a list, as far as a walk looks at it.
 #[derive(Deserialize)]
-struct Page {
-    data: Vec<Record>,
+struct WalkPage {
+    data: Vec<ListedRecord>,
     #[serde(default)]
     meta: Meta,
     #[serde(default)]
-    links: Links,
+    links: PageLinks,
 }
 
 #[derive(Deserialize)]
-struct Record {
+struct ListedRecord {
     id: String,
 }
 
@@ -33,7 +33,7 @@ struct Meta {
 }
 
 #[derive(Default, Deserialize)]
-struct Links {
+struct PageLinks {
     next: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Player<'_> {
     pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), Stop> {
         let at = self.now;
         let bearer = self.bearer(walk.key.as_ref())?;
-        let filled = self.filled(&walk.path.value, walk.path.spot)?;
+        let filled = self.filled(&walk.path.value, walk.path.span)?;
         let mark = if filled.contains('?') { '&' } else { '?' };
         let first = format!("{filled}{mark}per_page={}", walk.per_page);
         let about = format!("{} by {}, {} new after each page", walk.path.value, walk.per_page, walk.insert);
@@ -54,20 +54,20 @@ impl Player<'_> {
             if answer.status != 200 {
                 let actual = format!("{} {}", answer.status, message(&answer));
                 let title = format!("a page of {} is not given", walk.path.value);
-                return Err(Stop::unmet(walk.path.spot, title, "is refused", "200".to_owned(), actual));
+                return Err(Stop::unmet(walk.path.span, title, "is refused", "200".to_owned(), actual));
             }
-            let Page { data, meta, links } = serde_json::from_slice(&answer.body)
+            let WalkPage { data, meta, links } = serde_json::from_slice(&answer.body)
                 .map_err(|error| Stop::broken(self.here, format!("GET {path} is no page: {error}")))?;
             pages += 1;
             total = total.or(meta.total);
-            for Record { id } in data {
+            for ListedRecord { id } in data {
                 read += 1;
                 if !ids.insert(id.clone()) {
                     let again = self.aliases.known(&id).unwrap_or(&id).to_owned();
                     let title = format!("{} repeats a record", walk.path.value);
                     let actual = format!("{again} again on page {pages}");
                     return Err(Stop::unmet(
-                        walk.path.spot,
+                        walk.path.span,
                         title,
                         "repeats",
                         "each record once".to_owned(),
@@ -85,14 +85,14 @@ impl Player<'_> {
                 _ => break,
             };
             if pages == WALK_PAGES_MAX {
-                return Err(Stop::broken(walk.path.spot, format!("still no last page after {pages}")));
+                return Err(Stop::broken(walk.path.span, format!("still no last page after {pages}")));
             }
         }
         if total != Some(read) {
             let title = format!("{} is not read whole", walk.path.value);
             let expected = total.map_or_else(|| "a total".to_owned(), |total| format!("{total} records"));
             return Err(Stop::unmet(
-                walk.path.spot,
+                walk.path.span,
                 title,
                 "hides some",
                 expected,

@@ -4,7 +4,7 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use reference_core::{asset::Asset, draw::Seed, mode::Mode, sighting::Sighting, time::Timestamp};
+use reference_core::{asset::Asset, mode::Mode, rng::Seed, sighting::Sighting, time::Timestamp};
 
 use crate::chain::Chain;
 

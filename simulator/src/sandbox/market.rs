@@ -2,8 +2,8 @@
 
 use reference_core::{
     asset::{Asset, Currency},
-    draw::Seed,
     money::Rate,
+    rng::Seed,
 };
 
 /// Every pair's rate at the start of a world: up to a tenth off what is typical, and the same coin is
@@ -11,7 +11,7 @@ use reference_core::{
 pub(super) fn rates(seed: Seed) -> Vec<(Asset, Currency, Rate)> {
     let mut rates = Vec::new();
     for asset in Asset::ALL {
-        let per_ten_thousand = seed.lot("market", asset.code(), "rate").nth(0).between(9_000, 11_000);
+        let per_ten_thousand = seed.rng_key("market", asset.code(), "rate").stream(0).between(9_000, 11_000);
         for currency in Currency::ALL {
             // Cents a coin, times hundredths of a unit for 100 dollars, in units of 10⁻⁸.
             let typical = asset.facts().typical_usd_cents * currency.typical_per_hundred_usd() * 100;

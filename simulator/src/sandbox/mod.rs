@@ -1,69 +1,59 @@
-//! A service, its chains and its simulated network: the one thing that both hosts own.
+//! A world and its API: the one thing that every host owns.
 //!
-//! Time moves only forward, and only when a host says so. On the way everything that is due happens,
-//! in order of time; at the same microsecond rate locks end first, then the chains are seen, then
-//! answers to posts arrive, then new posts leave.
+//! - `world` is its state, `step` what happens next, `observe` who watches, `route` the calls under `/sandbox`.
+//! - Time moves only forward, and only when a host says so. On the way everything that is due happens,
+//!   in order of time; at the same microsecond rate locks end first, then the chains are seen, then
+//!   answers to posts arrive, then new posts leave.
 
-mod api;
 mod chains;
-mod course;
-mod desk;
-mod happening;
-mod journey;
+mod journal;
 mod market;
 mod money;
-mod noting;
+mod observe;
+mod route;
+mod step;
 mod watcher;
+mod world;
 
-use std::{cell::Cell, collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr};
 
-use chains::Chains;
-use desk::Desk;
-pub use desk::OwnRequest;
-pub use happening::{Chronicle, Happening, What};
-use journey::Heading;
-pub use journey::{Journey, Progress};
-pub use noting::Landed;
-use noting::{Ended, written};
 use reference_core::{
     account::{AccountKind, Settings},
-    action::{Act, Action, Done},
     asset::Asset,
-    book::Post,
     dialect::Dialect,
-    draw::Seed,
-    endpoint::address_rule::{self, Host},
     error::ApiError,
     id::AccountNo,
     mode::Mode,
-    outbox::Landing,
-    service::{Admission, Quota, Service, Start},
+    outbox::AttemptReport,
+    rng::Seed,
+    service::{Admission, Quota, Service},
     time::Timestamp,
-    wallet::Vault,
-    wire::http::{Request, Response},
+    wallet::WalletCache,
 };
-use watcher::{Manner, Watchers};
+use reference_wire::{AttemptRequest, Request, Response};
 
+pub(crate) use self::route::EVENTS_MAX;
+use self::{observe::Observers, step::Slice, world::World};
+pub use self::{
+    observe::{EndedAttempt, WorldLog},
+    route::{PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach},
+};
 use crate::{
     chain::{Chain, Congestion},
-    network::Network,
     tamper::Tamper,
-    witness::{self, Record},
+    witness::Record,
 };
-
-/// The account that every world starts with.
-const FIRST_ACCOUNT: &str = "acme";
 
 /// How a world begins.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What every draw of this world hangs on.
+    /// What every random draw of this world depends on.
     pub seed: Seed,
     /// What the service clock shows at first.
     pub start: Timestamp,
     /// The address under which hosted pages are reached, without a slash at the end.
     pub public_url: String,
-    /// Requests per minute and key; nothing for no limit.
+    /// Requests per minute and key; `None` for no limit.
     pub rate_limit: Option<u32>,
     /// The names in keys and headers.
     pub dialect: Dialect,
@@ -71,8 +61,8 @@ pub struct Setup {
     pub journal: bool,
     /// Where deliveries to hosts outside the simulated network go.
     pub reach: Reach,
-    /// Wallets that many worlds share; from the seed if there is none.
-    pub vault: Option<Vault>,
+    /// Wallets that many worlds share; from the seed if `None`.
+    pub wallet_cache: Option<WalletCache>,
 }
 
 /// How far a world's deliveries reach.
@@ -84,30 +74,22 @@ pub enum Reach {
     Abroad,
 }
 
-/// A delivery that the host has to post.
+/// An attempt to post a delivery, for the host to make.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
-    /// Under what its landing is reported.
-    pub ticket: Ticket,
+pub struct OutgoingAttempt {
+    /// Under what its end is reported, by [`Sandbox::on_landing`].
+    pub id: AttemptId,
     /// Whose it is.
     pub account: AccountNo,
     /// In which mode.
     pub mode: Mode,
     /// What to post.
-    pub post: Post,
+    pub post: AttemptRequest,
 }
 
 /// Names one attempt of one world. An attempt of a world that is no more is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket(u64);
-
-/// What the host said about a name.
-enum Known {
-    /// It resolves to these.
-    Addresses(Vec<IpAddr>),
-    /// The host reaches it by a way of its own.
-    OwnWay,
-}
+pub struct AttemptId(u64);
 
 /// The keys that a new world starts with.
 #[derive(Clone, Debug)]
@@ -120,67 +102,56 @@ pub struct FirstKeys {
 
 /// A key that a world let in.
 #[derive(Clone, Copy, Debug)]
-pub struct Guest {
+pub struct Admitted {
     admission: Admission,
     era: u64,
 }
 
-impl Guest {
+impl Admitted {
     /// The key's mode.
     pub fn mode(&self) -> Mode {
         self.admission.principal.mode
     }
 
-    /// The key's place in its limit; nothing without a limit.
+    /// The key's place in its limit; `None` without a limit.
     pub fn quota(&self) -> Option<Quota> {
         self.admission.quota
     }
 }
 
-/// `GET /sandbox/happenings` hands out so many at once.
-pub(crate) const HAPPENINGS_MAX: usize = 10_000;
-
-/// A service, its chains and its simulated network, at one moment.
+/// A world, who watches it, and its API.
+///
+/// ```
+/// use reference_core::{dialect::Dialect, rng::Seed, time::{Span, Timestamp}};
+/// use simulator::sandbox::{Reach, Sandbox, Setup};
+///
+/// let start = Timestamp::parse("2026-01-05T09:00:00Z").unwrap();
+/// let mut sandbox = Sandbox::new(&Setup {
+///     seed: Seed(1),
+///     start,
+///     public_url: "https://pay.example".to_owned(),
+///     rate_limit: Some(120),
+///     dialect: Dialect::default(),
+///     journal: false,
+///     reach: Reach::Simulated,
+///     wallet_cache: None,
+/// });
+/// sandbox.advance_to(start.plus(Span::hours(1)));
+/// assert_eq!(sandbox.now().to_string(), "2026-01-05T10:00:00.000000Z");
+/// ```
 pub struct Sandbox {
-    setup: Setup,
-    now: Timestamp,
-    desk: Desk,
-    chains: Chains,
-    watchers: Watchers,
-    network: Network,
-    /// Deliveries that the host has yet to fetch.
-    outgoing: Vec<Dispatch>,
-    /// Deliveries that the host is posting.
-    abroad: BTreeMap<Ticket, (AccountNo, Mode, Post)>,
-    /// Tickets given out, by this world and those before it.
-    tickets: u64,
+    world: World,
+    observers: Observers,
     /// Worlds before this one. A call that began in one of them is over.
     era: u64,
-    /// Where the call that is being answered moves the clock to.
-    heading: Option<Heading>,
-    /// The only book that the call that is being answered reaches.
-    within: Option<api::Within>,
-    /// What the host last found real names to mean.
-    names: BTreeMap<String, Known>,
-    chronicle: Chronicle,
-    /// Confirmations of each transfer as last noticed; nothing when it is gone.
-    noticed: BTreeMap<(String, u32), Option<u32>>,
     first_keys: FirstKeys,
-    /// When something happens by itself, since that was last found out; nothing after a change.
-    due: Cell<Option<Option<Timestamp>>>,
-    /// Nobody reads what happens: the chronicle stays empty, and answers leave it out.
-    terse: bool,
-    /// What a terse world says instead of its chronicle.
-    landed: Vec<Landed>,
-    /// What was written down, if somebody wants it.
-    record: Option<Record>,
-    /// What makes this a wrong service, in tests.
-    tamper: Option<Box<dyn Tamper>>,
+    /// A host serves others while much is happening.
+    in_slices: bool,
 }
 
 impl Sandbox {
     /// The name of the account that every world starts with.
-    pub const FIRST_ACCOUNT: &str = FIRST_ACCOUNT;
+    pub const FIRST_ACCOUNT: &str = "acme";
 
     /// A new world: one account with wallets and a key in each mode, and a market.
     pub fn new(setup: &Setup) -> Sandbox {
@@ -196,56 +167,23 @@ impl Sandbox {
 
     /// A new world whose account has these settings.
     pub fn with_account(setup: &Setup, settings: Settings) -> Sandbox {
-        let start = Start {
-            seed: setup.seed,
-            dialect: setup.dialect.clone(),
-            public_url: setup.public_url.clone(),
-            rate_limit: setup.rate_limit,
-            vault: setup.vault.clone(),
-        };
-        let none = FirstKeys { live: String::new(), test: String::new() };
-        let mut sandbox = Sandbox {
-            setup: setup.clone(),
-            now: setup.start,
-            desk: Desk::new(start, setup.journal),
-            chains: Chains::new(setup.seed, setup.start),
-            watchers: Watchers::default(),
-            network: Network::default(),
-            outgoing: Vec::new(),
-            abroad: BTreeMap::new(),
-            tickets: 0,
-            era: 0,
-            heading: None,
-            within: None,
-            names: BTreeMap::new(),
-            chronicle: Chronicle::default(),
-            noticed: BTreeMap::new(),
-            first_keys: none,
-            due: Cell::new(None),
-            terse: false,
-            landed: Vec::new(),
-            record: None,
-            tamper: None,
-        };
-        for (asset, currency, rate) in market::rates(setup.seed) {
-            sandbox.desk.rate(setup.start, asset, currency, Some(rate));
-        }
-        let account = sandbox
-            .desk
-            .open_account(setup.start, FIRST_ACCOUNT, AccountKind::Organization, settings)
+        let mut world = World::new(setup);
+        let account = world
+            .service
+            .open_account(setup.start, Sandbox::FIRST_ACCOUNT, AccountKind::Organization, settings)
             .expect("the first account's name is free");
-        sandbox.first_keys = sandbox.create_keys(account);
-        sandbox
+        let first_keys = world.create_keys(account);
+        Sandbox { world, observers: Observers::default(), era: 0, first_keys, in_slices: false }
     }
 
     /// What the service clock shows.
     pub fn now(&self) -> Timestamp {
-        self.now
+        self.world.now
     }
 
     /// What this world began with.
     pub fn setup(&self) -> &Setup {
-        &self.setup
+        &self.world.setup
     }
 
     /// The keys that this world started with.
@@ -255,76 +193,131 @@ impl Sandbox {
 
     /// A key more for each mode, for somebody who only looks.
     pub fn create_lookers(&mut self) -> BTreeMap<Mode, String> {
-        let account = self.service().find_account(FIRST_ACCOUNT).expect("the first account stays");
-        let keys = self.create_keys(account);
+        let account = self.service().find_account(Sandbox::FIRST_ACCOUNT).expect("the first account stays");
+        let keys = self.world.create_keys(account);
         BTreeMap::from([(Mode::Live, keys.live), (Mode::Test, keys.test)])
     }
 
     /// The chain of a coin in a mode.
     pub fn chain(&self, mode: Mode, asset: Asset) -> &Chain {
-        self.chains.get(mode, asset)
+        self.world.chains.get(mode, asset)
+    }
+
+    /// When an attempt ends or the service wants to be woken; `None` if all its queues are empty.
+    pub fn next_of_service(&self) -> Option<Timestamp> {
+        self.world.network.next_due().into_iter().chain(self.service().next_tick()).min()
+    }
+
+    /// When something will happen by itself; `None` if the world is at rest.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.world.next_due()
+    }
+
+    /// Lets everything happen that is due up to `now`, each at its own time. In slices only a bounded part of it: the
+    /// clock then shows less than `now`, and what is left stays due.
+    pub fn advance_to(&mut self, now: Timestamp) {
+        let mut slice = self.slice();
+        self.world.advance_to(now, &mut self.observers, &mut slice);
+    }
+
+    /// From now on no call takes long, however much is due: for hosts that serve many at once. A call that moves the
+    /// clock then stops again and again, see [`PendingAdvance::awaits_attempt`].
+    pub fn work_in_slices(&mut self) {
+        self.in_slices = true;
+    }
+
+    fn slice(&self) -> Slice {
+        if self.in_slices { Slice::short() } else { Slice::whole() }
     }
 
     /// Everything around the service that is broken is mended: merchants, watchers, full blocks.
     pub fn heal(&mut self) {
         self.work();
-        self.network.heal();
-        for (mode, asset) in self.watchers.odd() {
-            if self.watchers.change((mode, asset), Manner::Up) {
-                self.chains.get_mut(mode, asset).rescan(self.now);
+        let world = &mut self.world;
+        world.network.heal();
+        for (mode, asset) in world.watchers.faulty() {
+            if world.watchers.change((mode, asset), None) {
+                world.chains.get_mut(mode, asset).rescan(world.now);
             }
         }
-        for chain in self.chains.values_mut() {
-            chain.congest(self.now, Congestion::default()).expect("room for everyone is never refused");
+        for chain in world.chains.values_mut() {
+            chain.congest(world.now, Congestion::default()).expect("room for everyone is never refused");
         }
         self.work();
     }
 
     /// What happened so far.
-    pub fn chronicle(&self) -> &Chronicle {
-        &self.chronicle
+    pub fn log(&self) -> &WorldLog {
+        self.observers.log()
     }
 
-    /// Answers a request to `/v1` or `/sandbox`, whatever is abroad. For worlds whose deliveries stay inside.
+    /// From now on everything that an outsider could see is written down.
+    pub fn keep_record(&mut self) {
+        self.observers.record = Some(Record::default());
+    }
+
+    /// What was written down. From now on nothing is, until [`Sandbox::keep_record`].
+    pub fn take_record(&mut self) -> Record {
+        self.observers.record.take().unwrap_or_default()
+    }
+
+    /// From now on the log stays as it is, and answers to calls under `/sandbox` leave out what the call caused:
+    /// both take time to write. What a script can name all the same is told by [`Sandbox::take_ended`].
+    pub fn be_terse(&mut self) {
+        self.observers.be_terse();
+    }
+
+    /// The attempts of a terse world whose end became known since the last time, in order.
+    pub fn take_ended(&mut self) -> Vec<EndedAttempt> {
+        self.observers.take_ended()
+    }
+
+    /// Puts somebody between the service and the world: for tests of those who judge.
+    pub fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
+        self.observers.tamper_with(tamper);
+    }
+
+    /// Answers a request to `/v1` or `/sandbox`, whatever is under way outside. For worlds whose deliveries stay
+    /// inside.
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         match self.call(now, request) {
             Progress::Done(response) => response,
-            Progress::Waiting(journey) => self.hurry(journey),
+            Progress::Waiting(pending) => self.hurry(pending),
         }
     }
 
     /// Answers a request to `/v1` or `/sandbox`. Who may use `/sandbox` is the host's to say.
     ///
-    /// A call that moves the clock stops wherever something goes abroad: the host waits for a landing and
-    /// then calls [`Sandbox::go_on`].
+    /// A call that moves the clock stops wherever something goes outside: the host waits for an attempt to end and
+    /// then calls [`Sandbox::go_on`]. In slices it stops more often, see [`PendingAdvance::awaits_attempt`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
-        let at = self.now;
-        // The journey of a clock is written down by what happens on it.
-        let place = self.record.as_ref().map(|record| record.seen.len());
+        let at = self.now();
+        // What a call that moves the clock causes is written down by what happens on it.
+        let place = self.observers.record.as_ref().map(|record| record.seen.len());
         let progress = self.answer(request);
-        if let (Some(place), Progress::Done(response), Some(record)) = (place, &progress, &mut self.record) {
-            // An act comes before what it caused.
-            let seen = witness::Seen { at, what: witness::What::Call(Box::new(written(request, response))) };
-            record.seen.insert(place.min(record.seen.len()), seen);
+        if let (Some(place), Progress::Done(response), Some(record)) =
+            (place, &progress, &mut self.observers.record)
+        {
+            observe::note_call(record, (place, at), request, response);
         }
         progress
     }
 
     fn answer(&mut self, request: &Request<'_>) -> Progress {
         let mut progress = if is_sandbox(request.path) {
-            api::respond(self, request, None)
+            route::respond(self, request, None)
         } else {
-            let other = self.tamper.as_mut().and_then(|tamper| tamper.request(self.now, request));
+            let other = self.observers.asks(self.now(), request);
             let response = match other {
-                Some(other) => self.desk.request(self.now, &other.borrow()),
-                None => self.desk.request(self.now, request),
+                Some(other) => self.world.service.request(self.world.now, &other.borrow()),
+                None => self.world.service.request(self.world.now, request),
             };
             self.follow(request);
             Progress::Done(response)
         };
-        if let (Progress::Done(response), Some(tamper)) = (&mut progress, &mut self.tamper) {
-            tamper.response(self.now, request, response);
+        if let Progress::Done(response) = &mut progress {
+            self.observers.answers(self.world.now, request, response);
         }
         progress
     }
@@ -332,148 +325,91 @@ impl Sandbox {
     /// What a request to the service caused is part of its own moment. One that only reads causes nothing, unless
     /// somebody made a wrong service of this one.
     fn follow(&mut self, request: &Request<'_>) {
-        if self.tamper.is_some() || !matches!(request.method, "GET" | "HEAD") {
+        if self.observers.is_tampered() || !matches!(request.method, "GET" | "HEAD") {
             self.work();
         }
     }
 
-    /// Who asks, for a request that is answered by [`Sandbox::call_as`]; or the refusal as it goes back.
-    pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Guest, Response> {
+    /// Who asks, for a request that is answered by [`Sandbox::call_as`].
+    ///
+    /// # Errors
+    ///
+    /// The refusal as it goes back: 401 for an unknown key, 429 for one that asks too often.
+    pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
         self.advance_to(now);
-        let admission = self.desk.admit(self.now, authorization)?;
-        Ok(Guest { admission, era: self.era })
+        let admission = self.world.service.admit(self.world.now, authorization)?;
+        Ok(Admitted { admission, era: self.era })
     }
 
     /// Answers a request of a key that was admitted, which does not count again. Of `/sandbox` it reaches what
     /// belongs to the key's account and mode, and the clock.
-    pub fn call_as(&mut self, now: Timestamp, guest: &Guest, request: &Request<'_>) -> Progress {
+    pub fn call_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
         self.advance_to(now);
-        if guest.era != self.era {
+        if admitted.era != self.era {
             // Numbers of an earlier world name others in this one, or nobody.
             let gone = ApiError::conflict("Another world began, and the key is gone with its own.");
             return Progress::Done(Response::refusal(&gone));
         }
         if is_sandbox(request.path) {
-            let who = guest.admission.principal;
-            return api::respond(self, request, Some((who.account, who.mode)));
+            let who = admitted.admission.principal;
+            return route::respond(self, request, Some((who.account, who.mode)));
         }
-        let response = self.desk.request_of(self.now, &guest.admission, request);
+        let response = self.world.service.request_of(self.world.now, &admitted.admission, request);
         self.follow(request);
         Progress::Done(response)
     }
 
-    /// Deliveries that go outside the simulated network: the host posts each once.
-    pub fn take_outgoing(&mut self) -> Vec<Dispatch> {
-        std::mem::take(&mut self.outgoing)
+    /// Attempts that go outside the simulated network: the host makes each once.
+    pub fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
+        self.world.external.take_outgoing()
     }
 
-    /// Deliveries outside the simulated network whose end is not known yet.
+    /// How many attempts outside the simulated network have not ended yet.
     pub fn abroad(&self) -> usize {
-        self.abroad.len()
+        self.world.external.open.len()
     }
 
-    /// A delivery that the host posted has ended. One of an earlier world, or from before a restart,
+    /// An attempt that the host made has ended. One of an earlier world, or from before a restart,
     /// is forgotten.
-    pub fn on_landing(&mut self, now: Timestamp, ticket: Ticket, landing: Landing) {
+    pub fn on_landing(&mut self, now: Timestamp, id: AttemptId, landing: AttemptReport) {
         self.advance_to(now);
-        if let Some((account, mode, post)) = self.abroad.remove(&ticket) {
-            self.land(account, mode, &post, landing);
+        if let Some((account, mode, post)) = self.world.external.open.remove(&id) {
+            self.world.end_attempt((account, mode), &post, landing, &mut self.observers);
             self.work();
         }
     }
 
     /// The host looked a name up: an endpoint's address is judged by it when it is saved.
     pub fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        self.names.insert(host.to_owned(), Known::Addresses(addresses));
+        self.world.learn_name(host, addresses);
     }
 
     /// The host has a way of its own to this name, so nobody is asked what it resolves to.
     pub fn vouch_for(&mut self, host: &str) {
-        self.names.insert(host.to_owned(), Known::OwnWay);
+        self.world.vouch_for(host);
     }
 
-    /// Whether an endpoint may be saved: nothing its host means may be private.
-    fn judge_endpoint(&self, url: &str) -> Result<(), ApiError> {
-        let wrong = |why: String| ApiError::field("url", format!("The url field is invalid: {why}."));
-        let url = address_rule::judge_url(url).map_err(|refusal| wrong(refusal.to_string()))?;
-        let host = url.host().to_string();
-        let addresses = match url.host() {
-            _ if url.is_simulated() => self.network.resolve(&host),
-            _ if self.setup.reach == Reach::Simulated => {
-                return Err(wrong(format!(
-                    "this world posts to hosts of the simulated network only, such as shop.sim, not to {host}"
-                )));
-            }
-            Host::Address(ip) => vec![*ip],
-            Host::Name(_) => match self.names.get(&host) {
-                Some(Known::OwnWay) => return Ok(()),
-                Some(Known::Addresses(addresses)) => addresses.clone(),
-                None => Vec::new(),
-            },
-        };
-        address_rule::judge_resolved(&addresses).map_err(|refusal| wrong(format!("{host}: {refusal}")))
+    /// A new world begins in place of this one, with the same observers.
+    fn begin_again(&mut self, setup: &Setup, settings: Settings) {
+        let mut new = Sandbox::with_account(setup, settings);
+        // Attempts go on counting, so that one of the old world can't end in the new one.
+        new.world.external.count = self.world.external.count;
+        new.era = self.era + 1;
+        new.observers = self.observers.of_new_world();
+        new.in_slices = self.in_slices;
+        *self = new;
     }
 
     fn service(&self) -> &Service {
-        self.desk.service()
+        self.world.service()
     }
 
-    fn act(&mut self, account: AccountNo, mode: Mode, act: Act) -> Result<Done, ApiError> {
-        self.desk.action(self.now, Action { account, mode, act })
-    }
-
-    fn create_keys(&mut self, account: AccountNo) -> FirstKeys {
-        let [live, test] = Mode::ALL.map(|mode| match self.act(account, mode, Act::CreateKey) {
-            Ok(Done::Key(_, text)) => text.reveal().to_owned(),
-            other => unreachable!("making a key gives a key, not {other:?}"),
-        });
-        FirstKeys { live, test }
-    }
-
-    /// The service stops and starts again from what it was told.
-    fn restart(&mut self) -> Result<(), ApiError> {
-        self.desk.restart(self.now)?;
-        self.note(What::Restart);
-        if let Some(record) = &mut self.record {
-            record.note(self.now, witness::What::Restarted);
-        }
-        if let Some(tamper) = &mut self.tamper {
-            tamper.restarted(self.now);
-        }
-        self.outgoing.clear();
-        let flights = self.network.cut().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
-        let lost: Vec<_> = flights.chain(std::mem::take(&mut self.abroad).into_values()).collect();
-        for (account, mode, post) in lost {
-            self.note_post(account, mode, &post, &Ended::Lost, None);
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, what: What) {
-        if !self.terse {
-            self.chronicle.note(self.now, what);
-        }
-    }
-
-    fn note_reorg(&mut self, mode: Mode, asset: Asset, depth: u32) {
-        self.note(What::Reorg { mode: mode.as_str(), asset: asset.code(), depth });
+    fn work(&mut self) {
+        let mut slice = self.slice();
+        self.world.work(&mut self.observers, &mut slice);
     }
 }
 
 fn is_sandbox(path: &str) -> bool {
     path == "/sandbox" || path.starts_with("/sandbox/")
-}
-
-/// A post without its body, which is on its way.
-pub(crate) fn label_of(post: &Post) -> Post {
-    Post {
-        delivery: post.delivery,
-        id: post.id,
-        endpoint: post.endpoint,
-        url: post.url.clone(),
-        kind: post.kind,
-        secret: post.secret.clone(),
-        body: Vec::new(),
-        attempt: post.attempt,
-    }
 }

@@ -8,12 +8,9 @@ use std::collections::BTreeMap;
 
 use reference_core::{asset::Asset, mode::Mode, sighting::Sighting};
 
-/// What becomes of a watcher's notices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// They come at once.
-    #[default]
-    Up,
+/// What becomes of the notices of a watcher that does not simply do its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WatcherFault {
     /// They wait.
     Late,
     /// They wait, and then come last first.
@@ -24,63 +21,62 @@ pub(super) enum Manner {
     Twice,
 }
 
-impl Manner {
-    pub(super) fn parse(word: &str) -> Option<Manner> {
-        Some(match word {
-            "up" => Manner::Up,
-            "late" => Manner::Late,
-            "reversed" => Manner::Reversed,
-            "lost" => Manner::Lost,
-            "twice" => Manner::Twice,
-            _ => return None,
-        })
-    }
+/// Reads `up`, which is no fault, or the word of a fault; `None` if it is neither.
+pub(super) fn parse(word: &str) -> Option<Option<WatcherFault>> {
+    Some(match word {
+        "up" => None,
+        "late" => Some(WatcherFault::Late),
+        "reversed" => Some(WatcherFault::Reversed),
+        "lost" => Some(WatcherFault::Lost),
+        "twice" => Some(WatcherFault::Twice),
+        _ => return None,
+    })
 }
 
-#[derive(Default)]
-struct Watcher {
-    manner: Manner,
+struct FaultyWatcher {
+    fault: WatcherFault,
     held: Vec<Vec<Sighting>>,
 }
 
 /// Every watcher that does not simply do its work, and what is to be handed over.
 #[derive(Default)]
 pub(super) struct Watchers {
-    odd: BTreeMap<(Mode, Asset), Watcher>,
+    faulty: BTreeMap<(Mode, Asset), FaultyWatcher>,
     /// Batches for the service, in order.
     ready: Vec<Vec<Sighting>>,
 }
 
 impl Watchers {
-    /// From now on a chain is watched in this manner. Says whether the watcher has to look at everything anew.
-    pub(super) fn change(&mut self, chain: (Mode, Asset), manner: Manner) -> bool {
-        let Watcher { manner: before, held } = self.odd.remove(&chain).unwrap_or_default();
+    /// From now on a chain is watched with this fault, or with none. Says whether the watcher has to look at
+    /// everything anew.
+    pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Option<WatcherFault>) -> bool {
+        let before = self.faulty.remove(&chain);
+        if let Some(fault) = fault {
+            self.faulty.insert(chain, FaultyWatcher { fault, held: Vec::new() });
+        }
+        let Some(FaultyWatcher { fault: before, held }) = before else { return false };
         match before {
-            Manner::Reversed => self.ready.extend(held.into_iter().rev()),
+            WatcherFault::Reversed => self.ready.extend(held.into_iter().rev()),
             _ => self.ready.extend(held),
         }
-        if manner != Manner::Up {
-            self.odd.insert(chain, Watcher { manner, held: Vec::new() });
-        }
         // What came in a wrong order, or not at all, is only put right by looking again.
-        matches!(before, Manner::Reversed | Manner::Lost) && before != manner
+        matches!(before, WatcherFault::Reversed | WatcherFault::Lost) && fault != Some(before)
     }
 
     /// The chains that are not simply watched.
-    pub(super) fn odd(&self) -> Vec<(Mode, Asset)> {
-        self.odd.keys().copied().collect()
+    pub(super) fn faulty(&self) -> Vec<(Mode, Asset)> {
+        self.faulty.keys().copied().collect()
     }
 
     /// What a chain showed at one moment, on its way to the service; what is on time joins `now`.
     pub(super) fn hear(&mut self, chain: (Mode, Asset), notices: Vec<Sighting>, now: &mut Vec<Sighting>) {
-        match self.odd.get_mut(&chain) {
+        match self.faulty.get_mut(&chain) {
             None if now.is_empty() => *now = notices,
             None => now.extend(notices),
-            Some(watcher) => match watcher.manner {
-                Manner::Up => now.extend(notices),
-                Manner::Late | Manner::Reversed => watcher.held.push(notices),
-                Manner::Lost => {}
-                Manner::Twice => {
+            Some(watcher) => match watcher.fault {
+                WatcherFault::Late | WatcherFault::Reversed => watcher.held.push(notices),
+                WatcherFault::Lost => {}
+                WatcherFault::Twice => {
                     self.ready.push(notices.clone());
                     self.ready.push(notices);
                 }

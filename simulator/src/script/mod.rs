@@ -3,7 +3,7 @@
 //! Owns reading, checking and the JSON Schema. Opens no file: text comes in, a [`Script`] or an error that shows
 //! the line goes out.
 
-mod flaw;
+mod diagnostic;
 mod names;
 mod schema;
 pub mod step;
@@ -11,19 +11,22 @@ pub mod value;
 mod write;
 mod yaml;
 
-use reference_core::{mode::Mode, time::Span, time::Timestamp};
+use reference_core::{
+    mode::Mode,
+    time::{Span, Timestamp},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub(crate) use self::{
+    diagnostic::{Diagnostic, did_you_mean, show},
+    names::{given, given_by, without_strangers},
+};
 pub use self::{
-    flaw::ScriptError,
+    diagnostic::{ScriptError, SourceSpan},
     names::Kind,
     schema::schema,
-    yaml::{At, Spot},
-};
-pub(crate) use self::{
-    flaw::{Flaw, did_you_mean, show},
-    names::{given, given_by, without_strangers},
+    yaml::At,
 };
 use self::{
     step::{Settings, Step},
@@ -42,7 +45,7 @@ pub struct Script {
     pub source: String,
     /// What it shows, in one sentence.
     pub title: String,
-    /// What every draw of its world hangs on.
+    /// The seed of the world's random draws.
     pub seed: u64,
     /// What the service clock shows at first.
     pub start: Timestamp,
@@ -60,7 +63,7 @@ pub struct Script {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Scenario", title = "A scenario for the payment service")]
-struct Page {
+struct ScenarioFile {
     /// What the scenario shows, in one sentence.
     title: String,
     /// More about it.
@@ -84,12 +87,33 @@ struct Page {
 
 impl Script {
     /// Reads a scenario and checks that its steps name what there is. `path` is for messages only.
+    ///
+    /// ```
+    /// use simulator::{play::{LocalStage, play}, script::Script};
+    ///
+    /// let source = "title: A charge is opened\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n";
+    /// let script = Script::parse("opened.yaml", source).unwrap();
+    /// let played = play(&script, None, &mut LocalStage::new()).unwrap();
+    /// assert_eq!(played.events, 1);
+    ///
+    /// let error = Script::parse("opened.yaml", &source.replace("c1", "C1")).unwrap_err();
+    /// assert!(error.to_string().contains("opened.yaml:3:21"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with the line that says it: no YAML, an unknown step or key, a value that cannot
+    /// be read, a name that is unknown or taken, no steps.
     pub fn parse(path: &str, source: &str) -> Result<Script, ScriptError> {
-        let fail = |flaw| ScriptError::new(path, source, flaw);
-        let page: Page = yaml::read(source).map_err(fail)?;
+        let fail = |diagnostic| ScriptError::new(path, source, diagnostic);
+        let page: ScenarioFile = yaml::read(source).map_err(fail)?;
         if page.steps.value.is_empty() {
             let label = "says no step; try `- endpoint: shop`".to_owned();
-            return Err(fail(Flaw { title: "nothing happens".to_owned(), spot: page.steps.spot, label }));
+            return Err(fail(Diagnostic {
+                title: "nothing happens".to_owned(),
+                span: page.steps.span,
+                label,
+            }));
         }
         names::check(&page.steps).map_err(fail)?;
         Ok(Script {
@@ -106,7 +130,7 @@ impl Script {
     }
 }
 
-/// The file as plain JSON, as an editor's schema check sees it; nothing if it is no YAML.
+/// The file as plain JSON, as a schema check in an editor sees it; `None` if it is not YAML.
 pub fn untyped(source: &str) -> Option<serde_json::Value> {
     yaml::read(source).ok()
 }

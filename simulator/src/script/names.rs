@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{
-    flaw::{Flaw, did_you_mean},
-    step::{Answers, Keep, Step},
+    diagnostic::{Diagnostic, SourceSpan, did_you_mean},
+    step::{Answers, Choose, Expect, Keep, Pay, Request, Step, Until},
     value::Name,
-    yaml::{At, Spot},
+    yaml::At,
 };
 
 /// What a name can stand for.
@@ -132,14 +132,14 @@ pub(crate) fn without_strangers(steps: Vec<At<Step>>) -> Vec<At<Step>> {
 
 /// One name in a step.
 enum Mention<'a> {
-    Gives(Kind, &'a str, Spot),
-    Needs(&'static [Kind], &'a str, Spot),
+    Gives(Kind, &'a str, SourceSpan),
+    Needs(&'static [Kind], &'a str, SourceSpan),
     /// A rule of the step itself that is broken.
-    Breaks(&'static str, String, Spot),
+    Breaks(&'static str, String, SourceSpan),
 }
 
 /// The first thing wrong with the names of these steps, if any.
-pub(super) fn check(steps: &[At<Step>]) -> Result<(), Flaw> {
+pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
     const WORLDS_OWN: [(&str, Kind); 3] = [("live", Kind::Key), ("test", Kind::Key), ("none", Kind::Key)];
     let mut known: BTreeMap<&str, Kind> = BTreeMap::from(WORLDS_OWN);
     for step in steps {
@@ -148,28 +148,30 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Flaw> {
         }
         let mut first = None;
         visit(step, &mut |mention| {
-            let flaw = match mention {
-                Mention::Gives(kind, name, spot) => known.insert(name, kind).map(|before| Flaw {
+            let diagnostic = match mention {
+                Mention::Gives(kind, name, span) => known.insert(name, kind).map(|before| Diagnostic {
                     title: "this name is taken".to_owned(),
-                    spot,
+                    span,
                     label: format!("`{name}` is a {before} already; choose another name"),
                 }),
-                Mention::Needs(kinds, name, spot) => unknown(&known, kinds, name, spot),
-                Mention::Breaks(title, label, spot) => Some(Flaw { title: title.to_owned(), spot, label }),
+                Mention::Needs(kinds, name, span) => unknown(&known, kinds, name, span),
+                Mention::Breaks(title, label, span) => {
+                    Some(Diagnostic { title: title.to_owned(), span, label })
+                }
             };
             if first.is_none() {
-                first = flaw;
+                first = diagnostic;
             }
         });
-        if let Some(flaw) = first {
-            return Err(flaw);
+        if let Some(diagnostic) = first {
+            return Err(diagnostic);
         }
     }
     Ok(())
 }
 
-/// A merchant answers at the host of some endpoint; one that nothing is posted to is a slip of the pen.
-fn strangers(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Flaw> {
+/// A merchant answers at the host of some endpoint; one without an endpoint is a typing error.
+fn strangers(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Diagnostic> {
     let hosts: Vec<&str> = steps
         .iter()
         .filter_map(|step| match &step.value {
@@ -183,7 +185,11 @@ fn strangers(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> R
         if !hosts.contains(&name.as_str()) {
             let label = did_you_mean(name, hosts.iter().copied())
                 .unwrap_or_else(|| format!("add one with `- endpoint: {name}`"));
-            return Err(Flaw { title: format!("no endpoint is at `{name}`"), spot: answers.spot, label });
+            return Err(Diagnostic {
+                title: format!("no endpoint is at `{name}`"),
+                span: answers.span,
+                label,
+            });
         }
     }
     Ok(())
@@ -196,7 +202,7 @@ fn host(url: &str) -> &str {
     host.strip_suffix(".sim").unwrap_or(host)
 }
 
-fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, spot: Spot) -> Option<Flaw> {
+fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, span: SourceSpan) -> Option<Diagnostic> {
     match known.get(name) {
         Some(kind) if kinds.contains(kind) || *kind == Kind::Saved => return None,
         None if kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name)) => return None,
@@ -214,7 +220,7 @@ fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, spot: Spot)
             false => format!("the steps above name {}", such.join(", ")),
         }
     });
-    Some(Flaw { title: format!("no {wanted} is called `{name}`"), spot, label })
+    Some(Diagnostic { title: format!("no {wanted} is called `{name}`"), span, label })
 }
 
 fn is_numbered(kind: Kind, name: &str) -> bool {
@@ -224,7 +230,12 @@ fn is_numbered(kind: Kind, name: &str) -> bool {
 
 /// Walks through the names of one step, in the order in which they matter.
 fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
-    let here = step.spot;
+    const ACCOUNT: &[Kind] = &[Kind::Account];
+    const CHARGE: &[Kind] = &[Kind::Charge];
+    const ENDPOINT: &[Kind] = &[Kind::Endpoint];
+    const INVOICE: &[Kind] = &[Kind::Invoice];
+    const TRANSACTION: &[Kind] = &[Kind::Transaction];
+    let here = step.span;
     let mut names = Names { on };
     match &step.value {
         Step::Account(_)
@@ -237,112 +248,93 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         | Step::Watcher(_)
         | Step::Restart
         | Step::Wait(_) => {}
-        Step::OpenAccount(account) => names.gives(Kind::Account, &account.0.account),
-        Step::Key(key) => {
-            names.may_need(&[Kind::Account], key.0.account.as_ref());
-            names.gives(Kind::Key, &key.0.name);
-        }
+        Step::OpenAccount(it) => names.gives(Kind::Account, &it.0.account),
+        Step::Key(it) => names.gives_for(ACCOUNT, it.0.account.as_ref(), Kind::Key, &it.0.name),
         Step::Revoke(key) => names.needs(&[Kind::Key], key),
-        Step::Endpoint(endpoint) => {
-            names.may_need(&[Kind::Account], endpoint.0.account.as_ref());
-            names.gives(Kind::Endpoint, &endpoint.0.name);
-        }
+        Step::Endpoint(it) => names.gives_for(ACCOUNT, it.0.account.as_ref(), Kind::Endpoint, &it.0.name),
         Step::Enable(name)
         | Step::Disable(name)
         | Step::Remove(name)
         | Step::Rotate(name)
-        | Step::Test(name) => {
-            names.needs(&[Kind::Endpoint], name);
-        }
+        | Step::Test(name) => names.needs(ENDPOINT, name),
         Step::Resend(name) => names.needs(&[Kind::Delivery], name),
-        Step::Open(open) => {
-            names.may_need(&[Kind::Account], open.account.as_ref());
-            names.may_need(&[Kind::Link], open.link.as_ref());
-            names.gives(Kind::Charge, &open.charge);
+        Step::Open(it) => {
+            names.may_need(ACCOUNT, it.account.as_ref());
+            names.gives_for(&[Kind::Link], it.link.as_ref(), Kind::Charge, &it.charge);
         }
-        Step::Repeat(repeat) => names.needs(&[Kind::Charge], &repeat.0.charge),
-        Step::Link(link) => {
-            names.may_need(&[Kind::Account], link.0.account.as_ref());
-            names.gives(Kind::Link, &link.0.link);
-        }
-        Step::Invoice(invoice) => {
-            names.may_need(&[Kind::Account], invoice.account.as_ref());
-            names.gives(Kind::Invoice, &invoice.invoice);
-        }
-        Step::Send(send) => names.needs(&[Kind::Invoice], &send.0.invoice),
+        Step::Repeat(it) => names.needs(CHARGE, &it.0.charge),
+        Step::Link(it) => names.gives_for(ACCOUNT, it.0.account.as_ref(), Kind::Link, &it.0.link),
+        Step::Invoice(it) => names.gives_for(ACCOUNT, it.account.as_ref(), Kind::Invoice, &it.invoice),
+        Step::Send(it) => names.needs(INVOICE, &it.0.invoice),
         Step::View(page) => names.needs(&[Kind::Invoice, Kind::Link], page),
-        Step::Choose(choose) => {
-            let pages = [choose.invoice.as_ref(), choose.link.as_ref()];
-            names.one_of("`choose` happens on one page", "say `invoice` or `link`", pages.map(spot_of), here);
-            names.may_need(&[Kind::Invoice], choose.invoice.as_ref());
-            names.may_need(&[Kind::Link], choose.link.as_ref());
-            names.gives(Kind::Charge, &choose.charge);
+        Step::Choose(choose) => choose_names(choose, here, &mut names),
+        Step::Cancel(it) => names.needs(CHARGE, &it.0.charge),
+        Step::Refund(it) => names.needs(CHARGE, &it.charge),
+        Step::Accept(it) => {
+            names.needs(CHARGE, &it.0.charge);
+            names.may_need(TRANSACTION, it.0.tx.as_ref());
         }
-        Step::Cancel(cancel) => names.needs(&[Kind::Charge], &cancel.0.charge),
-        Step::Refund(refund) => names.needs(&[Kind::Charge], &refund.charge),
-        Step::Accept(accept) => {
-            names.needs(&[Kind::Charge], &accept.0.charge);
-            names.may_need(&[Kind::Transaction], accept.0.tx.as_ref());
-        }
-        Step::Void(void) => names.needs(&[Kind::Invoice], &void.0.invoice),
+        Step::Void(it) => names.needs(INVOICE, &it.0.invoice),
         Step::Pay(pay) => pay_names(&pay.0, here, &mut names),
-        Step::Reorg(reorg) => {
-            if let Keep::Only(kept) = &reorg.keep {
-                kept.iter().for_each(|tx| names.needs(&[Kind::Transaction], tx));
+        Step::Reorg(it) => {
+            if let Keep::Only(kept) = &it.keep {
+                kept.iter().for_each(|tx| names.needs(TRANSACTION, tx));
             }
         }
-        Step::DoubleSpend(step) => names.needs(&[Kind::Transaction], &step.0.tx),
-        Step::Replace(step) => {
-            names.needs(&[Kind::Transaction], &step.tx);
-            names.may_give(Kind::Transaction, step.named.as_ref());
+        Step::DoubleSpend(it) => names.needs(TRANSACTION, &it.0.tx),
+        Step::Replace(it) => {
+            names.needs(TRANSACTION, &it.tx);
+            names.may_give(Kind::Transaction, it.named.as_ref());
         }
-        Step::Drop(step) => names.needs(&[Kind::Transaction], &step.0.tx),
-        Step::Rebroadcast(step) => names.needs(&[Kind::Transaction], &step.0.tx),
-        Step::Until(until) => {
-            let event = until.event.as_ref().map(|event| event.spot);
-            let at = until.at.as_ref().map(|at| at.spot);
-            let moments = [at, spot_of(until.expiry.as_ref()), spot_of(until.attempt.as_ref()), event];
-            names.one_of(
-                "`until` waits for one moment",
-                "say `at`, `expiry`, `attempt` or `event`",
-                moments,
-                here,
-            );
-            names.may_need(&[Kind::Charge], until.expiry.as_ref());
-            names.may_need(&[Kind::Delivery, Kind::Endpoint], until.attempt.as_ref());
-            names.may_need(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
-        }
-        Step::Request(request) => {
-            if let Some(key) = request.key.as_ref().filter(|key| key.0 != "none") {
-                names.needs(&[Kind::Key], key);
-            }
-            for name in request.save.keys() {
-                (names.on)(Mention::Gives(Kind::Saved, name, here));
-            }
-        }
-        Step::Walk(walk) => {
-            if let Some(key) = &walk.key {
-                names.needs(&[Kind::Key], key);
-            }
-        }
-        Step::Expect(expect) => {
-            const SEEN: &[Kind] =
-                &[Kind::Charge, Kind::Invoice, Kind::Link, Kind::Endpoint, Kind::Transaction, Kind::Delivery];
-            for (name, expected) in expect {
-                (names.on)(Mention::Needs(SEEN, name, expected.spot));
-            }
-        }
+        Step::Drop(it) => names.needs(TRANSACTION, &it.0.tx),
+        Step::Rebroadcast(it) => names.needs(TRANSACTION, &it.0.tx),
+        Step::Until(until) => until_names(until, here, &mut names),
+        Step::Request(request) => request_names(request, here, &mut names),
+        Step::Walk(it) => names.may_need(&[Kind::Key], it.key.as_ref()),
+        Step::Expect(expect) => expect_names(expect, &mut names),
     }
 }
 
-fn pay_names<'a>(pay: &'a super::step::Pay, here: Spot, names: &mut Names<'a, '_>) {
+fn choose_names<'a>(choose: &'a Choose, here: SourceSpan, names: &mut Names<'a, '_>) {
+    let pages = [choose.invoice.as_ref(), choose.link.as_ref()];
+    names.one_of("`choose` happens on one page", "say `invoice` or `link`", pages.map(span_of), here);
+    names.may_need(&[Kind::Invoice], choose.invoice.as_ref());
+    names.gives_for(&[Kind::Link], choose.link.as_ref(), Kind::Charge, &choose.charge);
+}
+
+fn until_names<'a>(until: &'a Until, here: SourceSpan, names: &mut Names<'a, '_>) {
+    let event = until.event.as_ref().map(|event| event.span);
+    let at = until.at.as_ref().map(|at| at.span);
+    let moments = [at, span_of(until.expiry.as_ref()), span_of(until.attempt.as_ref()), event];
+    names.one_of("`until` waits for one moment", "say `at`, `expiry`, `attempt` or `event`", moments, here);
+    names.may_need(&[Kind::Charge], until.expiry.as_ref());
+    names.may_need(&[Kind::Delivery, Kind::Endpoint], until.attempt.as_ref());
+    names.may_need(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
+}
+
+fn request_names<'a>(request: &'a Request, here: SourceSpan, names: &mut Names<'a, '_>) {
+    names.may_need(&[Kind::Key], request.key.as_ref().filter(|key| key.0 != "none"));
+    for name in request.save.keys() {
+        (names.on)(Mention::Gives(Kind::Saved, name, here));
+    }
+}
+
+fn expect_names<'a>(expect: &'a Expect, names: &mut Names<'a, '_>) {
+    const SEEN: &[Kind] =
+        &[Kind::Charge, Kind::Invoice, Kind::Link, Kind::Endpoint, Kind::Transaction, Kind::Delivery];
+    for (name, expected) in expect {
+        (names.on)(Mention::Needs(SEEN, name, expected.span));
+    }
+}
+
+fn pay_names<'a>(pay: &'a Pay, here: SourceSpan, names: &mut Names<'a, '_>) {
     let targets = [pay.charge.as_ref(), pay.address_of.as_ref()];
-    names.one_of("`pay` pays one charge", "say `charge` or `address_of`", targets.map(spot_of), here);
+    names.one_of("`pay` pays one charge", "say `charge` or `address_of`", targets.map(span_of), here);
     let sizes = [
-        pay.share.as_ref().map(|share| share.spot),
-        pay.amount.as_ref().map(|amount| amount.spot),
-        pay.over.as_ref().map(|over| over.spot),
-        pay.short.as_ref().map(|short| short.spot),
+        pay.share.as_ref().map(|share| share.span),
+        pay.amount.as_ref().map(|amount| amount.span),
+        pay.over.as_ref().map(|over| over.span),
+        pay.short.as_ref().map(|short| short.span),
     ];
     if sizes.iter().flatten().count() > 1 || pay.address_of.is_some() {
         let way_on = "say one of `share`, `amount`, `over` and `short`; with `address_of` say `amount`";
@@ -353,8 +345,8 @@ fn pay_names<'a>(pay: &'a super::step::Pay, here: Spot, names: &mut Names<'a, '_
     names.may_give(Kind::Transaction, pay.tx.as_ref());
 }
 
-fn spot_of(name: Option<&At<Name>>) -> Option<Spot> {
-    name.map(|name| name.spot)
+fn span_of(name: Option<&At<Name>>) -> Option<SourceSpan> {
+    name.map(|name| name.span)
 }
 
 struct Names<'a, 'on> {
@@ -363,7 +355,7 @@ struct Names<'a, 'on> {
 
 impl<'a> Names<'a, '_> {
     fn gives(&mut self, kind: Kind, name: &'a At<Name>) {
-        (self.on)(Mention::Gives(kind, &name.value.0, name.spot));
+        (self.on)(Mention::Gives(kind, &name.value.0, name.span));
     }
 
     fn may_give(&mut self, kind: Kind, name: Option<&'a At<Name>>) {
@@ -373,7 +365,7 @@ impl<'a> Names<'a, '_> {
     }
 
     fn needs(&mut self, kinds: &'static [Kind], name: &'a At<Name>) {
-        (self.on)(Mention::Needs(kinds, &name.value.0, name.spot));
+        (self.on)(Mention::Needs(kinds, &name.value.0, name.span));
     }
 
     fn may_need(&mut self, kinds: &'static [Kind], name: Option<&'a At<Name>>) {
@@ -382,18 +374,30 @@ impl<'a> Names<'a, '_> {
         }
     }
 
+    /// Something new has this name, and belongs to something that may be named.
+    fn gives_for(
+        &mut self,
+        owners: &'static [Kind],
+        owner: Option<&'a At<Name>>,
+        kind: Kind,
+        name: &'a At<Name>,
+    ) {
+        self.may_need(owners, owner);
+        self.gives(kind, name);
+    }
+
     /// Exactly one of the keys must be said; the second one said is the one to blame.
     fn one_of<const N: usize>(
         &mut self,
         title: &'static str,
         way_on: &str,
-        spots: [Option<Spot>; N],
-        here: Spot,
+        spans: [Option<SourceSpan>; N],
+        here: SourceSpan,
     ) {
-        let said: Vec<Spot> = spots.into_iter().flatten().collect();
+        let said: Vec<SourceSpan> = spans.into_iter().flatten().collect();
         if said.len() != 1 {
-            let spot = said.get(1).copied().unwrap_or(here);
-            (self.on)(Mention::Breaks(title, way_on.to_owned(), spot));
+            let span = said.get(1).copied().unwrap_or(here);
+            (self.on)(Mention::Breaks(title, way_on.to_owned(), span));
         }
     }
 }

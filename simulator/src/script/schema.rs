@@ -3,12 +3,14 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-use super::Page;
+use super::ScenarioFile;
 
 /// The schema as it stands in `scenarios/scenario.schema.json`, with a line break at its end.
 pub fn schema() -> String {
-    let schema =
-        SchemaSettings::draft2020_12().for_deserialize().into_generator().into_root_schema_for::<Page>();
+    let schema = SchemaSettings::draft2020_12()
+        .for_deserialize()
+        .into_generator()
+        .into_root_schema_for::<ScenarioFile>();
     let mut schema = Value::from(schema);
     leave_out_null(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");

@@ -5,27 +5,30 @@ use std::{borrow::Cow, fmt};
 
 use reference_core::{
     asset::{Asset, Currency},
-    event,
+    event::EventType,
     mode::Mode,
     money::{Fiat, Rate},
     time::{Span, Timestamp},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
-use super::flaw::did_you_mean;
+use super::diagnostic::did_you_mean;
 
 /// The names of the event types.
-fn event_types() -> [&'static str; event::EventType::ALL.len()] {
-    event::EventType::ALL.map(event::EventType::as_str)
+fn event_types() -> [&'static str; EventType::ALL.len()] {
+    EventType::ALL.map(EventType::as_str)
 }
 
 /// A value that is one word of the file.
-trait Word: Sized {
+trait ScalarWord: Sized {
     const TITLE: &'static str;
 
     fn read(text: &str) -> Result<Self, String>;
+
+    /// The word as a file says it.
+    fn written(&self) -> Cow<'_, str>;
 
     fn schema() -> Value;
 }
@@ -35,6 +38,12 @@ macro_rules! words {
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
                 $type::read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.written())
             }
         }
 
@@ -63,14 +72,14 @@ words!(
     AssetCode,
     CurrencyCode,
     InMode,
-    EventType
+    EventTypeName
 );
 
 /// What an object is called in a file and in its transcript: `c1`, `shop`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(pub String);
 
-impl Word for Name {
+impl ScalarWord for Name {
     const TITLE: &'static str = "Name";
 
     fn read(text: &str) -> Result<Name, String> {
@@ -82,6 +91,10 @@ impl Word for Name {
             return Ok(Name(text.to_owned()));
         }
         Err(format!("`{text}` is no name; a name is a small letter, then small letters, digits, `_` or `-`"))
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.as_str().into()
     }
 
     fn schema() -> Value {
@@ -104,7 +117,7 @@ pub struct Price {
     pub currency: Currency,
 }
 
-impl Word for Price {
+impl ScalarWord for Price {
     const TITLE: &'static str = "Price";
 
     fn read(text: &str) -> Result<Price, String> {
@@ -112,6 +125,10 @@ impl Word for Price {
             text.split_once(' ').ok_or_else(|| format!("`{text}` is no price; write `49.90 EUR`"))?;
         Fiat::parse(amount).map_err(|error| format!("`{amount}` {error}"))?;
         Ok(Price { amount: amount.to_owned(), currency: currency_of(currency)? })
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.to_string().into()
     }
 
     fn schema() -> Value {
@@ -141,13 +158,17 @@ fn currency_of(code: &str) -> Result<Currency, String> {
 #[derive(Clone, Copy, Debug)]
 pub struct Duration(pub Span);
 
-impl Word for Duration {
+impl ScalarWord for Duration {
     const TITLE: &'static str = "Duration";
 
     fn read(text: &str) -> Result<Duration, String> {
         Span::parse(text).map(Duration).ok_or_else(|| {
             format!("`{text}` is no span of time; write 250us, 40ms, 30s, 5m, 2h, 10d or a sum such as 1h30m")
         })
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.to_string().into()
     }
 
     fn schema() -> Value {
@@ -178,7 +199,7 @@ impl Offset {
     }
 }
 
-impl Word for Offset {
+impl ScalarWord for Offset {
     const TITLE: &'static str = "Offset";
 
     fn read(text: &str) -> Result<Offset, String> {
@@ -188,6 +209,13 @@ impl Word for Offset {
             _ => (Offset::After as fn(Span) -> Offset, text),
         };
         Span::parse(span).map(sign).ok_or_else(|| format!("`{text}` is no offset; write -1us, +5m or 0s"))
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        match self {
+            Offset::Before(span) => format!("-{span}").into(),
+            Offset::After(span) => format!("+{span}").into(),
+        }
     }
 
     fn schema() -> Value {
@@ -203,13 +231,17 @@ impl Word for Offset {
 #[derive(Clone, Copy, Debug)]
 pub struct Moment(pub Timestamp);
 
-impl Word for Moment {
+impl ScalarWord for Moment {
     const TITLE: &'static str = "Moment";
 
     fn read(text: &str) -> Result<Moment, String> {
         Timestamp::parse(text).map(Moment).ok_or_else(|| {
             format!("`{text}` is no moment; write 2026-01-05T09:00:00Z, with six decimals or none")
         })
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.to_string().into()
     }
 
     fn schema() -> Value {
@@ -238,7 +270,7 @@ fn is_decimal(text: &str) -> bool {
 #[derive(Clone, Debug)]
 pub struct Amount(pub String);
 
-impl Word for Amount {
+impl ScalarWord for Amount {
     const TITLE: &'static str = "Amount";
 
     fn read(text: &str) -> Result<Amount, String> {
@@ -246,6 +278,10 @@ impl Word for Amount {
             return Ok(Amount(text.to_owned()));
         }
         Err(format!("`{text}` is no amount; write digits such as 0.00083167"))
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.as_str().into()
     }
 
     fn schema() -> Value {
@@ -257,7 +293,7 @@ impl Word for Amount {
 #[derive(Clone, Debug)]
 pub struct Share(pub String);
 
-impl Word for Share {
+impl ScalarWord for Share {
     const TITLE: &'static str = "Share";
 
     fn read(text: &str) -> Result<Share, String> {
@@ -265,6 +301,10 @@ impl Word for Share {
             return Ok(Share(text.to_owned()));
         }
         Err(format!("`{text}` is no share; write a decimal fraction such as 0.5"))
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.as_str().into()
     }
 
     fn schema() -> Value {
@@ -276,7 +316,7 @@ impl Word for Share {
 #[derive(Clone, Debug)]
 pub struct FiatRate(pub Option<String>);
 
-impl Word for FiatRate {
+impl ScalarWord for FiatRate {
     const TITLE: &'static str = "FiatRate";
 
     fn read(text: &str) -> Result<FiatRate, String> {
@@ -285,6 +325,10 @@ impl Word for FiatRate {
         }
         Rate::parse(text).map_err(|error| format!("`{text}` {error}"))?;
         Ok(FiatRate(Some(text.to_owned())))
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.as_deref().unwrap_or("off").into()
     }
 
     fn schema() -> Value {
@@ -299,7 +343,7 @@ impl Word for FiatRate {
 #[derive(Clone, Copy, Debug)]
 pub struct AssetCode(pub Asset);
 
-impl Word for AssetCode {
+impl ScalarWord for AssetCode {
     const TITLE: &'static str = "Asset";
 
     fn read(text: &str) -> Result<AssetCode, String> {
@@ -308,6 +352,10 @@ impl Word for AssetCode {
             let all = || format!("take {}", codes().collect::<Vec<_>>().join(", "));
             format!("`{text}` is no coin here; {}", did_you_mean(text, codes()).unwrap_or_else(all))
         })
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.code().into()
     }
 
     fn schema() -> Value {
@@ -320,11 +368,15 @@ impl Word for AssetCode {
 #[derive(Clone, Copy, Debug)]
 pub struct CurrencyCode(pub Currency);
 
-impl Word for CurrencyCode {
+impl ScalarWord for CurrencyCode {
     const TITLE: &'static str = "Currency";
 
     fn read(text: &str) -> Result<CurrencyCode, String> {
         currency_of(text).map(CurrencyCode)
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.code().into()
     }
 
     fn schema() -> Value {
@@ -337,11 +389,15 @@ impl Word for CurrencyCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InMode(pub Mode);
 
-impl Word for InMode {
+impl ScalarWord for InMode {
     const TITLE: &'static str = "Mode";
 
     fn read(text: &str) -> Result<InMode, String> {
         Mode::parse(text).map(InMode).ok_or_else(|| format!("`{text}` is no mode; it takes `live` or `test`"))
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.as_str().into()
     }
 
     fn schema() -> Value {
@@ -350,17 +406,21 @@ impl Word for InMode {
 }
 
 /// One of the 13 event types.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventType(pub &'static str);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventTypeName(pub EventType);
 
-impl Word for EventType {
+impl ScalarWord for EventTypeName {
     const TITLE: &'static str = "EventType";
 
-    fn read(text: &str) -> Result<EventType, String> {
-        event_types().into_iter().find(|known| *known == text).map(EventType).ok_or_else(|| {
+    fn read(text: &str) -> Result<EventTypeName, String> {
+        EventType::parse(text).map(EventTypeName).ok_or_else(|| {
             let way_on = did_you_mean(text, event_types()).unwrap_or_else(|| "try `charge.paid`".to_owned());
             format!("`{text}` is no event type; {way_on}")
         })
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.as_str().into()
     }
 
     fn schema() -> Value {

@@ -3,19 +3,10 @@
 use std::{borrow::Cow, ops::Deref};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location, Spanned};
 
-use super::flaw::{Flaw, did_you_mean, listed};
-
-/// A stretch of the file, in bytes. A length of nothing marks the start of a map.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spot {
-    /// Where it begins.
-    pub offset: usize,
-    /// How many bytes it has.
-    pub len: usize,
-}
+use super::diagnostic::{Diagnostic, SourceSpan, did_you_mean, listed};
 
 /// A value and where the file says it.
 #[derive(Clone, Debug)]
@@ -23,7 +14,7 @@ pub struct At<T> {
     /// The value.
     pub value: T,
     /// Where it stands.
-    pub spot: Spot,
+    pub span: SourceSpan,
 }
 
 impl<T> Deref for At<T> {
@@ -34,10 +25,16 @@ impl<T> Deref for At<T> {
     }
 }
 
+impl<T: Serialize> Serialize for At<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<At<T>, D::Error> {
         let spanned = Spanned::<T>::deserialize(deserializer)?;
-        Ok(At { value: spanned.value, spot: spot(spanned.referenced) })
+        Ok(At { value: spanned.value, span: span(spanned.referenced) })
     }
 }
 
@@ -60,7 +57,7 @@ impl<T: JsonSchema> JsonSchema for At<T> {
 }
 
 /// Reads one YAML document. Duplicate keys, anchors and merges are refused: each line says what it means.
-pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Flaw> {
+pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
         merge_keys: serde_saphyr::MergeKeyPolicy::Error,
@@ -68,58 +65,63 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Flaw> {
         strict_booleans: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(source, options).map_err(|error| flaw(&error, source))
+    serde_saphyr::from_str_with_options(source, options).map_err(|error| diagnostic(&error, source))
 }
 
-fn spot(location: Location) -> Spot {
+fn span(location: Location) -> SourceSpan {
     let span = location.span();
     let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
-    Spot {
+    SourceSpan {
         offset: bytes(span.byte_offset()).unwrap_or_default(),
         len: bytes(span.byte_len()).unwrap_or_default(),
     }
 }
 
-fn flaw(error: &Error, source: &str) -> Flaw {
+fn diagnostic(error: &Error, source: &str) -> Diagnostic {
     // A file that ends too soon has no place of its own; its end is the best one.
-    let end = Spot { offset: source.len(), len: 0 };
-    let spot = error.location().filter(|place| *place != Location::UNKNOWN).map_or(end, spot);
-    let flaw = |title: &str, label: String| Flaw { title: title.to_owned(), spot, label };
+    let end = SourceSpan { offset: source.len(), len: 0 };
+    let span = error.location().filter(|place| *place != Location::UNKNOWN).map_or(end, span);
+    let diagnostic = |title: &str, label: String| Diagnostic { title: title.to_owned(), span, label };
     match error.without_snippet() {
         Error::SerdeUnknownVariant { variant, expected, .. } => {
             let title = if expected.contains(&"expect") { "no such step" } else { "no such word" };
-            flaw(title, did_you_mean(variant, expected.iter().copied()).unwrap_or_else(|| listed(expected)))
+            diagnostic(
+                title,
+                did_you_mean(variant, expected.iter().copied()).unwrap_or_else(|| listed(expected)),
+            )
         }
         Error::SerdeUnknownField { field, expected, .. } => {
             let label = did_you_mean(field, expected.iter().copied()).unwrap_or_else(|| listed(expected));
-            flaw("no such key", label)
+            diagnostic("no such key", label)
         }
-        Error::SerdeMissingField { field, .. } => flaw("a key is missing", format!("needs `{field}`")),
+        Error::SerdeMissingField { field, .. } => diagnostic("a key is missing", format!("needs `{field}`")),
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("this key");
-            flaw("a key stands twice", format!("`{key}` is already said above"))
+            diagnostic("a key stands twice", format!("`{key}` is already said above"))
         }
-        Error::ExpectedMappingEndAfterEnumVariantValue { .. } => {
-            flaw("a step says two things", "a step has one key; begin the next step with `-`".to_owned())
-        }
-        Error::Message { msg, .. } => flaw("this value is not understood", msg.clone()),
+        Error::ExpectedMappingEndAfterEnumVariantValue { .. } => diagnostic(
+            "a step says two things",
+            "a step has one key; begin the next step with `-`".to_owned(),
+        ),
+        Error::Message { msg, .. } => diagnostic("this value is not understood", msg.clone()),
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
-            flaw("this value is not understood", format!("it is {unexpected}; it takes {expected}"))
+            diagnostic("this value is not understood", format!("it is {unexpected}; it takes {expected}"))
         }
         Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => {
-            flaw("this value is not understood", "it takes a whole number".to_owned())
+            diagnostic("this value is not understood", "it takes a whole number".to_owned())
         }
         Error::InvalidBooleanStrict { .. } => {
-            flaw("this value is not understood", "it takes `true` or `false`".to_owned())
+            diagnostic("this value is not understood", "it takes `true` or `false`".to_owned())
         }
-        Error::Budget { .. } => {
-            flaw("this file asks for too much", "anchors, aliases and endless files are refused".to_owned())
-        }
+        Error::Budget { .. } => diagnostic(
+            "this file asks for too much",
+            "anchors, aliases and endless files are refused".to_owned(),
+        ),
         other => {
             let text = other.to_string();
             let text = text.split(" at line ").next().unwrap_or_default().to_owned();
-            flaw("this is not a scenario", text)
+            diagnostic("this is not a scenario", text)
         }
     }
 }

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use reference_core::event::EventType;
 
-use crate::{
-    model::{Situation, Told},
-    workload::Fault,
-};
+use crate::{law::ExpectedEvent, model::Situation, workload::Fault};
 
 /// An event of a type happened, while the chain stood so, under a fault or under none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,12 +19,12 @@ pub struct Cell {
 
 impl Cell {
     /// Every cell that an event belongs to.
-    pub fn of(told: &Told) -> Vec<Cell> {
-        let (kind, situation) = (told.kind, told.situation);
-        if told.troubles.is_empty() {
+    pub fn of(event: &ExpectedEvent) -> Vec<Cell> {
+        let (kind, situation) = (event.kind, event.situation);
+        if event.faults.is_empty() {
             return vec![Cell { kind, situation, fault: None }];
         }
-        let around = Fault::ALL.into_iter().filter(|fault| told.troubles.has(*fault));
+        let around = Fault::ALL.into_iter().filter(|fault| event.faults.has(*fault));
         around.map(|fault| Cell { kind, situation, fault: Some(fault) }).collect()
     }
 }
@@ -94,7 +91,7 @@ impl Matrix {
 
     /// The faults that can be around an event. The others are manners of paying and reading, which no event knows.
     pub fn columns() -> impl Iterator<Item = Fault> {
-        const UNSEEN: [Fault; 8] = [
+        const UNSEEN: [Fault; 12] = [
             Fault::WrongNetwork,
             Fault::Dust,
             Fault::SameMoment,
@@ -103,6 +100,10 @@ impl Matrix {
             Fault::Walk,
             Fault::Burst,
             Fault::LongOutage,
+            Fault::StuckAtEnd,
+            Fault::BumpAtEnd,
+            Fault::LateRefund,
+            Fault::FullLink,
         ];
         Fault::ALL.into_iter().filter(|fault| !UNSEEN.contains(fault))
     }

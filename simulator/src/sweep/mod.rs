@@ -7,7 +7,9 @@ mod matrix;
 mod trace;
 mod twins;
 
-use reference_core::{dialect::Dialect, draw::Seed, mode::Mode, time::Span, wallet::Vault};
+use bytes::Bytes;
+use reference_core::{dialect::Dialect, mode::Mode, rng::Seed, time::Span, wallet::WalletCache};
+use reference_wire::Request;
 
 pub use self::{
     matrix::{Cell, Matrix},
@@ -15,8 +17,8 @@ pub use self::{
     twins::Twin,
 };
 use crate::{
-    law::{self, Breach, Depth, Findings, Law},
-    model::{Beginning, Model, Told, money},
+    law::{self, Beginning, Breach, Depth, ExpectedEvent, Findings, Follower, Law},
+    model::{Account, money},
     play::{Cause, Rehearsal, Trouble, rehearse},
     sandbox::{Reach, Sandbox, Setup},
     script::{
@@ -24,12 +26,13 @@ use crate::{
         step::{Settings, Step},
     },
     tamper::Tamper,
-    witness::Record,
-    workload::{self, World},
+    witness::{BookId, Record},
+    workload::{self, DrawnWorld},
 };
 
-pub use crate::workload::Size;
+pub use crate::workload::WorldSize;
 
+const BASE: &str = "https://pay.example";
 /// Wallets of all worlds of a sweep come from this seed, so that their addresses are derived once.
 const WALLETS: Seed = Seed(0x5eed);
 /// When all is healed, everything must have settled after so long: by then a delivery has used up its attempts.
@@ -51,25 +54,25 @@ pub type Wrong<'a> = &'a dyn Fn() -> Box<dyn Tamper>;
 
 /// How worlds are played.
 #[derive(Clone)]
-pub struct Theatre<'a> {
+pub struct Runner<'a> {
     /// Wallets that the worlds share. A thread does best with its own.
-    pub vault: Vault,
+    pub wallet_cache: WalletCache,
     /// What is wrong with the service.
     pub wrong: Option<Wrong<'a>>,
     /// A law that no world keeps, to try the alarm.
     pub canary: bool,
     /// How much happens in drawn worlds. All of the small ones are looked at in depth.
-    pub size: Size,
+    pub size: WorldSize,
 }
 
-impl Default for Theatre<'_> {
+impl Default for Runner<'_> {
     fn default() -> Self {
-        Theatre { vault: Vault::new(WALLETS), wrong: None, canary: false, size: Size::Usual }
+        Runner { wallet_cache: WalletCache::new(WALLETS), wrong: None, canary: false, size: WorldSize::Usual }
     }
 }
 
 /// A world that was played.
-pub struct Show {
+pub struct Run {
     /// The world as it stands at the end.
     pub rehearsal: Rehearsal,
     /// All that was written down.
@@ -97,36 +100,36 @@ pub struct Verdict {
     pub refusals: std::collections::BTreeMap<usize, u16>,
 }
 
-impl Theatre<'_> {
+impl Runner<'_> {
     /// Draws, plays and judges the world of a seed; of some seeds also its twins, and once more.
     pub fn try_seed(&self, seed: u64) -> Verdict {
-        let World { script, .. } = workload::draw_sized(seed, self.size);
-        let is_deep = seed.is_multiple_of(DEEP_EVERY) || self.size == Size::Small;
+        let DrawnWorld { script, .. } = workload::draw_sized(seed, self.size);
+        let is_deep = seed.is_multiple_of(DEEP_EVERY) || self.size == WorldSize::Small;
         let depth = if is_deep { Depth::Events } else { Depth::Objects };
-        let mut show = self.play(&script);
-        let mut verdict = self.judge(&script, &mut show, depth);
+        let mut run = self.play(&script);
+        let mut verdict = self.judge(&script, &mut run, depth);
         if seed % TWINS_EVERY == 5 {
             let twin = Twin::ALL[(seed / TWINS_EVERY) as usize % Twin::ALL.len()];
             verdict.beside += 1;
-            verdict.findings.absorb(self.compare(twin, &script, &mut show, seed));
+            verdict.findings.absorb(self.compare(twin, &script, &mut run, seed));
         }
         if is_played_twice(seed) {
             verdict.beside += 1;
             let again = self.play(&script);
-            verdict.differs = first_difference(&show.record, &again.record);
-            verdict.digest = Some(Trace::of(&show.record).digest());
+            verdict.differs = first_difference(&run.record, &again.record);
+            verdict.digest = Some(Trace::of(&run.record).digest());
         }
         verdict
     }
 
     /// Plays and judges a script, in depth.
     pub fn try_script(&self, script: &Script) -> Verdict {
-        let mut show = self.play(script);
-        self.judge(script, &mut show, Depth::Events)
+        let mut run = self.play(script);
+        self.judge(script, &mut run, Depth::Events)
     }
 
     /// Plays a script.
-    pub fn play(&self, script: &Script) -> Show {
+    pub fn play(&self, script: &Script) -> Run {
         let mut settings = Sandbox::first_settings();
         settings.change(draft(&script.account));
         let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
@@ -134,12 +137,12 @@ impl Theatre<'_> {
             &Setup {
                 seed: Seed(script.seed),
                 start: script.start,
-                public_url: "https://pay.example".to_owned(),
+                public_url: BASE.to_owned(),
                 rate_limit: Some(120),
                 dialect: Dialect::default(),
                 journal: restarts,
                 reach: Reach::Simulated,
-                vault: Some(self.vault.clone()),
+                wallet_cache: Some(self.wallet_cache.clone()),
             },
             settings,
         );
@@ -153,12 +156,12 @@ impl Theatre<'_> {
         world.heal();
         world.advance_to(world.now().plus(LIVENESS));
         let record = rehearsal.sandbox.take_record();
-        Show { rehearsal, record }
+        Run { rehearsal, record }
     }
 
     /// Judges a world that was played, by every law that needs no other world.
-    pub fn judge(&self, script: &Script, show: &mut Show, depth: Depth) -> Verdict {
-        let Show { rehearsal, record } = show;
+    pub fn judge(&self, script: &Script, run: &mut Run, depth: Depth) -> Verdict {
+        let Run { rehearsal, record } = run;
         let mut findings = Findings::default();
         if self.canary {
             findings.check(Law::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
@@ -177,28 +180,32 @@ impl Theatre<'_> {
             Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
         });
         findings.absorb(law::judge_limits(record));
-        let shown = match law::look(&mut rehearsal.sandbox, &rehearsal.lookers, depth) {
+        let shown = match shown(rehearsal, depth) {
             Ok(shown) => shown,
             Err(error) => {
                 findings.check(Law::Paging, None, || Some(("a list cannot be read".to_owned(), error)));
                 return Verdict { findings, ..Verdict::default() };
             }
         };
-        let model = Model::run(beginning(script, &rehearsal.sandbox, &shown), record, now);
-        findings.absorb(model.findings.clone());
-        findings.absorb(law::judge_books(&model, &shown, &rehearsal.sandbox));
-        findings.absorb(law::judge_deliveries(&model, record, &shown));
+        let follower = Follower::follow(beginning(script, &rehearsal.sandbox, &shown), record, now);
+        findings.absorb(law::judge_books(&follower, &shown, &rehearsal.sandbox));
+        findings.absorb(follower.compare_event_ids(&shown));
         if depth == Depth::Events {
-            findings.absorb(law::judge_lists(&mut rehearsal.sandbox, &rehearsal.lookers, &shown));
+            findings.absorb(law::judge_lists(rehearsal, &shown));
         }
+        let (events, cells) =
+            (follower.expected.len(), follower.expected.iter().flat_map(Cell::of).collect());
+        findings.absorb(follower.findings);
         // A wrong object is delivered wrongly as well: what deliveries show comes last.
         let is_echo = |law| matches!(law, Law::Deliveries | Law::SameObject | Law::Liveness);
         findings.breaches.sort_by_key(|it| (is_echo(it.law), it.at.is_none(), it.at, it.law));
-        let cells = model.told.iter().flat_map(Cell::of).collect();
-        let posts =
-            record.seen.iter().filter(|seen| matches!(seen.what, crate::witness::What::Post(_))).count();
+        let posts = record
+            .seen
+            .iter()
+            .filter(|seen| matches!(seen.what, crate::witness::Observation::Post(_)))
+            .count();
         Verdict {
-            events: model.told.len() as u64,
+            events: events as u64,
             posts: posts as u64,
             cells,
             digest: None,
@@ -210,13 +217,10 @@ impl Theatre<'_> {
     }
 
     /// What the model says must be recorded in a world that was played.
-    pub fn told(&self, script: &Script, show: &mut Show) -> Vec<Told> {
-        let rehearsal = &mut show.rehearsal;
-        let now = rehearsal.sandbox.now();
-        let Ok(shown) = law::look(&mut rehearsal.sandbox, &rehearsal.lookers, Depth::Objects) else {
-            return Vec::new();
-        };
-        Model::run(beginning(script, &rehearsal.sandbox, &shown), &show.record, now).told
+    pub fn expected(&self, script: &Script, run: &mut Run) -> Vec<ExpectedEvent> {
+        let now = run.rehearsal.sandbox.now();
+        let Ok(shown) = shown(&mut run.rehearsal, Depth::Objects) else { return Vec::new() };
+        Follower::follow(beginning(script, &run.rehearsal.sandbox, &shown), &run.record, now).expected
     }
 
     /// The fingerprint of the world of a seed.
@@ -225,31 +229,65 @@ impl Theatre<'_> {
     }
 }
 
-/// What the model is told at the start.
+/// What the API shows of a world that was played.
+fn shown(rehearsal: &mut Rehearsal, depth: Depth) -> Result<law::Shown, String> {
+    let books: Vec<BookId> = rehearsal.lookers.keys().copied().collect();
+    law::look(rehearsal, books, depth)
+}
+
+impl law::Reader for Rehearsal {
+    /// The answer at the moment that the world shows, or as soon as the limit allows.
+    fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes) {
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let authorization = format!("Bearer {}", self.lookers[&book]);
+        let request = Request {
+            method: "GET",
+            path,
+            query,
+            authorization: Some(authorization.as_bytes()),
+            content_type: None,
+            idempotency_key: None,
+            base: BASE,
+            body: b"",
+        };
+        let now = self.sandbox.now();
+        let mut response = self.sandbox.respond(now, &request);
+        if response.status == 429 {
+            // Whoever judges keeps to the limit as well.
+            response = self.sandbox.respond(now.plus(Span::secs(60)), &request);
+        }
+        (response.status, response.body)
+    }
+}
+
+/// What is known when a record begins.
 fn beginning<'s>(script: &Script, sandbox: &Sandbox, shown: &'s law::Shown) -> Beginning<'s> {
     let percent = |text: &Option<String>, usual| {
         let hundredths = text.as_deref().and_then(|text| money::read(text, 2));
         hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(usual)
     };
-    let keys = sandbox.first_keys();
+    let (keys, usual) = (sandbox.first_keys(), Account::default());
     Beginning {
         account: Sandbox::FIRST_ACCOUNT,
-        members: match &script.account.members {
-            Some(members) => members.clone(),
-            None => Sandbox::first_settings().members,
+        terms: Account {
+            tolerance: percent(&script.account.underpayment_tolerance, usual.tolerance),
+            threshold: percent(&script.account.overpayment_threshold, usual.threshold),
+            members: match &script.account.members {
+                Some(members) => members.clone(),
+                None => Sandbox::first_settings().members,
+            },
         },
         keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
-        tolerance: percent(&script.account.underpayment_tolerance, 100),
-        threshold: percent(&script.account.overpayment_threshold, 300),
         shown,
     }
 }
 
-fn draft(settings: &Settings) -> reference_core::action::SettingsDraft {
+fn draft(settings: &Settings) -> reference_core::command::SettingsDraft {
     let percent = |text: &Option<String>| {
         text.as_deref().and_then(|text| reference_core::money::Percent::parse(text).ok())
     };
-    reference_core::action::SettingsDraft {
+    reference_core::command::SettingsDraft {
         name: settings.name.clone(),
         display_name: settings.display_name.clone(),
         default_currency: settings.default_currency.map(|currency| currency.0),

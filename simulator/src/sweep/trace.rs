@@ -3,7 +3,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::witness::{Record, Seen, What};
+use crate::witness::{Entry, Observation, Record};
 
 /// A mark after so many entries.
 const STRIDE: usize = 64;
@@ -43,28 +43,28 @@ pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
     }
     let stretch = marks.iter().zip(&others).take_while(|(one, two)| one == two).count();
     for place in stretch * STRIDE..one.seen.len().max(two.seen.len()) {
-        let print = |seen: Option<&Seen>| {
+        let print = |seen: Option<&Entry>| {
             let mut hash = Sha256::new();
             seen.inspect(|seen| add(&mut hash, seen));
             hash.finalize()
         };
         let (first, second) = (one.seen.get(place), two.seen.get(place));
         if first.is_some() != second.is_some() || print(first) != print(second) {
-            let word = |seen: Option<&Seen>| seen.map_or_else(|| "the end".to_owned(), in_words);
+            let word = |seen: Option<&Entry>| seen.map_or_else(|| "the end".to_owned(), in_words);
             return Some(format!("entry {}: {} / {}", place + 1, word(first), word(second)));
         }
     }
     None
 }
 
-fn add(hash: &mut Sha256, seen: &Seen) {
+fn add(hash: &mut Sha256, seen: &Entry) {
     let mut part = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_be_bytes());
         hash.update(bytes);
     };
     part(&seen.at.0.to_be_bytes());
     match &seen.what {
-        What::Call(call) => {
+        Observation::Call(call) => {
             part(call.method.as_bytes());
             part(call.path.as_bytes());
             part(call.query.as_deref().unwrap_or_default().as_bytes());
@@ -72,7 +72,7 @@ fn add(hash: &mut Sha256, seen: &Seen) {
             part(&call.status.to_be_bytes());
             part(&call.answer);
         }
-        What::Told(notices) => notices.iter().for_each(|notice| {
+        Observation::Told(notices) => notices.iter().for_each(|notice| {
             part(notice.mode.as_str().as_bytes());
             part(notice.asset.code().as_bytes());
             part(notice.address.as_bytes());
@@ -80,32 +80,32 @@ fn add(hash: &mut Sha256, seen: &Seen) {
             part(&notice.amount.atto().to_be_bytes());
             part(format!("{:?}", notice.depth).as_bytes());
         }),
-        What::Post(posted) => {
+        Observation::Post(posted) => {
             part(posted.host.as_bytes());
             part(posted.delivery.as_bytes());
             part(posted.signature.as_bytes());
             part(&posted.body);
         }
-        What::Landed { delivery, outcome } => {
+        Observation::Landed { delivery, outcome } => {
             part(delivery.as_bytes());
             part(format!("{outcome:?}").as_bytes());
         }
-        What::Restarted => part(b"restart"),
+        Observation::Restarted => part(b"restart"),
     }
 }
 
 /// One entry in one line.
-pub fn in_words(seen: &Seen) -> String {
+pub fn in_words(seen: &Entry) -> String {
     let at = seen.at;
     match &seen.what {
-        What::Call(call) => format!("{at} {} {} -> {}", call.method, call.path, call.status),
-        What::Told(notices) => {
+        Observation::Call(call) => format!("{at} {} {} -> {}", call.method, call.path, call.status),
+        Observation::Told(notices) => {
             let first = notices.first().map(|notice| format!("{} {:?}", notice.txid, notice.depth));
             format!("{at} {} notices, first {}", notices.len(), first.unwrap_or_default())
         }
-        What::Post(posted) => format!("{at} POST {} {} {}", posted.host, posted.kind, posted.delivery),
-        What::Landed { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
-        What::Restarted => format!("{at} restart"),
+        Observation::Post(posted) => format!("{at} POST {} {} {}", posted.host, posted.kind, posted.delivery),
+        Observation::Landed { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
+        Observation::Restarted => format!("{at} restart"),
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     fn record(entries: u64, odd: Option<u64>) -> Record {
         let at = |n: u64| Timestamp(if odd == Some(n) { 7_000_000 } else { n });
-        Record { seen: (0..entries).map(|n| Seen { at: at(n), what: What::Restarted }).collect() }
+        Record { seen: (0..entries).map(|n| Entry { at: at(n), what: Observation::Restarted }).collect() }
     }
 
     #[test]

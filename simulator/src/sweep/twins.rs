@@ -6,11 +6,12 @@ use reference_core::{mode::Mode, time::Span};
 
 use uuid::Uuid;
 
-use super::{Show, Theatre, first_difference};
+use super::{Run, Runner, first_difference};
 use crate::{
-    law::{self, Depth, Findings, Law, Line},
+    law::{Depth, Findings, Law},
+    model::{TRIES, TimelineEntry},
     script::{At, Script, step::Step, value::InMode},
-    witness::{Record, Seen, What},
+    witness::{Entry, Observation, Record},
 };
 
 /// What is changed.
@@ -61,13 +62,14 @@ impl Twin {
             Twin::TestAlone => twin.steps = only(&script.steps, Mode::Test),
             Twin::Restarted => {
                 // At a third of all moments at most, and wherever the seed says.
-                let mut draw = reference_core::draw::Seed(seed).lot("twins", "restarts", "places").nth(0);
+                let mut draw =
+                    reference_core::rng::Seed(seed).rng_key("twins", "restarts", "places").stream(0);
                 let mut steps = Vec::new();
                 for step in &script.steps {
                     let waits = matches!(step.value, Step::Wait(_));
                     steps.push(step.clone());
                     if waits && draw.chance(1, 24) && steps.len() < script.steps.len() {
-                        steps.push(At { value: Step::Restart, spot: step.spot });
+                        steps.push(At { value: Step::Restart, span: step.span });
                     }
                 }
                 twin.steps = steps;
@@ -106,9 +108,9 @@ impl Twin {
     }
 }
 
-impl Theatre<'_> {
+impl Runner<'_> {
     /// Plays a twin of a world and compares what must be alike.
-    pub fn compare(&self, twin: Twin, script: &Script, show: &mut Show, seed: u64) -> Findings {
+    pub fn compare(&self, twin: Twin, script: &Script, run: &mut Run, seed: u64) -> Findings {
         let mut findings = Findings::default();
         let law = twin.law();
         let mut other = self.play(&twin.of(script, seed));
@@ -119,11 +121,11 @@ impl Theatre<'_> {
                 let mut plain = script.clone();
                 plain.steps.retain(|step| !crosses(&step.value));
                 let base = match plain.steps.len() == script.steps.len() {
-                    true => of_mode(&show.record, &keys_of(show, mode), mode),
+                    true => of_mode(&run.record, &keys_of(run, mode), mode),
                     false => {
-                        let show = self.play(&plain);
+                        let run = self.play(&plain);
                         other = self.play(&twin.of(&plain, seed));
-                        of_mode(&show.record, &keys_of(&show, mode), mode)
+                        of_mode(&run.record, &keys_of(&run, mode), mode)
                     }
                 };
                 let alone = of_mode(&other.record, &keys_of(&other, mode), mode);
@@ -139,14 +141,14 @@ impl Theatre<'_> {
             Twin::Split => "with payments split a world ends otherwise",
             Twin::Shuffled => "with charges in another order a world ends otherwise",
         };
-        if twin == Twin::Split && other.rehearsal.refusals != show.rehearsal.refusals {
+        if twin == Twin::Split && other.rehearsal.refusals != run.rehearsal.refusals {
             // A single unit cannot be split, and then it is another story.
             return findings;
         }
         let (mut one, mut two) =
-            (endings(show, script, twin), endings(&mut other, &twin.of(script, seed), twin));
+            (endings(run, script, twin), endings(&mut other, &twin.of(script, seed), twin));
         if twin == Twin::Restarted {
-            add_deliveries(&mut one, &mut two, &show.record, &other.record);
+            add_deliveries(&mut one, &mut two, &run.record, &other.record);
         }
         let names: BTreeSet<&String> = one.keys().chain(two.keys()).collect();
         for name in names {
@@ -163,16 +165,14 @@ impl Theatre<'_> {
 }
 
 /// How the charges and invoices that the script names ended, in words that must be the same in a twin.
-fn endings(show: &mut Show, script: &Script, twin: Twin) -> BTreeMap<String, String> {
+fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, String> {
     let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
-    let rehearsal = &mut show.rehearsal;
-    let Ok(shown) = law::look(&mut rehearsal.sandbox, &rehearsal.lookers, depth) else {
-        return BTreeMap::new();
-    };
+    let rehearsal = &mut run.rehearsal;
+    let Ok(shown) = super::shown(rehearsal, depth) else { return BTreeMap::new() };
     let since = |time: &str| {
         reference_core::time::Timestamp::parse(time).map_or(0, |time| time.since(script.start).0).to_string()
     };
-    let story = |timeline: &[Line]| match twin {
+    let story = |timeline: &[TimelineEntry]| match twin {
         // Each output is detected by itself.
         Twin::Split => String::new(),
         _ => timeline.iter().map(|line| format!(" {}@{}", line.event, since(&line.time))).collect::<String>(),
@@ -217,12 +217,10 @@ fn add_deliveries(
     record: &Record,
     other: &Record,
 ) {
-    /// A delivery has failed after so many posts.
-    const TRIES: u32 = 14;
     let posts = |record: &Record| {
-        let mut posts: BTreeMap<(String, Uuid), (&'static str, u32)> = BTreeMap::new();
+        let mut posts: BTreeMap<(String, Uuid), (&'static str, usize)> = BTreeMap::new();
         for seen in &record.seen {
-            if let What::Post(posted) = &seen.what {
+            if let Observation::Post(posted) = &seen.what {
                 let place = (posted.host.clone(), posted.delivery);
                 posts.entry(place).or_insert((posted.kind, 0)).1 += 1;
             }
@@ -327,8 +325,8 @@ fn crosses(step: &Step) -> bool {
 }
 
 /// The keys of a mode that the world began with.
-fn keys_of(show: &Show, mode: Mode) -> String {
-    let keys = show.rehearsal.sandbox.first_keys();
+fn keys_of(run: &Run, mode: Mode) -> String {
+    let keys = run.rehearsal.sandbox.first_keys();
     if mode == Mode::Live { keys.live } else { keys.test }
 }
 
@@ -338,22 +336,22 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     let mut seen = Vec::new();
     for entry in &record.seen {
         let what = match &entry.what {
-            What::Call(call) if call.bearer.as_deref() == Some(key) => entry.what.clone(),
-            What::Told(notices) => {
+            Observation::Call(call) if call.bearer.as_deref() == Some(key) => entry.what.clone(),
+            Observation::Told(notices) => {
                 let own: Vec<_> = notices.iter().filter(|notice| notice.mode == mode).cloned().collect();
                 if own.is_empty() {
                     continue;
                 }
-                What::Told(own)
+                Observation::Told(own)
             }
-            What::Post(posted) if posted.mode == mode => {
+            Observation::Post(posted) if posted.mode == mode => {
                 deliveries.insert(posted.delivery);
                 entry.what.clone()
             }
-            What::Landed { delivery, .. } if deliveries.contains(delivery) => entry.what.clone(),
+            Observation::Landed { delivery, .. } if deliveries.contains(delivery) => entry.what.clone(),
             _ => continue,
         };
-        seen.push(Seen { at: entry.at, what });
+        seen.push(Entry { at: entry.at, what });
     }
     Record { seen }
 }

@@ -1,15 +1,17 @@
 //! The story of one charge: opened, paid in some way, and what the payer, the owner and the chain do then.
 
-use reference_core::{asset::Asset, draw::Draw, mode::Mode};
+use reference_core::{asset::Asset, mode::Mode, rng::RngStream};
 
 use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, words};
 use crate::{
     model::money,
-    script::step::{Brief, By, DoubleSpend, Drop, Fee, Keep, Open, Pay, Rebroadcast, Reorg, Replace, Step},
+    script::step::{
+        Brief, By, DoubleSpend, Drop, FeeLevel, Keep, Open, Pay, Rebroadcast, Reorg, Replace, Step,
+    },
 };
 
 /// A charge that was opened: what its story goes on with.
-pub(super) struct Opened {
+pub(super) struct OpenedCharge {
     pub(super) name: String,
     pub(super) mode: Mode,
     pub(super) asset: Asset,
@@ -20,9 +22,22 @@ pub(super) struct Opened {
     pub(super) bounds: (u32, u32),
 }
 
+impl OpenedCharge {
+    /// The name of one of its transactions.
+    pub(super) fn tx(&self, part: u64) -> String {
+        let n = self.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let letter = match self.name.as_bytes().first() {
+            Some(b'c') => "t",
+            Some(b'x') => "u",
+            _ => "v",
+        };
+        format!("{letter}{n}-{part}")
+    }
+}
+
 impl Plan {
     pub(super) fn tell_charge(&mut self, n: u64) {
-        let mut draw = self.lot(&format!("charge/{n}"));
+        let mut draw = self.stream(&format!("charge/{n}"));
         let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
         let at = self.pick_moment(&mut draw);
         let cents = match draw.below(6) {
@@ -31,7 +46,7 @@ impl Plan {
             _ => draw.between(100, 50_000),
         };
         let name = format!("c{n}");
-        let cents = self.odd_price(&name).unwrap_or(cents);
+        let cents = self.edge_price(&name).unwrap_or(cents);
         let (account, bounds) = self.pick_account(&name);
         let key = self.pick_key(&name);
         let is_repeated = key.is_some();
@@ -41,8 +56,8 @@ impl Plan {
             amount: Some(words::price(cents)),
             link: None,
             customer_email: None,
-            description: self.odd_text(&format!("description/{name}")),
-            metadata: self.odd_metadata(&name),
+            description: self.edge_text(&format!("description/{name}")),
+            metadata: self.edge_metadata(&name),
             idempotency_key: key,
             account,
             mode: words::mode(mode),
@@ -53,21 +68,16 @@ impl Plan {
             self.tell_repeats(&name, at);
         }
         let due = self.market.rate(asset, at).map(|rate| money::due(cents, rate, asset));
-        let opened = Opened { name, mode, asset, at, due, bounds };
+        let opened = OpenedCharge { name, mode, asset, at, due, bounds };
         self.tell_payment(&opened, &mut draw);
         self.tell_owner(&opened, &mut draw);
+        self.tell_lock_end(&opened);
     }
 
     /// What the payer does.
-    pub(super) fn tell_payment(&mut self, charge: &Opened, draw: &mut Draw) {
+    pub(super) fn tell_payment(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let mut at = self.first_payment(charge, draw);
-        let n = charge.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-        let letter = match charge.name.as_bytes().first() {
-            Some(b'c') => "t",
-            Some(b'x') => "u",
-            _ => "v",
-        };
-        let tx = |part: u64| format!("{letter}{n}-{part}");
+        let tx = |part: u64| charge.tx(part);
         match draw.below(12) {
             // Never paid.
             0 => {}
@@ -136,7 +146,7 @@ impl Plan {
         }
     }
 
-    fn first_payment(&self, charge: &Opened, draw: &mut Draw) -> u64 {
+    fn first_payment(&self, charge: &OpenedCharge, draw: &mut RngStream) -> u64 {
         let end = charge.at + LOCK;
         if self.strikes(Fault::LockEdge, draw) {
             return end - 1 + draw.below(3);
@@ -149,19 +159,19 @@ impl Plan {
         }
     }
 
-    fn send_units(&mut self, charge: &Opened, at: u64, units: u128, tx: &str, draw: &mut Draw) {
+    fn send_units(&mut self, charge: &OpenedCharge, at: u64, units: u128, tx: &str, draw: &mut RngStream) {
         let mut pay = words::pay(&charge.name, tx);
         pay.amount = Some(words::amount(money::written(units, charge.asset)));
         self.send(charge, at, pay, draw);
     }
 
     /// A payment, and what becomes of its transaction.
-    fn send(&mut self, charge: &Opened, at: u64, mut pay: Pay, draw: &mut Draw) {
+    fn send(&mut self, charge: &OpenedCharge, at: u64, mut pay: Pay, draw: &mut RngStream) {
         let tx = pay.tx.as_ref().expect("stories name their transactions").value.0.clone();
         if self.strikes(Fault::LowFee, draw) {
-            pay.fee = Some(Fee::Low);
+            pay.fee = Some(FeeLevel::Low);
         } else if self.strikes(Fault::Stuck, draw) {
-            pay.fee = Some(Fee::Stuck);
+            pay.fee = Some(FeeLevel::Stuck);
             self.stuck.push((at, tx.clone()));
         } else if draw.chance(1, 8) {
             pay.fee = Some(words::FEES[draw.below(2) as usize]);
@@ -172,7 +182,7 @@ impl Plan {
         }
         self.add(at, words::paid(pay));
         let block = charge.asset.facts().block_time.0;
-        let soon = |draw: &mut Draw| at + draw.between(1, 2 * block);
+        let soon = |draw: &mut RngStream| at + draw.between(1, 2 * block);
         if self.strikes(Fault::DoubleSpend, draw) {
             let step = DoubleSpend { tx: words::name(&tx), refused: None };
             self.add(soon(draw), Step::DoubleSpend(Brief(step)));
@@ -196,7 +206,7 @@ impl Plan {
         }
     }
 
-    fn replace(&mut self, charge: &Opened, tx: &str, at: u64, draw: &mut Draw) {
+    fn replace(&mut self, charge: &OpenedCharge, tx: &str, at: u64, draw: &mut RngStream) {
         let (mut amount, mut elsewhere) = (None, false);
         match draw.below(3) {
             0 => elsewhere = true,
@@ -211,20 +221,20 @@ impl Plan {
             named: Some(words::name(&format!("{tx}r"))),
             amount,
             elsewhere,
-            fee: Some(Fee::High),
+            fee: Some(FeeLevel::High),
             refused: None,
         };
         self.add(at, Step::Replace(step));
     }
 
-    pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut Draw) {
+    pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut RngStream) {
         let keep = if draw.chance(1, 4) { Keep::All } else { Keep::None };
         let step = Reorg { asset: words::coin(asset), mode: words::mode(mode), depth, keep, refused: None };
         self.add(at, Step::Reorg(step));
     }
 
     /// What the account's owner does about a charge.
-    pub(super) fn tell_owner(&mut self, charge: &Opened, draw: &mut Draw) {
+    pub(super) fn tell_owner(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let end = charge.at + LOCK;
         if self.strikes(Fault::CancelRace, draw) {
             let at = match draw.below(4) {
@@ -252,7 +262,7 @@ impl Plan {
 }
 
 /// An amount where one unit makes a difference.
-fn edge(due: u128, (tolerance, threshold): (u32, u32), draw: &mut Draw) -> u128 {
+fn edge(due: u128, (tolerance, threshold): (u32, u32), draw: &mut RngStream) -> u128 {
     let least = money::least_enough(due, tolerance);
     let most = money::most_not_overpaid(due, threshold);
     let units = match draw.below(6) {

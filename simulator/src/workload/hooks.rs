@@ -2,10 +2,10 @@
 
 use reference_core::{event::EventType, mode::Mode};
 
-use super::{DAY, Fault, HOUR, MINUTE, Plan, odd::NEIGHBOUR, words};
+use super::{DAY, Fault, HOUR, MINUTE, Plan, edge_cases::NEIGHBOUR, words};
 use crate::script::{
     step::{Brief, Endpoint, Step},
-    value::EventType as Kind,
+    value::EventTypeName as Kind,
 };
 
 const STATUSES: [&str; 8] = ["500", "503", "404", "400", "302", "100", "429", "410"];
@@ -16,18 +16,15 @@ impl Plan {
             self.add_hooks_of_neighbour();
         }
         for mode in self.modes.clone() {
-            let mut draw = self.lot(&format!("hooks/{mode}"));
+            let mut draw = self.stream(&format!("hooks/{mode}"));
             for n in 1..=draw.between(1, 2) {
                 let host = format!("shop-{mode}{n}");
                 // Some come when there is something to miss already.
                 let at = if n > 1 && draw.chance(1, 2) { draw.below(12 * HOUR) } else { 0 };
                 let some = draw.chance(1, 3).then(|| {
-                    let wanted: Vec<Kind> = EventType::ALL
-                        .into_iter()
-                        .filter(|_| draw.chance(1, 2))
-                        .map(|kind| Kind(kind.as_str()))
-                        .collect();
-                    if wanted.is_empty() { vec![Kind("charge.paid")] } else { wanted }
+                    let wanted: Vec<Kind> =
+                        EventType::ALL.into_iter().filter(|_| draw.chance(1, 2)).map(Kind).collect();
+                    if wanted.is_empty() { vec![Kind(EventType::ChargePaid)] } else { wanted }
                 });
                 let endpoint = Endpoint {
                     name: words::name(&host),
@@ -47,7 +44,7 @@ impl Plan {
     /// The second account has an endpoint of its own in some modes; what troubles it is drawn like the others'.
     fn add_hooks_of_neighbour(&mut self) {
         for mode in self.modes.clone() {
-            if self.lot(&format!("hooks/{NEIGHBOUR}/{mode}")).chance(1, 3) {
+            if self.stream(&format!("hooks/{NEIGHBOUR}/{mode}")).chance(1, 3) {
                 continue;
             }
             let host = format!("oven-{mode}");
@@ -66,8 +63,8 @@ impl Plan {
     }
 
     fn trouble_merchant(&mut self, host: &str, from: u64) {
-        let mut draw = self.lot(&format!("merchant/{host}"));
-        let moment = |draw: &mut reference_core::draw::Draw| from + draw.between(MINUTE, DAY - 14 * HOUR);
+        let mut draw = self.stream(&format!("merchant/{host}"));
+        let moment = |draw: &mut reference_core::rng::RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
         for _ in 0..self.swarm.times(Fault::Outage, &mut draw, 4) {
             let at = moment(&mut draw);
             let state = ["down", "slow", "redirect", "private", "500"][draw.below(5) as usize];
@@ -110,7 +107,7 @@ impl Plan {
 
     /// Deliveries are posted again, whatever they wait for.
     pub(super) fn add_resends(&mut self) {
-        let mut draw = self.lot("resends");
+        let mut draw = self.stream("resends");
         for _ in 0..self.swarm.times(Fault::Resend, &mut draw, 8) {
             let delivery = format!("d{}", draw.between(1, 60));
             self.add(draw.between(HOUR, DAY - HOUR), Step::Resend(words::name(&delivery)));

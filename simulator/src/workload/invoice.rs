@@ -1,6 +1,6 @@
 //! The story of one invoice: issued, sent, viewed, paid in one coin or another, or withdrawn.
 
-use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::Opened, words};
+use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
 use crate::{
     model::money,
     script::step::{Brief, By, Choose, Invoice, Send, Step, Void},
@@ -11,7 +11,7 @@ const MEMBER: &str = "owner@acme.example";
 
 impl Plan {
     pub(super) fn tell_invoice(&mut self, n: u64) {
-        let mut draw = self.lot(&format!("invoice/{n}"));
+        let mut draw = self.stream(&format!("invoice/{n}"));
         let mode = self.pick_mode(&mut draw);
         let at = self.pick_moment(&mut draw);
         let cents = draw.between(100, 200_000);
@@ -23,8 +23,8 @@ impl Plan {
             items: None,
             currency: None,
             customer_email: draw.chance(3, 4).then(|| MEMBER.to_owned()),
-            customer_name: self.odd_name(&name),
-            memo: self.odd_text(&format!("memo/{name}")),
+            customer_name: self.edge_name(&name),
+            memo: self.edge_text(&format!("memo/{name}")),
             due_at: None,
             send: draw.chance(1, 2),
             account,
@@ -56,7 +56,7 @@ impl Plan {
             };
             self.add(chosen, Step::Choose(choose));
             let due = self.market.rate(asset, chosen).map(|rate| money::due(cents, rate, asset));
-            let opened = Opened { name: charge, mode, asset, at: chosen, due, bounds };
+            let opened = OpenedCharge { name: charge, mode, asset, at: chosen, due, bounds };
             if draw.chance(3, 4) {
                 self.tell_payment(&opened, &mut draw);
             }

@@ -1,6 +1,6 @@
 //! The story of one payment link: its terms, the customers who open its page, and their charges.
 
-use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::Opened, words};
+use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
 use crate::{
     model::money,
     script::step::{Brief, Choose, Link, Open, Step},
@@ -8,19 +8,22 @@ use crate::{
 
 impl Plan {
     pub(super) fn tell_link(&mut self, n: u64) {
-        let mut draw = self.lot(&format!("link/{n}"));
+        let mut draw = self.stream(&format!("link/{n}"));
         let mode = self.pick_mode(&mut draw);
         let at = self.pick_moment(&mut draw);
         let fixed = draw.chance(2, 3).then(|| draw.between(1, 60_000));
         let name = format!("l{n}");
         let (account, bounds) = self.pick_account(&name);
+        // More customers at once than payments are taken.
+        let mut crowd = self.stream(&format!("crowd/{name}"));
+        let is_crowded = self.strikes(Fault::FullLink, &mut crowd);
         let link = Link {
             link: words::name(&name),
-            title: self.odd_name(&name),
+            title: self.edge_name(&name),
             amount: fixed.map(words::price),
             currency: fixed.is_none().then_some(words::EUR),
             accepted_assets: draw.chance(1, 3).then(|| vec![words::coin(self.pick_coin(&mut draw))]),
-            max_payments: draw.chance(1, 2).then(|| draw.between(1, 2) as u32),
+            max_payments: (draw.chance(1, 2) || is_crowded).then(|| draw.between(1, 2) as u32),
             account: account.clone(),
             mode: words::mode(mode),
             refused: None,
@@ -31,7 +34,8 @@ impl Plan {
         }
         let mut opened_at = at;
         for customer in 1..=draw.between(1, 4) {
-            opened_at += draw.between(SECOND, 50 * MINUTE);
+            let pause = draw.between(SECOND, 50 * MINUTE);
+            opened_at += if is_crowded { pause / 50 } else { pause };
             let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
             let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
             // Of a fixed price nothing has to be said, but may be; a wrong one is refused.
@@ -67,7 +71,7 @@ impl Plan {
             };
             self.add(opened_at, step);
             let due = self.market.rate(asset, opened_at).map(|rate| money::due(cents, rate, asset));
-            let opened = Opened { name: charge, mode, asset, at: opened_at, due, bounds };
+            let opened = OpenedCharge { name: charge, mode, asset, at: opened_at, due, bounds };
             if draw.chance(3, 4) || self.strikes(Fault::CancelRace, &mut draw) {
                 self.tell_payment(&opened, &mut draw);
             }

@@ -23,7 +23,7 @@ impl Plan {
     /// Rates for every coin of this world: at first, when they move, and when there is none.
     pub(super) fn open_market(&mut self) {
         for asset in self.coins.clone() {
-            let mut draw = self.lot(&format!("market/{}", asset.code()));
+            let mut draw = self.stream(&format!("market/{}", asset.code()));
             // Cents are a millionth of 10⁻⁸.
             let typical = asset.facts().typical_usd_cents * 1_000_000;
             let mut current = typical / 10_000 * draw.between(8_000, 12_000);

@@ -4,19 +4,20 @@
 //! wrong, for a day; then all is healed, and after some more days everything must be settled.
 
 mod charge;
+mod edge_cases;
+mod faults;
 mod hooks;
 mod invoice;
 mod link;
+mod lock_end;
 mod market;
-mod odd;
 mod swarm;
-mod weather;
 mod words;
 
 use reference_core::{
     asset::Asset,
-    draw::{Draw, Seed},
     mode::Mode,
+    rng::{RngStream, Seed},
     time::{Span, Timestamp},
 };
 
@@ -37,7 +38,7 @@ const LOCK: u64 = 30 * MINUTE;
 
 /// A world to be played.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct DrawnWorld {
     /// What happens.
     pub script: Script,
     /// How much of each fault it has.
@@ -46,7 +47,7 @@ pub struct World {
 
 /// How much happens in a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Size {
+pub enum WorldSize {
     /// A day with 20 to 80 charges.
     #[default]
     Usual,
@@ -55,20 +56,20 @@ pub enum Size {
 }
 
 /// The world of a seed.
-pub fn draw(seed: u64) -> World {
-    draw_sized(seed, Size::Usual)
+pub fn draw(seed: u64) -> DrawnWorld {
+    draw_sized(seed, WorldSize::Usual)
 }
 
 /// The world of a seed, with so much in it.
-pub fn draw_sized(seed: u64, size: Size) -> World {
+pub fn draw_sized(seed: u64, size: WorldSize) -> DrawnWorld {
     let mut plan = Plan::new(Seed(seed));
     plan.open_market();
     plan.add_neighbour();
     plan.add_hooks();
-    let mut count = plan.lot("size");
+    let mut count = plan.stream("size");
     let (charges, invoices, links) = match size {
-        Size::Usual => (count.between(20, 75), count.below(8), count.below(4)),
-        Size::Small => (count.between(4, 8), count.below(3), count.below(2)),
+        WorldSize::Usual => (count.between(20, 75), count.below(8), count.below(4)),
+        WorldSize::Small => (count.between(4, 8), count.below(3), count.below(2)),
     };
     for n in 1..=charges {
         plan.tell_charge(n);
@@ -80,7 +81,7 @@ pub fn draw_sized(seed: u64, size: Size) -> World {
         plan.tell_link(n);
     }
     plan.add_intrusions(charges);
-    plan.add_weather();
+    plan.add_faults();
     plan.heal();
     plan.finish(seed)
 }
@@ -103,8 +104,8 @@ struct Plan {
     merchants: Vec<(String, Mode)>,
     /// Transactions that no block would ever take, and when they were sent.
     stuck: Vec<(u64, String)>,
-    /// Chains whose watcher or blocks are odd.
-    odd: Vec<(Mode, Asset)>,
+    /// Chains whose watcher or blocks are faulty.
+    faulty_chains: Vec<(Mode, Asset)>,
     /// When, in which order of telling, and what.
     steps: Vec<(u64, usize, Step)>,
 }
@@ -112,7 +113,7 @@ struct Plan {
 impl Plan {
     fn new(seed: Seed) -> Plan {
         let swarm = Swarm::drawn(seed);
-        let mut draw = seed.lot("workload", "world", "frame").nth(0);
+        let mut draw = seed.rng_key("workload", "world", "frame").stream(0);
         let start = match draw.below(8) {
             // The evening before a leap day, and the last evening of a year.
             0 => "2028-02-28T18:00:00Z",
@@ -148,14 +149,14 @@ impl Plan {
             neighbour: None,
             merchants: Vec::new(),
             stuck: Vec::new(),
-            odd: Vec::new(),
+            faulty_chains: Vec::new(),
             steps: Vec::new(),
         }
     }
 
     /// The draws of one story.
-    fn lot(&self, story: &str) -> Draw {
-        self.seed.lot("workload", story, "story").nth(0)
+    fn stream(&self, story: &str) -> RngStream {
+        self.seed.rng_key("workload", story, "story").stream(0)
     }
 
     fn add(&mut self, at: u64, step: Step) {
@@ -163,26 +164,26 @@ impl Plan {
         self.steps.push((at, order, step));
     }
 
-    fn strikes(&self, fault: Fault, draw: &mut Draw) -> bool {
+    fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
         self.swarm.strikes(fault, draw)
     }
 
-    fn pick_mode(&self, draw: &mut Draw) -> Mode {
+    fn pick_mode(&self, draw: &mut RngStream) -> Mode {
         self.modes[draw.below(self.modes.len() as u64) as usize]
     }
 
-    fn pick_coin(&self, draw: &mut Draw) -> Asset {
+    fn pick_coin(&self, draw: &mut RngStream) -> Asset {
         self.coins[draw.below(self.coins.len() as u64) as usize]
     }
 
     /// Some moment of the first day.
-    fn pick_moment(&self, draw: &mut Draw) -> u64 {
+    fn pick_moment(&self, draw: &mut RngStream) -> u64 {
         let at = draw.between(MINUTE, 22 * HOUR);
         if self.strikes(Fault::SameMoment, draw) { at - at % (10 * MINUTE) } else { at }
     }
 
     /// Puts everything in order, and time between it.
-    fn finish(mut self, seed: u64) -> World {
+    fn finish(mut self, seed: u64) -> DrawnWorld {
         self.steps.sort_by_key(|(at, order, _)| (*at, *order));
         let mut steps = Vec::new();
         let mut now = 0;
@@ -210,7 +211,7 @@ impl Plan {
             account,
             steps,
         };
-        World { script, swarm: self.swarm }
+        DrawnWorld { script, swarm: self.swarm }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Some are fully off in every world, for what always happens hides what it makes impossible.
 
-use reference_core::draw::{Draw, Seed};
+use reference_core::rng::{RngStream, Seed};
 
 macro_rules! faults {
     ($($variant:ident $word:literal;)*) => {
@@ -56,6 +56,10 @@ faults! {
     Walk           "walk";
     Burst          "burst";
     LongOutage     "long_outage";
+    StuckAtEnd     "stuck_at_end";
+    BumpAtEnd      "bump_at_end";
+    LateRefund     "late_refund";
+    FullLink       "full_link";
 }
 
 /// How much of a family a world has.
@@ -77,10 +81,10 @@ pub struct Swarm {
 
 impl Swarm {
     pub(super) fn drawn(seed: Seed) -> Swarm {
-        let lot = seed.lot("workload", "world", "swarm");
+        let lot = seed.rng_key("workload", "world", "swarm");
         let mut levels = [Level::Off; Fault::ALL.len()];
         for (n, level) in (0..).zip(&mut levels) {
-            *level = match lot.nth(n).below(8) {
+            *level = match lot.stream(n).below(8) {
                 0..=4 => Level::Off,
                 5 | 6 => Level::Rate,
                 _ => Level::Burst,
@@ -95,7 +99,7 @@ impl Swarm {
     }
 
     /// Whether it happens now.
-    pub(super) fn strikes(&self, fault: Fault, draw: &mut Draw) -> bool {
+    pub(super) fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
         match self.level(fault) {
             Level::Off => false,
             Level::Rate => draw.chance(1, 8),
@@ -104,7 +108,7 @@ impl Swarm {
     }
 
     /// How often it happens in the whole world.
-    pub(super) fn times(&self, fault: Fault, draw: &mut Draw, most: u64) -> u64 {
+    pub(super) fn times(&self, fault: Fault, draw: &mut RngStream, most: u64) -> u64 {
         match self.level(fault) {
             Level::Off => 0,
             Level::Rate => draw.between(1, most.div_ceil(3)),

@@ -7,15 +7,16 @@ use reference_core::{
 };
 
 use crate::script::{
-    At, Spot,
+    At, SourceSpan,
     step::{
-        Accept, Answers, Brief, By, Cancel, Fee, MerchantState, Notices, Pay, Rate, Refund, Step, Watcher,
+        Accept, Answers, Brief, By, Cancel, FeeLevel, MerchantState, Notices, Pay, Rate, Refund, Step,
+        Watcher,
     },
     value::{Amount, AssetCode, CurrencyCode, Duration, FiatRate, InMode, Name, Price, Share},
 };
 
 pub(super) fn at<T>(value: T) -> At<T> {
-    At { value, spot: Spot::default() }
+    At { value, span: SourceSpan::default() }
 }
 
 pub(super) fn name(text: &str) -> At<Name> {
@@ -101,4 +102,4 @@ pub(super) fn lasting(micros: u64) -> Duration {
     Duration(Span::micros(micros))
 }
 
-pub(super) const FEES: [Fee; 2] = [Fee::Normal, Fee::High];
+pub(super) const FEES: [FeeLevel; 2] = [FeeLevel::Normal, FeeLevel::High];

@@ -4,8 +4,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::Programs;
 use super::ask::{ask, granted};
-use super::process::Running;
+use super::process::{Cores, Running};
 
 /// Charges in the world, each with its `charge.created`.
 const CHARGES: usize = 400;
@@ -90,5 +91,18 @@ impl World {
         let file = work.join(format!("{}.json", case.name));
         fs::write(&file, &answer.body).map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;
         Ok(Prepared { method, path, status: answer.status, file, bytes: answer.body.len(), asset })
+    }
+
+    /// A bare server with the bytes of one case, and of the account that a client looks at before it writes.
+    pub(crate) fn bare(
+        &self,
+        programs: &Programs,
+        cores: Cores,
+        prepared: &Prepared,
+    ) -> Result<Running, String> {
+        let mut command = cores.server(programs.path("bare"));
+        command.args([prepared.method, &prepared.path, &prepared.status.to_string()]).arg(&prepared.file);
+        command.args(["GET", "/v1/account", "200"]).arg(&self.account);
+        Running::bare(command, &self.key)
     }
 }

@@ -140,7 +140,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
     for case in CASES.iter().filter(|case| options.takes(case)) {
         let prepared = world.prepare(case, work)?;
         rows.push(Row { case, bytes: prepared.bytes, figures: Figures::default() });
-        servers.push((Running::bare(programs, cores, &world, &prepared)?, prepared));
+        servers.push((world.bare(programs, cores, &prepared)?, prepared));
     }
     for round in 0..options.rounds {
         for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {

@@ -49,10 +49,8 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
     let world = World::make(&ours, work)?;
     let reads = CASES.iter().filter(|case| matches!(case.what, What::Get(_)));
     let answers = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
-    let bare: Vec<_> = answers
-        .iter()
-        .map(|it| Running::bare(programs, Cores::Shared, &world, it))
-        .collect::<Result<_, _>>()?;
+    let bare: Vec<_> =
+        answers.iter().map(|it| world.bare(programs, Cores::Shared, it)).collect::<Result<_, _>>()?;
     let measured = KINDS.iter().map(|kind| {
         let figures = if is_there(kind.probe) {
             one(kind, programs, work, &answers, &bare, options)

@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::Programs;
 use super::ask::ask;
-use super::case::{Prepared, World};
 
 /// How long a server may take to start.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -88,19 +87,11 @@ impl Running {
         Ok(Running { child, address, key: text("test_key") })
     }
 
-    /// A bare server with the bytes of one case, and of the account that a client looks at before it writes.
-    pub(crate) fn bare(
-        programs: &Programs,
-        cores: Cores,
-        world: &World,
-        prepared: &Prepared,
-    ) -> Result<Running, String> {
-        let mut command = cores.server(programs.path("bare"));
-        command.args([prepared.method, &prepared.path, &prepared.status.to_string()]).arg(&prepared.file);
-        command.args(["GET", "/v1/account", "200"]).arg(&world.account);
+    /// A bare server, which prints its address when it is ready, for clients that send `key`.
+    pub(crate) fn bare(command: Command, key: &str) -> Result<Running, String> {
         let (child, line) = started(command, "bare")?;
         let address = line.trim().parse().map_err(|_| format!("`{line}` is not an address"))?;
-        Ok(Running { child, address, key: world.key.clone() })
+        Ok(Running { child, address, key: key.to_owned() })
     }
 
     /// A server of somebody else's that listens on `address` once it is ready, with all that it started.

@@ -13,10 +13,10 @@ use coverage::{Coverage, Entry};
 use sentences::sentences;
 
 /// One file of statements per chapter.
-const CATALOGUE: &str = "conformance/suite/requirements";
+const CATALOGUE: &str = "conformance/model/requirements";
 
 /// Where each sentence stands, for reports: they may say so without having the text.
-const PLACES: &str = "conformance/suite/requirements/sentences.txt";
+const PLACES: &str = "conformance/model/requirements/sentences.txt";
 
 const USAGE: &str = "`spec` takes the specification's text, then perhaps `--hashes` or `--places`";
 

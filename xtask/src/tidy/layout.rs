@@ -18,8 +18,8 @@ const TOP_LEVEL: &[&str] = &[
     "xtask",
 ];
 
-/// Clippy reads one file per package and inherits nothing, so the same list stands twice.
-const PROHIBITIONS: [&str; 2] = ["reference/core/.clippy.toml", "simulator/.clippy.toml"];
+/// The list of the pure packages. Clippy reads one file per package and inherits nothing, so each has a copy.
+const PROHIBITIONS: &str = "reference/core/.clippy.toml";
 
 /// What stands at the top and should not, or should and does not.
 pub(crate) fn top_level(names: &[String]) -> Vec<String> {
@@ -34,15 +34,15 @@ pub(crate) fn top_level(names: &[String]) -> Vec<String> {
     unexpected.chain(missing).collect()
 }
 
-/// The core and the simulator forbid the same clocks, files and dice.
+/// The pure packages forbid the same clocks, files and randomness.
 pub(crate) fn same_prohibitions(files: &BTreeMap<String, String>) -> Vec<String> {
-    let [one, other] = PROHIBITIONS;
-    match (files.get(one), files.get(other)) {
-        (Some(a), Some(b)) if a == b => Vec::new(),
-        (Some(_), Some(_)) => vec![format!("{other}: differs from {one}; they must be equal (prohibitions)")],
-        (None, _) => vec![format!("{one}: missing (prohibitions)")],
-        (_, None) => vec![format!("{other}: missing (prohibitions)")],
-    }
+    let Some(list) = files.get(PROHIBITIONS) else {
+        return vec![format!("{PROHIBITIONS}: missing (prohibitions)")];
+    };
+    let others = files.iter().filter(|(path, text)| path.ends_with("/.clippy.toml") && *text != list);
+    others
+        .map(|(path, _)| format!("{path}: differs from {PROHIBITIONS}; they must be equal (prohibitions)"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -73,14 +73,16 @@ mod tests {
     }
 
     #[test]
-    fn the_two_lists_of_prohibitions_are_one() {
-        let files = |a: &str, b: &str| {
-            let [one, other] = PROHIBITIONS;
-            BTreeMap::from([(one.to_owned(), a.to_owned()), (other.to_owned(), b.to_owned())])
+    fn the_lists_of_prohibitions_are_one() {
+        let files = |texts: &[(&str, &str)]| -> BTreeMap<String, String> {
+            texts.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
         };
-        assert!(same_prohibitions(&files("same", "same")).is_empty());
+        let other = "simulator/.clippy.toml";
+        // The list at the top is for everybody else.
+        let same = [(".clippy.toml", "lenient"), (PROHIBITIONS, "same"), (other, "same")];
+        assert!(same_prohibitions(&files(&same)).is_empty());
         assert_eq!(
-            same_prohibitions(&files("one", "two")),
+            same_prohibitions(&files(&[(PROHIBITIONS, "one"), (other, "two")])),
             [
                 "simulator/.clippy.toml: differs from reference/core/.clippy.toml; they must be equal (prohibitions)"
             ]

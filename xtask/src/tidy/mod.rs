@@ -3,11 +3,14 @@
 //! Reads the files and hands each to the rules, which are pure functions of path and text.
 
 mod layout;
+mod links;
 mod rules;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+use crate::modules;
 
 /// Directories with a leading dot that are ours; editors leave others behind.
 const OWN_DOT_DIRECTORIES: &[&str] = &[".cargo", ".ci", ".github"];
@@ -20,9 +23,11 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
 
     let mut found = layout::top_level(&top);
     found.extend(layout::same_prohibitions(&files));
+    found.extend(links::broken(&files));
     for (path, text) in &files {
         found.extend(rules::judge(path, text));
     }
+    found.extend(modules::findings(root)?);
     Ok(found)
 }
 

@@ -1,4 +1,4 @@
-//! What `chargeproof fuzz` takes.
+//! The command line of `fuzz`.
 
 use std::{num::NonZeroU32, path::PathBuf};
 
@@ -6,33 +6,43 @@ use clap::Args;
 
 use super::{Format, RateLimit};
 
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof fuzz https://api.example.com
+  chargeproof fuzz http://127.0.0.1:8402 --rate off --requests 5000 --allow-writes
+  chargeproof fuzz https://api.example.com --save found.json
+  chargeproof fuzz https://api.example.com --replay found.json
+
+Keys come from CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY.";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Fuzz {
-    /// The service's base address. Its keys come from CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY
+    /// Base address of the API
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// What the requests are drawn from; the same seed asks the same [default: random]
+    /// Seed of the random requests; the same seed sends the same requests [default: random]
     #[arg(long, value_name = "N", value_parser = super::parse_seed)]
     pub(crate) seed: Option<u64>,
-    /// How many requests, beside those that shrink what is found
+    /// Number of requests, not counting those that shrink a finding
     #[arg(long, value_name = "N", default_value = "400", conflicts_with = "replay")]
     pub(crate) requests: NonZeroU32,
-    /// Requests per minute and key, so that the limit is kept; `off` for a server without one
+    /// Requests per minute and key, to stay below the rate limit; `off` for a server without one
     #[arg(long, value_name = "N|off", default_value = "110", value_parser = super::parse_rate_limit)]
     pub(crate) rate: RateLimit,
-    /// Open charges too, in test mode only
+    /// Also create charges, in test mode only
     #[arg(long)]
     pub(crate) allow_writes: bool,
-    /// Ask again what `--save` kept, and nothing else
+    /// Send only the requests that `--save` kept
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Keep what is found in this file
+    /// Save the findings to this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) save: Option<PathBuf>,
     /// Trust the certificates in this PEM file too, for a target over https
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
-    /// How the result is printed
+    /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

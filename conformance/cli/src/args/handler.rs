@@ -1,20 +1,20 @@
-//! What `chargeproof receiver try` takes.
+//! The command line of `receiver try`.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use conformance::handler;
 
-/// How the result is told.
+/// The format of a handler report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HandlerFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
-    /// For CI systems that count tests
+    /// JUnit XML for CI systems
     Junit,
-    /// For the summary of a job
+    /// Markdown for a job summary
     Markdown,
 }
 
@@ -38,69 +38,73 @@ pub(crate) enum EndpointMode {
     Test,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof receiver try http://127.0.0.1:3000/hooks --secret-env WEBHOOK_SECRET --without acts
+  chargeproof receiver try http://127.0.0.1:3000/hooks --secret-env WEBHOOK_SECRET \\
+      --acted 'sqlite3 shop.db \"select count(*) from paid where charge = \\\"$CHARGEPROOF_CHARGE\\\"\"'
+  chargeproof receiver try --list";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Try {
-    /// Where your handler takes deliveries; none is needed with `--list`
+    /// Address of your webhook handler; not needed with `--list`
     #[arg(value_name = "URL", required_unless_present = "list")]
     pub(crate) url: Option<String>,
-    /// The environment variable that holds the endpoint's secret
+    /// Environment variable that holds the endpoint's secret
     #[arg(long, value_name = "NAME", required_unless_present = "list")]
     pub(crate) secret_env: Option<String>,
-    /// The same for the endpoint of the other mode, if your handler knows one
+    /// Environment variable that holds the secret of the other mode's endpoint, if your handler has one
     #[arg(long, value_name = "NAME")]
     pub(crate) other_mode_secret_env: Option<String>,
-    /// The mode of the endpoint
+    /// Mode of the endpoint
     #[arg(long, value_enum, default_value_t = EndpointMode::Live)]
     pub(crate) mode: EndpointMode,
-    /// Prints how often your handler acted on the charge `$CHARGEPROOF_CHARGE`, as a whole number; run by `sh -c`
+    /// A shell command that prints how often your handler acted on the charge $CHARGEPROOF_CHARGE, as a whole number
     #[arg(long, value_name = "COMMAND")]
     pub(crate) acted: Option<String>,
-    /// Runs before each trial, such as to make the order of `$CHARGEPROOF_CHARGE`; run by `sh -c`
+    /// A shell command to run before each trial, for example to create the order of $CHARGEPROOF_CHARGE
     #[arg(long, value_name = "COMMAND")]
     pub(crate) prepare: Option<String>,
-    /// A charge as your handler knows it, as JSON; its code and status are set for each trial
+    /// A JSON file with a charge as your handler expects it; its code and status are set for each trial
     #[arg(long, value_name = "FILE")]
     pub(crate) sample: Option<PathBuf>,
-    /// Only the statements that fit these patterns, such as `acts.*`
+    /// Judge only the statements that match these patterns, such as 'acts.*'
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Not the statements that fit these patterns
+    /// Skip the statements that match these patterns
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
-    /// What you can't offer: `acts`, if nothing can tell how often the handler acted
+    /// Leave out statements: `acts`, if nothing can tell how often the handler acted
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["acts"])]
     pub(crate) without: Vec<String>,
-    /// What ids and codes are drawn from; a handler that remembers them takes a seed once [default: random]
+    /// Count warnings as failures: what the specification recommends, such as checking the timestamp
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Seed of ids and codes. A handler that remembers ids needs a new seed for each run [default: random]
     #[arg(long, value_name = "N", value_parser = super::parse_seed)]
     pub(crate) seed: Option<u64>,
-    /// How many seconds an answer may take
-    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = parse_secs)]
-    pub(crate) time_limit: Duration,
-    /// How many seconds the handler may take to act after its answer
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_secs)]
-    pub(crate) settle: Duration,
-    /// What the webhook headers begin with [default: X-Service]
-    #[arg(long, value_name = "PREFIX", value_parser = super::receiver::parse_header_prefix)]
+    /// Time limit of one answer
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = super::parse_seconds)]
+    pub(crate) time_limit: u64,
+    /// Time that the handler may take to act after its answer
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = super::parse_seconds)]
+    pub(crate) settle: u64,
+    /// Prefix of the webhook headers [default: X-Service]
+    #[arg(long, value_name = "PREFIX", value_parser = super::parse_header_prefix)]
     pub(crate) header_prefix: Option<String>,
     /// Trust the certificates in this PEM file too, for a handler over https
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
-    /// How the report is printed
+    /// Format of the report on stdout
     #[arg(long, value_enum, default_value_t = HandlerFormat::Text)]
     pub(crate) format: HandlerFormat,
-    /// Write the report into a file as well; may be given several times
+    /// Also write the report to a file, such as junit=report.xml; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
     pub(crate) report: Vec<(HandlerFormat, PathBuf)>,
-    /// Print what is tried and try nothing
+    /// Print the catalogue of statements and exit
     #[arg(long)]
     pub(crate) list: bool,
-}
-
-fn parse_secs(text: &str) -> Result<Duration, String> {
-    match text.parse::<u64>() {
-        Ok(secs @ 1..=300) => Ok(Duration::from_secs(secs)),
-        _ => Err("takes a whole number of seconds from 1 to 300".to_owned()),
-    }
 }
 
 fn parse_report(text: &str) -> Result<(HandlerFormat, PathBuf), String> {

@@ -7,53 +7,63 @@ use reference_core::time::Span;
 
 use super::Format;
 
-/// What to ask for.
+/// What a load consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mix {
-    /// Pages of events and charges, single ones, the account
+    /// GET: pages of events and charges, single ones, the account
     Read,
-    /// Opens charges in mode test; needs `--allow-writes`
+    /// POST: creates charges in test mode; needs `--allow-writes`
     Write,
-    /// Posts signed deliveries to a merchant's handler: URL is its address
+    /// POST: signed deliveries to a merchant's webhook handler; URL is its address
     Webhook,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof load http://127.0.0.1:8402 --rate 200 --for 1m
+  chargeproof load http://127.0.0.1:8402 --max --path /v1/account
+  chargeproof load http://127.0.0.1:8402 --max --mix write --allow-writes
+  chargeproof load http://127.0.0.1:3000/hooks --rate 50 --mix webhook
+
+Keys come from CHARGEPROOF_TEST_KEY or CHARGEPROOF_LIVE_KEY. Use it only against servers that are yours.";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Load {
-    /// How results are printed
+    /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// The service's base address, or a handler's with `--mix webhook`
+    /// Base address of the API; with `--mix webhook`, the address of a handler
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// So many requests a second; latencies are counted from when a request was due
-    #[arg(long, value_name = "R", required_unless_present = "max", conflicts_with = "max")]
+    /// Requests per second. Latency is measured from when a request was due (no coordinated omission)
+    #[arg(long, value_name = "R", conflicts_with = "max")]
     pub(crate) rate: Option<NonZeroU32>,
-    /// As many requests as the connections get answered
+    /// No fixed rate: every connection sends its next request as soon as it has its answer
     #[arg(long)]
     pub(crate) max: bool,
-    /// What to ask for
+    /// What to send
     #[arg(long, value_enum, default_value_t = Mix::Read)]
     pub(crate) mix: Mix,
-    /// Ask for this path instead; may be repeated
+    /// Send GET requests for this path instead; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "mix")]
     pub(crate) path: Vec<String>,
-    /// How long
+    /// Duration of the test, such as 30s, 5m or 1h30m
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_span)]
     pub(crate) span: Duration,
-    /// Connections, all kept open
+    /// Number of connections, all kept open
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = parse_count)]
     pub(crate) connections: usize,
-    /// Threads [default: as many as there are cores, at most 2]
+    /// Number of threads [default: one for each core, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) threads: Option<usize>,
-    /// With `--mix write`: charges may be opened there
+    /// With `--mix write`: confirm that charges may be created
     #[arg(long)]
     pub(crate) allow_writes: bool,
-    /// With `--mix write`: in this coin [default: the first that the account accepts]
+    /// With `--mix write`: the coin of the charges [default: the first that the account accepts]
     #[arg(long, value_name = "ASSET")]
     pub(crate) asset: Option<String>,
-    /// With `--mix webhook`: the variable that holds the endpoint's secret
+    /// With `--mix webhook`: environment variable that holds the endpoint's secret
     #[arg(long, value_name = "NAME", default_value = "CHARGEPROOF_WEBHOOK_SECRET")]
     pub(crate) secret_env: String,
     /// Trust the certificates in this PEM file too, for a target over https

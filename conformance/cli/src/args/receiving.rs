@@ -1,4 +1,4 @@
-//! What `chargeproof check` takes to see deliveries.
+//! Options of `check` about webhooks.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -6,36 +6,36 @@ use clap::Args;
 use url::Url;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Deliveries")]
+#[command(next_help_heading = "Webhooks")]
 pub(crate) struct Receiving {
-    /// Receive deliveries here while checking. Add its address, followed by /live and /test, as endpoints of
-    /// both modes. Their secrets come from CHARGEPROOF_LIVE_WEBHOOK_SECRET and CHARGEPROOF_TEST_WEBHOOK_SECRET
+    /// Receive webhooks on this address during the run. Register it with /live and /test appended as an endpoint
+    /// of each mode; put their secrets into CHARGEPROOF_LIVE_WEBHOOK_SECRET and CHARGEPROOF_TEST_WEBHOOK_SECRET
     #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen, requires = "url")]
     pub(crate) receiver: Option<SocketAddr>,
-    /// Where the service reaches the receiver, if it is another address, such as that of a tunnel
+    /// Public address of the receiver, if the service reaches it under another, such as a tunnel's
     #[arg(long, value_name = "URL", requires = "receiver")]
     pub(crate) public_url: Option<Url>,
-    /// How long to wait for deliveries after everything else [default: 60s]
-    #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "receiver")]
+    /// How long to wait for webhooks after all requests, such as 90s or 5m [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "receiver")]
     pub(crate) receive_for: Option<Duration>,
-    /// The event types that the endpoints are subscribed to, if not to all; patterns such as charge.*
+    /// Event types that the endpoints are subscribed to, such as 'charge.*' [default: all]
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) subscribed: Vec<String>,
-    /// Answer the first delivery at the test endpoint with a redirect, which must not be followed
+    /// Answer the first delivery to the test endpoint with a redirect, which the service must not follow
     #[arg(long, requires = "receiver")]
     pub(crate) redirect_trial: bool,
-    /// A command that adds $CHARGEPROOF_ENDPOINT_URL as an endpoint in test mode, and fails if the service
-    /// refuses it. It is run with the receiver's address and /added, and with addresses that must be refused
+    /// A shell command that registers $CHARGEPROOF_ENDPOINT_URL as an endpoint in test mode and fails if the
+    /// service refuses it. It is run with the receiver's address and with addresses that must be refused
     #[arg(long, value_name = "COMMAND", requires = "receiver")]
     pub(crate) register: Option<String>,
-    /// Judge captured deliveries: a file of `receiver listen --record`
+    /// Judge webhooks that were captured before with `receiver listen --record`
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "receiver")]
     pub(crate) deliveries: Option<PathBuf>,
 }
 
 fn parse_span(text: &str) -> Result<Duration, String> {
     const SPAN_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-    const TAKES: &str = "takes a span of at most a day such as 90s, 5m or 1h";
+    const TAKES: &str = "takes a time of at most a day such as 90s, 5m or 1h";
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or(TAKES)?;
     let number: u64 = number.parse().map_err(|_| TAKES)?;
     let secs = match unit {

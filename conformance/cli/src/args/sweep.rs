@@ -1,4 +1,4 @@
-//! The arguments of `sweep`.
+//! The command line of `sweep`.
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
@@ -6,68 +6,88 @@ use clap::{Args, Subcommand};
 use reference_core::time::Span;
 
 use super::{Format, parse_seed};
-use crate::command::sweep::Choice;
+use crate::shard::ShardChoice;
+
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof sweep                                       1000 simulations
+  chargeproof sweep --for 10m --save failures
+  chargeproof sweep --from 4711 --seeds 1 --html world.html
+  chargeproof sweep scenarios/charge/paid.yaml            check the invariants on a scenario
+  chargeproof sweep --seeds 100000 --shard 3/8 --out 3.json";
+
+const MERGE_EXAMPLES: &str = "\
+Example:
+  chargeproof sweep merge 1.json 2.json 3.json";
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub(crate) struct Sweep {
     #[command(subcommand)]
     pub(crate) task: Option<SweepTask>,
-    /// How results are printed
+    /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Scenario files to judge by the laws, instead of random worlds
+    /// Check the invariants on these scenario files instead of random simulations
     #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "lasting", "from", "html"])]
     pub(crate) files: Vec<PathBuf>,
-    /// How many worlds [default: 1000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of simulations [default: 1000]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) seeds: Option<u64>,
-    /// Sweep for so long instead, such as 5m
+    /// Run for this long instead, such as 5m
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "seeds")]
     pub(crate) lasting: Option<Duration>,
-    /// The seed of the first world
+    /// Seed of the first simulation [default: 0]
     #[arg(long, value_name = "SEED", value_parser = parse_seed)]
     pub(crate) from: Option<u64>,
-    /// Draw the first seed from a text instead, so that no two nights play the same: a commit and a day
+    /// Derive the first seed from a text, such as a commit and a date, so that every night runs other simulations
     #[arg(long, value_name = "TEXT", conflicts_with = "from")]
     pub(crate) night: Option<String>,
-    /// Play only this part of the worlds, such as 3/8; `auto` asks the engine's variables
+    /// Run only this part of the simulations, such as 3/8; `auto` reads it from the CI system's or scheduler's variables
     #[arg(long, value_name = "I/N", conflicts_with_all = ["lasting", "files"])]
-    pub(crate) shard: Option<Choice>,
-    /// Keep the results in this file; `sweep merge` puts those of all shards together
+    pub(crate) shard: Option<ShardChoice>,
+    /// Save the results to this file, for `sweep merge`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lasting", "files"])]
     pub(crate) out: Option<PathBuf>,
-    /// Worlds at the same time [default: one for each processor]
+    /// Simulations to run at the same time [default: one for each core]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Draw the first world that breaks a law, or the first of all, on one page
+    /// Draw the first failing simulation, or else the first one, as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Where the scenarios go that failures are made small to
+    /// Directory for shrunken failing scenarios
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) save: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SweepTask {
-    /// Put the results of shards together, and name those that are missing
+    /// Merge the results of shards and name the missing ones
     Merge(Merge),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = MERGE_EXAMPLES)]
 pub(crate) struct Merge {
-    /// What `sweep --out` kept, of one or more shards each, in any order
+    /// Files of `sweep --out`, in any order
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Keep the merged results in this file
+    /// Save the merged results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Where the scenarios go that failures are made small to
+    /// Directory for shrunken failing scenarios
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) save: PathBuf,
-    /// How results are printed
+    /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(format!("takes a whole number from 1 to {}", u64::MAX)),
+    }
 }
 
 fn parse_span(text: &str) -> Result<Duration, String> {

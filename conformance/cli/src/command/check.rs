@@ -1,49 +1,42 @@
-//! `chargeproof check`: judge an implementation, or the built-in server.
+//! `chargeproof check`: test an implementation, or the built-in server.
 
+mod baseline;
+mod built_in;
 mod keys;
 mod occasion;
 mod receiving;
 
 use std::{
-    fs,
-    io::{self, Write},
+    io,
     path::Path,
-    sync::{Arc, Mutex},
-    time::{Duration, SystemTime},
+    process::{Command, Stdio},
+    time::{Duration, Instant, SystemTime},
 };
 
 use conformance::{
-    Budget, Create, Hook, Ledger, Part, Paths, Plan, Progress, RealTime, Requirement, Secret, Selection,
-    Veil, Wait, Waiter, catalogue, check, extended, receiver::Catch,
+    Budget, Hook, Ledger, Part, Plan, Progress, RealTime, Redaction, Requirement, Selection, catalogue,
+    check, extended, fits,
 };
 use indicatif::ProgressBar;
-use reference_core::{draw::Seed, limit::REQUESTS_PER_MINUTE, time::Timestamp};
-use reference_server::{Bounds, ClockKind, Config as ServerConfig, CourierConfig, Reach, Server};
-use serde_json::json;
-use simulator::play::{Call, Stage};
-use tokio::runtime::Runtime;
+use reference_core::time::Timestamp;
+use tokio::task::AbortHandle;
 use url::Url;
 
-use self::keys::Keys;
+use self::{built_in::BuiltInServer, keys::Keys};
 use super::play;
 use crate::{
     Failure,
     args::{Check, Profile, ReportFormat},
     config::{COMMENTED, Config},
-    remote::RemoteStage,
+    files::{self, SETTINGS_MAX},
     reports,
-    screen::{DIM, GOOD, spinner},
+    screen::{DIM, GOOD, note, say, spinner},
+    settings::nearest,
+    signals,
 };
 
-/// The scenario that leaves behind what every statement needs.
-const POPULATED: &str = "check/populated";
-/// The built-in server's world is always the same.
-const SEED: Seed = Seed(1);
-const START: &str = "2026-01-05T09:00:00Z";
-/// A hook that takes longer than this is ended, unless the configuration says otherwise.
-const HOOK_TIME_LIMIT: Duration = Duration::from_secs(30);
-/// Nobody remembers a request that is so old.
-const REST: Duration = Duration::from_secs(600);
+/// A log gets a line about a wait this often.
+const LOG_EVERY_SECS: u64 = 15;
 
 pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     let format = args.reports.format;
@@ -55,18 +48,19 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
         return init(path);
     }
     // Before anything is played or asked.
-    selection(args, config).validate().map_err(Failure::usage)?;
-    config.check.validate(&today()).map_err(Failure::usage)?;
+    selection(args).validate().map_err(|why| Failure::usage(why + &meant(args)))?;
+    baseline::known(args, config)?;
     reports::prepare(&args.reports.report)?;
-    args.record.as_deref().map_or(Ok(()), reports::writable)?;
-    let runtime =
-        Runtime::new().map_err(|error| Failure::usage(format!("no threads to check with: {error}")))?;
+    args.record.iter().chain(&args.baseline_write).try_for_each(|path| files::check_writable(path))?;
+    let runtime = super::runtime()?;
     let bar = spinner();
-    let mut screen = Screen { bar: bar.clone(), format };
-    let target = args.url.as_ref().or(config.check.target.as_ref().filter(|_| !args.built_in));
-    let outcome = match target {
+    let mut screen = Screen { bar: bar.clone(), format, is_real: args.url.is_some(), countdown: None };
+    let interrupt = signals::interrupt(&runtime)?;
+    let (started, begun) = (now(), Instant::now());
+    let mut outcome = match &args.url {
         Some(url) => {
             let mut plan = plan_for(url, args, config, &mut screen)?;
+            plan.interrupt = interrupt;
             plan.webhooks = receiving::webhooks(&args.receiving, config, &runtime, &screen)?;
             let mut waiter = RealTime::start();
             runtime.block_on(check(plan, &mut waiter, &mut screen))
@@ -75,271 +69,179 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
             return Err(Failure::usage("`--cacert` is for a target over https; name its URL"));
         }
         None => {
-            let built_in = BuiltInServer::start(&runtime, config, &mut screen)?;
-            let plan = built_in.plan(args, config)?;
-            let mut waiter = MovedClock { stage: built_in.stage.clone(), moved: Duration::ZERO };
+            let built_in = BuiltInServer::start(&runtime, config, &screen)?;
+            let mut plan = built_in.plan(args, config)?;
+            plan.interrupt = interrupt;
+            let mut waiter = built_in.clock();
             let outcome = runtime.block_on(check(plan, &mut waiter, &mut screen));
-            runtime.block_on(built_in.server.stop());
+            runtime.block_on(built_in.stop());
             outcome
         }
     };
+    screen.end_countdown();
     bar.finish_and_clear();
+    outcome.origin.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    outcome.origin.started = Some(started);
+    outcome.origin.lasted = Some(begun.elapsed());
+    outcome.accept = args.reports.accept.clone().unwrap_or_default();
+    if let Some(path) = &args.baseline_write {
+        baseline::write(path, &outcome)?;
+    }
     if let Some(path) = &args.record {
-        reports::write_whole(path, &outcome.to_file())?;
+        files::write_whole(path, &outcome.to_file())?;
     }
     reports::tell(&outcome, &args.reports)?;
     Ok(outcome.exit_code())
 }
 
-/// Writes the commented configuration where there is none yet.
+/// Writes the commented configuration to a new file.
 fn init(path: &Path) -> Result<u8, Failure> {
     let shown = path.display();
-    let written = fs::File::create_new(path).and_then(|mut file| file.write_all(COMMENTED.as_bytes()));
-    match written {
+    match files::write_new(path, COMMENTED) {
         Ok(()) => {
-            anstream::println!("{GOOD}written{GOOD:#}  {shown}; take the # from the settings that you want");
+            say!("{GOOD}written{GOOD:#}  {shown}; remove the # from the settings that you want");
             Ok(0)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Failure::usage(format!(
-            "`{shown}` is there already and stays as it is; name another file: chargeproof check --init FILE"
+            "`{shown}` already exists; not overwritten. Name another file: chargeproof check --init FILE"
         ))),
         Err(error) => Err(Failure::usage(format!("`{shown}` can't be written: {error}"))),
     }
 }
 
-/// Which statements are asked for: by the command line, or else by the file.
-fn selection(args: &Check, config: &Config) -> Selection {
-    let first = |args: &Vec<String>, file: &Vec<String>| if args.is_empty() { file } else { args }.clone();
-    let profile = args.profile.or(config.check.profile).map(Into::into).unwrap_or_default();
-    Selection {
-        profile,
-        only: first(&args.only, &config.check.only),
-        skip: first(&args.skip, &config.check.skip),
-    }
+/// The statements that were probably meant by patterns that match none.
+fn meant(args: &Check) -> String {
+    let mut catalogue = catalogue();
+    catalogue.extend(extended());
+    let unknown = |pattern: &&String| !catalogue.keys().any(|id| fits(pattern, id));
+    let patterns = args.only.iter().chain(&args.skip).filter(unknown);
+    let meant = patterns.filter_map(|pattern| nearest(pattern, catalogue.keys().map(String::as_str)));
+    meant.map(|name| format!("; did you mean `{name}`?")).collect()
 }
 
-fn list(format: ReportFormat, profile: Option<Profile>) {
+/// The statements to judge.
+fn selection(args: &Check) -> Selection {
+    Selection { profile: args.profile.into(), only: args.only.clone(), skip: args.skip.clone() }
+}
+
+fn list(format: ReportFormat, profile: Profile) {
     let mut catalogue = catalogue();
-    if profile == Some(Profile::Extended) {
+    if profile == Profile::Extended {
         catalogue.extend(extended());
     }
     if format == ReportFormat::Json {
-        anstream::println!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
+        say!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
         return;
     }
     for (id, requirement) in &catalogue {
         let Requirement { level, spec, text, unjudged, .. } = requirement;
-        anstream::println!("{id:<32} {:<6} {DIM}{spec}{DIM:#}", level.word());
-        anstream::println!("    {text}");
+        say!("{id:<32} {:<6} {DIM}{spec}{DIM:#}", level.word());
+        say!("    {text}");
         if let Some(why) = unjudged {
-            anstream::println!("    {DIM}not judged: {why}{DIM:#}");
+            say!("    {DIM}not judged: {why}{DIM:#}");
         }
     }
     let judged = catalogue.values().filter(|it| it.unjudged.is_none()).count();
-    anstream::println!("{} statements, {judged} of them judged", catalogue.len());
+    say!("{} statements, {judged} of them judged", catalogue.len());
 }
 
-/// A foreign server: its keys come from the environment or from files, never from the command line.
+/// The plan for a target: its keys come from the environment or from files, never from the command line.
 fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Result<Plan, Failure> {
-    let base = Url::parse(url).map_err(|error| {
-        Failure::usage(format!(
-            "`{url}` is not an address: {error}; it takes one such as http://127.0.0.1:8402"
-        ))
-    })?;
+    let base = super::web_address(url, "http://127.0.0.1:8402")?;
     let keys = Keys::gather(config, &mut |warning| screen.warn(&warning))?;
+    if let Some(command) = &args.prepare {
+        screen.bar.set_message("preparing");
+        prepare(command, &base, &keys)?;
+    }
     let mut plan = Plan::new(base, keys.live, keys.test);
     plan.second_key = keys.second;
     plan.other_account_key = keys.other_account;
     plan.revoked_key = keys.revoked;
     plan.paths = config.check.paths();
-    if args.allow_writes || config.check.allow_writes {
+    if args.allow_writes {
         plan.writes = Some(config.check.create());
     }
-    if let Some(path) = args.cacert.as_ref().or(config.check.cacert.as_ref()) {
-        let pem = fs::read_to_string(path)
-            .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
-        plan.ca_pem = Some(pem);
-    }
+    plan.ca_pem = args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?;
     choose(&mut plan, args, config)?;
     Ok(plan)
 }
 
-/// What the command line and the file say about any plan.
+/// What any plan takes from the options.
 fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
-    Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args, config);
-    plan.quick = args.quick || (config.check.quick && !args.thorough);
-    plan.thorough = args.thorough || (config.check.thorough && !plan.quick);
-    plan.without = match args.without.is_empty() {
-        true => config.check.without().map_err(Failure::usage)?,
-        false => args.without.iter().filter_map(|word| Part::named(word)).collect(),
-    };
-    plan.baseline = config.check.baseline(today()).map_err(Failure::usage)?;
-    let time_limit = config.check.time_limit().map_err(Failure::usage)?;
-    plan.time_limit = args.time_limit.map(Duration::from_secs).or(time_limit).unwrap_or(plan.time_limit);
-    let time_limit = config.check.hook_time_limit().map_err(Failure::usage)?.unwrap_or(HOOK_TIME_LIMIT);
-    let command = args.hook.as_ref().or(config.check.hook.as_ref());
-    plan.hook = command.map(|command| Hook { command: command.clone(), time_limit });
+    Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args);
+    plan.quick = args.quick;
+    plan.thorough = args.thorough;
+    plan.without = args.without.iter().filter_map(|word| Part::named(word)).collect();
+    plan.baseline = baseline::known(args, config)?;
+    plan.time_limit = Duration::from_secs(args.time_limit);
+    let time_limit = Duration::from_secs(args.hook_time_limit);
+    plan.hook = args.hook.clone().map(|command| Hook { command, time_limit });
     if args.privacy {
         let mut key = [0; 32];
-        getrandom::fill(&mut key)
-            .map_err(|error| Failure::usage(format!("the system gives no random key: {error}")))?;
-        plan.privacy = Some(Veil::new(key));
+        getrandom::fill(&mut key).map_err(|error| Failure::machine(format!("no random key: {error}")))?;
+        plan.privacy = Some(Redaction::new(key));
     }
-    plan.key_prefix = config.dialect().map_err(Failure::usage)?.key_prefix;
+    plan.key_prefix = config.dialect.key_prefix.clone();
     Ok(())
 }
 
 /// The day in UTC, for entries of the baseline that expire.
-#[allow(clippy::disallowed_methods, reason = "days pass outside of every simulated world")]
 fn today() -> String {
+    now().split('T').next().unwrap_or_default().to_owned()
+}
+
+/// The time in UTC, in whole seconds.
+#[allow(clippy::disallowed_methods, reason = "time passes outside of every simulated world")]
+fn now() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = Timestamp(u64::try_from(since.as_micros()).expect("a clock of this age")).to_string();
-    now.split('T').next().unwrap_or_default().to_owned()
+    now.split('.').next().unwrap_or_default().to_owned() + "Z"
 }
 
-/// The built-in server, with a world in which every statement can be put to the test.
-struct BuiltInServer {
-    server: Server,
-    stage: Arc<Mutex<RemoteStage>>,
-    /// Where its deliveries come.
-    catch: Arc<Catch>,
-    second_key: String,
-    other_account_key: String,
-    revoked_key: String,
-}
-
-impl BuiltInServer {
-    fn start(runtime: &Runtime, config: &Config, screen: &mut Screen) -> Result<BuiltInServer, Failure> {
-        let catch = Arc::new(occasion::receiver(runtime)?);
-        let server_config = ServerConfig {
-            address: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
-            seed: SEED,
-            start: Timestamp::parse(START),
-            rate_limit: Some(REQUESTS_PER_MINUTE),
-            public_url: None,
-            clock: ClockKind::Frozen,
-            dialect: config.dialect().map_err(Failure::usage)?,
-            bounds: Bounds::default(),
-            courier: CourierConfig {
-                reach: Reach::Abroad,
-                forwards: vec![occasion::way(catch.address())],
-                ..CourierConfig::default()
-            },
-        };
-        let server = runtime
-            .block_on(Server::start(server_config))
-            .map_err(|error| Failure::unreachable(format!("the built-in server does not start: {error}")))?;
-        let mut stage = RemoteStage::new(server.url()).map_err(Failure::unreachable)?;
-        let violated = |message: String| Failure { code: 1, message };
-        let count = play::rehearse(&mut stage, &mut |name| screen.bar.set_message(format!("playing {name}")))
-            .map_err(violated)?;
-        play::perform_built_in(POPULATED, &mut stage).map_err(violated)?;
-        screen.say(&format!("{GOOD}{count} scenarios{GOOD:#} played over HTTP, each as written"));
-
-        let mut ask = |method: &str, path: &str, bearer: Option<&str>, body: serde_json::Value| {
-            let call = Call { method, path, bearer, headers: &[], body: Some(&body) };
-            let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
-            match answer.status {
-                200..=299 => Ok(answer.json()),
-                status => Err(violated(format!("{method} {path} answered {status}: {}", answer.json()))),
-            }
-        };
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let another = ask("POST", "/sandbox/accounts", None, json!({ "id": "another" }))?;
-        let other_account_key = text(&another["keys"]["test"]);
-        let charge = json!({ "asset": "BTC", "amount": "10.00" });
-        ask("POST", "/v1/charges", Some(&other_account_key), charge)?;
-        let second = ask("POST", "/sandbox/keys", None, json!({ "mode": "test" }))?;
-        let revoked = ask("POST", "/sandbox/keys", None, json!({ "mode": "test" }))?;
-        let id = text(&revoked["key"]["id"]);
-        ask("DELETE", &format!("/sandbox/keys/{id}"), None, json!({}))?;
-        ask("POST", "/sandbox/advance", None, json!({ "by": format!("{}s", REST.as_secs()) }))?;
-        Ok(BuiltInServer {
-            server,
-            second_key: text(&second["key"]["secret"]),
-            other_account_key,
-            revoked_key: text(&revoked["key"]["secret"]),
-            stage: Arc::new(Mutex::new(stage)),
-            catch,
-        })
-    }
-
-    fn plan(&self, args: &Check, config: &Config) -> Result<Plan, Failure> {
-        let keys = self.server.first_keys().expect("a server that plays its scenarios is well");
-        let base = Url::parse(self.server.url()).expect("a server's own address is one");
-        let mut plan = Plan::new(base, Secret::new(keys.live), Secret::new(keys.test));
-        plan.second_key = Some(Secret::new(self.second_key.clone()));
-        plan.other_account_key = Some(Secret::new(self.other_account_key.clone()));
-        plan.revoked_key = Some(Secret::new(self.revoked_key.clone()));
-        // It is ours: nobody minds two more charges, and we know where its objects are.
-        plan.writes = Some(Create::default());
-        plan.paths = Paths {
-            charge: Some("/v1/charges/{id}".to_owned()),
-            invoice: Some("/v1/invoices/{id}".to_owned()),
-            payment_link: Some("/v1/payment-links/{id}".to_owned()),
-        };
-        choose(&mut plan, args, config)?;
-        if !plan.without.contains(&Part::Webhooks) {
-            plan.webhooks = Some(occasion::webhooks(&self.catch, &self.stage, config)?);
-        }
-        Ok(plan)
+/// Runs the operator's command that creates records.
+fn prepare(command: &str, base: &Url, keys: &Keys) -> Result<(), Failure> {
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .env("CHARGEPROOF_URL", base.as_str())
+        .env("CHARGEPROOF_TEST_KEY", keys.test.expose())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .map_err(|error| Failure::usage(format!("the --prepare command can't be run: {error}")))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("the --prepare command ended with {status}"))),
     }
 }
 
-/// A target whose clock stands still until it is moved.
-struct MovedClock {
-    stage: Arc<Mutex<RemoteStage>>,
-    moved: Duration,
-}
-
-impl Waiter for MovedClock {
-    fn now(&self) -> Duration {
-        self.moved
-    }
-
-    fn wait(&mut self, span: Duration) -> Wait<'_> {
-        let stage = self.stage.clone();
-        Box::pin(async move {
-            let body = json!({ "by": format!("{}us", span.as_micros()) });
-            // The stage has a runtime of its own, which may not be entered from within another.
-            let moving = tokio::task::spawn_blocking(move || {
-                let call = Call {
-                    method: "POST",
-                    path: "/sandbox/advance",
-                    bearer: None,
-                    headers: &[],
-                    body: Some(&body),
-                };
-                let answer = stage.lock().expect("nobody panics while asking").call(&call);
-                match answer {
-                    Ok(answer) if answer.status == 200 => Ok(()),
-                    Ok(answer) => Err(format!("the clock can't be moved: {}", answer.json())),
-                    Err(error) => Err(error.to_string()),
-                }
-            });
-            moving.await.map_err(|error| error.to_string())??;
-            self.moved += span;
-            Ok(())
-        })
-    }
-}
-
-/// What people see while they wait.
+/// What is shown during a run.
 struct Screen {
     bar: ProgressBar,
     format: ReportFormat,
+    /// Whether waits take real time.
+    is_real: bool,
+    countdown: Option<AbortHandle>,
 }
 
 impl Screen {
-    /// A line that stays, whatever the format: the report does not tell it.
+    /// Prints a line in any format: no report contains it.
     fn warn(&self, line: &str) {
-        self.bar.suspend(|| anstream::eprintln!("{line}"));
+        self.bar.suspend(|| note!("{line}"));
     }
 
-    /// A line that stays.
+    /// Prints a line beside a text report.
     fn say(&self, line: &str) {
         if self.format == ReportFormat::Text {
-            self.bar.suspend(|| anstream::eprintln!("{line}"));
+            self.bar.suspend(|| note!("{line}"));
+        }
+    }
+}
+
+impl Screen {
+    /// Ends the countdown of a wait.
+    fn end_countdown(&mut self) {
+        if let Some(countdown) = self.countdown.take() {
+            countdown.abort();
         }
     }
 }
@@ -350,10 +252,32 @@ impl Progress for Screen {
     }
 
     fn asked(&mut self, ledger: &Ledger) {
+        self.end_countdown();
         self.bar.set_message(format!("{} requests", ledger.total()));
     }
 
     fn waiting(&mut self, span: Duration, why: &str) {
-        self.bar.set_message(format!("waiting {} s: {why}", span.as_secs()));
+        self.end_countdown();
+        if span.is_zero() || !self.is_real {
+            return;
+        }
+        if self.bar.is_hidden() {
+            self.say(&format!("waiting {} s: {why}", span.as_secs()));
+        }
+        let (bar, why, format) = (self.bar.clone(), why.to_owned(), self.format);
+        let countdown = tokio::spawn(async move {
+            for passed in 0..=span.as_secs() {
+                let line = format!("waiting {} s: {why}", span.as_secs() - passed);
+                match bar.is_hidden() {
+                    false => bar.set_message(line),
+                    true if format == ReportFormat::Text && passed > 0 && passed % LOG_EVERY_SECS == 0 => {
+                        note!("{line}")
+                    }
+                    true => {}
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        self.countdown = Some(countdown.abort_handle());
     }
 }

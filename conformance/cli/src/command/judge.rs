@@ -1,32 +1,34 @@
 //! `chargeproof judge`: the verdicts of a recording, without the server.
 
-use std::fs;
-
 use conformance::Outcome;
 
 use crate::{
     Failure,
-    args::{Judge, ReportFormat},
+    args::{JudgeRecording, ReportFormat},
     config::Config,
-    reports,
+    files, reports,
+    screen::note,
 };
 
-pub(crate) fn run(args: &Judge, config: &Config) -> Result<u8, Failure> {
+pub(crate) fn run(args: &JudgeRecording, config: &Config) -> Result<u8, Failure> {
     let path = args.file.display();
     reports::prepare(&args.reports.report)?;
-    let text = fs::read_to_string(&args.file)
-        .map_err(|error| Failure::usage(format!("`{path}` can't be read: {error}")))?;
-    let wrong = |error: String| Failure::usage(format!("`{path}` is {error}"));
-    let outcome = if Outcome::is_har(&text) {
-        let dialect = config.dialect().map_err(Failure::usage)?;
-        let (outcome, told) = Outcome::from_har(&text, &dialect.key_prefix).map_err(wrong)?;
+    let text = files::text_of(&args.file, files::RECORDING_MAX)?;
+    let is_scenario = text.lines().any(|line| line.starts_with("steps:") || line.starts_with("title:"));
+    if is_scenario {
+        return Err(Failure::usage(format!("`{path}` is a scenario; run it: chargeproof play {path}")));
+    }
+    let wrong = |error: String| Failure::usage(format!("`{path}` is {}", files::excerpt(&error)));
+    let mut outcome = if Outcome::is_har(&text) {
+        let (outcome, told) = Outcome::from_har(&text, &config.dialect.key_prefix).map_err(wrong)?;
         if args.reports.format == ReportFormat::Text {
-            anstream::eprintln!("a HAR file: {told}");
+            note!("a HAR file: {told}");
         }
         outcome
     } else {
         Outcome::from_file(&text).map_err(wrong)?
     };
+    outcome.accept = args.reports.accept.clone().unwrap_or_default();
     reports::tell(&outcome, &args.reports)?;
     Ok(outcome.exit_code())
 }

@@ -1,19 +1,20 @@
-//! `chargeproof load`: how much a server answers, and how fast.
+//! `chargeproof load`: a load test, at a fixed rate or flat out.
 
 use std::{
-    env, fs,
+    env,
     io::{self, IsTerminal},
 };
 
+use conformance::{KEY_BLANK, Redactor, report::one_line};
 use indicatif::{ProgressBar, ProgressStyle};
 use load::{Pace, Plan, Report, SoFar, Stop, Work, run as run_plan};
-use url::Url;
 
 use crate::{
     Failure,
     args::{Format, Load, Mix},
     config::Config,
-    screen::{BAD, DIM, GOOD},
+    files::{self, SETTINGS_MAX},
+    screen::{BAD, DIM, GOOD, say},
 };
 
 const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
@@ -22,36 +23,43 @@ const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
 pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     let plan = plan(args, config)?;
     let bar = progress_bar(&plan);
+    let redactor = redactor(args);
+    let clean = |text: &str| one_line(&redactor.clean(text));
     let report = run_plan(&plan, |so_far| show(&bar, so_far)).map_err(|stop| match stop {
-        Stop::Usage(message) => Failure::usage(message),
-        Stop::Unreachable(message) => Failure::unreachable(message),
+        Stop::Usage(message) => Failure::usage(clean(&message)),
+        Stop::Unreachable(message) => Failure::unreachable(clean(&message)),
     });
     bar.finish_and_clear();
-    let report = report?;
+    let mut report = report?;
+    report.notes.iter_mut().for_each(|note| *note = clean(note));
     match args.format {
         Format::Json => {
-            anstream::println!("{}", serde_json::to_string(&report).expect("numbers and texts are JSON"));
+            say!("{}", serde_json::to_string(&report).expect("numbers and texts are JSON"));
         }
         Format::Text => tell(&report),
     }
     Ok(u8::from(!report.is_clean()))
 }
 
+/// What the target may quote must not be shown: the ends of all keys and secrets at hand.
+fn redactor(args: &Load) -> Redactor {
+    let names = [LIVE_KEY, TEST_KEY, &args.secret_env];
+    let secrets: Vec<String> = names.iter().filter_map(|name| env::var(name).ok()).collect();
+    Redactor::new(secrets.iter().map(|text| text.rsplit('_').next().unwrap_or(text)), KEY_BLANK)
+}
+
 fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
-    let url = Url::parse(&args.url).map_err(|error| {
-        Failure::usage(format!(
-            "`{}` is not an address: {error}; it takes one such as http://127.0.0.1:8402",
-            args.url
-        ))
-    })?;
-    let ca_pem = match &args.cacert {
-        None => None,
-        Some(path) => Some(
-            fs::read_to_string(path)
-                .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?,
-        ),
+    let url = super::web_address(&args.url, "http://127.0.0.1:8402")?;
+    let ca_pem = args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?;
+    let pace = match (args.rate, args.max) {
+        (Some(rate), _) => Pace::PerSecond(rate),
+        (None, true) => Pace::Max,
+        (None, false) => {
+            return Err(Failure::usage(
+                "say how fast: `--rate 100` sends 100 requests per second, `--max` as many as are answered",
+            ));
+        }
     };
-    let pace = args.rate.map_or(Pace::Max, Pace::PerSecond);
     let (span, connections, threads) = (args.span, args.connections, args.threads);
     Ok(Plan { url, pace, span, connections, threads, ca_pem, work: work(args, config)? })
 }
@@ -61,13 +69,15 @@ fn work(args: &Load, config: &Config) -> Result<Work, Failure> {
     let variable = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
     let reader = || variable(TEST_KEY).or_else(|| variable(LIVE_KEY));
     let needed = |value: Option<String>, names: &str, takes: &str| {
-        value.ok_or_else(|| Failure::usage(format!("`{names}` is not set; it takes {takes}")))
+        value.ok_or_else(|| {
+            Failure::usage(format!("`{names}` is not set; put {takes} into this environment variable"))
+        })
     };
     if !args.path.is_empty() {
         return Ok(Work::Paths { key: reader(), paths: args.path.clone() });
     }
     let strange = |given: bool, option: &str, mix: &str| match given {
-        true => Err(Failure::usage(format!("`{option}` is for `--mix {mix}`; give both, or neither"))),
+        true => Err(Failure::usage(format!("`{option}` is for `--mix {mix}`; give both or neither"))),
         false => Ok(()),
     };
     if args.mix != Mix::Write {
@@ -80,14 +90,14 @@ fn work(args: &Load, config: &Config) -> Result<Work, Failure> {
             Ok(Work::Read { key: needed(reader(), &names, "a key of the service")? })
         }
         Mix::Write if !args.allow_writes => Err(Failure::usage(
-            "`--mix write` opens charges that stay there; say `--allow-writes` if that is what you want",
+            "`--mix write` creates charges that stay on the server; add `--allow-writes` to confirm",
         )),
         Mix::Write => Ok(Work::Write {
-            key: needed(variable(TEST_KEY), TEST_KEY, "a key of mode test")?,
+            key: needed(variable(TEST_KEY), TEST_KEY, "a test key")?,
             asset: args.asset.clone(),
         }),
         Mix::Webhook => {
-            let dialect = config.dialect().map_err(Failure::usage)?;
+            let dialect = config.dialect.clone();
             let secret = variable(&args.secret_env);
             Ok(Work::Webhook {
                 secret: needed(secret, &args.secret_env, "the endpoint's secret, such as `whsec_…`")?,
@@ -120,26 +130,25 @@ fn show(bar: &ProgressBar, so_far: SoFar) {
         text.push_str(&format!(", {} errors", so_far.errors));
     }
     if let Some(left) = so_far.paused {
-        text.push_str(&format!("; 429: asked to wait {} s more", left.as_secs() + 1));
+        text.push_str(&format!("; rate limited (429), {} s left to wait", left.as_secs() + 1));
     }
     bar.set_message(text);
 }
 
 fn tell(report: &Report) {
-    let row = |name: &str, value: String| anstream::println!("{name:<13}{value}");
+    let row = |name: &str, value: String| say!("{name:<13}{value}");
     let mark = if report.is_clean() { GOOD } else { BAD };
-    anstream::println!(
+    say!(
         "{mark}{}{mark:#}  {}   {DIM}{} over {} connections, {} threads{DIM:#}",
-        if report.is_clean() { "answered" } else { "not all well" },
+        if report.is_clean() { "answered" } else { "errors" },
         report.url,
         report.mix,
         report.connections,
         report.threads
     );
-    let asked =
-        report.rate_asked.map_or("as many as possible".to_owned(), |rate| format!("{rate} asked for"));
+    let asked = report.rate_asked.map_or("no fixed rate".to_owned(), |rate| format!("{rate} asked for"));
     row("requests", format!("{} in {}", report.answers, seconds(report.millis)));
-    row("a second", format!("{}   ({asked})", report.rate_achieved));
+    row("per second", format!("{}   ({asked})", report.rate_achieved));
     let latency = report.latency_ns;
     let all = [
         ("p50", latency.p50),
@@ -151,8 +160,8 @@ fn tell(report: &Report) {
     let all: Vec<_> = all.iter().map(|(name, nanos)| format!("{name} {}", millis(*nanos))).collect();
     row("latency", all.join("   "));
     let from = match report.corrected {
-        true => "from when a request was due",
-        false => "from when it was sent; only a rate shows what waiting clients would see",
+        true => "measured from when a request was due",
+        false => "measured from when it was sent; only --rate shows what waiting clients would see",
     };
     row("", format!("{DIM}{from}{DIM:#}"));
     let statuses: Vec<_> = report.statuses.iter().map(|(status, n)| format!("{status}: {n}")).collect();
@@ -162,13 +171,20 @@ fn tell(report: &Report) {
         row("errors", format!("{n} × {words}"));
     }
     if report.never_sent > 0 {
-        row("never sent", format!("{}   (they count in the latencies)", report.never_sent));
+        row("never sent", format!("{}   (included in the latencies)", report.never_sent));
     }
     if report.paused_millis > 0 {
-        row("held back", format!("{} during {} of pauses", report.held_back, seconds(report.paused_millis)));
+        row(
+            "held back",
+            format!(
+                "{} while the server asked to wait, {} in all",
+                report.held_back,
+                seconds(report.paused_millis)
+            ),
+        );
     }
     for note in &report.notes {
-        anstream::println!("{DIM}note: {note}{DIM:#}");
+        say!("{DIM}note: {note}{DIM:#}");
     }
 }
 

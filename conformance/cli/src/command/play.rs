@@ -1,4 +1,4 @@
-//! `chargeproof play`: scenarios, and whether they went as they are written.
+//! `chargeproof play`: scenarios, compared with their golden transcripts.
 
 use std::{
     fs,
@@ -19,8 +19,9 @@ use simulator::{
 use crate::{
     Failure,
     args::{Format, Play},
+    files::{self, SCENARIO_MAX},
     remote::RemoteStage,
-    screen::{BAD, DIM, GOOD, PLACE},
+    screen::{self, BAD, DIM, GOOD, PLACE, say},
 };
 
 /// A scenario that came with the program.
@@ -33,8 +34,8 @@ pub(crate) struct BuiltIn {
 
 include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
-/// A scenario to be played, and what is to come out.
-struct Piece {
+/// A scenario to run, and the transcript that is expected.
+struct ScenarioFile {
     /// How people know it: a path, or the name of a built-in one.
     name: String,
     text: String,
@@ -44,14 +45,14 @@ struct Piece {
 }
 
 /// How a scenario ended.
-enum Ending {
+enum PlayResult {
     AsWritten(Played),
     /// Nothing to compare with.
     Played(Played),
     Blessed(Played),
     Differs(Played, Diff),
     NoTranscript(Played),
-    /// The world is not as the scenario says, or the scenario can't be played.
+    /// An expectation failed, or the scenario cannot be run.
     Stopped {
         is_broken: bool,
         plain: String,
@@ -59,35 +60,37 @@ enum Ending {
     },
 }
 
-impl Ending {
+impl PlayResult {
     fn word(&self) -> &'static str {
         match self {
-            Ending::AsWritten(_) => "ok",
-            Ending::Played(_) => "played",
-            Ending::Blessed(_) => "blessed",
-            Ending::Differs(..) => "differs",
-            Ending::NoTranscript(_) => "no transcript",
-            Ending::Stopped { .. } => "stopped",
+            PlayResult::AsWritten(_) => "ok",
+            PlayResult::Played(_) => "played",
+            PlayResult::Blessed(_) => "blessed",
+            PlayResult::Differs(..) => "differs",
+            PlayResult::NoTranscript(_) => "no transcript",
+            PlayResult::Stopped { .. } => "stopped",
         }
     }
 
     fn played(&self) -> Option<&Played> {
         match self {
-            Ending::AsWritten(played)
-            | Ending::Played(played)
-            | Ending::Blessed(played)
-            | Ending::Differs(played, _)
-            | Ending::NoTranscript(played) => Some(played),
-            Ending::Stopped { .. } => None,
+            PlayResult::AsWritten(played)
+            | PlayResult::Played(played)
+            | PlayResult::Blessed(played)
+            | PlayResult::Differs(played, _)
+            | PlayResult::NoTranscript(played) => Some(played),
+            PlayResult::Stopped { .. } => None,
         }
     }
 
-    /// 0 all is well, 1 not as written, 2 the scenario is wrong or the stage could not be asked.
+    /// 0 as expected, 1 it differs, 2 the scenario is wrong or the server could not be asked.
     fn exit_code(&self) -> u8 {
         match self {
-            Ending::AsWritten(_) | Ending::Played(_) | Ending::Blessed(_) => 0,
-            Ending::Differs(..) | Ending::NoTranscript(_) | Ending::Stopped { is_broken: false, .. } => 1,
-            Ending::Stopped { is_broken: true, .. } => 2,
+            PlayResult::AsWritten(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => 0,
+            PlayResult::Differs(..)
+            | PlayResult::NoTranscript(_)
+            | PlayResult::Stopped { is_broken: false, .. } => 1,
+            PlayResult::Stopped { is_broken: true, .. } => 2,
         }
     }
 }
@@ -112,7 +115,7 @@ struct Report<'a> {
     digest: String,
 }
 
-pub(crate) fn run(args: &Play, format: Format) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
     let pieces = pieces(&args.paths)?;
     let mut remote = match &args.against {
         Some(address) => Some(RemoteStage::new(address).map_err(Failure::usage)?),
@@ -121,37 +124,37 @@ pub(crate) fn run(args: &Play, format: Format) -> Result<u8, Failure> {
     let mut endings = Vec::new();
     for piece in &pieces {
         let ending = match &mut remote {
-            Some(stage) => perform(piece, args, stage),
-            None => perform(piece, args, &mut LocalStage::new()),
+            Some(stage) => play_one(piece, args, stage),
+            None => play_one(piece, args, &mut LocalStage::new()),
         };
-        if format == Format::Text {
+        if args.format == Format::Text {
             show(piece, &ending, args);
         }
         endings.push(ending);
     }
     let whole = digest_of_all(&endings);
-    match format {
+    match args.format {
         Format::Text => sum_up(&endings, &whole),
         Format::Json => {
             let rows = pieces.iter().zip(&endings).map(|(piece, ending)| row(piece, ending, args)).collect();
             let report = Report { scenarios: rows, digest: whole };
-            anstream::println!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));
+            say!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));
         }
     }
-    Ok(endings.iter().map(Ending::exit_code).max().unwrap_or(0))
+    Ok(endings.iter().map(PlayResult::exit_code).max().unwrap_or(0))
 }
 
 /// Plays all built-in scenarios on a stage. Says how many there are, or which did not go as written.
-pub(crate) fn rehearse(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) -> Result<usize, String> {
+pub(crate) fn play_built_ins(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) -> Result<usize, String> {
     for built_in in BUILT_IN {
         each(built_in.name);
-        perform_built_in(built_in.name, stage)?;
+        play_built_in(built_in.name, stage)?;
     }
     Ok(BUILT_IN.len())
 }
 
 /// Plays one built-in scenario, in a new world that stays as it leaves it.
-pub(crate) fn perform_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
+pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
     let built_in =
         BUILT_IN.iter().find(|built_in| built_in.name == name).expect("the scenario is part of the program");
     let args = Play {
@@ -162,19 +165,19 @@ pub(crate) fn perform_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), 
         against: None,
         transcript: false,
     };
-    match perform(&piece(built_in), &args, stage) {
-        Ending::AsWritten(_) => Ok(()),
-        Ending::Differs(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),
-        Ending::Stopped { plain, .. } => Err(plain),
+    match play_one(&piece(built_in), &args, stage) {
+        PlayResult::AsWritten(_) => Ok(()),
+        PlayResult::Differs(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),
+        PlayResult::Stopped { plain, .. } => Err(plain),
         other => Err(format!("{name}: {}", other.word())),
     }
 }
 
-fn perform(piece: &Piece, args: &Play, stage: &mut dyn Stage) -> Ending {
+fn play_one(piece: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayResult {
     let script = match Script::parse(&piece.name, &piece.text) {
         Ok(script) => script,
         Err(error) => {
-            return Ending::Stopped {
+            return PlayResult::Stopped {
                 is_broken: true,
                 plain: error.to_string(),
                 coloured: error.in_colour(),
@@ -185,69 +188,68 @@ fn perform(piece: &Piece, args: &Play, stage: &mut dyn Stage) -> Ending {
         Ok(played) => played,
         Err(error) => {
             let is_broken = error.cause != Cause::Unmet;
-            return Ending::Stopped { is_broken, plain: error.to_string(), coloured: error.in_colour() };
+            return PlayResult::Stopped { is_broken, plain: error.to_string(), coloured: error.in_colour() };
         }
     };
     if args.seed.is_some() {
-        return Ending::Played(played);
+        return PlayResult::Played(played);
     }
     if args.bless
         && let Some(path) = &piece.golden
     {
-        return match fs::write(path, &played.transcript) {
-            Ok(()) => Ending::Blessed(played),
-            Err(error) => {
-                let plain = format!("`{}` can't be written: {error}", path.display());
-                Ending::Stopped { is_broken: true, coloured: plain.clone(), plain }
+        return match files::write_whole(path, &played.transcript) {
+            Ok(()) => PlayResult::Blessed(played),
+            Err(Failure { message: plain, .. }) => {
+                PlayResult::Stopped { is_broken: true, coloured: plain.clone(), plain }
             }
         };
     }
     match &piece.transcript {
-        None => Ending::NoTranscript(played),
+        None => PlayResult::NoTranscript(played),
         Some(expected) => match golden::compare(expected, &played.transcript) {
-            None => Ending::AsWritten(played),
-            Some(diff) => Ending::Differs(played, diff),
+            None => PlayResult::AsWritten(played),
+            Some(diff) => PlayResult::Differs(played, diff),
         },
     }
 }
 
 /// One digest for everything that was played, whatever the order of files on the disk.
-fn digest_of_all(endings: &[Ending]) -> String {
+fn digest_of_all(endings: &[PlayResult]) -> String {
     let all: Vec<&str> =
         endings.iter().map(|ending| ending.played().map_or("-", |played| &played.digest)).collect();
     digest(&all.join("\n"))
 }
 
-fn show(piece: &Piece, ending: &Ending, args: &Play) {
+fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
     let style = if ending.exit_code() == 0 { GOOD } else { BAD };
     let (word, name) = (ending.word(), &piece.name);
     match ending.played() {
-        None => anstream::println!("{style}{word:<8}{style:#} {name}"),
+        None => say!("{style}{word:<8}{style:#} {name}"),
         Some(played) => {
             let short = &played.digest[..played.digest.len().min(23)];
             let Played { steps, events, posts, lasted, .. } = played;
-            anstream::println!(
+            say!(
                 "{style}{word:<8}{style:#} {name:<44} {DIM}{short}  {steps} steps, {events} events, {posts} posts, {lasted}{DIM:#}"
             );
         }
     }
     match ending {
-        Ending::Stopped { coloured, .. } => anstream::println!("{coloured}"),
-        Ending::Differs(_, diff) => show_diff(diff),
-        Ending::NoTranscript(_) => {
-            anstream::println!("         there is no transcript beside it; --bless writes one")
+        PlayResult::Stopped { coloured, .. } => say!("{coloured}"),
+        PlayResult::Differs(_, diff) => show_diff(diff),
+        PlayResult::NoTranscript(_) => {
+            say!("         it has no golden transcript; --bless writes one")
         }
         _ => {}
     }
     if args.transcript
         && let Some(played) = ending.played()
     {
-        anstream::print!("{}", played.transcript);
+        screen::print(&played.transcript);
     }
     if ending.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
         let stage = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
-        anstream::println!("         {DIM}again: chargeproof play {name}{seed}{stage}{DIM:#}");
+        say!("         {DIM}again: chargeproof play {name}{seed}{stage}{DIM:#}");
     }
 }
 
@@ -255,27 +257,27 @@ fn show_diff(diff: &Diff) {
     for line in &diff.lines {
         let text = &line.text;
         match line.sign {
-            Sign::Hunk => anstream::println!("{PLACE}{text}{PLACE:#}"),
-            Sign::Same => anstream::println!(" {text}"),
-            Sign::Gone => anstream::println!("{BAD}-{text}{BAD:#}"),
-            Sign::New => anstream::println!("{GOOD}+{text}{GOOD:#}"),
+            Sign::Hunk => say!("{PLACE}{text}{PLACE:#}"),
+            Sign::Same => say!(" {text}"),
+            Sign::Gone => say!("{BAD}-{text}{BAD:#}"),
+            Sign::New => say!("{GOOD}+{text}{GOOD:#}"),
         }
     }
 }
 
-fn sum_up(endings: &[Ending], whole: &str) {
-    let count = |test: fn(&Ending) -> bool| endings.iter().filter(|ending| test(ending)).count();
+fn sum_up(endings: &[PlayResult], whole: &str) {
+    let count = |test: fn(&PlayResult) -> bool| endings.iter().filter(|ending| test(ending)).count();
     let well = count(|ending| ending.exit_code() == 0);
     let bad = endings.len() - well;
     let style = if bad == 0 { GOOD } else { BAD };
     let noun = if endings.len() == 1 { "scenario" } else { "scenarios" };
-    anstream::println!(
-        "{style}{} {noun}: {well} well, {bad} not{style:#}   {DIM}digest {whole}{DIM:#}",
+    say!(
+        "{style}{} {noun}: {well} passed, {bad} failed{style:#}   {DIM}digest {whole}{DIM:#}",
         endings.len()
     );
 }
 
-fn row<'a>(piece: &'a Piece, ending: &'a Ending, args: &Play) -> Row<'a> {
+fn row<'a>(piece: &'a ScenarioFile, ending: &'a PlayResult, args: &Play) -> Row<'a> {
     let played = ending.played();
     Row {
         scenario: &piece.name,
@@ -285,16 +287,16 @@ fn row<'a>(piece: &'a Piece, ending: &'a Ending, args: &Play) -> Row<'a> {
         events: played.map(|played| played.events),
         posts: played.map(|played| played.posts),
         message: match ending {
-            Ending::Stopped { plain, .. } => Some(plain.clone()),
-            Ending::Differs(_, diff) => Some(diff.to_string()),
+            PlayResult::Stopped { plain, .. } => Some(plain.clone()),
+            PlayResult::Differs(_, diff) => Some(diff.to_string()),
             _ => None,
         },
         transcript: played.filter(|_| args.transcript).map(|played| played.transcript.as_str()),
     }
 }
 
-fn piece(built_in: &BuiltIn) -> Piece {
-    Piece {
+fn piece(built_in: &BuiltIn) -> ScenarioFile {
+    ScenarioFile {
         name: built_in.name.to_owned(),
         text: built_in.text.to_owned(),
         transcript: built_in.transcript.map(str::to_owned),
@@ -303,7 +305,7 @@ fn piece(built_in: &BuiltIn) -> Piece {
 }
 
 /// The scenarios of these files and directories, in order of path; the built-in ones if none are named.
-fn pieces(paths: &[PathBuf]) -> Result<Vec<Piece>, Failure> {
+fn pieces(paths: &[PathBuf]) -> Result<Vec<ScenarioFile>, Failure> {
     if paths.is_empty() {
         return Ok(BUILT_IN.iter().map(piece).collect());
     }
@@ -313,7 +315,7 @@ fn pieces(paths: &[PathBuf]) -> Result<Vec<Piece>, Failure> {
     }
     if files.is_empty() {
         let named: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        return Err(Failure::usage(format!("there is no scenario (*.yaml) in {}", named.join(", "))));
+        return Err(Failure::usage(format!("found no scenario (*.yaml) in {}", named.join(", "))));
     }
     files.into_iter().map(|path| read(&path)).collect()
 }
@@ -337,14 +339,13 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Piece, Failure> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))?;
+fn read(path: &Path) -> Result<ScenarioFile, Failure> {
+    let text = files::text_of(path, SCENARIO_MAX)?;
     let golden = path.with_extension("transcript");
-    Ok(Piece {
+    Ok(ScenarioFile {
         name: path.display().to_string(),
         text,
-        transcript: fs::read_to_string(&golden).ok(),
+        transcript: files::read_text(&golden, SCENARIO_MAX).ok(),
         golden: Some(golden),
     })
 }

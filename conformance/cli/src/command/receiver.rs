@@ -1,13 +1,12 @@
-//! `chargeproof receiver`: catch webhook deliveries and say what is wrong with their signatures.
+//! `chargeproof receiver`: receive webhooks, verify their signatures and explain what is wrong.
 
 mod handler;
 mod line;
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader},
     net::{Ipv4Addr, SocketAddr},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
@@ -18,10 +17,6 @@ use conformance::{
     },
 };
 use serde::Serialize;
-use tokio::{
-    runtime::Runtime,
-    signal::unix::{SignalKind, signal},
-};
 
 use self::line::Shown;
 use super::serve::{cannot_listen, write_ready_file};
@@ -29,14 +24,16 @@ use crate::{
     Failure,
     args::{Format, JudgeDeliveries, Listen, Receiver, Secrets},
     config::Config,
-    screen::{DIM, GOOD},
+    files::{self, LineFile},
+    screen::{self, DIM, GOOD, say},
+    signals::StopSignals,
 };
 
 const DEFAULT_PORT: u16 = 8403;
 /// A shorter one could not be told from other text, and so not be withheld.
 const SECRET_LETTERS_MIN: usize = 8;
-/// A recorded request is at most a head and a body, each byte written as several letters.
-pub(super) const RECORD_LINE_MAX: usize = 16 * 1024 * 1024;
+/// A recorded request is a head and a body, each byte written as several letters at most.
+const RECORD_LINE_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
     match action {
@@ -49,7 +46,7 @@ pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
 fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
     let format = args.secrets.format;
     let mut reader = Reader::new(&args.secrets, config)?;
-    let mut record = args.record.as_deref().map(Record::open).transpose()?;
+    let mut record = args.record.as_deref().map(LineFile::open).transpose()?;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let address = args.listen.unwrap_or_else(|| local(args.port.unwrap_or(DEFAULT_PORT)));
     let settings = Settings {
@@ -58,41 +55,37 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
         forward_to: args.forward_to.clone(),
         ..Settings::default()
     };
-    let runtime =
-        Runtime::new().map_err(|error| Failure::usage(format!("no threads to listen with: {error}")))?;
-    runtime.block_on(async {
+    args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
+    super::runtime()?.block_on(async {
         // Before anything is printed, so that whoever reads it may already send a signal.
-        let cant = |error| Failure::usage(format!("signals can't be caught: {error}"));
-        let mut terminate = signal(SignalKind::terminate()).map_err(cant)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(cant)?;
+        let mut signals = StopSignals::catch()?;
         let mut receiver = conformance::receiver::Receiver::start(settings)
             .await
             .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
         if args.forward_to.as_ref().is_some_and(|handler| handler.leads_to(receiver.address())) {
             return Err(Failure::usage(
-                "--forward-to leads back to this receiver; it takes a handler's address",
+                "--forward-to is this receiver's own address; it takes a handler's address",
             ));
         }
-        let ready = Ready::new(receiver.address());
+        let ready = ReceiverReady::new(receiver.address());
         if let Some(path) = &args.ready_file {
-            write_ready_file(path, &ready)
-                .map_err(|error| Failure::usage(format!("`{}` can't be written: {error}", path.display())))?;
+            write_ready_file(path, &ready)?;
         }
         announce(&ready, &reader.keyring, format);
         let mut stopped = false;
         loop {
             let arrival = tokio::select! {
                 biased;
-                _ = interrupt.recv(), if !stopped => None,
-                _ = terminate.recv(), if !stopped => None,
+                () = signals.next(), if !stopped => None,
                 arrival = receiver.next() => arrival,
             };
-            match arrival {
+            // Whoever closed stdout has seen enough.
+            match arrival.filter(|_| stopped || !screen::is_lost()) {
                 Some(Arrival::Caught(caught, given)) => {
                     let now = caught.unix_secs();
                     let shown = reader.read(&caught, Some(given), now);
                     if let Some(record) = &mut record {
-                        record.append(&shown.caught)?;
+                        record.append(&serde_json::to_string(&shown.caught).expect("a request is JSON"))?;
                     }
                     shown.print(format);
                 }
@@ -101,7 +94,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
                     line::print_turned(&reader.withheld.clean(&turned.to_string()), format);
                 }
                 None if stopped => break,
-                // What has arrived is still told.
+                // What has arrived is still reported.
                 None => {
                     receiver.stop();
                     stopped = true;
@@ -115,25 +108,53 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
 fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
     let format = args.secrets.format;
     let mut reader = Reader::new(&args.secrets, config)?;
-    let path = args.file.display();
-    let cant = |error| Failure::usage(format!("`{path}` can't be read: {error}"));
-    let mut file = BufReader::new(fs::File::open(&args.file).map_err(cant)?);
-    let mut text = Vec::new();
-    for number in 1_u64.. {
-        text.clear();
-        let count = std::io::Read::take(&mut file, RECORD_LINE_MAX as u64)
-            .read_until(b'\n', &mut text)
-            .map_err(cant)?;
-        if count == 0 {
-            break;
-        }
-        let caught: Caught = serde_json::from_slice(&text).map_err(|error| {
-            Failure::usage(format!("`{path}` line {number} is not a recorded request: {error}"))
-        })?;
+    for caught in Recorded::open(&args.file)? {
+        let caught = caught?;
         let now = caught.unix_secs();
         reader.read(&caught, None, now).print(format);
     }
     Ok(reader.finish())
+}
+
+/// The requests of a file of `listen --record`, at most `max` of them.
+pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<Caught>, Failure> {
+    let caught: Vec<Caught> = Recorded::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
+    match caught.len() > max {
+        true => Err(Failure::usage(format!("`{}` has more than {max} requests; split it", path.display()))),
+        false => Ok(caught),
+    }
+}
+
+/// Reads a file of `listen --record`, one request for each line.
+struct Recorded<'a> {
+    path: &'a Path,
+    file: BufReader<fs::File>,
+    line: u64,
+}
+
+impl Recorded<'_> {
+    fn open(path: &Path) -> Result<Recorded<'_>, Failure> {
+        let file = fs::File::open(path).map_err(|error| files::cannot_read(path, &error))?;
+        Ok(Recorded { path, file: BufReader::new(file), line: 0 })
+    }
+}
+
+impl Iterator for Recorded<'_> {
+    type Item = Result<Caught, Failure>;
+
+    fn next(&mut self) -> Option<Result<Caught, Failure>> {
+        self.line += 1;
+        let mut text = Vec::new();
+        let mut bounded = std::io::Read::take(&mut self.file, RECORD_LINE_MAX);
+        match bounded.read_until(b'\n', &mut text) {
+            Ok(0) => None,
+            Ok(_) => Some(serde_json::from_slice(&text).map_err(|error| {
+                let (path, line) = (self.path.display(), self.line);
+                Failure::usage(format!("`{path}` line {line} is not a recorded request: {error}"))
+            })),
+            Err(error) => Some(Err(files::cannot_read(self.path, &error))),
+        }
+    }
 }
 
 /// Judges requests in the order in which they came, and counts.
@@ -159,7 +180,7 @@ struct Summary {
 impl Reader {
     fn new(secrets: &Secrets, config: &Config) -> Result<Reader, Failure> {
         let format = secrets.format;
-        let dialect = config.dialect().map_err(Failure::usage)?;
+        let dialect = config.dialect.clone();
         let header_prefix = secrets.header_prefix.clone().unwrap_or(dialect.header_prefix);
         let keyring = Keyring {
             names: Names { header_prefix, user_agent: dialect.user_agent },
@@ -214,7 +235,7 @@ impl Reader {
                         text.push_str(&format!(", {count} {what}"));
                     }
                 }
-                anstream::println!("{text}");
+                say!("{text}");
             }
         }
         match summary {
@@ -230,9 +251,9 @@ fn from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, Failure> 
     names.iter().map(|name| Ok((name.clone(), Secret::new(secret(name)?)))).collect()
 }
 
-/// White space stays: that a secret has some is a fault that is worth a diagnosis.
+/// White space stays: a secret that has some is a fault worth a diagnosis.
 fn secret(name: &str) -> Result<String, Failure> {
-    let takes = "it takes the endpoint's secret, such as `whsec_…`";
+    let takes = "put the endpoint's secret into it, such as `whsec_…`";
     let text = match env::var(name) {
         Ok(text) => text,
         Err(env::VarError::NotPresent) => {
@@ -250,58 +271,35 @@ fn secret(name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What a script needs to know of a receiver that is ready.
+/// A receiver that is ready, for scripts.
 #[derive(Serialize)]
-struct Ready {
+struct ReceiverReady {
     url: String,
     address: SocketAddr,
 }
 
-impl Ready {
-    fn new(address: SocketAddr) -> Ready {
-        Ready { url: format!("http://{address}"), address }
+impl ReceiverReady {
+    fn new(address: SocketAddr) -> ReceiverReady {
+        ReceiverReady { url: format!("http://{address}"), address }
     }
 }
 
-fn announce(ready: &Ready, keyring: &Keyring, format: Format) {
+fn announce(ready: &ReceiverReady, keyring: &Keyring, format: Format) {
     if format == Format::Json {
         line::print_json("ready", ready);
         return;
     }
-    anstream::println!("{GOOD}catching{GOOD:#}  {}   {DIM}(any path){DIM:#}", ready.url);
+    say!("{GOOD}receiving{GOOD:#} {}   {DIM}(any path){DIM:#}", ready.url);
     let own = keyring.secrets.iter().map(|(name, _)| name.clone());
     let others = keyring.other_mode.iter().map(|(name, _)| format!("{name} (other mode)"));
     let secrets: Vec<String> = own.chain(others).collect();
     match secrets.is_empty() {
-        true => anstream::println!("secrets   none: signatures are not verified without --secret-env NAME"),
-        false => anstream::println!("secrets   {}", secrets.join(", ")),
+        true => say!("secrets   none; add --secret-env NAME to verify signatures"),
+        false => say!("secrets   {}", secrets.join(", ")),
     }
     if !ready.address.ip().is_loopback() {
-        anstream::println!("{DIM}other machines can reach this receiver{DIM:#}");
+        say!("{DIM}other machines can reach this receiver{DIM:#}");
     }
-    anstream::println!("{DIM}Ctrl-C stops it.{DIM:#}");
-    anstream::println!();
-}
-
-/// A file of requests, a line of JSON each.
-struct Record<'a> {
-    path: &'a Path,
-    file: fs::File,
-}
-
-impl Record<'_> {
-    fn open(path: &Path) -> Result<Record<'_>, Failure> {
-        // Deliveries name customers: only the owner reads them.
-        let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-        let cant = |error| Failure::usage(format!("`{}` can't be written: {error}", path.display()));
-        Ok(Record { path, file: file.map_err(cant)? })
-    }
-
-    fn append(&mut self, caught: &Caught) -> Result<(), Failure> {
-        let mut text = serde_json::to_vec(caught).expect("a request can be written as JSON");
-        text.push(b'\n');
-        self.file
-            .write_all(&text)
-            .map_err(|error| Failure::usage(format!("`{}` can't be written: {error}", self.path.display())))
-    }
+    say!("{DIM}Press Ctrl-C to stop.{DIM:#}");
+    say!();
 }

@@ -2,119 +2,125 @@
 
 use serde_json::{Value, json};
 
-use super::{Variant, manners, plain};
-use crate::mini::Mini;
-use crate::mini::sender::{Sender, mac, timed};
+use super::{Variant, choices, plain};
+use crate::fake::FakeServer;
+use crate::fake::sender::{Sender, mac, timed};
 
 /// A service that sends, in a way of its own.
-fn sends(mini: &mut Mini, choose: impl FnOnce(&mut Sender)) {
+fn sends(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
     let mut sender = Sender { quick: false, ..Sender::default() };
     choose(&mut sender);
-    mini.sender = Some(sender);
+    server.sender = Some(sender);
 }
 
 pub(super) const VARIANTS: &[Variant] = &[
-    plain("deliveries without any choice", |mini| sends(mini, |_| {})),
-    plain("a retry has an id of its own", |mini| sends(mini, |it| it.new_ids = true)),
-    plain("every delivery comes twice", |mini| sends(mini, |it| it.times = 2)),
-    plain("the newest delivery comes first", |mini| sends(mini, |it| it.reversed = true)),
-    plain("deliveries carry more headers", |mini| {
-        sends(mini, |it| {
-            it.wire = |_, sent| {
+    plain("deliveries without any choice", |server| sends(server, |_| {})),
+    plain("a retry has an id of its own", |server| sends(server, |it| it.new_ids = true)),
+    plain("every delivery comes twice", |server| sends(server, |it| it.times = 2)),
+    plain("the newest delivery comes first", |server| sends(server, |it| it.reversed = true)),
+    plain("deliveries carry more headers", |server| {
+        sends(server, |it| {
+            it.change_request = |_, sent| {
                 sent.set("X-Forwarded-For", "192.0.2.1");
                 sent.set("X-Service-Attempt", "1");
                 sent.set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
             };
         });
     }),
-    plain("deliveries have more members", |mini| {
-        sends(mini, |it| {
-            it.words = |_, body| {
+    plain("deliveries have more members", |server| {
+        sends(server, |it| {
+            it.change_body = Box::new(|_, body| {
                 body["object"] = json!("delivery");
                 body["attempt"] = json!(1);
                 body["data"]["transaction"] = json!({ "txid": "ab", "amount": "0.1" });
                 if body["data"]["charge"].is_object() {
                     body["data"]["charge"]["network"] = json!("bitcoin");
                 }
-            };
+            });
         });
     }),
-    plain("the other object of a delivery is null", |mini| {
-        sends(mini, |it| {
-            it.words = |leaving, body| {
+    plain("the other object of a delivery is null", |server| {
+        sends(server, |it| {
+            it.change_body = Box::new(|leaving, body| {
                 let other = if leaving.kind.starts_with("charge.") { "invoice" } else { "charge" };
                 body["data"][other] = Value::Null;
-            };
+            });
         });
     }),
-    plain("names of a delivery's headers are small", |mini| {
-        sends(mini, |it| {
-            it.wire = |_, sent| {
+    plain("names of a delivery's headers are small", |server| {
+        sends(server, |it| {
+            it.change_request = |_, sent| {
                 for (name, _) in &mut sent.headers {
                     *name = name.to_ascii_lowercase();
                 }
             };
         });
     }),
-    plain("deliveries come in chunks", |mini| sends(mini, |it| it.wire = |_, sent| sent.chunked = true)),
-    plain("deliveries name a charset", |mini| {
-        sends(mini, |it| it.wire = |_, sent| sent.set("Content-Type", "Application/JSON; charset=utf-8"));
+    plain("deliveries come in chunks", |server| {
+        sends(server, |it| it.change_request = |_, sent| sent.chunked = true)
     }),
-    plain("deliveries write UTC as an offset of zero", |mini| {
-        sends(mini, |it| {
-            it.words = |_, body| {
-                body["created_at"] =
-                    json!(body["created_at"].as_str().expect("a time").replace('Z', "+00:00"));
-            };
+    plain("deliveries name a charset", |server| {
+        sends(server, |it| {
+            it.change_request = |_, sent| sent.set("Content-Type", "Application/JSON; charset=utf-8")
         });
     }),
-    plain("a delivery has a time of its own", |mini| {
-        sends(mini, |it| it.words = |_, body| body["created_at"] = json!("2026-02-03T04:05:06.070809Z"));
+    plain("deliveries write UTC as an offset of zero", |server| {
+        sends(server, |it| {
+            it.change_body = Box::new(|_, body| {
+                body["created_at"] =
+                    json!(body["created_at"].as_str().expect("a time").replace('Z', "+00:00"));
+            });
+        });
     }),
-    plain("signatures are in capitals", |mini| {
-        sends(mini, |it| {
+    plain("a delivery has a time of its own", |server| {
+        sends(server, |it| {
+            it.change_body = Box::new(|_, body| body["created_at"] = json!("2026-02-03T04:05:06.070809Z"))
+        });
+    }),
+    plain("signatures are in capitals", |server| {
+        sends(server, |it| {
             it.sign =
                 |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))));
         });
     }),
-    plain("signatures of two versions stand in one header", |mini| {
-        sends(mini, |it| {
+    plain("signatures of two versions stand in one header", |server| {
+        sends(server, |it| {
             it.sign =
                 |secret, t, body| format!("v0=old, v1={}, t={t}", hex::encode(mac(secret, &timed(t, body))));
         });
     }),
-    plain("what is signed is joined otherwise", |mini| {
-        sends(mini, |it| {
+    plain("what is signed is joined otherwise", |server| {
+        sends(server, |it| {
             it.sign = |secret, t, body| {
                 let message = [t.to_string().as_bytes(), b":", body].concat();
                 format!("t={t},v1={}", hex::encode(mac(secret, &message)))
             };
         });
     }),
-    plain("a test delivery goes where it is sent, and tells of no event", |mini| {
-        sends(mini, |it| {
-            it.tells = |endpoint, mode, kind| {
+    plain("a test delivery goes where it is sent, and tells of no event", |server| {
+        sends(server, |it| {
+            it.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
                 let test = kind == "charge.created" && endpoint.path == "/live-some";
                 endpoint.mode == Some(mode) && (wants || test)
             };
-            it.words = |leaving, body| {
+            it.change_body = Box::new(|leaving, body| {
                 if leaving.path == "/live-some" && leaving.kind == "charge.created" {
                     body["test"] = json!(true);
                     body["event_id"] = Value::Null;
                 }
-            };
+            });
         });
     }),
-    plain("many choices of a sender together", |mini| {
-        manners(mini, |it| it.bare_event = true);
-        mini.prefix = "/pay";
-        sends(mini, |it| {
+    plain("many choices of a sender together", |server| {
+        choices(server, |it| it.bare_event = true);
+        server.prefix = "/pay";
+        sends(server, |it| {
             it.new_ids = true;
             it.times = 2;
             it.reversed = true;
-            it.words = |_, body| body["version"] = json!(2);
-            it.wire = |_, sent| {
+            it.change_body = Box::new(|_, body| body["version"] = json!(2));
+            it.change_request = |_, sent| {
                 sent.chunked = true;
                 sent.set("Content-Type", "application/json;charset=UTF-8");
             };

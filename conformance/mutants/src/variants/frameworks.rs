@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{NO_CHALLENGE, Variant, each_link, manners, on, raw, times};
-use crate::mini::{Limiter, Mini, Reply, RetryAfter};
+use super::{NO_CHALLENGE, Variant, choices, each_link, on, raw, times};
+use crate::fake::{FakeServer, Limiter, Reply, RetryAfter};
 
 pub(super) const VARIANTS: &[Variant] = &[
     Variant { name: "as a Laravel developer would", warns: NO_CHALLENGE, choose: laravel },
@@ -17,35 +17,35 @@ pub(super) const VARIANTS: &[Variant] = &[
 ];
 
 /// The length-aware paginator of a resource, a limiter that starts with the first request, slashes escaped.
-fn laravel(mini: &mut Mini) {
-    mini.limiter = Limiter::FromFirst;
-    mini.tick = Duration::from_millis(8);
-    on(mini, 401, |reply| {
+fn laravel(server: &mut FakeServer) {
+    server.limiter = Limiter::FromFirst;
+    server.tick = Duration::from_millis(8);
+    on(server, 401, |reply| {
         reply.drop_header("www-authenticate");
         reply.body = json!({ "message": "Unauthenticated." });
     });
-    on(mini, 422, |reply| {
+    on(server, 422, |reply| {
         let why = "The per page field must not be greater than 100.";
         reply.body = json!({ "message": why, "errors": { "per_page": [why] } });
     });
-    on(mini, 429, |reply| {
+    on(server, 429, |reply| {
         reply.body = json!({ "message": "Too Many Attempts." });
         reply.set("x-ratelimit-limit", "120");
         reply.set("x-ratelimit-remaining", "0");
     });
     let mut left = 10_000;
-    mini.warp(move |asked, reply| {
+    server.rewrite(move |request, reply| {
         if reply.status == 404 {
-            let id = asked.path.rsplit('/').next().unwrap_or_default();
+            let id = request.path.rsplit('/').next().unwrap_or_default();
             reply.body =
                 json!({ "message": format!("No query results for model [App\\Models\\Event] {id}") });
         }
-        if reply.status == 200 && asked.is_list() {
+        if reply.status == 200 && request.is_list() {
             let rows = reply.body["data"].as_array().map_or(0, Vec::len);
             let meta = reply.body["meta"].as_object_mut().expect("meta");
             meta.insert("from".into(), if rows == 0 { Value::Null } else { json!(1) });
             meta.insert("to".into(), if rows == 0 { Value::Null } else { json!(rows) });
-            meta.insert("path".into(), json!(asked.path));
+            meta.insert("path".into(), json!(request.path));
             meta.insert(
                 "links".into(),
                 json!([{ "url": null, "label": "&laquo; Previous", "active": false }]),
@@ -56,29 +56,29 @@ fn laravel(mini: &mut Mini) {
         reply.set("cache-control", "no-cache, private");
         reply.set("access-control-allow-origin", "*");
     });
-    raw(mini, |body| body.to_string().replace('/', "\\/"));
+    raw(server, |body| body.to_string().replace('/', "\\/"));
 }
 
 /// Throttling by a log of times, filters with choices, a single object without an envelope.
-fn django(mini: &mut Mini) {
-    manners(mini, |it| {
+fn django(server: &mut FakeServer) {
+    choices(server, |it| {
         it.bare_event = true;
         it.clamps = true;
         it.foreign_filter_404 = true;
     });
-    times(mini, |time| time.replace(".000000", ""));
-    on(mini, 401, |reply| {
+    times(server, |time| time.replace(".000000", ""));
+    on(server, 401, |reply| {
         reply.body = json!({ "detail": "Invalid token." });
         reply.set("www-authenticate", "Bearer realm=\"api\"");
     });
-    on(mini, 429, |reply| {
+    on(server, 429, |reply| {
         let told = reply.header("retry-after").unwrap_or_default().to_owned();
         let detail = format!("Request was throttled. Expected available in {told} seconds.");
         reply.body = json!({ "detail": detail });
     });
-    mini.warp(|asked, reply| {
+    server.rewrite(|request, reply| {
         match reply.status {
-            404 if asked.is_list() => {
+            404 if request.is_list() => {
                 let why = "Select a valid choice. That choice is not one of the available choices.";
                 *reply = Reply::json(400, json!({ "charge": [why] }));
             }
@@ -90,59 +90,59 @@ fn django(mini: &mut Mini) {
         reply.set("x-frame-options", "DENY");
         reply.set("server", "WSGIServer/0.2");
     });
-    mini.wire.closed = true;
+    server.wire.closed = true;
 }
 
 /// A limiter in the middleware that goes by the minutes of the clock, ids of requests, weak ETags.
-fn rails(mini: &mut Mini) {
-    mini.limiter = Limiter::AlignedMinute;
-    mini.tick = Duration::from_millis(12);
-    mini.clock.advance(Duration::from_secs(31));
-    times(mini, |time| time.replace(".000000", ".000"));
-    on(mini, 401, |reply| {
+fn rails(server: &mut FakeServer) {
+    server.limiter = Limiter::AlignedMinute;
+    server.tick = Duration::from_millis(12);
+    server.clock.advance(Duration::from_secs(31));
+    times(server, |time| time.replace(".000000", ".000"));
+    on(server, 401, |reply| {
         reply.body = json!({ "error": "HTTP Token: Access denied." });
         reply.set("www-authenticate", "Token realm=\"Application\"");
     });
-    on(mini, 404, |reply| reply.body = json!({ "status": 404, "error": "Not Found" }));
-    on(mini, 429, |reply| reply.body = json!({ "error": "Throttle limit reached. Retry later." }));
-    on(mini, 422, |reply| {
+    on(server, 404, |reply| reply.body = json!({ "status": 404, "error": "Not Found" }));
+    on(server, 429, |reply| reply.body = json!({ "error": "Throttle limit reached. Retry later." }));
+    on(server, 422, |reply| {
         reply.status = 400;
         reply.body = json!({ "status": 400, "error": "Bad Request" });
     });
-    let mut request = 0;
-    mini.warp(move |_, reply| {
-        request += 1;
-        reply.set("x-request-id", &format!("{:032x}", request * 7919));
-        reply.set("x-runtime", &format!("0.0{request:05}"));
+    let mut count = 0;
+    server.rewrite(move |_, reply| {
+        count += 1;
+        reply.set("x-request-id", &format!("{:032x}", count * 7919));
+        reply.set("x-runtime", &format!("0.0{count:05}"));
         reply.set("content-type", "application/json; charset=utf-8");
         if reply.status == 200 {
-            reply.set("etag", &format!("W/\"{:016x}\"", reply.body.to_string().len() * 31 + request));
+            reply.set("etag", &format!("W/\"{:016x}\"", reply.body.to_string().len() * 31 + count));
             reply.set("cache-control", "max-age=0, private, must-revalidate");
         }
     });
 }
 
 /// Random ids, a window for each key, an ETag on everything, errors as objects.
-fn express(mini: &mut Mini) {
-    mini.limiter = Limiter::FromFirst;
-    mini.refusals_count = true;
-    manners(mini, |it| {
+fn express(server: &mut FakeServer) {
+    server.limiter = Limiter::FromFirst;
+    server.refusals_count = true;
+    choices(server, |it| {
         it.bare_event = true;
         it.clamps = true;
         it.relative_links = true;
     });
-    times(mini, |time| time.replace(".000000", ".000"));
-    on(mini, 401, |reply| {
+    times(server, |time| time.replace(".000000", ".000"));
+    on(server, 401, |reply| {
         reply.drop_header("www-authenticate");
         reply.body = json!({ "error": { "code": "UNAUTHORIZED", "message": "jwt malformed" } });
     });
-    on(mini, 429, |reply| {
+    on(server, 429, |reply| {
         reply.body = json!({ "error": { "code": "RATE_LIMITED", "message": "Slow down, please" } });
         reply.set("ratelimit-policy", "120;w=60");
     });
-    mini.warp(|asked, reply| {
+    server.rewrite(|request, reply| {
         if reply.status == 404 {
-            let message = format!("Cannot GET {}", asked.path);
+            let message = format!("Cannot GET {}", request.path);
             reply.body = json!({ "error": { "code": "NOT_FOUND", "message": message } });
         }
         let body = reply.body.to_string();
@@ -152,19 +152,19 @@ fn express(mini: &mut Mini) {
         reply.set("keep-alive", "timeout=5");
         reply.set("content-type", "application/json; charset=utf-8");
     });
-    mini.wire.title_case = true;
+    server.wire.title_case = true;
 }
 
 /// A refilling bucket, problem details with the moment in them, chunks, an empty list without pages.
-fn spring(mini: &mut Mini) {
-    mini.limiter = Limiter::Bucket;
-    mini.tick = Duration::from_millis(25);
-    manners(mini, |it| {
+fn spring(server: &mut FakeServer) {
+    server.limiter = Limiter::Bucket;
+    server.tick = Duration::from_millis(25);
+    choices(server, |it| {
         it.problem_json = true;
         it.empty_last_page = 0;
         it.utc = "+00:00";
     });
-    mini.warp(|_, reply| {
+    server.rewrite(|_, reply| {
         if reply.status == 401 {
             reply.body = json!({ "title": "Unauthorized", "detail": "Full authentication is required" });
             reply.set("content-type", "application/problem+json");
@@ -175,27 +175,29 @@ fn spring(mini: &mut Mini) {
         }
     });
     let mut moment = 0;
-    mini.warp(move |asked, reply| {
+    server.rewrite(move |request, reply| {
         moment += 1;
         if reply.status >= 400 {
-            reply.body["instance"] = json!(asked.path);
+            reply.body["instance"] = json!(request.path);
             reply.body["timestamp"] = json!(format!("2026-01-01T00:00:00.{moment:09}Z"));
         }
         reply.set("vary", "Origin, Access-Control-Request-Method");
         reply.set("x-content-type-options", "nosniff");
         reply.set("pragma", "no-cache");
     });
-    mini.wire.chunked = true;
+    server.wire.chunked = true;
 }
 
 /// Errors that are short, times to the nanosecond, a date to come back at, links with the path only.
-fn go(mini: &mut Mini) {
-    mini.retry_after = RetryAfter::Date;
-    mini.prefix = "/api";
-    manners(mini, |it| it.bare_event = true);
-    times(mini, |time| time.replace('Z', "042Z"));
-    each_link(mini, |link| link.find("/api/").map_or(link.to_owned(), |at| link[at..].to_owned()));
-    mini.warp(|_, reply| {
+fn go(server: &mut FakeServer) {
+    server.retry_after = RetryAfter::Date;
+    server.prefix = "/api";
+    choices(server, |it| it.bare_event = true);
+    times(server, |time| time.replace('Z', "042Z"));
+    server.rewrite(|_, reply| {
+        each_link(reply, |link| link.find("/api/").map_or(link.to_owned(), |at| link[at..].to_owned()));
+    });
+    server.rewrite(|_, reply| {
         let short = match reply.status {
             401 => "unauthorized",
             404 => "not found",
@@ -206,5 +208,5 @@ fn go(mini: &mut Mini) {
         reply.drop_header("www-authenticate");
         reply.body = json!({ "error": short });
     });
-    raw(mini, |body| format!("{body}\n"));
+    raw(server, |body| format!("{body}\n"));
 }

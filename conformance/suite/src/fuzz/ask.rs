@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::known::Known;
-use crate::{plan::Mode, reading::twin_of, secret::Secret};
+use conformance_model::reading::twin_of;
+use conformance_model::secret::Secret;
+use conformance_model::words::Mode;
+
+use super::known::{Known, Named};
 
 /// Whose key a request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,13 +79,6 @@ pub(super) struct Filled {
     pub(super) sent: Sent,
     /// The identifiers that stand in it, and whose they are; nobody's if they were made up.
     pub(super) named: Vec<Named>,
-}
-
-/// An identifier that a request names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) text: String,
-    pub(super) of: Option<Mode>,
 }
 
 /// The keys of a plan.

@@ -3,8 +3,9 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+use conformance_model::catalogue::EVENT_TYPES;
+
 use super::ask::{Ask, By};
-use crate::catalogue::EVENT_TYPES;
 
 const ENDPOINTS: [&str; 4] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events"];
 const ODD_PATHS: &[&str] = &[

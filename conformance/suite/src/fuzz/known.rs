@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::ask::Named;
-use crate::{
-    plan::Mode,
-    reading::{text_at, twin_of},
-};
+use conformance_model::reading::{text_at, twin_of};
+use conformance_model::words::Mode;
 
 /// So many of a kind are remembered. Leaks show in a few.
 const IDS_MAX: usize = 400;
+
+/// An identifier that a request names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) text: String,
+    pub(super) of: Option<Mode>,
+}
 
 /// What an identifier names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

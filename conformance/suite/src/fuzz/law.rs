@@ -13,11 +13,9 @@ use super::{
     ask::{Ask, Filled},
     known::{Kind, Known, fixed},
 };
-use crate::{
-    plan::Mode,
-    reading::{duplicate_key, has_text, identity, is_json, text_at, utc},
-    recording::{Answer, Ending, List, shorten},
-};
+use conformance_model::reading::{duplicate_key, has_text, identity, is_json, text_at, utc};
+use conformance_model::recording::{Answer, Ending, List, shorten};
+use conformance_model::words::Mode;
 
 const PER_PAGE_MAX: u64 = 100;
 /// Shorter identifiers may be the same in both modes by chance.

@@ -1,7 +1,7 @@
 //! Random requests against any implementation: plausible ones, hostile ones, and sequences of both.
 //!
 //! `draw` makes requests from a seed, `known` remembers the identifiers that answers have shown, `law` judges each answer
-//! by what the specification says and by what was answered before, `run` keeps the pace, `shrink` looks for the shortest
+//! by what the specification says and by what was answered before, `talk` keeps the pace, `shrink` looks for the shortest
 //! sequence in which the same law breaks. Requests name identifiers by how they became known, so that a sequence can be run
 //! again, shorter, or on another day.
 
@@ -12,6 +12,7 @@ mod law;
 mod report;
 mod run;
 mod shrink;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -20,12 +21,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::secret::Secret;
+use conformance_model::secret::Secret;
 
 pub use ask::{Ask, By, Sent};
 pub use law::Breach;
 pub use report::{json, kept, text};
-pub use run::{Progress, fuzz, replay};
+pub use run::{fuzz, replay};
+pub use talk::Progress;
 
 /// What to ask, with which keys, and how much.
 #[derive(Clone, Debug)]

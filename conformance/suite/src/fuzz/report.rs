@@ -5,7 +5,7 @@ use std::fmt::Write;
 use url::Url;
 
 use super::{Kept, Outcome};
-use crate::report::{Style, pretty, printable};
+use crate::report::{Style, Tone, one_line, pretty};
 
 /// What `fuzz --replay` reads: the laws that broke, and their sequences.
 pub fn kept(outcome: &Outcome) -> String {
@@ -23,7 +23,7 @@ pub fn json(outcome: &Outcome) -> String {
 /// For people: each law that broke, with the curl lines that show it. `kept` is the file that holds them, if there is one.
 pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     let mut out = String::new();
-    let mut line = |text: &str| writeln!(out, "{}", printable(text)).expect("a string takes any text");
+    let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("a string takes any text");
     if let Some(why) =
         outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {why}", outcome.base))
     {
@@ -35,14 +35,13 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     let base = Url::parse(&outcome.base).ok();
     for found in &outcome.found {
         let breach = &found.breach;
-        writeln!(out, "{}  {}", style.coloured("broken", "31"), breach.law).expect("a string takes any text");
-        let mut line = |text: &str| {
-            writeln!(out, "{}", printable(text).replace('\n', " ")).expect("a string takes any text")
-        };
+        writeln!(out, "{}  {}", style.coloured("broken", Tone::Bad), breach.law)
+            .expect("a string takes any text");
+        let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("a string takes any text");
         line(&format!("  expected  {}", breach.expected));
         line(&format!("  actual    {}", breach.actual));
         if !found.repeats {
-            line("  it did not break again when the requests were repeated");
+            line("  not reproduced when the requests were repeated");
         }
         for (n, (ask, sent)) in found.asks.iter().zip(&found.sent).enumerate() {
             let name = if n == 0 { "asked" } else { "" };
@@ -57,10 +56,10 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     let statuses: Vec<_> =
         outcome.statuses.iter().map(|(status, count)| format!("{count} × {status}")).collect();
     let told = match outcome.found.len() {
-        0 if outcome.exit_code() != 0 => "nothing judged".to_owned(),
-        0 => "no law broke".to_owned(),
-        1 => "1 law broke".to_owned(),
-        n => format!("{n} laws broke"),
+        0 if outcome.exit_code() != 0 => "nothing was judged".to_owned(),
+        0 => "no rule was broken".to_owned(),
+        1 => "1 rule was broken".to_owned(),
+        n => format!("{n} rules were broken"),
     };
     let line =
         format!("{told}; {} requests, seed {}; exit {}", outcome.requests, outcome.seed, outcome.exit_code());

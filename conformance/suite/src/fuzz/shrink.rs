@@ -1,6 +1,6 @@
 //! Looks for the shortest and plainest sequence in which the same law breaks.
 
-use super::{Found, ask::Ask, run::Talk};
+use super::{Found, ask::Ask, talk::Talk};
 
 /// So many requests are spent on one law.
 const REQUESTS_MAX: usize = 150;

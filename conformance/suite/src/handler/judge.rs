@@ -2,10 +2,10 @@
 
 use super::{
     Attempt, HandlerRow,
-    run::{Heard, Sent, Took, wants},
-    trials::{Answers, Statement, TRIALS, Trial},
+    heard::{Heard, Sent, Took, wants},
+    trials::{Answers, TRIALS, Trial, TrialStatement},
 };
-use crate::verdict::{Halt, Held, Judged, Verdict, verdict};
+use conformance_model::verdict::{CheckError, Held, Judged, Verdict, verdict};
 
 const NEEDS_WITNESS: &str = "from outside nobody sees what the handler does";
 const WITNESS: &str =
@@ -17,7 +17,7 @@ pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
     let mut rows = Vec::new();
     for trial in TRIALS {
         let seen = took.iter().find(|it| it.trial == trial.name);
-        let mut word = |(id, level, text): Statement, judged: &dyn Fn() -> Verdict| {
+        let mut word = |(id, level, text): TrialStatement, judged: &dyn Fn() -> Verdict| {
             if wants(attempt, id) {
                 rows.push(HandlerRow { id, level, text, verdict: judged() });
             }
@@ -60,10 +60,10 @@ fn is_taken(heard: &Heard) -> bool {
 
 fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Ground) -> Judged {
     let Some(seen) = seen else {
-        return Err(Halt::unjudged("it was not tried", "run it without --only and --skip"));
+        return Err(CheckError::unjudged("it was not tried", "run it without --only and --skip"));
     };
     let no_ground = || {
-        Err(Halt::unjudged(
+        Err(CheckError::unjudged(
             "the handler refuses what is right, so its refusals say nothing",
             "make `answers.delivery` hold: look at the secret and the header prefix",
         ))
@@ -72,7 +72,7 @@ fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Gro
         return no_ground();
     }
     let broken = |wanted: &str, sent: &Sent| {
-        Err(Halt::broken(None, wanted, format!("{}, to {}", told(&sent.heard), sent.kind)))
+        Err(CheckError::broken(None, wanted, format!("{}, to {}", told(&sent.heard), sent.kind)))
     };
     let all = &seen.sent;
     match answers {
@@ -102,7 +102,7 @@ fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Gro
 }
 
 fn of_acts(trial: &Trial, times: u64, seen: Option<&Took>, ground: &Ground) -> Judged {
-    let unjudged = |why: String| Err(Halt::unjudged(why, WITNESS));
+    let unjudged = |why: String| Err(CheckError::unjudged(why, WITNESS));
     match seen.and_then(|it| it.acts.as_ref()) {
         None => unjudged(NEEDS_WITNESS.to_owned()),
         Some(Err(why)) => unjudged(why.clone()),
@@ -111,7 +111,7 @@ fn of_acts(trial: &Trial, times: u64, seen: Option<&Took>, ground: &Ground) -> J
                 .to_owned(),
         ),
         Some(Ok(count)) if *count == times => Ok(Held::Plainly),
-        Some(Ok(count)) => Err(Halt::broken(None, acted(times), acted(*count))),
+        Some(Ok(count)) => Err(CheckError::broken(None, acted(times), acted(*count))),
     }
 }
 

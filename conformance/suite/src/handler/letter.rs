@@ -4,15 +4,17 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{plan::Mode, receiver::Names, secret::Secret};
+use conformance_model::secret::Secret;
+use conformance_model::words::Mode;
+use conformance_receiver::Names;
 
 /// Draws ids and codes that no other run has, from its seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Draw {
+pub(super) struct LetterKey {
     pub(super) seed: u64,
 }
 
-impl Draw {
+impl LetterKey {
     fn bytes(self, what: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.seed.to_be_bytes());
@@ -105,6 +107,12 @@ impl Told<'_> {
 pub(super) struct Secrets<'a> {
     pub(super) own: &'a Secret,
     pub(super) other_mode: Option<&'a Secret>,
+}
+
+impl<'a> Secrets<'a> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &'a Secret> {
+        [Some(self.own), self.other_mode].into_iter().flatten()
+    }
 }
 
 impl Letter {
@@ -246,11 +254,11 @@ mod tests {
 
     #[test]
     fn ids_are_ids_and_follow_the_seed() {
-        let id = Draw { seed: 1 }.uuid("a");
+        let id = LetterKey { seed: 1 }.uuid("a");
         assert_eq!((id.len(), &id[14..15]), (36, "4"));
-        assert_eq!(id, Draw { seed: 1 }.uuid("a"));
-        assert_ne!(id, Draw { seed: 2 }.uuid("a"));
-        assert_ne!(id, Draw { seed: 1 }.uuid("b"));
-        assert_eq!(Draw { seed: 1 }.code("a").len(), 12);
+        assert_eq!(id, LetterKey { seed: 1 }.uuid("a"));
+        assert_ne!(id, LetterKey { seed: 2 }.uuid("a"));
+        assert_ne!(id, LetterKey { seed: 1 }.uuid("b"));
+        assert_eq!(LetterKey { seed: 1 }.code("a").len(), 12);
     }
 }

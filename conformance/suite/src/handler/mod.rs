@@ -4,6 +4,7 @@
 //! a pure function of what was written down, `report` tells. What the handler *does* can't be seen from outside, so a
 //! [`Witness`] of the operator's says how often it acted; without one, such statements are not judged.
 
+mod heard;
 mod judge;
 mod letter;
 mod report;
@@ -17,11 +18,16 @@ use std::time::Duration;
 use serde::Serialize;
 use url::Url;
 
-use crate::{catalogue::Level, plan::Mode, receiver::Names, secret::Secret, verdict::Verdict};
+use conformance_model::catalogue::Level;
+use conformance_model::secret::Secret;
+use conformance_model::verdict::Verdict;
+use conformance_model::words::Mode;
+use conformance_receiver::Names;
 
-pub use crate::catalogue::fits;
+pub use conformance_model::catalogue::fits;
+pub use heard::{Heard, Sent, Took};
 pub use report::{Format, render};
-pub use run::{Heard, Order, Progress, Sent, Took, Witness, attempt};
+pub use run::{Order, Progress, Witness, attempt};
 pub use trials::statements;
 
 /// What is tried, and how far to go.
@@ -45,6 +51,8 @@ pub struct Attempt {
     pub skip: Vec<String>,
     /// The operator has no way to tell how often the handler acted: such statements are left out.
     pub without_acts: bool,
+    /// Whether a warning counts as a failure.
+    pub strict: bool,
     /// Every id and code is drawn from it. A handler that remembers ids takes a seed only once.
     pub seed: u64,
     /// How long a sender waits for an answer.

@@ -4,11 +4,10 @@ use std::fmt::Write;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
+use conformance_model::verdict::Verdict;
+
 use super::{HandlerOutcome, HandlerRow};
-use crate::{
-    report::{Style, pretty, printable},
-    verdict::Verdict,
-};
+use crate::report::{Style, one_line, pretty};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,19 +42,25 @@ fn details(row: &HandlerRow) -> Vec<(&'static str, String)> {
         Verdict::LeftOut { by } => vec![("by", by.clone())],
         _ => Vec::new(),
     };
-    lines.into_iter().map(|(name, text)| (name, printable(&text).replace('\n', " "))).collect()
+    lines.into_iter().map(|(name, text)| (name, one_line(&text))).collect()
 }
 
 fn counts(outcome: &HandlerOutcome) -> String {
-    let words = ["fail", "warn", "not judged", "pass", "left out"];
+    let words = [
+        ("pass", "passed"),
+        ("fail", "failed"),
+        ("warn", "warned"),
+        ("not judged", "not judged"),
+        ("left out", "left out"),
+    ];
     let count = |word: &str| outcome.rows.iter().filter(|row| row.verdict.word() == word).count();
     let told: Vec<_> = words
         .iter()
-        .map(|word| (count(word), word))
+        .map(|(word, told)| (count(word), told))
         .filter(|it| it.0 > 0)
         .map(|it| format!("{} {}", it.0, it.1))
         .collect();
-    if told.is_empty() { "nothing judged".to_owned() } else { told.join(", ") }
+    if told.is_empty() { "nothing was judged".to_owned() } else { told.join(", ") }
 }
 
 fn summary(outcome: &HandlerOutcome) -> String {
@@ -72,7 +77,7 @@ fn summary(outcome: &HandlerOutcome) -> String {
 }
 
 fn stop(outcome: &HandlerOutcome) -> Option<String> {
-    outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {}", outcome.url, printable(why)))
+    outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {}", outcome.url, one_line(why)))
 }
 
 fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
@@ -111,7 +116,7 @@ fn junit(outcome: &HandlerOutcome) -> String {
         let status = match &row.verdict {
             Verdict::Fail(finding) => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                status.set_message(format!("{} Actual: {}", row.text, printable(&finding.actual)));
+                status.set_message(format!("{} Actual: {}", row.text, one_line(&finding.actual)));
                 status.set_description(lines.join("\n"));
                 status
             }

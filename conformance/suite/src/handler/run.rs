@@ -7,19 +7,16 @@ use tokio::time::sleep;
 
 use super::{
     Attempt, HandlerOutcome,
+    heard::{Heard, Sent, Took, ids, wants},
     judge::rows,
-    letter::{Draw, Secrets},
+    letter::{LetterKey, Secrets},
     trials::{Scene, TRIALS, Trial},
 };
-use crate::{
-    catalogue::fits,
-    recording::Ending,
-    target::line::{Connections, Line},
-};
+use conformance_model::verdict::Verdict;
+use conformance_probe::{Connections, Line};
+use conformance_receiver::Withheld;
 
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// So much of an answer is shown.
-const SHOWN_CHARS_MAX: usize = 200;
 /// How often the witness is asked while the handler is expected to act.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -46,46 +43,6 @@ pub trait Witness {
 pub trait Progress {
     /// A trial begins.
     fn trying(&mut self, name: &str, number: usize, of: usize);
-}
-
-/// What came back for one delivery.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// An answer: its status, and the beginning of its body.
-    Status(u16, String),
-    /// No answer, and why.
-    Nothing(String),
-}
-
-impl Heard {
-    fn of(ending: Ending) -> Heard {
-        match ending {
-            Ending::Answered(answer) => {
-                Heard::Status(answer.status, answer.body.chars().take(SHOWN_CHARS_MAX).collect())
-            }
-            Ending::Lost(why) => Heard::Nothing(why),
-        }
-    }
-}
-
-/// One delivery that was posted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// The event type.
-    pub kind: String,
-    /// What came back.
-    pub heard: Heard,
-}
-
-/// What a trial brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Took {
-    /// The trial's name.
-    pub trial: &'static str,
-    /// What was posted, in order.
-    pub sent: Vec<Sent>,
-    /// How often the handler acted; nothing without a witness, an error if the witness failed.
-    pub acts: Option<Result<u64, String>>,
 }
 
 /// Tries a handler. Needs a Tokio runtime with I/O and time.
@@ -123,7 +80,12 @@ pub async fn attempt(
     }
     let posts = took.iter().map(|it| it.sent.len()).sum();
     let expected = TRIALS.iter().flat_map(ids).filter(|id| wants(attempt, id)).count();
-    let rows = if unreachable.is_some() { Vec::new() } else { rows(attempt, &took) };
+    let mut rows = if unreachable.is_some() { Vec::new() } else { rows(attempt, &took) };
+    for row in rows.iter_mut().filter(|_| attempt.strict) {
+        if let Verdict::Warn(finding) = &row.verdict {
+            row.verdict = Verdict::Fail(finding.clone());
+        }
+    }
     HandlerOutcome { url: shown(attempt), seed: attempt.seed, posts, expected, unreachable, rows }
 }
 
@@ -136,26 +98,15 @@ fn shown(attempt: &Attempt) -> String {
     url.to_string()
 }
 
-pub(super) fn ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
-    let answers = trial.answers.map(|((id, ..), _)| id);
-    answers.into_iter().chain(trial.acts.map(|((id, ..), _)| id))
-}
-
-/// Whether a statement was asked for.
-pub(super) fn wants(attempt: &Attempt, id: &str) -> bool {
-    let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
-    (attempt.only.is_empty() || named(&attempt.only)) && !named(&attempt.skip)
-}
-
 fn is_wanted(attempt: &Attempt, trial: &Trial) -> bool {
     ids(trial).any(|id| wants(attempt, id))
 }
 
 async fn run(attempt: &Attempt, trial: &Trial, line: &Line, mut witness: Option<&mut dyn Witness>) -> Took {
     let now = OffsetDateTime::now_utc();
-    let created_at = crate::receiver::stamp(now);
+    let created_at = conformance_receiver::stamp(now);
     let scene = Scene {
-        draw: Draw { seed: attempt.seed },
+        draw: LetterKey { seed: attempt.seed },
         trial: trial.name,
         mode: attempt.mode,
         created_at: &created_at,
@@ -169,14 +120,16 @@ async fn run(attempt: &Attempt, trial: &Trial, line: &Line, mut witness: Option<
         took.acts = Some(Err(why));
     }
     let secrets = Secrets { own: &attempt.secret, other_mode: attempt.other_mode_secret.as_ref() };
+    let withheld = Withheld::new(secrets.all());
     for wave in (trial.waves)(&scene) {
         let posts: Vec<_> = wave
             .into_iter()
             .map(|letter| {
                 let now = OffsetDateTime::now_utc().unix_timestamp();
                 let (headers, body) = letter.sealed(now, &attempt.names, &secrets);
-                let (line, address) = (line.clone(), attempt.url.to_string());
-                let post = async move { Heard::of(line.send("POST", &address, &headers, body).await) };
+                let (line, address, withheld) = (line.clone(), attempt.url.to_string(), withheld.clone());
+                let post =
+                    async move { Heard::of(line.send("POST", &address, &headers, body).await, &withheld) };
                 (letter.kind, tokio::spawn(post))
             })
             .collect();

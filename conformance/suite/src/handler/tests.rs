@@ -9,12 +9,11 @@ use std::{
 use serde_json::Value;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::method};
 
+use conformance_model::secret::Secret;
+use conformance_model::words::Mode;
+use conformance_receiver::{Caught, Diagnosis, Keyring, Names, diagnose};
+
 use super::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt};
-use crate::{
-    plan::Mode,
-    receiver::{Caught, Diagnosis, Keyring, Names, diagnose},
-    secret::Secret,
-};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 
@@ -87,7 +86,7 @@ impl Handler {
         match diagnose(&caught, &keyring, now) {
             Diagnosis::Verified { .. } => true,
             Diagnosis::NotVerified { reasons, .. } => {
-                self.fault == Fault::SignsWithoutTime && reasons == [crate::receiver::Reason::BodyOnly]
+                self.fault == Fault::SignsWithoutTime && reasons == [conformance_receiver::Reason::BodyOnly]
             }
             Diagnosis::NotJudged => false,
         }
@@ -193,6 +192,7 @@ fn plan(url: &str) -> Attempt {
         only: Vec::new(),
         skip: Vec::new(),
         without_acts: false,
+        strict: false,
         seed: 7,
         time_limit: Duration::from_secs(5),
         settle: Duration::from_millis(20),
@@ -267,6 +267,25 @@ async fn each_fault_is_found_and_nothing_else() {
         let must = outcome.rows.iter().any(|row| row.verdict.word() == "fail");
         assert_eq!(outcome.exit_code(), u8::from(must), "{fault:?}");
     }
+}
+
+#[tokio::test]
+async fn warnings_count_where_that_is_asked_for() {
+    let only = |plan: &mut Attempt| plan.only = vec!["answers.future".to_owned(), "answers.stale".to_owned()];
+    let lenient = tried(Fault::IgnoresTheTime, only, false).await;
+    let strict = tried(
+        Fault::IgnoresTheTime,
+        |plan| {
+            only(plan);
+            plan.strict = true;
+        },
+        false,
+    )
+    .await;
+    let words =
+        |outcome: &HandlerOutcome| outcome.rows.iter().map(|row| row.verdict.word()).collect::<Vec<_>>();
+    assert!(words(&lenient).contains(&"warn"), "{:?}", words(&lenient));
+    assert_eq!((words(&strict), strict.exit_code()), (vec!["fail"; lenient.rows.len()], 1));
 }
 
 #[tokio::test]

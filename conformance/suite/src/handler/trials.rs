@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::letter::{Draw, Letter, Sign, Told, charge, invoice};
-use crate::{
-    catalogue::{EVENT_TYPES, Level},
-    plan::Mode,
-};
+use conformance_model::catalogue::{EVENT_TYPES, Level};
+use conformance_model::words::Mode;
+
+use super::letter::{Letter, LetterKey, Sign, Told, charge, invoice};
 
 /// Letters that are posted at the same time; the next wave follows when all are answered.
 pub(super) type Wave = Vec<Letter>;
@@ -25,21 +24,21 @@ pub(super) enum Answers {
 }
 
 /// A statement, and its level.
-pub(super) type Statement = (&'static str, Level, &'static str);
+pub(super) type TrialStatement = (&'static str, Level, &'static str);
 
 /// One thing that is tried. Each has an order of its own, so no trial disturbs another.
 pub(super) struct Trial {
     pub(super) name: &'static str,
     /// About the answers.
-    pub(super) answers: Option<(Statement, Answers)>,
+    pub(super) answers: Option<(TrialStatement, Answers)>,
     /// About what the handler does, and how often it must.
-    pub(super) acts: Option<(Statement, u64)>,
+    pub(super) acts: Option<(TrialStatement, u64)>,
     pub(super) waves: fn(&Scene<'_>) -> Vec<Wave>,
 }
 
 /// What a trial's letters are about.
 pub(super) struct Scene<'a> {
-    pub(super) draw: Draw,
+    pub(super) draw: LetterKey,
     pub(super) trial: &'static str,
     pub(super) mode: Mode,
     pub(super) created_at: &'a str,

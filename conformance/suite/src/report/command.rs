@@ -2,10 +2,10 @@
 
 use url::Url;
 
-use crate::deliveries::Deliveries;
-use crate::judge::needs_deliveries;
-use crate::plan::Mode;
-use crate::recording::{Caller, Exchange, Forgery, Recording};
+use conformance_judge::needs_deliveries;
+use conformance_model::deliveries::Deliveries;
+use conformance_model::recording::{Caller, Exchange, Forgery, Recording};
+use conformance_model::words::Mode;
 
 /// A curl line that asks the same.
 pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::catalogue::catalogue;
-use crate::verdict::{Row, Verdict};
-
-const SENTENCES: &str = include_str!("../../requirements/sentences.txt");
+use conformance_model::catalogue::{SENTENCES, catalogue};
+use conformance_model::verdict::{Row, Verdict};
 
 /// A sentence of the specification, by its place, and the statements that restate it.
 #[derive(Serialize)]

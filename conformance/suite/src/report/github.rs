@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use conformance_model::verdict::{Row, Verdict};
+
 use crate::check::Outcome;
 use crate::report::sheet::{Sheet, printable};
-use crate::verdict::{Row, Verdict};
 
 /// An error for each failure, a warning for each gap and each doubt, a notice for the rest.
 pub fn github(outcome: &Outcome) -> String {
@@ -29,6 +30,7 @@ pub fn github(outcome: &Outcome) -> String {
     }
     let kind = if outcome.exit_code() == 0 { "notice" } else { "error" };
     let mut summary = sheet.notes();
+    summary.extend(sheet.origin());
     summary.push(sheet.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
     summary.push(format!("{}; {}, {requests} requests; exit {exit}", sheet.counts(), sheet.reported()));
@@ -37,7 +39,7 @@ pub fn github(outcome: &Outcome) -> String {
 }
 
 fn told(sheet: &Sheet<'_>, row: &Row) -> String {
-    let lines = sheet.details(row).into_iter().map(|(name, text)| format!("{name:<9} {text}"));
+    let lines = sheet.details(row).into_iter().map(|(name, text)| format!("{name:<11} {text}"));
     [row.requirement.text.clone()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 

@@ -2,12 +2,13 @@
 
 use askama::Template;
 
+use conformance_judge::Observation;
+use conformance_model::recording::{Ending, Exchange, shorten};
+use conformance_model::verdict::Row;
+
 use crate::check::Outcome;
-use crate::observe::Observation;
-use crate::recording::{Ending, Exchange, shorten};
 use crate::report::coverage::{Sentence, coverage};
-use crate::report::sheet::{Sheet, WORDS, printable, section_name};
-use crate::verdict::Row;
+use crate::report::sheet::{Sheet, WORDS, one_line, printable, section_name};
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -25,6 +26,7 @@ struct Page<'a> {
     sections: Vec<Part<'a>>,
     grave: Vec<Group<'a>>,
     observations: &'a [Observation],
+    power: Vec<String>,
     covered: String,
     chapters: Vec<Chapter>,
 }
@@ -65,35 +67,37 @@ struct Entry<'a> {
     class: String,
     sign: &'static str,
     details: Vec<(&'static str, String)>,
-    exchange: Option<Shown<'a>>,
+    exchange: Option<Shown>,
 }
 
 /// An exchange as it was on the wire, without the key.
-struct Shown<'a> {
+struct Shown {
     number: u32,
     method: &'static str,
-    target: &'a str,
+    target: String,
     status: String,
-    headers: &'a [(String, String)],
-    body: String,
+    headers: Vec<(String, String)>,
+    body: Vec<String>,
 }
 
 /// The whole report as one HTML file.
 pub fn html(outcome: &Outcome) -> String {
     let sheet = Sheet::of(outcome);
     let (headline, mood) = match outcome.exit_code() {
-        0 => ("Everything required was judged and held", "pass"),
-        1 if sheet.rows("fail").is_empty() => ("The baseline is wrong", "fail"),
-        1 => ("The specification is broken", "fail"),
+        0 if !sheet.is_complete => ("Every statement that was judged held", "pass"),
+        0 => ("Every required statement was judged and held", "pass"),
+        1 if sheet.rows("fail").is_empty() => ("The baseline is out of date", "fail"),
+        1 => ("Violations found", "fail"),
         2 => ("Nothing was checked", "not-judged"),
-        3 => ("Not all could be judged", "not-judged"),
+        3 => ("Incomplete: not every required statement was judged", "not-judged"),
+        130 => ("Interrupted", "not-judged"),
         _ => ("The target did not answer", "fail"),
     };
     let count = |word: &'static str| Tile { word, class: class(word), count: sheet.rows(word).len() };
     let grave = [
-        ("fail", "What is broken"),
+        ("fail", "Violations"),
         ("known", "Known failures"),
-        ("not judged", "What could not be judged"),
+        ("not judged", "Not judged"),
         ("warn", "Warnings"),
     ];
     let group = |(word, title): (&str, &'static str)| Group {
@@ -111,7 +115,7 @@ pub fn html(outcome: &Outcome) -> String {
         completeness: sheet.completeness(),
         reported: sheet.reported(),
         requests: format!("{} requests", outcome.ledger.total()),
-        notes: sheet.notes(),
+        notes: sheet.notes().into_iter().chain(sheet.origin()).collect(),
         tiles: WORDS.into_iter().map(count).collect(),
         sections: sheet
             .sections
@@ -124,6 +128,7 @@ pub fn html(outcome: &Outcome) -> String {
             .collect(),
         grave: grave.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
         observations: &sheet.observations,
+        power: sheet.power(),
         covered: format!("{judged} of {} judged or observed", sentences.len()),
         chapters: chapters(sentences),
     };
@@ -167,28 +172,25 @@ fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
     }
 }
 
-fn shown(exchange: &Exchange) -> Shown<'_> {
+fn shown(exchange: &Exchange) -> Shown {
     let (status, headers, body) = match &exchange.ending {
-        Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], long(&answer.body)),
-        Ending::Lost(why) => (format!("no answer: {}", shorten(why)), &[][..], String::new()),
+        Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], lines(&answer.body)),
+        Ending::Lost(why) => (format!("no answer: {}", one_line(&shorten(why))), &[][..], Vec::new()),
     };
-    Shown {
-        number: exchange.number,
-        method: exchange.method(),
-        target: &exchange.target,
-        status,
-        headers,
-        body,
-    }
+    let headers = headers.iter().map(|(name, value)| (one_line(name), one_line(value))).collect();
+    let target = one_line(&exchange.target);
+    Shown { number: exchange.number, method: exchange.method(), target, status, headers, body }
 }
 
-/// A body as far as anybody reads it.
-fn long(body: &str) -> String {
+/// A body as far as anybody reads it. The page has no line breaks between its lines, so that none begins a line of a
+/// job's log.
+fn lines(body: &str) -> Vec<String> {
     const LETTERS_MAX: usize = 4000;
-    match body.char_indices().nth(LETTERS_MAX) {
-        None => body.to_owned(),
-        Some((at, _)) => format!("{}…\n({} bytes in all)", &body[..at], body.len()),
-    }
+    let (shown, more) = match body.char_indices().nth(LETTERS_MAX) {
+        None => (body, None),
+        Some((at, _)) => (&body[..at], Some(format!("… ({} bytes in all)", body.len()))),
+    };
+    shown.split('\n').map(one_line).chain(more).collect()
 }
 
 fn class(word: &str) -> String {

@@ -2,14 +2,17 @@
 
 use serde::Serialize;
 
-use crate::baseline::fingerprint;
-use crate::catalogue::Level;
-use crate::check::{Outcome, Selection, Stop};
-use crate::observe::Observation;
+use conformance_faults::Power;
+use conformance_judge::Observation;
+use conformance_model::baseline::fingerprint;
+use conformance_model::catalogue::Level;
+use conformance_model::selection::Selection;
+use conformance_model::verdict::{Finding, Row, Stop, Verdict};
+
+use crate::check::Outcome;
 use crate::report::command::{again, curl};
 use crate::report::coverage::{Sentence, coverage};
-use crate::report::sheet::Sheet;
-use crate::verdict::{Finding, Row, Verdict};
+use crate::report::sheet::{Sheet, is_unseen};
 
 /// Rises when an older reader would misread a report.
 const FORMAT: u32 = 1;
@@ -23,7 +26,18 @@ struct Report {
     format: u32,
     /// The base address that was asked.
     base: String,
-    /// 0 all held, 1 a violation, 2 configuration, 3 incomplete, 4 unreachable.
+    /// The version of the program that recorded the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// When the run began, in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started: Option<String>,
+    /// How many milliseconds the run took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    /// Whether the run was interrupted. Statements whose requests were not all sent are not judged.
+    interrupted: bool,
+    /// 0 all held, 1 a violation, 2 configuration, 3 incomplete, 4 unreachable, 130 interrupted.
     exit_code: u8,
     /// Why nothing could be judged, if that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,6 +52,8 @@ struct Report {
     judged: usize,
     /// Whether every required statement was judged or left out on purpose.
     complete: bool,
+    /// Whether it is incomplete in a way that the operator accepts.
+    accepted: bool,
     /// Which statements were asked for.
     selection: Selection,
     /// What the operator declared to be left out.
@@ -52,6 +68,9 @@ struct Report {
     statements: Vec<Statement>,
     /// What the specification leaves open, and how this service does it.
     observations: Vec<Observation>,
+    /// Which known faults the run would have noticed, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    power: Option<Power>,
     /// What became of each sentence of the specification.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, serde(default))]
@@ -172,6 +191,10 @@ pub fn json(outcome: &Outcome) -> String {
     let report = Report {
         format: FORMAT,
         base: outcome.recording.base.clone(),
+        version: outcome.origin.version.clone(),
+        started: outcome.origin.started.clone(),
+        duration_ms: outcome.origin.lasted.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+        interrupted: outcome.origin.interrupted.is_some(),
         exit_code: outcome.exit_code(),
         stop: outcome.stop.clone(),
         expected: outcome.expected(),
@@ -179,6 +202,7 @@ pub fn json(outcome: &Outcome) -> String {
         required: sheet.required,
         judged: sheet.judged,
         complete: sheet.is_complete,
+        accepted: outcome.is_accepted(),
         selection: outcome.selection.clone(),
         without: outcome.recording.without.iter().map(|part| part.word().to_owned()).collect(),
         baseline_faults: outcome.faults.clone(),
@@ -193,20 +217,27 @@ pub fn json(outcome: &Outcome) -> String {
         },
         statements: outcome.rows.iter().map(|row| statement(outcome, row)).collect(),
         observations: sheet.observations,
+        power: outcome.power.clone(),
         coverage: coverage(&outcome.rows),
     };
     pretty(&report)
 }
 
-/// Plain data as JSON for people. What a server sent must not move the cursor of whoever prints it, and JSON itself
-/// lets DEL and the controls behind it stand.
+/// Plain data as JSON for people, see [`tame`].
 pub(crate) fn pretty(value: &impl Serialize) -> String {
-    let text = serde_json::to_string_pretty(value).expect("plain data is JSON");
+    tame(&serde_json::to_string_pretty(value).expect("plain data is JSON"))
+}
+
+/// The same JSON, printable. What a server sent must not move the cursor of whoever prints it, and JSON itself
+/// lets DEL, the controls behind it and marks that turn a line round stand.
+pub fn tame(text: &str) -> String {
     let mut tame = String::with_capacity(text.len());
     for it in text.chars() {
-        if it.is_control() && it != '\n' {
+        if (is_unseen(it) && it != '\n') || (it == '#' && tame.ends_with('#')) {
             // Between values there is none, so it stands in a string.
-            tame.push_str(&format!("\\u{:04x}", u32::from(it)));
+            for unit in it.encode_utf16(&mut [0; 2]) {
+                tame.push_str(&format!("\\u{unit:04x}"));
+            }
         } else {
             tame.push(it);
         }
@@ -276,9 +307,9 @@ mod tests {
 
     #[test]
     fn no_control_stands_in_it_and_none_is_lost() {
-        let sent = "a\u{7f}b\u{9b}2J\n\u{1b}[0m";
+        let sent = "a\u{7f}b\u{9b}2J\n\u{1b}[0m \u{202e}##[error]\u{e0041}";
         let text = pretty(&[sent]);
-        assert!(text.chars().all(|it| !it.is_control() || it == '\n'), "{text:?}");
+        assert!(text.chars().all(|it| !is_unseen(it) || it == '\n') && !text.contains("##"), "{text:?}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).expect("JSON"), [sent]);
     }
 

@@ -3,16 +3,25 @@
 //! Such systems like to paint what was skipped green. So one case more fails when something required was
 //! not judged.
 
+use chrono::DateTime;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
+use conformance_model::verdict::{Row, Verdict};
+
 use crate::check::Outcome;
-use crate::report::sheet::Sheet;
-use crate::verdict::{Row, Verdict};
+use crate::report::sheet::{Sheet, one_line};
 
 /// The whole report as JUnit XML.
 pub fn junit(outcome: &Outcome) -> String {
     let sheet = Sheet::of(outcome);
     let mut report = Report::new("chargeproof check");
+    let started = outcome.origin.started.as_deref().and_then(|it| DateTime::parse_from_rfc3339(it).ok());
+    if let Some(started) = started {
+        report.set_timestamp(started);
+    }
+    if let Some(lasted) = outcome.origin.lasted {
+        report.set_time(lasted);
+    }
     for section in &sheet.sections {
         let mut suite = TestSuite::new(section.name());
         suite.add_test_cases(section.rows.iter().map(|row| case(&sheet, row)));
@@ -27,13 +36,15 @@ pub fn junit(outcome: &Outcome) -> String {
 
 fn case(sheet: &Sheet<'_>, row: &Row) -> TestCase {
     let lines = sheet.details(row);
-    let told: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<9} {text}")).collect();
+    let told: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
     let status = match &row.verdict {
         Verdict::Fail(finding) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status
-                .set_type("fail")
-                .set_message(format!("{} Actual: {}", row.requirement.text, finding.actual));
+            status.set_type("fail").set_message(format!(
+                "{} Actual: {}",
+                row.requirement.text,
+                one_line(&finding.actual)
+            ));
             status.set_description(told.join("\n"));
             status
         }
@@ -69,6 +80,7 @@ fn completeness(sheet: &Sheet<'_>) -> TestSuite {
         ("judged", sheet.judged.to_string()),
         ("requests", outcome.ledger.total().to_string()),
         ("exit", outcome.exit_code().to_string()),
+        ("version", outcome.origin.version.clone().unwrap_or_default()),
     ] {
         suite.add_property(Property::new(name, value));
     }
@@ -82,7 +94,7 @@ fn completeness(sheet: &Sheet<'_>) -> TestSuite {
             status.set_type("stopped").set_message(why);
             status
         }
-        None if sheet.is_complete => TestCaseStatus::success(),
+        None if sheet.is_complete || outcome.is_accepted() => TestCaseStatus::success(),
         None => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type("incomplete").set_message(summary.clone());

@@ -2,20 +2,23 @@
 
 use std::fmt::Write;
 
+use conformance_model::verdict::Row;
+
 use crate::check::Outcome;
-use crate::report::sheet::{Sheet, WORDS};
-use crate::verdict::Row;
+use crate::report::sheet::{Sheet, WORDS, is_unseen};
 
 /// The whole report in Markdown as GitHub and GitLab show it.
 pub fn markdown(outcome: &Outcome) -> String {
     let sheet = Sheet::of(outcome);
     let mut out = String::new();
     let heading = match outcome.exit_code() {
-        0 => "✅ Everything required was judged and held",
-        1 if sheet.rows("fail").is_empty() => "❌ The baseline is wrong",
-        1 => "❌ The specification is broken",
+        0 if !sheet.is_complete => "✅ Every statement that was judged held",
+        0 => "✅ Every required statement was judged and held",
+        1 if sheet.rows("fail").is_empty() => "❌ The baseline is out of date",
+        1 => "❌ Violations found",
         2 => "⚠️ Nothing was checked",
-        3 => "⚠️ Not all could be judged",
+        3 => "⚠️ Incomplete: not every required statement was judged",
+        130 => "⚠️ Interrupted",
         _ => "⚠️ The target did not answer",
     };
     put(&mut out, &format!("## {heading}\n"));
@@ -30,16 +33,22 @@ pub fn markdown(outcome: &Outcome) -> String {
             outcome.exit_code()
         ),
     );
-    for note in sheet.notes() {
+    for note in sheet.notes().into_iter().chain(sheet.origin()) {
         put(&mut out, &format!("{}\n", escaped(&note)));
+    }
+    for told in sheet.power() {
+        put(&mut out, &format!("{}  ", escaped(&told)));
     }
     if let Some(why) = sheet.stop() {
         put(&mut out, &format!("> {}\n", escaped(&why)));
     }
     matrix(&mut out, &sheet);
-    for (word, title) in
-        [("fail", "Broken"), ("known", "Known failures"), ("warn", "Warnings"), ("not judged", "Not judged")]
-    {
+    for (word, title) in [
+        ("fail", "Violations"),
+        ("known", "Known failures"),
+        ("warn", "Warnings"),
+        ("not judged", "Not judged"),
+    ] {
         let rows = sheet.rows(word);
         if !rows.is_empty() {
             put(&mut out, &format!("### {title}\n"));
@@ -69,7 +78,8 @@ fn matrix(out: &mut String, sheet: &Sheet<'_>) {
 fn entry(out: &mut String, sheet: &Sheet<'_>, row: &Row) {
     put(out, &format!("**{}** {}\n", escaped(&row.id), escaped(&row.requirement.text)));
     let lines = sheet.details(row);
-    let lines: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<9} {}", on_one_line(text))).collect();
+    let lines: Vec<_> =
+        lines.iter().map(|(name, text)| format!("{name:<11} {}", on_one_line(text))).collect();
     let body = lines.join("\n");
     let fence = "`".repeat(longest_run(&body).max(2) + 1);
     put(out, &format!("{fence}text\n{body}\n{fence}\n"));
@@ -123,7 +133,7 @@ fn code(text: &str) -> String {
 }
 
 fn on_one_line(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
+    text.chars().map(|it| if is_unseen(it) { ' ' } else { it }).collect()
 }
 
 fn longest_run(text: &str) -> usize {

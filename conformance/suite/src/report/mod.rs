@@ -14,11 +14,12 @@ mod text;
 
 pub use github::github;
 pub use html::html;
-pub use json::json;
 pub(crate) use json::pretty;
+pub use json::{json, tame};
 pub use junit::junit;
 pub use markdown::markdown;
-pub(crate) use sheet::printable;
+pub use sheet::one_line;
+pub(crate) use text::Tone;
 pub use text::{Style, text};
 
 use crate::check::Outcome;
@@ -126,6 +127,21 @@ mod tests {
             let page = html(&outcome);
             for part in ["<script", "src=", "<link", "@import", "url(", "<iframe", "onload", "onclick"] {
                 assert!(!page.contains(part), "{part} in {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn foreign_text_begins_no_line_in_any_format_and_turns_none_round() {
+        const FORMATS: [Format; 6] =
+            [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
+        for (name, outcome) in samples::all() {
+            for format in FORMATS {
+                let told = render(&outcome, format, Style::Plain);
+                let own = |line: &str| format == Format::Github && line.starts_with("::");
+                let foreign = |line: &&str| line.trim_start().starts_with("::") && !own(line);
+                assert_eq!(told.lines().find(foreign), None, "{name} as {format:?}");
+                assert!(!told.contains("##[") && !told.contains('\u{202e}'), "{name} as {format:?}");
             }
         }
     }

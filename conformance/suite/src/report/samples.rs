@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::baseline::{Baseline, Known, fingerprint};
-use crate::budget::{Budget, Ledger};
-use crate::catalogue::{Level, Requirement};
-use crate::check::{Outcome, Profile, Selection, Stop};
-use crate::plan::{Mode, Part, Plan};
-use crate::recording::{
+use conformance_model::baseline::{Baseline, fingerprint};
+use conformance_model::budget::Ledger;
+use conformance_model::catalogue::{Level, Requirement};
+use conformance_model::recording::{
     Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
 };
-use crate::secret::Secret;
-use crate::verdict::{Finding, Row, Verdict};
+use conformance_model::secret::Secret;
+use conformance_model::selection::{Profile, Selection};
+use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
+use conformance_model::words::{Mode, Part};
+use conformance_probe::Plan;
+
+use crate::check::{Accept, Origin, Outcome};
 
 /// Every sample by its name.
 pub(crate) fn all() -> [(&'static str, Outcome); 5] {
@@ -29,8 +32,7 @@ pub(crate) fn all() -> [(&'static str, Outcome); 5] {
 
 /// One row of each word, with texts that try to break out of every format.
 pub(crate) fn mixed() -> Outcome {
-    let hostile =
-        "403 {\"message\":\"<script>alert('x')</script> | ```\\n::error::no, 50%\"} ]]>\u{1b}[2J\n::error::x";
+    let hostile = "403 {\"message\":\"<script>alert('x')</script> | ```\\n::error::no, 50%\"} ]]>\u{1b}[2J\n::error::x ##[error]y \u{202e}z";
     let finding = |expected: &str, actual: &str, exchange| Finding {
         expected: expected.into(),
         actual: actual.into(),
@@ -145,8 +147,16 @@ fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
         faults: Vec::new(),
         private: false,
         stop,
-        budget: Budget::of(&BTreeSet::new(), &plan()),
+        budget: conformance_probe::budget(&BTreeSet::new(), &plan()),
         ledger: Ledger { live: 3, test: 5, other: 1, in_bursts: 2, writes: 0, repeats: 0 },
+        origin: Origin {
+            version: Some("0.1.0".into()),
+            started: Some("2026-11-22T06:00:00Z".into()),
+            lasted: Some(Duration::from_millis(64_250)),
+            interrupted: None,
+        },
+        accept: Accept::Nothing,
+        power: None,
     }
 }
 

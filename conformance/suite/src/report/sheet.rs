@@ -1,16 +1,32 @@
 //! What every format tells: the sections of the specification, the counts, the words below a statement.
 
-use crate::catalogue::Level;
-use crate::check::{Outcome, Profile, Stop};
-use crate::deliveries::Deliveries;
-use crate::observe::{Observation, observations};
-use crate::recording::Exchange;
+use conformance_faults::Chapter;
+use conformance_judge::{Observation, observations};
+use conformance_model::baseline::fingerprint;
+use conformance_model::catalogue::Level;
+use conformance_model::deliveries::Deliveries;
+use conformance_model::recording::Exchange;
+use conformance_model::selection::Profile;
+use conformance_model::verdict::{Finding, Row, Stop, Verdict};
+
+use crate::check::{Accept, Outcome};
 use crate::report::command::{again, curl};
-use crate::verdict::{Finding, Row, Verdict};
 
 /// Every word of judgement, the gravest first.
 pub(super) const WORDS: [&str; 8] =
     ["fail", "known", "warn", "not judged", "pass", "observed", "not applicable", "left out"];
+
+/// The words of a summary, in their order.
+const SUMMARY: [(&str, &str); 8] = [
+    ("pass", "passed"),
+    ("fail", "failed"),
+    ("known", "known"),
+    ("warn", "warned"),
+    ("not judged", "not judged"),
+    ("observed", "observed"),
+    ("not applicable", "not applicable"),
+    ("left out", "left out"),
+];
 
 /// An outcome, arranged to be told.
 pub(super) struct Sheet<'a> {
@@ -58,7 +74,10 @@ impl<'a> Sheet<'a> {
         Sheet {
             outcome,
             sections,
-            observations: observations(&outcome.recording, &outcome.rows),
+            observations: observations(&outcome.recording, &outcome.rows)
+                .into_iter()
+                .map(|it| Observation { topic: one_line(&it.topic), seen: one_line(&it.seen) })
+                .collect(),
             required: required.len(),
             judged: judged.count(),
             is_complete: outcome.is_complete(),
@@ -72,8 +91,10 @@ impl<'a> Sheet<'a> {
     /// Why the run was stopped, as a sentence.
     pub(super) fn stop(&self) -> Option<String> {
         match self.outcome.stop.as_ref()? {
-            Stop::Configuration(why) => Some(format!("cannot check: {why}")),
-            Stop::Unreachable(why) => Some(format!("{} did not answer: {why}", self.outcome.recording.base)),
+            Stop::Configuration(why) => Some(format!("cannot check: {}", one_line(why))),
+            Stop::Unreachable(why) => {
+                Some(format!("{} did not answer: {}", self.outcome.recording.base, one_line(why)))
+            }
         }
     }
 
@@ -82,11 +103,22 @@ impl<'a> Sheet<'a> {
         if self.outcome.rows.is_empty() {
             return "nothing was judged".to_owned();
         }
-        let word = if self.is_complete { "complete" } else { "incomplete" };
+        let word = match (self.is_complete, &self.outcome.accept) {
+            (true, _) => "complete".to_owned(),
+            (false, _) if self.outcome.origin.interrupted.is_some() => "interrupted".to_owned(),
+            (false, Accept::Lacking(parts)) if self.outcome.is_accepted() => {
+                let parts: Vec<_> = parts.iter().map(|part| part.word()).collect();
+                format!("incomplete, which --accept incomplete={} allows", parts.join(","))
+            }
+            (false, _) if self.outcome.is_accepted() => {
+                "incomplete, which --accept incomplete allows".to_owned()
+            }
+            (false, _) => "incomplete".to_owned(),
+        };
         format!("{} of {} required statements judged: {word}", self.judged, self.required)
     }
 
-    /// `39 pass, 1 fail`
+    /// `39 passed, 1 failed`
     pub(super) fn counts(&self) -> String {
         if self.outcome.rows.is_empty() {
             return "nothing reported".to_owned();
@@ -94,9 +126,44 @@ impl<'a> Sheet<'a> {
         counts(&self.outcome.rows)
     }
 
+    /// `chargeproof 0.1.0, 2026-11-22T06:00:00Z, 64 s`
+    pub(super) fn origin(&self) -> Option<String> {
+        let origin = &self.outcome.origin;
+        let version = origin.version.as_ref().map(|version| format!("chargeproof {version}"));
+        let lasted = origin.lasted.map(|lasted| format!("{} s", lasted.as_secs()));
+        let parts: Vec<_> = [version, origin.started.clone(), lasted].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// Failures by the exchange that shows them: several of one exchange have one cause, and the first is told.
+    pub(super) fn causes(&self) -> Vec<Vec<&'a Row>> {
+        let mut causes: Vec<(Option<u32>, Vec<&'a Row>)> = Vec::new();
+        for row in self.sections.iter().flat_map(|section| &section.rows) {
+            let Verdict::Fail(finding) = &row.verdict else { continue };
+            match causes.iter_mut().find(|(shown, _)| shown.is_some() && *shown == finding.exchange) {
+                Some((_, rows)) => rows.push(row),
+                None => causes.push((finding.exchange, vec![row])),
+            }
+        }
+        causes.into_iter().map(|(_, rows)| rows).collect()
+    }
+
     /// `52 of 52 checks reported`. A run that was stopped had none to report.
     pub(super) fn reported(&self) -> String {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
+    }
+
+    /// `this run would have noticed 812 of 1358 known faults`, then a line for each chapter of statements with what it
+    /// needs to show more.
+    pub(super) fn power(&self) -> Vec<String> {
+        let Some(power) = &self.outcome.power else { return Vec::new() };
+        let told = format!("this run would have noticed {} of {} known faults", power.noticed, power.known);
+        let chapters = power.chapters.iter().map(|it| {
+            let line = format!("{:<10} {} of {}", it.chapter, it.noticed, it.known);
+            let needs = most_needed(it);
+            if needs.is_empty() { line } else { format!("{line}; the others show in {needs}") }
+        });
+        [told].into_iter().chain(chapters).collect()
     }
 
     /// What to know about the run: patterns, hidden values, and what is wrong with the baseline.
@@ -110,7 +177,7 @@ impl<'a> Sheet<'a> {
         let deliveries = outcome.recording.deliveries.as_ref().map(received);
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
         let profile = (selection.profile == Profile::Extended).then(|| {
-            "--profile extended: choices of the reference server are judged too, which the specification leaves open"
+            "--profile extended: also judged by the choices of the reference server, where the specification leaves a choice"
                 .to_owned()
         });
         [
@@ -123,7 +190,7 @@ impl<'a> Sheet<'a> {
         ]
         .into_iter()
         .flatten()
-        .chain(outcome.faults.iter().map(|fault| format!("the baseline is wrong: {fault}")))
+        .chain(outcome.faults.iter().map(|fault| format!("baseline: {fault}")))
         .collect()
     }
 
@@ -142,7 +209,7 @@ impl<'a> Sheet<'a> {
             }
             Verdict::LeftOut { by } => vec![("by", by.clone())],
         };
-        lines.into_iter().map(|(name, text)| (name, printable(&text))).collect()
+        lines.into_iter().map(|(name, text)| (name, one_line(&text))).collect()
     }
 
     /// The exchange that shows what is wrong, if a single one does.
@@ -160,22 +227,38 @@ impl<'a> Sheet<'a> {
         if let Some(exchange) = self.shown(row) {
             lines.push(("asked", curl(recording, exchange)));
         }
+        lines.push(("fingerprint", fingerprint(&row.id, finding)));
         lines.push(("again", again(recording, &row.id)));
         lines
     }
 }
 
 /// How many deliveries there were, and where from.
+/// The places that would show most of what a chapter's faults need, the most telling first.
+fn most_needed(chapter: &Chapter) -> String {
+    const SHOWN: usize = 3;
+    let mut needs: Vec<_> = chapter.needs.iter().collect();
+    needs.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let more = needs.len().saturating_sub(SHOWN);
+    let mut told: Vec<_> = needs.into_iter().take(SHOWN).map(|(place, _)| place.clone()).collect();
+    if more > 0 {
+        told.push(format!("{more} places more"));
+    }
+    told.join(", ")
+}
+
 fn received(deliveries: &Deliveries) -> String {
     let Deliveries { caught, lost, strays, receiver, lasted, settled, .. } = deliveries;
     let mut text = match receiver {
         Some(address) if *settled => {
-            format!("deliveries: {} came to {address}, all that were caused", caught.len())
+            format!("webhooks: {} received at {address}, all that were expected", caught.len())
         }
-        Some(address) => format!("deliveries: {} came to {address} in {} s", caught.len(), lasted.as_secs()),
-        None => format!("deliveries: {} captured before the run", caught.len()),
+        Some(address) => {
+            format!("webhooks: {} received at {address} in {} s", caught.len(), lasted.as_secs())
+        }
+        None => format!("webhooks: {} captured before the run", caught.len()),
     };
-    for (count, what) in [(*lost, "more that were not kept"), (*strays, "other requests")] {
+    for (count, what) in [(*lost, "more not kept"), (*strays, "other requests")] {
         if count > 0 {
             text += &format!(", {count} {what}");
         }
@@ -183,16 +266,29 @@ fn received(deliveries: &Deliveries) -> String {
     text
 }
 
-/// What a server sent must not move the cursor of whoever reads it.
+/// What a server sent must not move the cursor of whoever reads it, nor turn the line round.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() && it != '\n' { '\u{fffd}' } else { it }).collect()
+    text.chars().map(|it| if is_unseen(it) && it != '\n' { '\u{fffd}' } else { it }).collect()
+}
+
+/// The same on one line, which a CI system does not take for a command of the job: some look for `##[` anywhere.
+pub fn one_line(text: &str) -> String {
+    printable(text).replace('\n', " ").replace("##", "#\u{fffd}")
+}
+
+/// Whether a character is not seen but changes what is: a control, an invisible one, or one that turns the line round.
+pub(crate) fn is_unseen(it: char) -> bool {
+    it.is_control()
+        || matches!(it,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     let of = |word: &str| rows.iter().filter(|row| row.verdict.word() == word).count();
-    let told = WORDS.iter().map(|word| (of(word), word)).filter(|(count, _)| *count > 0);
-    told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+    let told = SUMMARY.iter().map(|(word, told)| (of(word), told)).filter(|(count, _)| *count > 0);
+    told.map(|(count, told)| format!("{count} {told}")).collect::<Vec<_>>().join(", ")
 }
 
 /// `4.1 Paging`
@@ -239,6 +335,7 @@ fn title(number: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::samples;
 
     #[track_caller]
     fn check(spec: &str, expected: &str) {
@@ -254,10 +351,51 @@ mod tests {
         check("HTTP (RFC 9110, 15.5.2)", "HTTP");
     }
 
+    #[track_caller]
+    fn check_line(text: &str, expected: &str) {
+        assert_eq!(one_line(text), expected);
+    }
+
+    #[test]
+    fn foreign_text_begins_no_line_and_turns_none_round() {
+        check_line("a\n::error::b", "a ::error::b");
+        check_line("a\r\n##[error]b", "a\u{fffd} #\u{fffd}[error]b");
+        check_line("user\u{202e}gpj.exe\u{2066}", "user\u{fffd}gpj.exe\u{fffd}");
+        check_line("\u{1b}[2Ja\u{2028}b\u{200b}", "\u{fffd}[2Ja\u{fffd}b\u{fffd}");
+        check_line("größer, 大 and 👍", "größer, 大 and 👍");
+    }
+
     #[test]
     fn sections_stand_in_their_order() {
         let mut numbers = ["HTTP", "10", "2.4", "4.1", "4", "2"];
         numbers.sort_by_key(|number| place(number));
         assert_eq!(numbers, ["2", "2.4", "4", "4.1", "10", "HTTP"]);
+    }
+
+    #[track_caller]
+    fn check_seen(topic: &str, expected: &str) {
+        let outcome = samples::mixed();
+        let found = observations(&outcome.recording, &outcome.rows);
+        let seen = found.iter().find(|it| it.topic == topic).map(|it| it.seen.as_str());
+        assert_eq!(seen, Some(expected), "{found:?}");
+    }
+
+    #[test]
+    fn open_choices_are_noted() {
+        check_seen("Retry-After", "whole seconds");
+        check_seen("Links of a page", "absolute, relative");
+        check_seen("last_page of an empty list", "0");
+        check_seen("Times", "+00:00 with 0 decimals of a second, Z with 6 decimals of a second");
+        check_seen("Ids of events", "UUID version 7");
+        check_seen("Reading of the rate limit", "exact: the 121st request");
+        check_seen("States in lists", "paid");
+        check_seen("A filter that names nothing", "?type= 404");
+        check_seen("Headers about the limit", "x-ratelimit-remaining");
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_listed() {
+        let outcome = samples::unreachable();
+        assert_eq!(observations(&outcome.recording, &outcome.rows), []);
     }
 }

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use anstyle::AnsiColor;
+use conformance_model::verdict::Verdict;
+
 use crate::check::Outcome;
-use crate::report::sheet::{Sheet, printable};
-use crate::verdict::Verdict;
+use crate::report::sheet::Sheet;
 
 /// Whether words of judgement have a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,23 +17,37 @@ pub enum Style {
     Colour,
 }
 
+/// How a word is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Doubt,
+    Dim,
+    Title,
+}
+
 impl Style {
     pub(crate) fn paint(self, verdict: &Verdict) -> String {
-        let word = format!("{:>14}", verdict.word());
-        let colour = match verdict {
-            Verdict::Pass { .. } => "32",
-            Verdict::Fail(_) => "31",
-            Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => "33",
-            _ => "2",
+        let tone = match verdict {
+            Verdict::Pass { .. } => Tone::Good,
+            Verdict::Fail(_) => Tone::Bad,
+            Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => Tone::Doubt,
+            _ => Tone::Dim,
         };
-        self.coloured(&word, colour)
+        self.coloured(&format!("{:>14}", verdict.word()), tone)
     }
 
-    pub(crate) fn coloured(self, text: &str, colour: &str) -> String {
-        match self {
-            Style::Plain => text.to_owned(),
-            Style::Colour => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
-        }
+    pub(crate) fn coloured(self, text: &str, tone: Tone) -> String {
+        let style = match tone {
+            _ if self == Style::Plain => anstyle::Style::new(),
+            Tone::Good => AnsiColor::Green.on_default(),
+            Tone::Bad => AnsiColor::Red.on_default(),
+            Tone::Doubt => AnsiColor::Yellow.on_default(),
+            Tone::Dim => anstyle::Style::new().dimmed(),
+            Tone::Title => anstyle::Style::new().bold(),
+        };
+        format!("{style}{text}{style:#}")
     }
 }
 
@@ -42,28 +58,32 @@ pub fn text(outcome: &Outcome, style: Style) -> String {
     let sheet = Sheet::of(outcome);
     let mut out = String::new();
     if let Some(why) = sheet.stop() {
-        line(&mut out, &clean(&why));
+        line(&mut out, &why);
     }
     for section in &sheet.sections {
-        line(&mut out, &format!("{}   {}", style.coloured(&section.name(), "1"), section.counts()));
+        line(&mut out, &format!("{}   {}", style.coloured(&section.name(), Tone::Title), section.counts()));
         for row in &section.rows {
             line(&mut out, &format!("{}  {}   {}", style.paint(&row.verdict), row.id, row.requirement.text));
             for (name, text) in sheet.details(row) {
-                line(&mut out, &format!("{MARGIN}{name:<9} {}", clean(&text)));
+                line(&mut out, &format!("{MARGIN}{name:<11} {text}"));
             }
         }
         line(&mut out, "");
     }
     if !sheet.observations.is_empty() {
-        line(&mut out, &style.coloured("Observed, where the specification leaves it open", "1"));
+        line(&mut out, &style.coloured("Observed, where the specification leaves it open", Tone::Title));
         let width = sheet.observations.iter().map(|it| it.topic.chars().count()).max().unwrap_or(0);
         for it in &sheet.observations {
-            line(&mut out, &format!("  {:<width$}  {}", it.topic, clean(&it.seen)));
+            line(&mut out, &format!("  {:<width$}  {}", it.topic, it.seen));
         }
         line(&mut out, "");
     }
-    for note in sheet.notes() {
+    violations(&mut out, &sheet, style);
+    for note in sheet.notes().into_iter().chain(sheet.origin()) {
         line(&mut out, &note);
+    }
+    for (at, told) in sheet.power().iter().enumerate() {
+        line(&mut out, &format!("{}{told}", if at == 0 { "" } else { "  " }));
     }
     line(&mut out, &sheet.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
@@ -71,9 +91,29 @@ pub fn text(outcome: &Outcome, style: Style) -> String {
     out
 }
 
-/// One line, and nothing in it that moves the cursor.
-fn clean(text: &str) -> String {
-    printable(text).replace('\n', " ")
+/// Failures once more, where a long report ends: one for each cause, and what else the same answer shows.
+fn violations(out: &mut String, sheet: &Sheet<'_>, style: Style) {
+    let causes = sheet.causes();
+    if causes.is_empty() {
+        return;
+    }
+    line(out, &style.coloured("Violations found", Tone::Bad));
+    for rows in causes {
+        let Some((first, others)) = rows.split_first() else { continue };
+        let spec = &first.requirement.spec;
+        line(
+            out,
+            &format!("{}  {} ({spec})   {}", style.paint(&first.verdict), first.id, first.requirement.text),
+        );
+        for (name, text) in sheet.details(first) {
+            line(out, &format!("{MARGIN}{name:<11} {text}"));
+        }
+        if !others.is_empty() {
+            let others: Vec<_> = others.iter().map(|row| row.id.as_str()).collect();
+            line(out, &format!("{MARGIN}{:<11} {}", "also", others.join(", ")));
+        }
+    }
+    line(out, "");
 }
 
 fn line(out: &mut String, text: &str) {

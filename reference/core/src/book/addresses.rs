@@ -46,10 +46,10 @@ mod tests {
         let find = |addresses: &Addresses, text: &str| addresses.find(text, |no| &of[no.index()]);
         for (place, address) in of.iter().enumerate() {
             assert_eq!(find(&addresses, address), None);
-            addresses.insert(address, ChargeNo::next(place));
+            addresses.insert(address, ChargeNo::from_index(place));
         }
         for (place, address) in of.iter().enumerate() {
-            assert_eq!(find(&addresses, address), Some(ChargeNo::next(place)));
+            assert_eq!(find(&addresses, address), Some(ChargeNo::from_index(place)));
         }
         assert_eq!(find(&addresses, "address2"), None);
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Book, Circumstances, payouts::Ticket};
+use super::{Book, BookContext, payouts::NextAddress};
 use crate::{
     asset::{Asset, Currency},
     call::{ChargeDraft, RefundDraft},
-    charge::{Bounds, Charge, ChargeStatus, CustomField, Customer, Happened, Refund, Terms},
+    charge::{Bounds, Charge, ChargeChange, ChargeStatus, CustomField, Customer, Refund, Terms},
     error::{ApiError, FieldErrors},
     event::{Details, EventType, Subject},
     id::{ChargeNo, Code, InvoiceNo, LinkNo},
@@ -32,14 +32,14 @@ pub(super) struct Order {
 pub(super) struct Quote {
     rate: Rate,
     due: Coin,
-    ticket: Ticket,
+    ticket: NextAddress,
 }
 
 impl Book {
     /// Opens a charge as the API asks for it.
     pub(crate) fn create_charge(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         draft: ChargeDraft,
     ) -> Result<ChargeNo, ApiError> {
         let order = match &draft.link {
@@ -48,7 +48,11 @@ impl Book {
                 let link = Code::parse(code).and_then(|code| self.find_link(code).ok()).ok_or_else(|| {
                     ApiError::field("payment_link", "The selected payment_link is invalid.")
                 })?;
-                self.order_from_link(at, link, draft)?
+                self.order_from_link(context, link, draft)?
+            }
+            None if !draft.custom_fields.is_empty() => {
+                let message = "The custom_fields field is only for payment links that ask for it.";
+                return Err(ApiError::field("custom_fields", message));
             }
             None => {
                 let amount =
@@ -56,7 +60,7 @@ impl Book {
                 Order {
                     asset: draft.asset,
                     amount,
-                    currency: draft.currency.unwrap_or(at.settings.default_currency),
+                    currency: draft.currency.unwrap_or(context.settings.default_currency),
                     link: None,
                     invoice: None,
                     customer: draft.customer,
@@ -66,16 +70,20 @@ impl Book {
                 }
             }
         };
-        self.open_charge(at, order)
+        self.open_charge(context, order)
     }
 
     /// Opens a charge: locks the rate, takes an address. Nothing is changed if that is refused.
-    pub(super) fn open_charge(&mut self, at: &Circumstances<'_>, order: Order) -> Result<ChargeNo, ApiError> {
-        let Quote { rate, due: asset_amount, ticket } = self.check_order(at, &order)?;
+    pub(super) fn open_charge(
+        &mut self,
+        context: &BookContext<'_>,
+        order: Order,
+    ) -> Result<ChargeNo, ApiError> {
+        let Quote { rate, due: asset_amount, ticket } = self.check_order(context, &order)?;
         let Order { asset, amount, currency, .. } = order;
         let deposit_address = self.payouts.take(ticket);
-        let no = ChargeNo::next(self.charges.len());
-        let code = Code::draw(&self.lots.charge, u64::from(no.0));
+        let no = ChargeNo::from_index(self.charges.len());
+        let code = Code::draw(&self.rng_keys.charge, u64::from(no.0));
         let terms = Terms {
             asset,
             fiat_amount: amount,
@@ -91,15 +99,15 @@ impl Book {
             custom_fields: order.custom_fields,
         };
         let bounds = Bounds {
-            tolerance: at.settings.underpayment_tolerance,
-            threshold: at.settings.overpayment_threshold,
+            tolerance: context.settings.underpayment_tolerance,
+            threshold: context.settings.overpayment_threshold,
         };
-        let charge = Charge::open(at.now, code, terms, bounds);
+        let charge = Charge::open(context.now, code, terms, bounds);
         let pending = ChargeStatus::Pending as usize;
         self.charge_codes.insert(code, no);
         self.addresses.insert(&charge.terms.deposit_address, no);
         self.locks.insert((charge.expires_at, no));
-        self.charge_shelf.push(no.0, pending);
+        self.charges_by_status.push(no.0, pending);
         if let Some(link) = charge.terms.link {
             self.links[link.index()].charges.push(no.0, pending);
         }
@@ -108,12 +116,12 @@ impl Book {
         }
         self.charges.push(charge);
         self.charge_changes.push(0);
-        self.record(at, EventType::ChargeCreated, Subject::Charge(no), Details::None);
+        self.record(context, EventType::ChargeCreated, Subject::Charge(no), Details::None);
         Ok(no)
     }
 
     /// The rate and what is due, if the order can be taken.
-    pub(super) fn check_order(&self, at: &Circumstances<'_>, order: &Order) -> Result<Quote, ApiError> {
+    pub(super) fn check_order(&self, context: &BookContext<'_>, order: &Order) -> Result<Quote, ApiError> {
         let &Order { asset, amount, currency, .. } = order;
         if amount == Fiat::ZERO {
             return Err(ApiError::field("amount", "The amount field must be greater than 0."));
@@ -122,7 +130,7 @@ impl Book {
             let message = format!("The account has no wallet for {asset} in {} mode.", self.mode);
             return Err(ApiError::field("asset", message));
         }
-        let rate = at
+        let rate = context
             .exchange
             .rate(asset, currency)
             .ok_or_else(|| ApiError::NoRate(format!("{asset}/{currency}")))?;
@@ -140,44 +148,46 @@ impl Book {
     /// Cancels a charge. `reason` is nothing when the API asked for it.
     pub(crate) fn cancel_charge(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         no: ChargeNo,
         reason: Option<&'static str>,
     ) -> Result<(), ApiError> {
         self.charge_mut(no).cancel()?;
         self.refile(no);
         let details = reason.map_or(Details::None, Details::Reason);
-        self.record(at, EventType::ChargeCanceled, Subject::Charge(no), details);
+        self.record(context, EventType::ChargeCanceled, Subject::Charge(no), details);
         Ok(())
     }
 
     /// Records a refund.
     pub(crate) fn refund_charge(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         no: ChargeNo,
         draft: RefundDraft,
     ) -> Result<(), ApiError> {
+        let required = self.required(no);
         let charge = self.charge_mut(no);
         let amount = Coin::parse(&draft.amount, charge.terms.asset)
             .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
         let RefundDraft { txid, reason, .. } = draft;
-        charge.refund(Refund { amount, txid: txid.clone(), reason: reason.clone(), created_at: at.now })?;
+        let refund = Refund { amount, txid: txid.clone(), reason: reason.clone(), created_at: context.now };
+        charge.refund(refund, required)?;
         let details = Details::Refund { amount, txid, reason };
-        self.record(at, EventType::ChargeRefunded, Subject::Charge(no), details);
+        self.record(context, EventType::ChargeRefunded, Subject::Charge(no), details);
         Ok(())
     }
 
     /// Accepts late money.
     pub(crate) fn accept_late(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         no: ChargeNo,
         txid: Option<&str>,
     ) -> Result<(), ApiError> {
         let required = self.required(no);
         let told = self.charge_mut(no).accept_late(txid, required)?;
-        self.tell(at, no, told);
+        self.tell(context, no, told);
         Ok(())
     }
 
@@ -185,7 +195,7 @@ impl Book {
     /// first mention. What is not for this book is left alone.
     pub(crate) fn on_sightings<'s>(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         sightings: impl IntoIterator<Item = &'s Sighting>,
     ) {
         let mut seen: Vec<(ChargeNo, &Sighting)> = Vec::new();
@@ -194,7 +204,7 @@ impl Book {
             if self.charge(no).terms.asset == sighting.asset {
                 seen.push((no, sighting));
             } else {
-                self.note_stray(sighting);
+                self.note_unmatched(sighting);
             }
         }
         // One block may pay any number of charges, so none is searched for. Mostly there is one.
@@ -209,8 +219,8 @@ impl Book {
             let no = part[0].0;
             let required = self.required(no);
             let sightings = part.iter().map(|(_, sighting)| *sighting);
-            let told = self.charge_mut(no).on_sightings(at.now, sightings, required);
-            self.tell(at, no, told);
+            let told = self.charge_mut(no).on_sightings(context.now, sightings, required);
+            self.tell(context, no, told);
         }
     }
 
@@ -220,14 +230,18 @@ impl Book {
     }
 
     /// Rate locks that have run out. A charge that is held open expires when nothing holds it any more.
-    pub(crate) fn end_locks(&mut self, at: &Circumstances<'_>) {
+    pub(crate) fn end_locks(&mut self, context: &BookContext<'_>) {
         while let Some(&(end, no)) = self.locks.first()
-            && end <= at.now
+            && end <= context.now
         {
             self.locks.pop_first();
-            let required = self.required(no);
-            let told = self.charge_mut(no).on_lock_end(at.now, required);
-            self.tell(at, no, told);
+            let charge = self.charge_mut(no);
+            let told = charge.on_lock_end(context.now);
+            let hold_end = charge.hold_end();
+            if charge.status().is_open() && hold_end > context.now {
+                self.locks.insert((hold_end, no));
+            }
+            self.tell(context, no, told);
         }
     }
 
@@ -238,44 +252,75 @@ impl Book {
     /// Moves a charge to where its status belongs, on every shelf it stands on.
     fn refile(&mut self, no: ChargeNo) {
         let charge = &self.charges[no.index()];
-        let (class, link, end) = (charge.status() as usize, charge.terms.link, charge.expires_at);
-        let open = charge.status().is_open();
-        self.charge_shelf.change(no.0, class);
+        let (class, link) = (charge.status() as usize, charge.terms.link);
+        let ends = (!charge.status().is_open()).then(|| [charge.expires_at, charge.hold_end()]);
+        self.charges_by_status.change(no.0, class);
         if let Some(link) = link {
             self.links[link.index()].charges.change(no.0, class);
         }
-        if !open {
+        for end in ends.into_iter().flatten() {
             self.locks.remove(&(end, no));
         }
     }
 
     /// Turns what a charge has to tell into events, and settles its invoice if it was paid.
-    fn tell(&mut self, at: &Circumstances<'_>, no: ChargeNo, told: Vec<Happened>) {
+    fn tell(&mut self, context: &BookContext<'_>, no: ChargeNo, told: Vec<ChargeChange>) {
         if told.is_empty() {
             return;
         }
         self.refile(no);
         for happened in told {
-            let paid = matches!(happened, Happened::Paid { .. });
+            let paid = matches!(happened, ChargeChange::Paid { .. });
             let (kind, details) = match happened {
-                Happened::PaymentDetected { txid, amount } => {
+                ChargeChange::PaymentDetected { txid, amount } => {
                     (EventType::ChargePaymentDetected, Details::Transfer { txid, amount })
                 }
-                Happened::LatePayment { txid, amount } => {
+                ChargeChange::LatePayment { txid, amount } => {
                     (EventType::ChargeLatePayment, Details::Transfer { txid, amount })
                 }
-                Happened::Paid { txid, received } => {
+                ChargeChange::Paid { txid, received } => {
                     (EventType::ChargePaid, Details::Received { amount: received, txid })
                 }
-                Happened::Underpaid { txid, received } => {
+                ChargeChange::Underpaid { txid, received } => {
                     (EventType::ChargeUnderpaid, Details::Received { amount: received, txid })
                 }
-                Happened::Expired => (EventType::ChargeExpired, Details::None),
+                ChargeChange::Expired => (EventType::ChargeExpired, Details::None),
             };
-            self.record(at, kind, Subject::Charge(no), details);
-            if paid && let Some(invoice) = self.charge(no).terms.invoice {
-                self.settle_invoice(at, invoice);
+            self.record(context, kind, Subject::Charge(no), details);
+            if paid {
+                self.settle(context, no);
             }
+        }
+    }
+}
+
+impl Book {
+    /// A charge was paid: that settles its invoice, and may use up its link.
+    fn settle(&mut self, context: &BookContext<'_>, no: ChargeNo) {
+        let charge = self.charge(no);
+        let link = charge.terms.link;
+        if let (Some(invoice), Some(paid_at)) = (charge.terms.invoice, charge.paid_at()) {
+            self.settle_invoice(context, invoice, paid_at);
+        }
+        if let Some(link) = link
+            && self.link(link).is_used_up()
+        {
+            self.cancel_untouched_charges(context, link);
+        }
+    }
+
+    /// Cancels what a link that is used up still has open, as far as nobody has begun to pay it.
+    fn cancel_untouched_charges(&mut self, context: &BookContext<'_>, no: LinkNo) {
+        let pending = Some(ChargeStatus::Pending as usize);
+        let charges = &self.link(no).charges;
+        let open: Vec<ChargeNo> = (0..charges.count(pending))
+            .filter_map(|nth| charges.select(pending, nth))
+            .map(ChargeNo)
+            .filter(|no| !self.charge(*no).was_touched())
+            .collect();
+        for charge in open {
+            self.cancel_charge(context, charge, Some("max_payments_reached"))
+                .expect("an untouched pending charge can be canceled");
         }
     }
 }

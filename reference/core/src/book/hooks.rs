@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use uuid::Uuid;
 
-use super::{Book, Circumstances, Notice};
+use super::{Book, BookContext, Notice};
 use crate::{
     asset::{Asset, Currency},
     charge::{Bounds, Charge, Customer, Terms},
@@ -12,53 +12,42 @@ use crate::{
     error::ApiError,
     event::EventType,
     id::{Code, DeliveryNo, EndpointNo},
+    mode::Mode,
     money::{Coin, Fiat, Rate},
-    outbox::{Content, Landing, Parcel, Verdict},
+    outbox::{AttemptReport, Payload, Snapshot},
     time::Timestamp,
-    wire::webhook,
 };
 
-/// A delivery to be posted now. Unsigned: the host signs each attempt with its own time.
-#[derive(Clone, Debug)]
-pub struct Post {
-    /// Its number, to report the outcome under.
-    pub delivery: DeliveryNo,
-    /// Its id, for the header.
-    pub id: Uuid,
-    /// The endpoint.
-    pub endpoint: EndpointNo,
-    /// Where to.
-    pub url: Arc<address_rule::EndpointUrl>,
-    /// The event type, for the header.
-    pub kind: EventType,
-    /// What to sign with.
-    pub secret: Secret,
-    /// The body.
-    pub body: Vec<u8>,
-    /// Which attempt this is, over all resends.
-    pub attempt: u32,
-}
+/// Endpoints of a book at a time. Every event goes to all of them, so an account must not have any number.
+const ENDPOINTS_MAX: usize = 50;
 
 impl Book {
     /// Adds an endpoint. The address is judged as typed; the host judges what its name resolves to.
     pub(crate) fn add_endpoint(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         url: &str,
         events: BTreeSet<EventType>,
     ) -> Result<EndpointNo, ApiError> {
         let url = judge(url)?;
         must_choose(&events)?;
-        let no = EndpointNo::next(self.endpoints.len());
+        let present = self.endpoints.iter().filter(|endpoint| endpoint.status != EndpointStatus::Removed);
+        if present.count() >= ENDPOINTS_MAX {
+            let why = format!(
+                "There are {ENDPOINTS_MAX} webhook endpoints already, as many as there may be. Remove one first."
+            );
+            return Err(ApiError::field("url", why));
+        }
+        let no = EndpointNo::from_index(self.endpoints.len());
         let secret = self.next_secret();
         self.endpoints.push(Endpoint {
-            id: Code::draw(&self.lots.endpoint, u64::from(no.0)),
+            id: Code::draw(&self.rng_keys.endpoint, u64::from(no.0)),
             url: Arc::new(url),
             events,
             secret,
             status: EndpointStatus::Enabled,
             failed_in_a_row: 0,
-            created_at: at.now,
+            created_at: context.now,
         });
         Ok(no)
     }
@@ -68,7 +57,7 @@ impl Book {
         self.endpoints
             .iter()
             .position(|endpoint| endpoint.id == id && endpoint.status != EndpointStatus::Removed)
-            .map(EndpointNo::next)
+            .map(EndpointNo::from_index)
             .ok_or(ApiError::NotFound)
     }
 
@@ -116,61 +105,49 @@ impl Book {
     }
 
     fn next_secret(&mut self) -> Secret {
-        let secret = Secret::draw(&self.lots.secret, self.secrets);
+        let secret = Secret::draw(&self.rng_keys.secret, self.secrets);
         self.secrets += 1;
         secret
     }
 
     /// Sends a sample `charge.paid`, whatever the endpoint subscribes to (`delivery.test`).
-    pub(crate) fn send_test(&mut self, at: &Circumstances<'_>, no: EndpointNo) -> Result<Uuid, ApiError> {
+    pub(crate) fn send_test(&mut self, context: &BookContext<'_>, no: EndpointNo) -> Result<Uuid, ApiError> {
         if self.endpoint(no).status != EndpointStatus::Enabled {
             return Err(ApiError::conflict("The endpoint is switched off; switch it on to test it."));
         }
-        let parcel = Parcel {
+        let payload = Payload {
             event: None,
             kind: EventType::ChargePaid,
-            created_at: at.now,
-            content: Content::Charge(Arc::new(sample_charge(at.now))),
+            created_at: context.now,
+            snapshot: Snapshot::Charge(Arc::new(sample_charge(context.now, self.mode))),
         };
-        let id = self.delivery_mint.next(at.now);
-        self.outbox.open(at.now, id, no, parcel);
+        let id = self.delivery_ids.next(context.now);
+        self.outbox.open(context.now, id, no, payload);
         Ok(id)
     }
 
     /// Posts a delivery again, under its id.
-    pub(crate) fn resend(&mut self, at: &Circumstances<'_>, id: Uuid) -> Result<(), ApiError> {
+    pub(crate) fn resend(&mut self, context: &BookContext<'_>, id: Uuid) -> Result<(), ApiError> {
         let no = self.outbox.find(id).ok_or(ApiError::NotFound)?;
         if self.endpoint(self.outbox.get(no).endpoint).status != EndpointStatus::Enabled {
             return Err(ApiError::conflict("The endpoint is switched off; switch it on to resend to it."));
         }
-        if self.outbox.resend(at.now, no) {
+        if self.outbox.resend(context.now, no) {
             Ok(())
         } else {
             Err(ApiError::conflict("The delivery is being posted right now."))
         }
     }
 
-    /// The next post that is due.
-    pub(crate) fn poll_delivery(&mut self, now: Timestamp) -> Option<Post> {
-        let no = self.outbox.take_due(now)?;
-        let delivery = self.outbox.get(no);
-        let endpoint = &self.endpoints[delivery.endpoint.index()];
-        Some(Post {
-            delivery: no,
-            id: delivery.id,
-            endpoint: delivery.endpoint,
-            url: Arc::clone(&endpoint.url),
-            kind: delivery.parcel.kind,
-            secret: endpoint.secret.clone(),
-            body: webhook::body(self, delivery),
-            attempt: u32::try_from(delivery.attempts.len()).expect("a delivery has few attempts") + 1,
-        })
+    /// Takes the next delivery that is due. It is in flight until its result comes.
+    pub(crate) fn poll_delivery(&mut self, now: Timestamp) -> Option<DeliveryNo> {
+        self.outbox.take_due(now)
     }
 
     /// A post came back.
-    pub(crate) fn on_outcome(&mut self, now: Timestamp, no: DeliveryNo, landing: Landing) {
+    pub(crate) fn on_attempt_result(&mut self, now: Timestamp, no: DeliveryNo, report: AttemptReport) {
         let endpoint = &mut self.endpoints[self.outbox.get(no).endpoint.index()];
-        if let Verdict::SwitchedOff(no) = self.outbox.on_outcome(now, no, landing, endpoint) {
+        if let Some(no) = self.outbox.on_attempt_result(now, no, report, endpoint) {
             self.notices.push(Notice::EndpointOff(no));
         }
     }
@@ -199,15 +176,20 @@ fn must_choose(events: &BTreeSet<EventType>) -> Result<(), ApiError> {
 }
 
 /// A charge that never was, for test deliveries.
-fn sample_charge(now: Timestamp) -> Charge {
+fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
     let asset_amount = Coin::parse("0.0025", Asset::Btc).expect("a constant");
+    // The example of BIP 173.
+    let address = match mode {
+        Mode::Live => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+        Mode::Test => "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
+    };
     let terms = Terms {
         asset: Asset::Btc,
         fiat_amount: Fiat::parse("150.00").expect("a constant"),
         fiat_currency: Currency::Eur,
         rate: Rate::parse("60000").expect("a constant"),
         asset_amount,
-        deposit_address: "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4".to_owned(),
+        deposit_address: address.to_owned(),
         link: None,
         invoice: None,
         customer: Customer { email: Some("customer@shop.example".to_owned()), ..Customer::default() }
@@ -218,5 +200,6 @@ fn sample_charge(now: Timestamp) -> Charge {
     };
     let code = Code::parse("testcharge00").expect("a constant");
     let none = crate::money::Percent::hundredths(0);
-    Charge::sample_paid(now, code, terms, Bounds { tolerance: none, threshold: none })
+    let bounds = Bounds { tolerance: none, threshold: none };
+    Charge::sample_paid(now, code, terms, bounds, Asset::Btc.required_confirmations(mode))
 }

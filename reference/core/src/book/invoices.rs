@@ -1,6 +1,6 @@
 //! Invoices of a book.
 
-use super::{Book, Circumstances, Notice, charges::Order};
+use super::{Book, BookContext, Notice, charges::Order};
 use crate::{
     asset::Asset,
     call::InvoiceDraft,
@@ -12,13 +12,15 @@ use crate::{
     mail::{Mail, MailKind},
     mode::Mode,
     money::Fiat,
+    outbox::InvoiceSnapshot,
+    time::Timestamp,
 };
 
 impl Book {
     /// Issues an invoice, and e-mails it if that is asked for. Nothing happens if either is refused.
     pub(crate) fn create_invoice(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         draft: InvoiceDraft,
     ) -> Result<InvoiceNo, ApiError> {
         let amount = match (draft.amount, draft.items.is_empty()) {
@@ -44,67 +46,70 @@ impl Book {
         if amount == Fiat::ZERO {
             return Err(ApiError::field("amount", "The amount must be greater than 0."));
         }
-        if draft.send_email {
-            self.may_mail(at, draft.customer_email.as_deref())?;
+        if draft.due_at.is_some_and(|day| day.end() <= context.now) {
+            return Err(ApiError::field("due_at", "The due_at field must not be in the past."));
         }
-        let no = InvoiceNo::next(self.invoices.len());
-        let code = Code::draw(&self.lots.invoice, u64::from(no.0));
+        if draft.send_email {
+            self.may_mail(context, draft.customer_email.as_deref())?;
+        }
+        let no = InvoiceNo::from_index(self.invoices.len());
+        let code = Code::draw(&self.rng_keys.invoice, u64::from(no.0));
         let number = format!("INV-{:04}", u64::from(no.0) + 1);
         let terms = InvoiceTerms {
             customer_name: draft.customer_name,
             customer_email: draft.customer_email,
             amount,
-            currency: draft.currency.unwrap_or(at.settings.default_currency),
+            currency: draft.currency.unwrap_or(context.settings.default_currency),
             items: draft.items,
             memo: draft.memo,
             due_at: draft.due_at,
         };
         self.invoice_codes.insert(code, no);
-        self.invoice_shelf.push(no.0, InvoiceStatus::Open as usize);
-        self.invoices.push(Invoice::issue(at.now, code, number, terms));
+        self.invoices_by_status.push(no.0, InvoiceStatus::Open as usize);
+        self.invoices.push(Invoice::issue(context.now, code, number, terms));
         self.invoice_changes.push(0);
-        self.record(at, EventType::InvoiceCreated, Subject::Invoice(no), Details::None);
+        self.record(context, EventType::InvoiceCreated, Subject::Invoice(no), Details::None);
         if draft.send_email {
-            self.mail_invoice(at, no);
+            self.mail_invoice(context, no);
         }
         Ok(no)
     }
 
     /// E-mails an invoice, or a reminder of it.
-    pub(crate) fn send_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) -> Result<(), ApiError> {
+    pub(crate) fn send_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         let invoice = self.invoice(no);
         invoice.must_be_open()?;
         if let Some(sent_at) = invoice.sent_at
-            && at.now.since(sent_at) < MAIL_PAUSE
+            && context.now.since(sent_at) < MAIL_PAUSE
         {
             return Err(ApiError::TooMany {
                 message: "An invoice is e-mailed at most once in 10 minutes.".into(),
-                retry_after_secs: sent_at.plus(MAIL_PAUSE).since(at.now).secs_rounded_up().max(1),
+                retry_after_secs: sent_at.plus(MAIL_PAUSE).since(context.now).secs_rounded_up().max(1),
             });
         }
-        self.may_mail(at, invoice.terms.customer_email.as_deref())?;
-        self.mail_invoice(at, no);
+        self.may_mail(context, invoice.terms.customer_email.as_deref())?;
+        self.mail_invoice(context, no);
         Ok(())
     }
 
     /// Withdraws an invoice and calls off its pending charge. Refused once money for it was seen.
-    pub(crate) fn void_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) -> Result<(), ApiError> {
+    pub(crate) fn void_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         self.invoice(no).must_be_open()?;
         let open = self.untouched_charge(no)?;
-        self.invoice_mut(no).void(at.now)?;
-        self.invoice_shelf.change(no.0, InvoiceStatus::Void as usize);
+        self.invoice_mut(no).void(context.now)?;
+        self.invoices_by_status.change(no.0, InvoiceStatus::Void as usize);
         if let Some(charge) = open {
-            self.cancel_charge(at, charge, Some("invoice_voided"))
+            self.cancel_charge(context, charge, Some("invoice_voided"))
                 .expect("an untouched pending charge can be canceled");
         }
-        self.record(at, EventType::InvoiceVoided, Subject::Invoice(no), Details::None);
+        self.record(context, EventType::InvoiceVoided, Subject::Invoice(no), Details::None);
         Ok(())
     }
 
     /// The customer opens the invoice's page.
-    pub(crate) fn view_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
-        if self.invoice_mut(no).view(at.now) {
-            self.record(at, EventType::InvoiceViewed, Subject::Invoice(no), Details::None);
+    pub(crate) fn view_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
+        if self.invoice_mut(no).view(context.now) {
+            self.record(context, EventType::InvoiceViewed, Subject::Invoice(no), Details::None);
         }
     }
 
@@ -112,7 +117,7 @@ impl Book {
     /// charge off, which is refused once money for it was seen.
     pub(crate) fn choose_coin(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         no: InvoiceNo,
         asset: Asset,
     ) -> Result<ChargeNo, ApiError> {
@@ -141,25 +146,36 @@ impl Book {
             custom_fields: Vec::new(),
         };
         // Checked before anything is called off, so that a refusal leaves the earlier charge alone.
-        self.check_order(at, &order)?;
+        self.check_order(context, &order)?;
         if let Some(earlier) = earlier {
-            self.cancel_charge(at, earlier, Some("asset_switched"))
+            self.cancel_charge(context, earlier, Some("asset_switched"))
                 .expect("an untouched pending charge can be canceled");
         }
-        self.open_charge(at, order)
+        self.open_charge(context, order)
     }
 
-    /// A charge of the invoice was paid.
-    pub(super) fn settle_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
-        if self.invoice_mut(no).settle(at.now) {
-            self.invoice_shelf.change(no.0, InvoiceStatus::Paid as usize);
+    /// A charge of the invoice was paid, at the time of its deciding confirmation.
+    pub(super) fn settle_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo, paid_at: Timestamp) {
+        if self.invoice_mut(no).settle(paid_at) {
+            self.invoices_by_status.change(no.0, InvoiceStatus::Paid as usize);
             // An earlier charge may settle it by late money. What still waits must not be paid as well.
             if let Ok(Some(charge)) = self.untouched_charge(no) {
-                self.cancel_charge(at, charge, Some("invoice_paid"))
+                self.cancel_charge(context, charge, Some("invoice_paid"))
                     .expect("an untouched pending charge can be canceled");
             }
-            self.record(at, EventType::InvoicePaid, Subject::Invoice(no), Details::None);
+            self.record(context, EventType::InvoicePaid, Subject::Invoice(no), Details::None);
         }
+    }
+
+    /// The invoice as it is now, for deliveries.
+    pub(super) fn invoice_snapshot(&self, no: InvoiceNo) -> InvoiceSnapshot {
+        let invoice = self.invoice(no).clone();
+        let state = |no: &ChargeNo| {
+            let charge = self.charge(*no);
+            (charge.code, charge.status(), charge.terms.asset)
+        };
+        let charges = invoice.charges.iter().map(state).collect();
+        InvoiceSnapshot { invoice, charges }
     }
 
     fn open_charge_of(&self, no: InvoiceNo) -> Option<ChargeNo> {
@@ -181,30 +197,30 @@ impl Book {
         Ok(Some(open))
     }
 
-    fn may_mail(&self, at: &Circumstances<'_>, to: Option<&str>) -> Result<(), ApiError> {
+    fn may_mail(&self, context: &BookContext<'_>, to: Option<&str>) -> Result<(), ApiError> {
         let Some(to) = to else {
             return Err(ApiError::field(
                 "customer_email",
                 "The customer_email field is required to send an invoice.",
             ));
         };
-        let is_member = at.settings.members.iter().any(|member| member.eq_ignore_ascii_case(to));
+        let is_member = context.settings.members.iter().any(|member| member.eq_ignore_ascii_case(to));
         if self.mode == Mode::Test && !is_member {
             return Err(ApiError::field(
                 "customer_email",
                 "In test mode invoices are only e-mailed to members of the account.",
             ));
         }
-        self.mails.check(at.now)
+        self.mails.check(context.now)
     }
 
-    fn mail_invoice(&mut self, at: &Circumstances<'_>, no: InvoiceNo) {
+    fn mail_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
         let invoice = self.invoice_mut(no);
         let kind = if invoice.sent_at.is_some() { MailKind::Reminder } else { MailKind::Invoice };
         let to = invoice.terms.customer_email.clone().expect("checked before: there is an address");
-        invoice.sent_at = Some(at.now);
-        self.mails.push(Mail { to: to.clone(), kind, invoice: no, at: at.now });
+        invoice.sent_at = Some(context.now);
+        self.mails.push(Mail { to: to.clone(), kind, invoice: no, at: context.now });
         self.notices.push(Notice::Mail { to, kind, invoice: no });
-        self.record(at, EventType::InvoiceSent, Subject::Invoice(no), Details::None);
+        self.record(context, EventType::InvoiceSent, Subject::Invoice(no), Details::None);
     }
 }

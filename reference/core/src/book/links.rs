@@ -1,7 +1,7 @@
 //! Payment links of a book.
 
 use super::{
-    Book, Circumstances,
+    Book, BookContext,
     charges::{Order, demand},
 };
 use crate::{
@@ -10,28 +10,28 @@ use crate::{
     id::{ChargeNo, Code, LinkNo},
     link::{Link, LinkTerms, Pricing},
     money::Fiat,
-    shelf::Shelf,
+    status_index::StatusIndex,
 };
 
 impl Book {
     /// Makes a payment link.
     pub(crate) fn create_link(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         draft: LinkDraft,
     ) -> Result<LinkNo, ApiError> {
-        let terms = merge(None, draft, at)?;
-        let no = LinkNo::next(self.links.len());
-        let code = Code::draw(&self.lots.link, u64::from(no.0));
+        let terms = merge(None, draft, context)?;
+        let no = LinkNo::from_index(self.links.len());
+        let code = Code::draw(&self.rng_keys.link, u64::from(no.0));
         self.link_codes.insert(code, no);
         self.links.push(Link {
             code,
             terms,
             archived: false,
             views: 0,
-            created_at: at.now,
-            updated_at: at.now,
-            charges: Shelf::default(),
+            created_at: context.now,
+            updated_at: context.now,
+            charges: StatusIndex::default(),
         });
         Ok(no)
     }
@@ -39,22 +39,25 @@ impl Book {
     /// Changes a payment link; charges that were opened from it keep their terms.
     pub(crate) fn change_link(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         no: LinkNo,
         draft: LinkDraft,
     ) -> Result<(), ApiError> {
         let link = &mut self.links[no.index()];
-        link.terms = merge(Some(&link.terms), draft, at)?;
-        link.updated_at = at.now;
+        let terms = merge(Some(&link.terms), draft, context)?;
+        if link.terms != terms {
+            link.terms = terms;
+            link.updated_at = context.now;
+        }
         Ok(())
     }
 
     /// Archives a link, or takes it back. Twice is as good as once.
-    pub(crate) fn set_archived(&mut self, at: &Circumstances<'_>, no: LinkNo, archived: bool) {
+    pub(crate) fn set_archived(&mut self, context: &BookContext<'_>, no: LinkNo, archived: bool) {
         let link = &mut self.links[no.index()];
         if link.archived != archived {
             link.archived = archived;
-            link.updated_at = at.now;
+            link.updated_at = context.now;
         }
     }
 
@@ -66,7 +69,7 @@ impl Book {
     /// A customer opens a charge on the link's page.
     pub(crate) fn pay_link(
         &mut self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         no: LinkNo,
         choice: Choice,
     ) -> Result<ChargeNo, ApiError> {
@@ -80,19 +83,19 @@ impl Book {
             metadata: Vec::new(),
             custom_fields: choice.custom_fields,
         };
-        let order = self.order_from_link(at, no, draft)?;
-        self.open_charge(at, order)
+        let order = self.order_from_link(context, no, draft)?;
+        self.open_charge(context, order)
     }
 
     /// What a charge from this link costs, if the link allows it now.
     pub(super) fn order_from_link(
         &self,
-        at: &Circumstances<'_>,
+        context: &BookContext<'_>,
         no: LinkNo,
         draft: ChargeDraft,
     ) -> Result<Order, ApiError> {
         let link = self.link(no);
-        if !link.accepts_payments(at.now) {
+        if !link.accepts_payments(context.now) {
             return Err(ApiError::conflict("The payment link does not accept payments any more."));
         }
         let terms = &link.terms;
@@ -138,8 +141,13 @@ impl Book {
                 .any(|field| field.label == question.label && !field.value.is_empty());
             demand(&mut errors, !answered, "custom_fields", &question.label);
         }
-        for field in &draft.custom_fields {
-            if !terms.custom_fields.iter().any(|question| question.label == field.label) {
+        for (n, field) in draft.custom_fields.iter().enumerate() {
+            if draft.custom_fields[..n].iter().any(|earlier| earlier.label == field.label) {
+                errors.add(
+                    "custom_fields",
+                    format!("The custom_fields field answers {:?} twice.", field.label),
+                );
+            } else if !terms.custom_fields.iter().any(|question| question.label == field.label) {
                 errors.add("custom_fields", format!("The payment link does not ask for {:?}.", field.label));
             }
         }
@@ -159,7 +167,11 @@ impl Book {
 }
 
 /// The terms that a draft makes of earlier ones, or of none.
-fn merge(old: Option<&LinkTerms>, draft: LinkDraft, at: &Circumstances<'_>) -> Result<LinkTerms, ApiError> {
+fn merge(
+    old: Option<&LinkTerms>,
+    draft: LinkDraft,
+    context: &BookContext<'_>,
+) -> Result<LinkTerms, ApiError> {
     fn keep<T>(new: Option<T>, old: Option<&T>) -> Option<T>
     where
         T: Clone,
@@ -179,12 +191,15 @@ fn merge(old: Option<&LinkTerms>, draft: LinkDraft, at: &Circumstances<'_>) -> R
         (draft.amount, draft.suggested_amounts, draft.min_amount, draft.max_amount),
         &mut errors,
     );
+    if draft.expires_at.flatten().is_some_and(|end| end <= context.now) {
+        errors.add("expires_at", "The expires_at field must be in the future.");
+    }
     errors.into_result()?;
     Ok(LinkTerms {
         title: title.expect("a missing title was refused"),
         description: nullable(draft.description, old.map(|o| &o.description)),
         pricing: pricing.expect("missing prices were refused"),
-        currency: keep(draft.currency, old.map(|o| &o.currency)).unwrap_or(at.settings.default_currency),
+        currency: keep(draft.currency, old.map(|o| &o.currency)).unwrap_or(context.settings.default_currency),
         accepted_assets: nullable(draft.accepted_assets, old.map(|o| &o.accepted_assets)),
         success_url: nullable(draft.success_url, old.map(|o| &o.success_url)),
         cancel_url: nullable(draft.cancel_url, old.map(|o| &o.cancel_url)),

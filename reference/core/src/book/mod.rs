@@ -3,6 +3,7 @@
 
 mod addresses;
 mod charges;
+mod commands;
 mod hooks;
 mod invoices;
 mod links;
@@ -17,39 +18,35 @@ use hashbrown::DefaultHashBuilder;
 use uuid::Uuid;
 
 use addresses::Addresses;
-pub use hooks::Post;
-pub use payouts::{Payouts, Stray};
+pub use payouts::{Payouts, UnmatchedTransfer};
 
 use crate::{
     account::Settings,
     call::List,
     charge::{Charge, ChargeStatus},
-    draw::{Lot, Seed},
     endpoint::Endpoint,
     error::ApiError,
     event::{Details, Event, EventLog, EventType, Subject},
     exchange::Exchange,
-    id::{ChargeNo, Code, EndpointNo, EventNo, InvoiceNo, LinkNo, Mint, parse_uuid},
-    idempotency::Answers,
+    id::{ChargeNo, Code, EndpointNo, EventNo, IdGenerator, InvoiceNo, LinkNo, parse_uuid},
     invoice::{Invoice, InvoiceStatus},
     link::Link,
     mail::{MailKind, Mails},
     mode::Mode,
-    outbox::{Content, Outbox, Parcel},
+    outbox::{Outbox, Payload, Snapshot},
     page::Listing,
-    shelf::Shelf,
+    rng::{RngKey, Seed},
+    status_index::StatusIndex,
     time::Timestamp,
-    wallet::Vault,
-    wire::{Fragments, webhook},
+    wallet::WalletCache,
 };
 
 /// What a change of a book depends on.
 #[derive(Clone, Copy)]
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct BookContext<'a> {
     pub(crate) now: Timestamp,
     pub(crate) settings: &'a Settings,
     pub(crate) exchange: &'a Exchange,
-    pub(crate) public_url: &'a str,
 }
 
 /// Something that people beside the API's clients may want to know.
@@ -76,12 +73,12 @@ type ByCode<N> = HashMap<Code, N, DefaultHashBuilder>;
 /// All objects of one account in one mode.
 pub struct Book {
     mode: Mode,
-    lots: Lots,
+    rng_keys: RngKeys,
     charges: Vec<Charge>,
     /// How often each charge was changed.
     charge_changes: Vec<u32>,
     charge_codes: ByCode<ChargeNo>,
-    charge_shelf: Shelf<{ ChargeStatus::ALL.len() }>,
+    charges_by_status: StatusIndex<{ ChargeStatus::ALL.len() }>,
     addresses: Addresses,
     /// When rate locks end.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
@@ -89,73 +86,67 @@ pub struct Book {
     /// How often each invoice was changed.
     invoice_changes: Vec<u32>,
     invoice_codes: ByCode<InvoiceNo>,
-    invoice_shelf: Shelf<{ InvoiceStatus::ALL.len() }>,
+    invoices_by_status: StatusIndex<{ InvoiceStatus::ALL.len() }>,
     links: Vec<Link>,
     link_codes: ByCode<LinkNo>,
     events: EventLog,
-    event_mint: Mint,
+    event_ids: IdGenerator,
     endpoints: Vec<Endpoint>,
     outbox: Outbox,
-    delivery_mint: Mint,
+    delivery_ids: IdGenerator,
     secrets: u64,
     mails: Mails,
     payouts: Payouts,
-    strays: BTreeMap<(String, u32), Stray>,
-    /// Writes that may be sent twice.
-    pub(crate) answers: Answers,
-    /// Objects as they were last written.
-    pub(crate) fragments: Fragments,
+    unmatched: BTreeMap<(String, u32), UnmatchedTransfer>,
     /// Keys made in this mode.
     pub(crate) keys_made: u64,
     notices: Vec<Notice>,
 }
 
 /// The keyed randomness of a book, by what it is for.
-struct Lots {
-    charge: Lot,
-    invoice: Lot,
-    link: Lot,
-    endpoint: Lot,
-    secret: Lot,
-    key: Lot,
+struct RngKeys {
+    charge: RngKey,
+    invoice: RngKey,
+    link: RngKey,
+    endpoint: RngKey,
+    secret: RngKey,
+    key: RngKey,
 }
 
 impl Book {
-    pub(crate) fn new(seed: Seed, vault: Option<&Vault>, account: &str, mode: Mode) -> Book {
-        let lot = |purpose| seed.lot(mode.as_str(), account, purpose);
+    pub(crate) fn new(seed: Seed, wallet_cache: Option<&WalletCache>, account: &str, mode: Mode) -> Book {
+        let rng_key = |purpose| seed.rng_key(mode.as_str(), account, purpose);
         Book {
             mode,
-            lots: Lots {
-                charge: lot("charge"),
-                invoice: lot("invoice"),
-                link: lot("link"),
-                endpoint: lot("endpoint"),
-                secret: lot("secret"),
-                key: lot("key"),
+            rng_keys: RngKeys {
+                charge: rng_key("charge"),
+                invoice: rng_key("invoice"),
+                link: rng_key("link"),
+                endpoint: rng_key("endpoint"),
+                secret: rng_key("secret"),
+                key: rng_key("key"),
             },
             charges: Vec::new(),
             charge_changes: Vec::new(),
             charge_codes: ByCode::default(),
-            charge_shelf: Shelf::default(),
+            charges_by_status: StatusIndex::default(),
             addresses: Addresses::default(),
             locks: BTreeSet::new(),
             invoices: Vec::new(),
             invoice_changes: Vec::new(),
             invoice_codes: ByCode::default(),
-            invoice_shelf: Shelf::default(),
+            invoices_by_status: StatusIndex::default(),
             links: Vec::new(),
             link_codes: ByCode::default(),
             events: EventLog::default(),
-            event_mint: Mint::new(lot("event")),
+            event_ids: IdGenerator::new(rng_key("event")),
             endpoints: Vec::new(),
             outbox: Outbox::default(),
-            delivery_mint: Mint::new(lot("delivery")),
+            delivery_ids: IdGenerator::new(rng_key("delivery")),
             secrets: 0,
             mails: Mails::default(),
-            payouts: Payouts::seeded(seed, vault, account, mode),
-            strays: BTreeMap::new(),
-            answers: Answers::default(),
-            fragments: Fragments::default(),
+            payouts: Payouts::seeded(seed, wallet_cache, account, mode),
+            unmatched: BTreeMap::new(),
             keys_made: 0,
             notices: Vec::new(),
         }
@@ -173,18 +164,18 @@ impl Book {
 
     /// A charge, to be changed.
     fn charge_mut(&mut self, no: ChargeNo) -> &mut Charge {
-        self.restamp(Subject::Charge(no));
+        self.touch(Subject::Charge(no));
         &mut self.charges[no.index()]
     }
 
     /// An invoice, to be changed.
     fn invoice_mut(&mut self, no: InvoiceNo) -> &mut Invoice {
-        self.restamp(Subject::Invoice(no));
+        self.touch(Subject::Invoice(no));
         &mut self.invoices[no.index()]
     }
 
-    /// Something that the subject's text shows is about to change.
-    fn restamp(&mut self, subject: Subject) {
+    /// Something that the subject shows is about to change.
+    fn touch(&mut self, subject: Subject) {
         let changes = match subject {
             Subject::Charge(no) => &mut self.charge_changes[no.index()],
             Subject::Invoice(no) => &mut self.invoice_changes[no.index()],
@@ -192,9 +183,8 @@ impl Book {
         *changes = changes.wrapping_add(1);
     }
 
-    /// What the text of a charge or an invoice, and of its events, hangs on: as long as it stays the same, so does the
-    /// text.
-    pub(crate) fn stamp(&self, subject: Subject, now: Timestamp) -> u64 {
+    /// The version of what a charge or an invoice, and its events, show: it changes whenever any of that changes.
+    pub fn version(&self, subject: Subject, now: Timestamp) -> u64 {
         let changes = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
             Subject::Charge(no) => changes(&no),
@@ -274,12 +264,12 @@ impl Book {
     }
 
     /// Money that belongs to no charge: sent to our addresses in another coin.
-    pub fn strays(&self) -> impl Iterator<Item = (&str, &Stray)> {
-        self.strays.iter().map(|((txid, _), stray)| (txid.as_str(), stray))
+    pub fn unmatched(&self) -> impl Iterator<Item = (&str, &UnmatchedTransfer)> {
+        self.unmatched.iter().map(|((txid, _), transfer)| (txid.as_str(), transfer))
     }
 
-    pub(crate) fn key_lot(&self) -> &Lot {
-        &self.lots.key
+    pub(crate) fn key_lot(&self) -> &RngKey {
+        &self.rng_keys.key
     }
 
     /// The members of a list, newest last. A filter that names what this book does not hold selects
@@ -287,14 +277,14 @@ impl Book {
     pub fn listing(&self, list: &List) -> Listing<'_> {
         let code = |text: &str| Code::parse(text);
         match list {
-            List::Charges { status, link: None } => Listing::Charges(&self.charge_shelf, *status),
+            List::Charges { status, link: None } => Listing::Charges(&self.charges_by_status, *status),
             List::Charges { status, link: Some(link) } => {
                 match code(link).and_then(|code| self.link_codes.get(&code)) {
                     Some(no) => Listing::Charges(&self.link(*no).charges, *status),
                     None => Listing::empty(),
                 }
             }
-            List::Invoices { status } => Listing::Invoices(&self.invoice_shelf, *status),
+            List::Invoices { status } => Listing::Invoices(&self.invoices_by_status, *status),
             List::Links => Listing::all(self.links.len()),
             List::Events { kind, charge: None, invoice: None } => self.events.list(*kind, None),
             List::Events { kind, charge: Some(charge), invoice: None } => {
@@ -340,33 +330,33 @@ impl Book {
     }
 
     /// The only place where an event begins to exist, and with it its deliveries.
-    fn record(&mut self, at: &Circumstances<'_>, kind: EventType, subject: Subject, details: Details) {
-        let id = self.event_mint.next(at.now);
-        let event = Event { id, kind, subject, details, created_at: at.now };
+    fn record(&mut self, context: &BookContext<'_>, kind: EventType, subject: Subject, details: Details) {
+        let id = self.event_ids.next(context.now);
+        let event = Event { id, kind, subject, details, created_at: context.now };
         let no = self.events.push(event);
         // The subject's timeline shows it.
-        self.restamp(subject);
+        self.touch(subject);
         self.notices.push(Notice::Event(no));
-        self.fan_out(at, no);
+        self.fan_out(context, no);
     }
 
     /// One delivery for each endpoint that takes the event (`delivery.subscribed`). An endpoint of
     /// this book is of the event's mode.
-    fn fan_out(&mut self, at: &Circumstances<'_>, no: EventNo) {
+    fn fan_out(&mut self, context: &BookContext<'_>, no: EventNo) {
         let event = self.events.get(no);
         if !self.endpoints.iter().any(|endpoint| endpoint.takes(event.kind)) {
             return;
         }
-        let content = match event.subject {
-            Subject::Charge(no) => Content::Charge(Arc::new(self.charge(no).clone())),
-            Subject::Invoice(no) => Content::Written(webhook::invoice(self, no, at).into()),
+        let snapshot = match event.subject {
+            Subject::Charge(no) => Snapshot::Charge(Arc::new(self.charge(no).clone())),
+            Subject::Invoice(no) => Snapshot::Invoice(Arc::new(self.invoice_snapshot(no))),
         };
-        let parcel =
-            Parcel { event: Some((no, event.id)), kind: event.kind, created_at: event.created_at, content };
+        let payload =
+            Payload { event: Some((no, event.id)), kind: event.kind, created_at: event.created_at, snapshot };
         for (place, endpoint) in self.endpoints.iter().enumerate() {
-            if endpoint.takes(parcel.kind) {
-                let id = self.delivery_mint.next(at.now);
-                self.outbox.open(at.now, id, EndpointNo::next(place), parcel.clone());
+            if endpoint.takes(payload.kind) {
+                let id = self.delivery_ids.next(context.now);
+                self.outbox.open(context.now, id, EndpointNo::from_index(place), payload.clone());
             }
         }
     }

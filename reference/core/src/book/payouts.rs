@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::Book;
 use crate::{
-    action::Payout,
     asset::Asset,
-    draw::Seed,
+    command::Payout,
     error::ApiError,
     mode::Mode,
     money::Coin,
+    rng::Seed,
     sighting::{Depth, Sighting},
-    wallet::{Vault, Wallet},
+    wallet::{Wallet, WalletCache},
 };
 
 /// The wallets of one account in one mode.
@@ -21,21 +21,29 @@ pub struct Payouts {
     /// The number of the next address of each key that was ever set. Kept when a wallet is taken
     /// away, so that no two charges share an address. Coins with the same key share the count.
     next: BTreeMap<String, u32>,
+    /// How often a wallet was set or removed.
+    changes: u64,
     /// Where addresses are derived, if not here.
-    vault: Option<Vault>,
+    wallet_cache: Option<WalletCache>,
 }
 
 impl Payouts {
-    /// The wallets that a new book starts with: one for each form of address, from the vault or the seed.
-    pub(crate) fn seeded(seed: Seed, vault: Option<&Vault>, account: &str, mode: Mode) -> Payouts {
-        let vault = vault.cloned();
-        let mut payouts = Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new(), vault };
+    /// The wallets that a new book starts with: one for each form of address, from the wallet_cache or the seed.
+    pub(crate) fn seeded(
+        seed: Seed,
+        wallet_cache: Option<&WalletCache>,
+        account: &str,
+        mode: Mode,
+    ) -> Payouts {
+        let wallet_cache = wallet_cache.cloned();
+        let mut payouts =
+            Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new(), changes: 0, wallet_cache };
         let mut by_form = BTreeMap::new();
         for asset in Asset::ALL {
             let form = asset.facts().form;
             let realm = format!("{account}/{mode}");
-            let wallet = by_form.entry(form).or_insert_with(|| match &payouts.vault {
-                Some(vault) => vault.wallet(&realm, form, mode),
+            let wallet = by_form.entry(form).or_insert_with(|| match &payouts.wallet_cache {
+                Some(wallet_cache) => wallet_cache.wallet(&realm, form, mode),
                 None => Wallet::seeded(seed, &realm, form, mode),
             });
             payouts.set(asset, wallet.clone());
@@ -58,29 +66,34 @@ impl Payouts {
         self.wallets.iter().map(|(&asset, wallet)| (asset, wallet))
     }
 
+    /// How often a wallet was set or removed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// This key is, or was, in use here, or a wallet here shares an address with it.
     fn knows(&self, wallet: &Wallet) -> bool {
         self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
     /// The next address that no charge had before, without taking it. `taken` says which are.
-    pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<Ticket> {
+    pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<NextAddress> {
         let wallet = self.wallets.get(&asset)?;
         // A list that was edited counts from its start again, so it may name addresses that are taken.
         for n in self.next_of(wallet).. {
-            let address = match &self.vault {
-                Some(vault) => vault.address(wallet, n)?,
+            let address = match &self.wallet_cache {
+                Some(wallet_cache) => wallet_cache.address(wallet, n)?,
                 None => wallet.address(n)?,
             };
             if !taken(&address) {
-                return Some(Ticket { address, asset, next: n.checked_add(1)? });
+                return Some(NextAddress { address, asset, next: n.checked_add(1)? });
             }
         }
         None
     }
 
     /// Takes an address: no later charge gets it.
-    pub(super) fn take(&mut self, ticket: Ticket) -> String {
+    pub(super) fn take(&mut self, ticket: NextAddress) -> String {
         let wallet = self.wallets.get(&ticket.asset).expect("a ticket is taken before its wallet changes");
         let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");
         *next = ticket.next;
@@ -94,10 +107,13 @@ impl Payouts {
     fn set(&mut self, asset: Asset, wallet: Wallet) {
         self.next.entry(wallet.identity().to_owned()).or_insert(0);
         self.wallets.insert(asset, wallet);
+        self.changes += 1;
     }
 
     pub(super) fn remove(&mut self, asset: Asset) -> Result<(), ApiError> {
-        self.wallets.remove(&asset).map(|_| ()).ok_or(ApiError::NotFound)
+        self.wallets.remove(&asset).ok_or(ApiError::NotFound)?;
+        self.changes += 1;
+        Ok(())
     }
 
     /// Reads what the owner typed.
@@ -115,7 +131,7 @@ impl Payouts {
 }
 
 /// A deposit address that may be taken.
-pub(super) struct Ticket {
+pub(super) struct NextAddress {
     address: String,
     asset: Asset,
     next: u32,
@@ -123,7 +139,7 @@ pub(super) struct Ticket {
 
 /// Money at one of our addresses that belongs to no charge.
 #[derive(Clone, Debug)]
-pub struct Stray {
+pub struct UnmatchedTransfer {
     /// What was sent.
     pub asset: Asset,
     /// How much.
@@ -143,23 +159,21 @@ impl Book {
 
     /// Sets a coin's wallet.
     pub(crate) fn set_wallet(&mut self, asset: Asset, wallet: Wallet) {
-        self.fragments.forget_account();
         self.payouts.set(asset, wallet);
     }
 
     /// Takes a coin's wallet away; charges that are open keep their addresses.
     pub(crate) fn remove_wallet(&mut self, asset: Asset) -> Result<(), ApiError> {
-        self.fragments.forget_account();
         self.payouts.remove(asset)
     }
 
-    pub(super) fn note_stray(&mut self, sighting: &Sighting) {
-        let stray = Stray {
+    pub(super) fn note_unmatched(&mut self, sighting: &Sighting) {
+        let transfer = UnmatchedTransfer {
             asset: sighting.asset,
             amount: sighting.amount,
             address: sighting.address.clone(),
             depth: sighting.depth,
         };
-        self.strays.insert((sighting.txid.clone(), sighting.output), stray);
+        self.unmatched.insert((sighting.txid.clone(), sighting.output), transfer);
     }
 }

@@ -9,7 +9,7 @@
 //!    └─ canceled ─────────────────────▶ canceled ────────────┘
 //! ```
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Charge, ChargeStatus, Refund, Standing, Terms, Transfer};
 use crate::{
@@ -17,16 +17,18 @@ use crate::{
     error::ApiError,
     id::Code,
     money::Coin,
-    sighting::{Depth, Sighting},
+    sighting::{Depth, Gone, Sighting},
     time::{Span, Timestamp},
 };
 
 /// How long the rate of a new charge is locked (`open.charge.lock`).
 pub const LOCK: Span = Span::mins(30);
+/// How long transfers on time hold a charge open after its lock at most (`open.charge.hold`).
+pub const HOLD_MAX: Span = Span::hours(24);
 
 /// What a charge has to tell, in order. The book turns each into an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum ChargeChange {
     /// A transfer that is on time was seen.
     PaymentDetected {
         /// The transaction.
@@ -75,8 +77,14 @@ impl Charge {
         }
     }
 
-    /// A charge that was paid by one transfer at once: the sample of test deliveries.
-    pub fn sample_paid(now: Timestamp, code: Code, terms: Terms, bounds: Bounds) -> Charge {
+    /// A charge that was paid by one transfer at once, with so many confirmations: the sample of test deliveries.
+    pub(crate) fn sample_paid(
+        now: Timestamp,
+        code: Code,
+        terms: Terms,
+        bounds: Bounds,
+        confirmations: u32,
+    ) -> Charge {
         let txid = "0".repeat(64).into();
         let amount = terms.asset_amount;
         let mut charge = Charge::open(now, code, terms, bounds);
@@ -84,7 +92,7 @@ impl Charge {
             txid,
             output: 0,
             amount,
-            confirmations: 1,
+            confirmations,
             gone: None,
             credited: true,
             seen_at: now,
@@ -101,57 +109,124 @@ impl Charge {
     /// What the watcher saw at one moment of transfers to this charge's address, in its coin.
     ///
     /// Judged together: one block may hold several payments, and they count as one if that is enough.
-    /// Only the end of a hold comes before what is first seen in that moment, as the end of the lock does.
+    /// Only the end of a hold comes before what is first seen in that moment, as the end of the lock does; but for a fee
+    /// bump: a transaction that pays at least as much as one that it replaces keeps that one's time.
     pub fn on_sightings<'s>(
         &mut self,
         now: Timestamp,
         sightings: impl IntoIterator<Item = &'s Sighting>,
         required: u32,
-    ) -> Vec<Happened> {
+    ) -> Vec<ChargeChange> {
         let mut told = Vec::new();
         let (mut touched, mut unknown) = (Vec::new(), Vec::new());
+        let mut replaced = Vec::new();
         for sighting in sightings {
             match self.place(sighting) {
                 Some(place) => {
-                    self.transfers[place].take_depth(now, sighting.depth, required);
+                    let transfer = &mut self.transfers[place];
+                    let is_replaced = sighting.depth == Depth::Gone(Gone::Replaced);
+                    if is_replaced && transfer.is_alive() && transfer.standing == Standing::OnTime {
+                        replaced.push(place);
+                    }
+                    transfer.take_depth(now, sighting.depth, required);
                     self.retell_lateness(place, &mut told);
                     touched.push(place);
                 }
                 None => unknown.push(sighting),
             }
         }
-        if now >= self.expires_at && !self.is_held(required) {
-            self.settle(&touched, required, &mut told);
-            self.expire_if_nothing_holds(now, required, &mut told);
+        // What vanished before it was ever seen never happened here; nor did a transfer of nothing.
+        unknown.retain(|sighting| sighting.amount > Coin::ZERO);
+        let bumps = self.fee_bumps(&replaced, &unknown);
+        let time_of = |sighting: &Sighting| bumps.iter().find(|(txid, _)| *txid == sighting.txid);
+        let (bumped, new): (Vec<_>, Vec<_>) =
+            unknown.into_iter().partition(|sighting| time_of(sighting).is_some());
+        for sighting in bumped {
+            let (_, first_seen) = time_of(sighting).expect("it was sorted out as a fee bump");
+            touched.extend(self.see(now, *first_seen, sighting, required, &mut told));
         }
-        for sighting in unknown {
-            // What vanished before it was ever seen never happened here; nor did a transfer of nothing.
-            let never_was = matches!(sighting.depth, Depth::Gone(_)) || sighting.amount == Coin::ZERO;
-            let place = match self.place(sighting) {
-                Some(place) => place,
-                None if never_was => continue,
-                None => self.meet(now, sighting, &mut told),
-            };
-            self.transfers[place].take_depth(now, sighting.depth, required);
-            touched.push(place);
+        self.end_hold(now, &touched, required, &mut told);
+        for sighting in new {
+            touched.extend(self.see(now, now, sighting, required, &mut told));
         }
         self.settle(&touched, required, &mut told);
-        self.expire_if_nothing_holds(now, required, &mut told);
+        self.expire_if_nothing_holds(now, &mut told);
         told
+    }
+
+    /// The transactions of `new` that stand in for one on time that is replaced at this moment, and the time that each keeps.
+    /// One stands in for one, and what an output is told twice to pay counts once.
+    fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
+        let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
+        for (nth, &place) in replaced.iter().enumerate() {
+            let old = &self.transfers[place];
+            let outputs = |places: &[usize]| -> Vec<Coin> {
+                let transfers = places.iter().map(|&place| &self.transfers[place]);
+                transfers
+                    .filter(|transfer| transfer.txid == old.txid)
+                    .map(|transfer| transfer.amount)
+                    .collect()
+            };
+            if !outputs(&replaced[..nth]).is_empty() {
+                continue;
+            }
+            let due: Coin = outputs(replaced).into_iter().sum();
+            let stands_in =
+                |txid: &&str| bumps.iter().all(|(known, _)| known != txid) && paid(new, txid) >= due;
+            if let Some(txid) = new.iter().map(|sighting| sighting.txid.as_str()).find(stands_in) {
+                bumps.push((txid, old.seen_at));
+            }
+        }
+        bumps
+    }
+
+    /// Takes in what was not known when this moment began; `None` if it vanished before it was ever seen.
+    fn see(
+        &mut self,
+        now: Timestamp,
+        first_seen: Timestamp,
+        sighting: &Sighting,
+        required: u32,
+        told: &mut Vec<ChargeChange>,
+    ) -> Option<usize> {
+        let place = match self.place(sighting) {
+            Some(place) => place,
+            None if matches!(sighting.depth, Depth::Gone(_)) => return None,
+            None => self.meet(first_seen, sighting, told),
+        };
+        self.transfers[place].take_depth(now, sighting.depth, required);
+        Some(place)
+    }
+
+    /// A hold that ends now ends before anything new is seen.
+    fn end_hold(&mut self, now: Timestamp, touched: &[usize], required: u32, told: &mut Vec<ChargeChange>) {
+        if now >= self.expires_at && !self.is_held(now) {
+            self.settle(touched, required, told);
+            self.expire_if_nothing_holds(now, told);
+        }
     }
 
     fn place(&self, sighting: &Sighting) -> Option<usize> {
         self.transfers.iter().position(|t| *t.txid == *sighting.txid && t.output == sighting.output)
     }
 
-    /// The lock has run out, or a timer thinks so.
-    pub fn on_lock_end(&mut self, now: Timestamp, required: u32) -> Vec<Happened> {
+    /// The lock or the longest hold has run out, or a timer thinks so.
+    pub fn on_lock_end(&mut self, now: Timestamp) -> Vec<ChargeChange> {
         let mut told = Vec::new();
-        self.expire_if_nothing_holds(now, required, &mut told);
+        self.expire_if_nothing_holds(now, &mut told);
         told
     }
 
-    /// Calls the charge off: only while it waits, and no transfer was ever seen.
+    /// When the charge expires at the latest, whatever holds it open.
+    pub fn hold_end(&self) -> Timestamp {
+        self.expires_at.plus(HOLD_MAX)
+    }
+
+    /// Cancels the charge: only while it is pending, and no transfer waits or is credited.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Conflict`] in every other state.
     pub fn cancel(&mut self) -> Result<(), ApiError> {
         if self.status != ChargeStatus::Pending {
             return Err(ApiError::conflict(format!(
@@ -159,16 +234,25 @@ impl Charge {
                 self.status.as_str()
             )));
         }
-        if self.was_touched() {
+        if self.transfers.iter().any(|transfer| transfer.is_alive() || transfer.credited) {
             return Err(ApiError::conflict("A payment to this charge was seen, so it can't be canceled."));
         }
         self.status = ChargeStatus::Canceled;
+        // What has vanished may come back, and is late then.
+        for transfer in &mut self.transfers {
+            transfer.standing = Standing::Late;
+        }
         Ok(())
     }
 
-    /// Notes money that the merchant sent back: in total never more than was received.
-    pub fn refund(&mut self, refund: Refund) -> Result<(), ApiError> {
-        let left = self.received().less(self.refunded());
+    /// Records money that the merchant sent back: in total never more than what was received and what is late and
+    /// confirmed.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`] on `amount`, if it is zero or too much.
+    pub fn refund(&mut self, refund: Refund, required: u32) -> Result<(), ApiError> {
+        let left = self.received().plus(self.late(required)).less(self.refunded());
         if refund.amount == Coin::ZERO {
             return Err(ApiError::field("amount", "The amount field must be greater than 0."));
         }
@@ -185,7 +269,7 @@ impl Charge {
     }
 
     /// The account owner takes late money: the named transaction, or all that is confirmed.
-    pub fn accept_late(&mut self, txid: Option<&str>, required: u32) -> Result<Vec<Happened>, ApiError> {
+    pub fn accept_late(&mut self, txid: Option<&str>, required: u32) -> Result<Vec<ChargeChange>, ApiError> {
         if !matches!(self.status, ChargeStatus::Expired | ChargeStatus::Canceled) {
             return Err(ApiError::conflict(format!(
                 "Late payments are accepted on expired and canceled charges; this one is {}.",
@@ -211,17 +295,17 @@ impl Charge {
         Ok(told)
     }
 
-    /// A transfer is seen for the first time. Says its place.
-    fn meet(&mut self, now: Timestamp, sighting: &Sighting, told: &mut Vec<Happened>) -> usize {
+    /// Adds a transfer that was first seen at `first_seen`. Returns its place.
+    fn meet(&mut self, first_seen: Timestamp, sighting: &Sighting, told: &mut Vec<ChargeChange>) -> usize {
         let standing = match self.status {
-            ChargeStatus::Pending | ChargeStatus::Underpaid => Standing::OnTime,
-            ChargeStatus::Expired | ChargeStatus::Canceled => Standing::Late,
             ChargeStatus::Paid => Standing::Extra,
+            status if status.is_open() && first_seen < self.expires_at => Standing::OnTime,
+            _ => Standing::Late,
         };
         let (txid, amount) = (Arc::from(sighting.txid.as_str()), sighting.amount);
         told.push(match standing {
-            Standing::OnTime => Happened::PaymentDetected { txid: Arc::clone(&txid), amount },
-            _ => Happened::LatePayment { txid: Arc::clone(&txid), amount },
+            Standing::OnTime => ChargeChange::PaymentDetected { txid: Arc::clone(&txid), amount },
+            _ => ChargeChange::LatePayment { txid: Arc::clone(&txid), amount },
         });
         // Most charges are paid at once: room for more would be a tenth of what is kept of them.
         if self.transfers.is_empty() {
@@ -234,7 +318,7 @@ impl Charge {
             confirmations: 0,
             gone: None,
             credited: false,
-            seen_at: now,
+            seen_at: first_seen,
             confirmed_at: None,
             standing,
             told_late: standing != Standing::OnTime,
@@ -244,17 +328,16 @@ impl Charge {
     }
 
     /// A late transfer that was gone when it became late is announced when it comes back.
-    fn retell_lateness(&mut self, place: usize, told: &mut Vec<Happened>) {
+    fn retell_lateness(&mut self, place: usize, told: &mut Vec<ChargeChange>) {
         let transfer = &mut self.transfers[place];
         if transfer.standing == Standing::Late && transfer.is_alive() && !transfer.told_late {
             transfer.told_late = true;
-            told.push(Happened::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
+            told.push(ChargeChange::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
         }
     }
 
     /// Credits what is confirmed now, and takes back what no longer is.
-    fn settle(&mut self, touched: &[usize], required: u32, told: &mut Vec<Happened>) {
-        let paid = self.status == ChargeStatus::Paid;
+    fn settle(&mut self, touched: &[usize], required: u32, told: &mut Vec<ChargeChange>) {
         let mut credited = Vec::new();
         for &place in touched {
             let transfer = &mut self.transfers[place];
@@ -266,8 +349,7 @@ impl Charge {
             if counts && confirmed && !transfer.credited {
                 transfer.credited = true;
                 credited.push(place);
-            } else if transfer.credited && !confirmed && !paid {
-                // What a paid charge was paid with stays counted, whatever the chain does later.
+            } else if transfer.credited && !confirmed {
                 transfer.credited = false;
                 credited.retain(|&earlier| earlier != place);
             }
@@ -276,7 +358,7 @@ impl Charge {
     }
 
     /// Something was credited: is it enough?
-    fn weigh(&mut self, credited: &[usize], required: u32, told: &mut Vec<Happened>) {
+    fn weigh(&mut self, credited: &[usize], required: u32, told: &mut Vec<ChargeChange>) {
         let Some(&last) = credited.last() else { return };
         if self.status == ChargeStatus::Paid {
             return;
@@ -298,7 +380,7 @@ impl Charge {
                     transfer.credited = transfer.is_confirmed(required);
                 }
             }
-            told.push(Happened::Paid { txid, received: self.received() });
+            told.push(ChargeChange::Paid { txid, received: self.received() });
             return;
         }
         if self.status.is_open() {
@@ -309,35 +391,44 @@ impl Charge {
             is_news |= !std::mem::replace(&mut self.transfers[place].told_short, true);
         }
         if is_news {
-            told.push(Happened::Underpaid { txid, received });
+            told.push(ChargeChange::Underpaid { txid, received });
         }
     }
 
-    /// A transfer seen before the lock ran out holds the charge open until it is confirmed or gone.
-    fn is_held(&self, required: u32) -> bool {
-        self.transfers.iter().any(|t| {
-            t.standing == Standing::OnTime
-                && t.is_alive()
-                && t.seen_at < self.expires_at
-                && !t.is_confirmed(required)
-        })
+    /// Transfers on time hold the charge open after its lock while they are together enough, but not for ever.
+    /// Anything less would let one unit of dust keep the rate.
+    fn is_held(&self, now: Timestamp) -> bool {
+        let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
+        let coming: Coin = on_time.map(|transfer| transfer.amount).sum();
+        now < self.hold_end() && coming.covers(self.terms.asset_amount, self.bounds.tolerance)
     }
 
-    fn expire_if_nothing_holds(&mut self, now: Timestamp, required: u32, told: &mut Vec<Happened>) {
-        if !self.status.is_open() || now < self.expires_at || self.is_held(required) {
+    fn expire_if_nothing_holds(&mut self, now: Timestamp, told: &mut Vec<ChargeChange>) {
+        if !self.status.is_open() || now < self.expires_at || self.is_held(now) {
             return;
         }
         self.status = ChargeStatus::Expired;
-        told.push(Happened::Expired);
+        told.push(ChargeChange::Expired);
         // What is still on its way came too late after all.
         for transfer in &mut self.transfers {
             if transfer.standing == Standing::OnTime && !transfer.credited {
                 transfer.standing = Standing::Late;
                 if transfer.is_alive() {
                     transfer.told_late = true;
-                    told.push(Happened::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
+                    told.push(ChargeChange::LatePayment {
+                        txid: transfer.txid.clone(),
+                        amount: transfer.amount,
+                    });
                 }
             }
         }
     }
+}
+
+/// What a transaction pays by its outputs that are there.
+fn paid(sightings: &[&Sighting], txid: &str) -> Coin {
+    let there = |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
+    let outputs: BTreeMap<u32, Coin> =
+        sightings.iter().filter(there).map(|sighting| (sighting.output, sighting.amount)).collect();
+    outputs.into_values().sum()
 }

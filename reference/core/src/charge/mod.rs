@@ -3,7 +3,7 @@
 mod life;
 mod transfer;
 
-pub use life::{Happened, LOCK};
+pub use life::{ChargeChange, HOLD_MAX, LOCK};
 pub use transfer::{Standing, Transfer};
 
 use std::sync::{Arc, LazyLock};
@@ -217,6 +217,13 @@ impl Charge {
     /// What was credited.
     pub fn received(&self) -> Coin {
         self.transfers.iter().filter(|transfer| transfer.credited).map(|transfer| transfer.amount).sum()
+    }
+
+    /// What came too late and is confirmed, but was not accepted.
+    pub fn late(&self, required: u32) -> Coin {
+        let is_late =
+            |transfer: &&Transfer| transfer.standing == Standing::Late && transfer.is_confirmed(required);
+        self.transfers.iter().filter(is_late).map(|transfer| transfer.amount).sum()
     }
 
     /// What is still due.

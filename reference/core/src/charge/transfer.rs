@@ -59,6 +59,15 @@ impl Transfer {
         self.is_alive() && self.confirmations >= required
     }
 
+    /// The word in answers: `pending`, `confirmed`, or why it has vanished: `double_spent`, `replaced`, `dropped`.
+    pub fn status(&self, required: u32) -> &'static str {
+        match self.gone {
+            Some(why) => why.as_str(),
+            None if self.is_confirmed(required) => "confirmed",
+            None => "pending",
+        }
+    }
+
     pub(super) fn take_depth(&mut self, now: Timestamp, depth: Depth, required: u32) {
         let was_confirmed = self.is_confirmed(required);
         match depth {

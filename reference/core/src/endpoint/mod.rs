@@ -4,7 +4,7 @@ pub mod address_rule;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use crate::{draw::Lot, event::EventType, id::Code, signature::Signer, time::Timestamp};
+use crate::{event::EventType, id::Code, rng::RngKey, signature::Signer, time::Timestamp};
 use address_rule::EndpointUrl;
 
 const SECRET_LEN: usize = 32;
@@ -24,8 +24,8 @@ struct Known {
 
 impl Secret {
     /// The `nth` secret of a book.
-    pub fn draw(lot: &Lot, nth: u64) -> Secret {
-        let text = format!("whsec_{}", lot.nth(nth).text(SECRET_LEN, SECRET_ALPHABET));
+    pub fn draw(rng_key: &RngKey, nth: u64) -> Secret {
+        let text = format!("whsec_{}", rng_key.stream(nth).text(SECRET_LEN, SECRET_ALPHABET));
         let signer = Signer::new(&text);
         Secret(Arc::new(Known { text, signer }))
     }

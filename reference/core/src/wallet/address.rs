@@ -2,11 +2,13 @@
 
 use bech32::Hrp;
 use k256::{AffinePoint, elliptic_curve::sec1::ToSec1Point};
-use ripemd::Ripemd160;
-use sha2::{Digest, Sha256};
-use sha3::Keccak256;
+use sha3::{Digest, Keccak256};
 
-use super::{base58, bip32::compressed, cashaddr};
+use super::{
+    base58,
+    bip32::{compressed, hash160},
+    cashaddr,
+};
 use crate::{asset::AddressForm, mode::Mode};
 
 /// The address of the key whose public part is `point`; `None` for the forms that take lists.
@@ -28,11 +30,6 @@ pub(super) fn of_point(form: AddressForm, mode: Mode, point: &AffinePoint) -> Op
         (AddressForm::Tron, _) => versioned(0x41, &account(point)),
         (AddressForm::Solana | AddressForm::Monero, _) => return None,
     })
-}
-
-/// RIPEMD-160 of SHA-256, the Bitcoin family's hash of a public key.
-pub(super) fn hash160(bytes: &[u8]) -> [u8; 20] {
-    Ripemd160::digest(Sha256::digest(bytes)).into()
 }
 
 /// The Ethereum family's account number: the end of the Keccak hash of the point's coordinates.

@@ -7,9 +7,10 @@ use k256::{
     AffinePoint, ProjectivePoint, PublicKey, Scalar,
     elliptic_curve::{BatchNormalize, PrimeField, sec1::ToSec1Point},
 };
-use sha2::Sha512;
+use ripemd::Ripemd160;
+use sha2::{Digest, Sha256, Sha512};
 
-use super::{WalletError, address::hash160, base58, generator};
+use super::{WalletError, base58, generator};
 
 const SERIALIZED_LEN: usize = 78;
 /// From this child number on, only the private key can derive.
@@ -116,6 +117,11 @@ impl fmt::Display for Node {
 pub(super) fn compressed(point: &AffinePoint) -> [u8; 33] {
     let encoded = point.to_sec1_point(true);
     encoded.as_bytes().try_into().expect("a compressed point has 33 bytes")
+}
+
+/// RIPEMD-160 of SHA-256: how BIP-32 and the addresses of the Bitcoin family name a public key.
+pub(super) fn hash160(bytes: &[u8]) -> [u8; 20] {
+    Ripemd160::digest(Sha256::digest(bytes)).into()
 }
 
 fn take<const N: usize>(bytes: &[u8]) -> ([u8; N], &[u8]) {

@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 use super::{WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
-use crate::{asset::AddressForm, draw::Seed, mode::Mode};
+use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
 /// The first of an account's two chains: the addresses others pay to. The second is for change.
 const EXTERNAL_CHAIN: u32 = 0;
@@ -61,14 +61,14 @@ impl ExtendedKey {
     /// receive only simulated ones. `None` for the forms that take lists.
     pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Option<ExtendedKey> {
         let version = Version::taken(form, mode).next()?.bytes;
-        let lot = seed.lot(realm, &format!("{} {mode}", name(form)), "extended key");
+        let rng_key = seed.rng_key(realm, &format!("{} {mode}", name(form)), "extended key");
         (0..).find_map(|n| {
-            let mut draw = lot.nth(n);
+            let mut stream = rng_key.stream(n);
             let mut key = [0; 33];
-            draw.fill(&mut key);
+            stream.fill(&mut key);
             key[0] = 2 | key[0] & 1;
             let point = Node::point(&key)?;
-            let (parent, chain_code) = (draw.bytes(), draw.bytes());
+            let (parent, chain_code) = (stream.bytes(), stream.bytes());
             let (depth, number) = (ACCOUNT_DEPTH, FIRST_ACCOUNT);
             ExtendedKey::of_account(Node { version, depth, parent, number, chain_code, point })
         })

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::{WalletError, base58, monero, name, secret, takes_list};
 use crate::{
     asset::AddressForm,
-    draw::{Lot, Seed},
     mode::Mode,
+    rng::{RngKey, Seed},
 };
 
 /// Solana's addresses are 32 bytes: a public key as it is.
@@ -86,24 +86,24 @@ impl Listed {
 /// An endless list that is never written down: address `n` is drawn when it is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Drawn {
-    addresses: Lot,
+    addresses: RngKey,
     identity: String,
 }
 
 impl Drawn {
     pub(super) fn new(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Drawn {
         let entity = format!("{} {mode}", name(form));
-        let lot = |purpose| seed.lot(realm, &entity, purpose);
-        let identity = format!("drawn-{}", hex::encode(lot("identity").nth(0).bytes::<16>()));
-        Drawn { addresses: lot("address"), identity }
+        let rng_key = |purpose| seed.rng_key(realm, &entity, purpose);
+        let identity = format!("drawn-{}", hex::encode(rng_key("identity").stream(0).bytes::<16>()));
+        Drawn { addresses: rng_key("address"), identity }
     }
 
     /// `None` for the forms that do not take lists.
     pub(super) fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Option<String> {
-        let mut draw = self.addresses.nth(u64::from(n));
+        let mut stream = self.addresses.stream(u64::from(n));
         match form {
-            AddressForm::Solana => Some(base58::base58(&draw.bytes::<SOLANA_LEN>())),
-            AddressForm::Monero => Some(monero::subaddress(mode, &draw.bytes())),
+            AddressForm::Solana => Some(base58::base58(&stream.bytes::<SOLANA_LEN>())),
+            AddressForm::Monero => Some(monero::subaddress(mode, &stream.bytes())),
             _ => None,
         }
     }

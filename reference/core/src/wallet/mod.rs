@@ -6,6 +6,7 @@
 mod address;
 mod base58;
 mod bip32;
+mod cache;
 mod cashaddr;
 mod error;
 mod extended_key;
@@ -13,7 +14,6 @@ mod generator;
 mod list;
 mod monero;
 mod secret;
-mod vault;
 mod version;
 
 #[cfg(test)]
@@ -23,11 +23,11 @@ mod refusals;
 
 pub use address::spelled;
 pub use base58::base58;
+pub use cache::WalletCache;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
-pub use vault::Vault;
 
-use crate::{asset::AddressForm, draw::Seed, mode::Mode};
+use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 use list::{Drawn, Listed};
 
 /// Where the deposit addresses of one form in one mode come from.

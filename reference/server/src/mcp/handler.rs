@@ -3,37 +3,47 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use reference_core::wire::http::{Request, Response};
+use reference_core::{
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+use reference_wire::{Request, Response};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, ContentBlock, Implementation, ListPromptsRequestMethod,
-        ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-        ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ServerCapabilities, ServerConfig, Tool,
+        CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, Implementation,
+        InitializeRequestParams, InitializeResult, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+        ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
 };
 use serde_json::Value;
 
 use super::{Caller, JSON, toolbox::Toolbox};
-use crate::host::Host;
+use crate::{backend::Backend, config::McpClock, refusal::Refusal};
 
-const INSTRUCTIONS: &str = "Tools of a crypto payment service. The key's prefix says the mode: a live key sees \
-live objects only, a test key test objects only. Amounts are decimal texts such as \"49.90\". In test mode nothing \
-has value, and more tools act on the simulated world: pay a charge with `pay`, let blocks come with `mine`, let time \
-pass with `advance`, and read what happened with `list_events`.";
+/// What every key's holder has to know.
+const INSTRUCTIONS: &str = "Tools of a crypto payment service. Amounts are decimal texts such as \"49.90\". Lists \
+come in pages: ask for the next `page` with the `anchor` of the first. Give `idempotency_key` with whatever creates \
+something, so that a repeated call creates nothing twice.";
+const LIVE: &str = "The key is a live key: it sees live objects only, and what it opens asks for real money.";
+const TEST: &str = "The key is a test key: it sees test objects only, and nothing has value.";
+const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, let blocks come with `mine`, let \
+time pass with `advance`, and read what happened with `list_events`. The clock is everybody's and never goes back.";
+/// How far one call may move the clock, in days.
+const ADVANCE_DAYS_MAX: u64 = 366;
 
 /// Answers the protocol's questions.
 #[derive(Clone)]
 pub(super) struct Handler {
-    host: Arc<Host>,
+    backend: Arc<Backend>,
 }
 
 impl Handler {
-    pub(super) fn new(host: Arc<Host>) -> Handler {
-        Handler { host }
+    pub(super) fn new(backend: Arc<Backend>) -> Handler {
+        Handler { backend }
     }
 }
 
@@ -42,7 +52,63 @@ fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
     parts.ok_or_else(|| ErrorData::internal_error("the request names no caller", None))
 }
 
+impl Handler {
+    /// Who we are, in words that fit the key that reads them.
+    fn info_for(&self, context: &RequestContext<RoleServer>) -> Result<ServerConfig, ErrorData> {
+        let caller = caller(context)?;
+        let mode = if caller.admitted.mode() == Mode::Live { LIVE } else { TEST };
+        let parts = [INSTRUCTIONS, mode, SANDBOX];
+        let said = if caller.in_sandbox { &parts[..] } else { &parts[..2] };
+        Ok(self.get_info().with_instructions(said.join(" ")))
+    }
+
+    /// Whether a call may move the clock as it wants to: the clock is everybody's, and a model's mistake must not cost
+    /// others their rate locks.
+    fn judge_clock(&self, tool: &str, arguments: &JsonObject) -> Result<(), String> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let moves = match tool {
+            "advance" => true,
+            "mine" => arguments.get("at_once") != Some(&Value::Bool(true)),
+            _ => false,
+        };
+        if !moves {
+            return Ok(());
+        }
+        if !self.backend.host.is_frozen() && self.backend.mcp_clock == McpClock::FrozenOnly {
+            return Err(
+                "This server's clock follows real time, and tools may not move it. Wait instead, or ask \
+                        whoever runs the server to allow it or to start it with a frozen clock."
+                    .to_owned(),
+            );
+        }
+        let now = self.backend.host.times().map(|(now, _)| now).unwrap_or_default();
+        let by = text("by").and_then(Span::parse);
+        let to = text("to").and_then(Timestamp::parse).map(|to| to.since(now));
+        if by.or(to).is_some_and(|span| span > Span::days(ADVANCE_DAYS_MAX)) {
+            return Err(format!("One call moves the clock by {ADVANCE_DAYS_MAX} days at most."));
+        }
+        Ok(())
+    }
+}
+
 impl ServerHandler for Handler {
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let info = self.info_for(&context)?;
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        result.instructions = info.instructions;
+        Ok(result)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let info = self.info_for(&context)?;
+        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
+    }
+
     fn get_info(&self) -> ServerConfig {
         let who = Implementation::new("chargeproof", env!("CARGO_PKG_VERSION"))
             .with_title("Crypto payment service (reference server)");
@@ -114,7 +180,8 @@ impl ServerHandler for Handler {
             };
             return Err(ErrorData::invalid_params(format!("no tool `{name}` for this key: {why}"), None));
         };
-        let asked = match tool.ask(request.arguments.unwrap_or_default()) {
+        let arguments = request.arguments.unwrap_or_default();
+        let asked = match self.judge_clock(name, &arguments).and_then(|()| tool.ask(arguments)) {
             Ok(asked) => asked,
             Err(why) => return Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into()),
         };
@@ -128,11 +195,9 @@ impl ServerHandler for Handler {
             base: &caller.base,
             body: asked.body.as_bytes(),
         };
-        match self.host.respond_as(&caller.guest, &request).await {
+        match self.backend.host.respond_as(&caller.admitted, &request).await {
             Ok(response) => Ok(told(&response).into()),
-            Err(broken) => {
-                Err(ErrorData::internal_error(crate::refusal::Refusal::from(broken).to_string(), None))
-            }
+            Err(broken) => Err(ErrorData::internal_error(Refusal::from(broken).to_string(), None)),
         }
     }
 }

@@ -14,19 +14,18 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header::CONTENT_TYPE, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use reference_core::wire::http::quota_headers;
+use reference_wire::quota_headers;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
-use simulator::sandbox::Guest;
+use simulator::sandbox::Admitted;
 
 use self::handler::Handler;
 use crate::{
     answer::{self, Answer},
-    config::Bounds,
-    front::Front,
+    backend::Backend,
+    body,
     gate::{self, Ends},
-    host::Host,
     refusal::Refusal,
 };
 
@@ -35,7 +34,7 @@ const JSON: &str = "application/json";
 /// Who calls, for the tools.
 #[derive(Clone)]
 struct Caller {
-    guest: Guest,
+    admitted: Admitted,
     /// What links start with.
     base: String,
     /// It may use the simulated world.
@@ -44,27 +43,27 @@ struct Caller {
 
 /// The protocol's server.
 pub(crate) struct Mcp {
+    backend: Arc<Backend>,
     service: StreamableHttpService<Handler, NeverSessionManager>,
 }
 
 impl Mcp {
-    pub(crate) fn new(host: &Arc<Host>, bounds: &Bounds) -> Mcp {
+    pub(crate) fn new(backend: &Arc<Backend>) -> Mcp {
         // `Host`, `Origin` and keys are looked at before the SDK is asked.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
-            .with_max_request_body_bytes(bounds.body_bytes)
+            .with_max_request_body_bytes(backend.bounds.body_bytes)
             .disable_allowed_hosts()
             .disable_allowed_origins();
-        let handler = Handler::new(Arc::clone(host));
+        let handler = Handler::new(Arc::clone(backend));
         let sessions = Arc::new(NeverSessionManager::default());
-        Mcp { service: StreamableHttpService::new(move || Ok(handler.clone()), sessions, config) }
+        let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
+        Mcp { backend: Arc::clone(backend), service }
     }
-}
 
-impl Front {
     /// Answers a request to `/mcp`.
-    pub(crate) async fn answer_mcp(
+    pub(crate) async fn answer(
         &self,
         ends: Ends,
         head: &Parts,
@@ -72,27 +71,27 @@ impl Front {
         authority: Option<&str>,
         body: Incoming,
     ) -> Result<Answer, Refusal> {
-        let admitted = self.host.admit(authorization)?;
+        let admitted = self.backend.host.admit(authorization)?;
         // After the key was counted: a request counts whatever becomes of it.
-        let from_here = gate::pass(ends, &head.headers, authority, &self.addresses)?;
-        let guest = match admitted {
-            Ok(guest) => guest,
-            Err(refusal) => return answer::of_world(refusal),
+        let from_here = gate::pass(ends, head, authority, &self.backend.addresses)?;
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Ok(answer::of_world(refusal)?),
         };
-        let may_act = from_here || self.token.is_in(&head.headers);
+        let may_act = from_here || self.backend.token.is_in(&head.headers);
         let caller = Caller {
-            guest,
-            base: self.addresses.base(authority).into_owned(),
-            in_sandbox: guest.mode() == reference_core::mode::Mode::Test && may_act,
+            admitted,
+            base: self.backend.addresses.base(authority).into_owned(),
+            in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_act,
         };
-        let body = self.read_body(&head.headers, body).await?;
+        let body = body::read(&head.headers, body, &self.backend.bounds).await?;
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = head.uri.clone();
         *request.headers_mut() = head.headers.clone();
         request.extensions_mut().insert(caller);
-        let mut answer = whole(self.mcp.service.handle(request).await).await?;
-        for (name, value) in quota_headers(guest.quota()) {
+        let mut answer = whole(self.service.handle(request).await).await?;
+        for (name, value) in quota_headers(admitted.quota()) {
             let value = HeaderValue::try_from(value).map_err(|_| Refusal::Broken)?;
             answer.headers_mut().insert(HeaderName::from_static(name), value);
         }

@@ -58,6 +58,16 @@ pub(super) fn arguments(body: &Value, document: &Value, keeps_null: bool) -> Arg
     }
 }
 
+/// The schema of what an operation answers when it does what was asked; `None` if that is no object.
+pub(super) fn answer(operation: &Value, document: &Value) -> Option<Map<String, Value>> {
+    let responses = operation["responses"].as_object()?;
+    let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+    match whole(&good["content"]["application/json"]["schema"], document) {
+        Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => Some(schema),
+        _ => None,
+    }
+}
+
 /// Without the alternatives that say "not given": whoever has nothing to say leaves an argument out.
 fn plain(schema: &Value, keeps_null: bool) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };

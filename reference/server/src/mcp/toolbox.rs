@@ -41,8 +41,13 @@ const SANDBOX_TOOLS: [&str; 25] = [
     "payLink",
 ];
 
-/// What takes something away that was there.
-const DESTRUCTIVE: [&str; 9] = [
+/// What takes something away that was there, or cannot be undone: time does not go back either.
+const DESTRUCTIVE: [&str; 14] = [
+    "advance",
+    "mine",
+    "chooseCoin",
+    "changePaymentLink",
+    "changeEndpoint",
     "cancelCharge",
     "voidInvoice",
     "archivePaymentLink",
@@ -52,6 +57,16 @@ const DESTRUCTIVE: [&str; 9] = [
     "replace",
     "removeEndpoint",
     "rotateSecret",
+];
+
+/// What changes nothing more when it is done again.
+const IDEMPOTENT: [&str; 6] = [
+    "changePaymentLink",
+    "archivePaymentLink",
+    "restorePaymentLink",
+    "changeEndpoint",
+    "removeEndpoint",
+    "viewInvoice",
 ];
 
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
@@ -71,12 +86,13 @@ pub(super) struct Tool {
     path: String,
     in_path: Vec<String>,
     in_query: Vec<String>,
-    has_body: bool,
+    /// The fields of the body; `None` if it takes none.
+    in_body: Option<Vec<String>>,
 }
 
 /// The request that a call stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ToolRequest {
     pub(super) method: &'static str,
     pub(super) path: String,
     pub(super) query: Option<String>,
@@ -147,6 +163,8 @@ impl Tool {
         }
         let body = &operation["requestBody"]["content"]["application/json"]["schema"];
         let body = schema::arguments(body, document, method == "PATCH");
+        let fields = body.properties.keys().cloned().collect();
+        let in_body = operation.get("requestBody").is_some().then_some(fields);
         required.extend(body.required);
         arguments.extend(body.properties);
 
@@ -161,22 +179,32 @@ impl Tool {
         if !required.is_empty() {
             input.insert("required".to_owned(), Value::Array(required));
         }
+        input.insert("additionalProperties".to_owned(), Value::Bool(false));
         let reads = method == "GET";
         let hints = ToolAnnotations::from_raw(
             None,
             Some(reads),
             (!reads).then(|| DESTRUCTIVE.contains(&id)),
-            None,
+            (!reads).then(|| IDEMPOTENT.contains(&id)),
             Some(false),
         );
         let mut shown = Shown::new(snake(id), description, Arc::new(input)).with_annotations(hints);
         shown.title = Some(title);
-        let has_body = operation.get("requestBody").is_some();
-        Tool { shown, method, path: path.to_owned(), in_path, in_query, has_body }
+        shown.output_schema = schema::answer(operation, document).map(Arc::new);
+        Tool { shown, method, path: path.to_owned(), in_path, in_query, in_body }
+    }
+
+    /// The arguments that it takes, in a sentence.
+    fn known(&self) -> String {
+        let names = self.shown.input_schema["properties"].as_object().into_iter().flat_map(Map::keys);
+        match names.map(String::as_str).collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => "this tool takes none.".to_owned(),
+            some => format!("this tool takes {some}."),
+        }
     }
 
     /// The request that a call with these arguments stands for, or what is missing to make one.
-    pub(super) fn ask(&self, mut arguments: Map<String, Value>) -> Result<Asked, String> {
+    pub(super) fn ask(&self, mut arguments: Map<String, Value>) -> Result<ToolRequest, String> {
         let mut path = self.path.clone();
         for name in &self.in_path {
             let value = arguments.remove(name).filter(|value| !value.is_null());
@@ -195,13 +223,12 @@ impl Tool {
             }
         }
         let query = Some(query.finish()).filter(|query| !query.is_empty());
-        if !self.has_body
-            && let Some(name) = arguments.keys().next()
-        {
-            return Err(format!("The {name} field is not known here."));
+        let fields = self.in_body.as_deref().unwrap_or_default();
+        if let Some(name) = arguments.keys().find(|name| !fields.contains(name)) {
+            return Err(format!("The {name} argument is not known here; {}", self.known()));
         }
-        let body = if self.has_body { Value::Object(arguments).to_string() } else { String::new() };
-        Ok(Asked { method: self.method, path, query, idempotency_key, body })
+        let body = if self.in_body.is_some() { Value::Object(arguments).to_string() } else { String::new() };
+        Ok(ToolRequest { method: self.method, path, query, idempotency_key, body })
     }
 }
 
@@ -281,7 +308,10 @@ mod tests {
     fn what_makes_no_request_is_said() {
         check("get_charge", json!({}), Err("The id field is required."));
         check("get_charge", json!({"id": null}), Err("The id field is required."));
-        check("get_account", json!({"mode": "live"}), Err("The mode field is not known here."));
+        let unknown = "The mode argument is not known here; this tool takes none.";
+        check("get_account", json!({"mode": "live"}), Err(unknown));
+        let unknown = "The code argument is not known here; this tool takes after, by, stop_early, to.";
+        check("advance", json!({"by": "1s", "code": 1}), Err(unknown));
     }
 
     #[test]

@@ -7,15 +7,12 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 use sha2::{Digest, Sha256};
 
-use super::{dashboard, hosted};
-use crate::{
-    answer::{self, Answer},
-    refusal::Refusal,
-};
+use crate::answer::{self, Answer};
 
 /// Bytes of the digest in a name.
 const DIGEST_BYTES: usize = 6;
-const KEEP: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// The name says what is in it, so whoever has it need never ask again.
+pub(super) const KEEP: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// The look of every page.
 pub(crate) static FRAME_CSS: Asset = Asset::css("frame", include_str!("../../templates/frame.css"));
@@ -23,8 +20,6 @@ pub(crate) static FRAME_CSS: Asset = Asset::css("frame", include_str!("../../tem
 pub(crate) static FRAME_JS: Asset = Asset::js("frame", include_str!("../../templates/frame.js"));
 /// The picture in the browser's tab.
 pub(crate) static ICON: Asset = Asset::svg("icon", include_str!("../../templates/icon.svg"));
-
-static FRAME: [&Asset; 3] = [&FRAME_CSS, &FRAME_JS, &ICON];
 
 /// One file.
 pub(crate) struct Asset {
@@ -59,24 +54,14 @@ impl Asset {
             format!("{}-{}.{}", self.stem, hex::encode(&digest[..DIGEST_BYTES]), self.ending)
         })
     }
-}
 
-/// The answer to `/assets/{file}`.
-pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
-    let file = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
-    if let Some(mut brand) = hosted::brand(file) {
-        brand.headers_mut().insert(CACHE_CONTROL, KEEP);
-        return Ok(brand);
+    /// The file on its way out.
+    pub(super) fn answer(&self) -> Answer {
+        let content_type = HeaderValue::from_static(self.content_type);
+        let mut answer = answer::own(StatusCode::OK, content_type, Bytes::from_static(self.text.as_bytes()));
+        answer.headers_mut().insert(CACHE_CONTROL, KEEP);
+        answer
     }
-    let mut all = FRAME.iter().chain(hosted::ASSETS).chain(dashboard::ASSETS);
-    let asset = all.find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
-    let mut answer = answer::own(
-        StatusCode::OK,
-        HeaderValue::from_static(asset.content_type),
-        Bytes::from_static(asset.text.as_bytes()),
-    );
-    answer.headers_mut().insert(CACHE_CONTROL, KEEP);
-    Ok(answer)
 }
 
 #[cfg(test)]
@@ -88,16 +73,5 @@ mod tests {
         let (one, other) = (Asset::css("a", "x"), Asset::css("a", "y"));
         assert_eq!(one.file(), "a-2d711642b726.css");
         assert_ne!(one.file(), other.file());
-    }
-
-    #[test]
-    fn a_file_is_found_by_its_present_name_only() {
-        let found = asset(&format!("/assets/{}", FRAME_CSS.file())).expect("the style of every page");
-        assert_eq!(found.headers()[CACHE_CONTROL], KEEP);
-        for path in
-            ["/assets/", "/assets/frame.css", "/assets/frame-000000000000.css", "/assets/../frame.css"]
-        {
-            assert!(matches!(asset(path), Err(Refusal::NotFound)), "{path}");
-        }
     }
 }

@@ -25,7 +25,7 @@ impl Form {
         Ok(Form(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
     }
 
-    /// The first value of a field, without white space around it; nothing if that is empty.
+    /// The first value of a field, without white space around it; `None` if that is empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
         Some(value.trim()).filter(|value| !value.is_empty())

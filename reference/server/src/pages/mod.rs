@@ -9,6 +9,7 @@ pub(crate) mod dashboard;
 pub(crate) mod form;
 pub(crate) mod hosted;
 mod live;
+pub(crate) mod objects;
 pub(crate) mod qr;
 pub(crate) mod words;
 
@@ -21,15 +22,16 @@ use http::{
     header::{ALLOW, CONTENT_SECURITY_POLICY, LOCATION, ORIGIN, REFERRER_POLICY, X_FRAME_OPTIONS},
     request::Parts,
 };
-use reference_core::{time::Timestamp, wire};
+use reference_core::{dialect::Dialect, time::Timestamp};
 use serde_json::Value;
 
-pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON, asset};
-pub(crate) use live::{Part, Streams, follow};
+pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON};
+pub(crate) use live::{Part, follow};
+use {dashboard::Dashboard, live::Streams};
 
 use crate::{
     answer::{self, Answer},
-    front::Front,
+    backend::Backend,
     gate::{self, Ends},
     refusal::Refusal,
 };
@@ -43,9 +45,24 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// What all requests for pages share.
+pub(crate) struct Pages {
+    backend: Arc<Backend>,
+    streams: Streams,
+    dashboard: Dashboard,
+}
+
+impl Pages {
+    /// Fails if the operating system gives no randomness.
+    pub(crate) fn new(backend: Arc<Backend>, dialect: &Dialect) -> Result<Pages, getrandom::Error> {
+        let (streams, dashboard) = (Streams::new(&backend.bounds), Dashboard::new(dialect)?);
+        Ok(Pages { backend, streams, dashboard })
+    }
+}
+
 /// A request for a page, with all that its answer may depend on.
 pub(crate) struct Call<'a> {
-    pub(crate) front: &'a Arc<Front>,
+    pub(crate) pages: &'a Arc<Pages>,
     pub(crate) ends: Ends,
     pub(crate) head: &'a Parts,
     /// As the service knows it: without the public prefix.
@@ -68,8 +85,8 @@ impl Call<'_> {
 
     /// Whether the caller may use `/sandbox`: this machine, or who knows the token.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
-        let Call { front, ends, head, authority, .. } = self;
-        gate::admit(*ends, &head.headers, *authority, &front.addresses, &front.token)
+        let Call { pages, ends, head, authority, .. } = self;
+        gate::admit(*ends, head, *authority, &pages.backend.addresses, &pages.backend.token)
     }
 
     /// Whether a form that was sent is on a page of ours, by what the browser says of it. A caller that is no
@@ -78,7 +95,7 @@ impl Call<'_> {
         let headers = &self.head.headers;
         let called = self.authority.unwrap_or_default();
         let own = |origin: &HeaderValue| {
-            origin.to_str().is_ok_and(|origin| self.front.addresses.is_own_origin(origin, called))
+            origin.to_str().is_ok_and(|origin| self.pages.backend.addresses.is_own_origin(origin, called))
         };
         let same = |site: &HeaderValue| site == "same-origin";
         let fit = headers.get_all(ORIGIN).iter().all(own) && headers.get_all(SEC_FETCH_SITE).iter().all(same);
@@ -92,7 +109,8 @@ impl Call<'_> {
 
     /// What asks the world when this call is over.
     pub(crate) fn asker(&self) -> Asker {
-        Asker { front: Arc::clone(self.front), base: self.front.addresses.base(self.authority).into_owned() }
+        let base = self.pages.backend.addresses.base(self.authority).into_owned();
+        Asker { pages: Arc::clone(self.pages), base }
     }
 
     /// What every page is drawn with.
@@ -104,7 +122,7 @@ impl Call<'_> {
 /// Asks the world for pages.
 #[derive(Clone)]
 pub(crate) struct Asker {
-    pub(crate) front: Arc<Front>,
+    pub(crate) pages: Arc<Pages>,
     base: String,
 }
 
@@ -131,7 +149,7 @@ impl Asker {
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, Refusal> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let request = wire::http::Request {
+        let request = reference_wire::Request {
             method,
             path,
             query,
@@ -141,7 +159,7 @@ impl Asker {
             base: &self.base,
             body: body.as_bytes(),
         };
-        let response = self.front.host.respond(&request).await?;
+        let response = self.pages.backend.host.respond(&request).await?;
         let status = StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?;
         let json = serde_json::from_slice(&response.body).map_err(|_| Refusal::Broken)?;
         Ok(Reply { status, json })
@@ -149,9 +167,9 @@ impl Asker {
 
     /// What every page is drawn with.
     pub(crate) fn site(&self) -> Result<Site, Refusal> {
-        let (now, pace) = self.front.host.clock()?;
+        let (now, pace) = self.pages.backend.host.clock()?;
         Ok(Site {
-            prefix: self.front.addresses.prefix().to_owned(),
+            prefix: self.pages.backend.addresses.prefix().to_owned(),
             base: self.base.clone(),
             now,
             pace,
@@ -190,6 +208,18 @@ impl Site {
     }
 }
 
+/// The answer to `/assets/{file}`.
+pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
+    let file = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
+    if let Some(brand) = hosted::brand(file) {
+        return Ok(brand);
+    }
+    let all =
+        [&FRAME_CSS, &FRAME_JS, &ICON, &hosted::HOSTED_CSS, &hosted::HOSTED_JS, &dashboard::DASHBOARD_CSS];
+    let asset = all.into_iter().find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
+    Ok(asset.answer())
+}
+
 /// A page on its way out.
 pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, Refusal> {
     let text = page.render().map_err(|_| Refusal::Broken)?;
@@ -216,4 +246,22 @@ pub(crate) fn takes_only(methods: &'static str) -> Answer {
     let mut answer = Refusal::PageMethod.answer();
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::CACHE_CONTROL;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_by_its_present_name_only() {
+        let found = asset(&format!("/assets/{}", FRAME_CSS.file())).expect("the style of every page");
+        assert_eq!(found.headers()[CACHE_CONTROL], asset::KEEP);
+        for path in
+            ["/assets/", "/assets/frame.css", "/assets/frame-000000000000.css", "/assets/../frame.css"]
+        {
+            assert!(matches!(asset(path), Err(Refusal::NotFound)), "{path}");
+        }
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Qr {
 }
 
 impl Qr {
-    /// The code of a text; nothing if it is longer than a QR code can be.
+    /// The code of a text; `None` if it is longer than a QR code can be.
     pub(crate) fn of(text: &str) -> Option<Qr> {
         let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
         let width = code.width();

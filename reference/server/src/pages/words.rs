@@ -2,12 +2,63 @@
 
 use std::time::Duration;
 
+use reference_core::time::{Span, Timestamp};
+
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// How pages say a moment, in UTC.
+pub(crate) trait MomentWords {
+    /// As machines read it: `2026-09-20T10:05:41.000000Z`.
+    fn iso(&self) -> String;
+
+    /// The day: `2026-09-20`.
+    fn day(&self) -> String {
+        self.iso().split('T').next().unwrap_or_default().to_owned()
+    }
+
+    /// The time of day, in seconds: `10:05:41`.
+    fn time(&self) -> String {
+        self.iso().split_once('T').and_then(|(_, time)| time.get(..8)).unwrap_or_default().to_owned()
+    }
+
+    /// Day and time.
+    fn said(&self) -> String {
+        format!("{} {}", self.day(), self.time())
+    }
+
+    /// For customers: `20 Sep 2026, 10:05 UTC`.
+    fn words(&self) -> String {
+        moment(&self.iso())
+    }
+
+    /// How far it is from `now`, in words: `in 5 minutes`, `2 hours ago`.
+    fn from(&self, now: &Timestamp) -> String;
+}
+
+impl MomentWords for Timestamp {
+    fn iso(&self) -> String {
+        self.to_string()
+    }
+
+    fn from(&self, now: &Timestamp) -> String {
+        let said = |of: Span| length(Duration::from_micros(of.0));
+        match (self.since(*now), now.since(*self)) {
+            (after, before) if after.0.max(before.0) < 1_000_000 => "now".to_owned(),
+            (after, _) if self > now => format!("in {}", said(after)),
+            (_, before) => format!("{} ago", said(before)),
+        }
+    }
+}
 
 /// A moment or a day of the API for people: `20 Sep 2026, 10:05 UTC`. What is none stays as it is.
 pub(crate) fn moment(text: &str) -> String {
     day_and_time(text).unwrap_or_else(|| text.to_owned())
+}
+
+/// An amount of fiat with its currency, which stay on one line.
+pub(crate) fn price(amount: &str, currency: &str) -> String {
+    format!("{}\u{a0}{currency}", fiat(amount))
 }
 
 fn day_and_time(text: &str) -> Option<String> {

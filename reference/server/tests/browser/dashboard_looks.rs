@@ -20,10 +20,13 @@ fn hostile() -> String {
     )
 }
 
-/// A book with something on every page, all of it hostile; the paths of pages by their names.
-async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
-    let bad = hostile();
-    let short: String = bad.chars().take(250).collect();
+/// Makes something of the API; gives its code.
+async fn api(shop: &Shop, kind: &str, body: Value) -> String {
+    let made = shop.api("POST", &format!("/v1/{kind}"), body).await;
+    made["code"].as_str().expect("a code").to_owned()
+}
+
+fn hostile_charge(bad: &str, short: &str, link: &str) -> Value {
     let metadata: serde_json::Map<String, Value> = (0..20)
         .map(|n| {
             (
@@ -32,24 +35,39 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
             )
         })
         .collect();
+    json!({
+        "asset": "ETH", "amount": "123456.78", "payment_link": link, "description": bad,
+        "customer": { "name": short, "email": format!("{}@shop.example", "e".repeat(200)), "metadata": metadata },
+        "metadata": metadata,
+        "custom_fields": [{ "label": short, "value": short }],
+    })
+}
+
+fn hostile_link(bad: &str, short: &str) -> Value {
+    json!({
+        "title": short, "description": bad, "pricing_type": "open", "currency": "EUR",
+        "custom_fields": [{ "label": short, "required": true }],
+    })
+}
+
+fn hostile_invoice(bad: &str, short: &str) -> Value {
+    json!({
+        "customer_name": short, "customer_email": format!("{}@shop.example", "e".repeat(200)), "memo": bad,
+        "currency": "EUR", "items": [{ "description": short, "quantity": "2", "unit_amount": "80.00" }],
+    })
+}
+
+/// A book with something on every page, all of it hostile; the paths of pages by their names.
+async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
+    let bad = hostile();
+    let short: String = bad.chars().take(250).collect();
     let endpoint = shop.sandbox("endpoints", json!({ "url": "https://shop.sim/hooks" })).await;
     let endpoint = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
     let long = format!("https://down.sim/{}", "very/long/path/".repeat(20));
     shop.sandbox("endpoints", json!({ "url": long })).await;
     shop.sandbox("merchants", json!({ "name": "down", "state": "down" })).await;
-    let charge = shop
-        .api(
-            "POST",
-            "/v1/charges",
-            json!({
-                "asset": "ETH", "amount": "123456.78", "currency": "EUR", "description": bad,
-                "customer": { "name": short, "email": format!("{}@shop.example", "e".repeat(200)), "metadata": metadata },
-                "metadata": metadata,
-                "custom_fields": [{ "label": "<i>Size</i>", "value": short }],
-            }),
-        )
-        .await;
-    let charge = charge["code"].as_str().expect("a code").to_owned();
+    let link = api(shop, "payment-links", hostile_link(&bad, &short)).await;
+    let charge = api(shop, "charges", hostile_charge(&bad, &short, &link)).await;
     shop.pay(&format!("/c/{charge}"), "0.5", 12).await;
     shop.pay(&format!("/c/{charge}"), "0.25", 0).await;
     let refund = json!({ "amount": "0.001", "reason": bad });
@@ -58,28 +76,7 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&format!("/c/{late}"), "1", 2).await;
     let open = shop.charge("LTC").await;
-    let link = shop
-        .api(
-            "POST",
-            "/v1/payment-links",
-            json!({
-                "title": short, "description": bad, "pricing_type": "open", "currency": "EUR",
-                "custom_fields": [{ "label": short, "required": true }],
-            }),
-        )
-        .await;
-    let link = link["code"].as_str().expect("a code").to_owned();
-    let invoice = shop
-        .api(
-            "POST",
-            "/v1/invoices",
-            json!({
-                "customer_name": short, "customer_email": format!("{}@shop.example", "e".repeat(200)), "memo": bad,
-                "currency": "EUR", "items": [{ "description": short, "quantity": "2", "unit_amount": "80.00" }],
-            }),
-        )
-        .await;
-    let invoice = invoice["code"].as_str().expect("a code").to_owned();
+    let invoice = api(shop, "invoices", hostile_invoice(&bad, &short)).await;
     shop.sandbox(&format!("invoices/{invoice}/send"), Value::Null).await;
     shop.sandbox(&format!("endpoints/{endpoint}/test"), Value::Null).await;
     shop.sandbox("advance", json!({ "by": "2m" })).await;

@@ -5,7 +5,7 @@
 mod axe;
 mod checkout;
 #[allow(dead_code, reason = "shared with the tests of the wire, which need more of it")]
-#[path = "../wire/client.rs"]
+#[path = "../server/wire/client.rs"]
 mod client;
 mod dashboard;
 mod dashboard_looks;

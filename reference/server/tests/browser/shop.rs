@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use reference_core::{dialect::Dialect, draw::Seed, time::Timestamp};
-use reference_server::{Bounds, ClockKind, Config, CourierConfig, Reach, Server};
+use reference_core::time::Timestamp;
+use reference_server::{Bounds, ClockKind, Config, SandboxAccess, Server};
 use serde_json::{Value, json};
 
 use crate::{client::Client, page::Page};
@@ -36,15 +36,13 @@ impl Shop {
 
     async fn start(clock: ClockKind, public_url: Option<&str>, bounds: Bounds) -> Shop {
         let config = Config {
-            dialect: Dialect::default(),
-            address: ([127, 0, 0, 1], 0).into(),
-            seed: Seed(1),
             start: Some(START),
             rate_limit: None,
             public_url: public_url.map(str::to_owned),
             clock,
             bounds,
-            courier: CourierConfig { reach: Reach::Simulated, ..CourierConfig::default() },
+            sandbox_access: SandboxAccess::TrustLoopback,
+            ..Config::local()
         };
         Shop { server: Server::start(config).await.expect("loopback has a free port") }
     }

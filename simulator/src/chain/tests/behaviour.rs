@@ -1,5 +1,5 @@
 use super::*;
-use crate::chain::State;
+use crate::chain::TransactionState;
 
 /// Litecoin, live: a transfer counts with three confirmations. Acts and notices by `|`, one for one.
 #[track_caller]
@@ -233,7 +233,7 @@ fn check_blocks_waited(acts: &str, expected: impl IntoIterator<Item = u64>) {
         story.now = START.plus(Span::days(1));
         story.fetch();
         match story.chain.transactions().next().unwrap().state {
-            State::Block(height) => height - tip,
+            TransactionState::Block(height) => height - tip,
             state => panic!("{state:?} after a day"),
         }
     });

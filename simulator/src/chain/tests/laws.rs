@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::chain::{State, Transaction};
+use crate::chain::{Transaction, TransactionState};
 
 /// An act by number, so that any numbers are an act.
 fn acts() -> impl Strategy<Value = Vec<String>> {
@@ -76,13 +76,13 @@ fn at_every_due_time(story: &mut Story) -> Vec<(Timestamp, Sighting)> {
 fn check_report(chain: &Chain, now: Timestamp, transaction: &Transaction, sighting: &Sighting) {
     let required = u64::from(chain.asset().required_confirmations(chain.mode()));
     let truth = match transaction.state {
-        State::Mempool => Depth::Confirmations(0),
-        State::Block(height) => {
+        TransactionState::Mempool => Depth::Confirmations(0),
+        TransactionState::Block(height) => {
             let deep = chain.height(now) - height + 1;
             assert_eq!(chain.confirmations(transaction), deep);
             Depth::Confirmations(deep.min(required) as u32)
         }
-        State::Gone(gone) => Depth::Gone(gone),
+        TransactionState::Gone(gone) => Depth::Gone(gone),
     };
     assert_eq!(sighting.depth, truth, "{}", transaction.txid);
 }
@@ -98,13 +98,18 @@ fn check_last_reports(story: &Story, noticed: &[(Timestamp, Sighting)]) {
                     check_report(&story.chain, story.now, transaction, sighting);
                     assert_eq!((&sighting.address, sighting.amount), (&output.address, output.amount));
                 }
-                None => assert!(!matches!(transaction.state, State::Block(_)), "mined, and never reported"),
+                None => assert!(
+                    !matches!(transaction.state, TransactionState::Block(_)),
+                    "mined, and never reported"
+                ),
             }
         }
     }
     for address in ["a", "b"] {
-        let mined =
-            story.chain.transactions().filter(|transaction| matches!(transaction.state, State::Block(_)));
+        let mined = story
+            .chain
+            .transactions()
+            .filter(|transaction| matches!(transaction.state, TransactionState::Block(_)));
         let outputs = mined.flat_map(|transaction| &transaction.outputs);
         let sum: Coin = outputs.filter(|output| output.address == address).map(|output| output.amount).sum();
         assert_eq!(story.chain.balance(address), sum);

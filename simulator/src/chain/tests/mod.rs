@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 
 use reference_core::{
     asset::Asset,
-    draw::Seed,
     mode::Mode,
     money::Coin,
+    rng::Seed,
     sighting::{Depth, Sighting},
     time::{Span, Timestamp},
 };
 
-use super::{Chain, ChainError, Congestion, FeeLevel, Keep, Output, Payment, TxId};
+use super::{Chain, ChainError, Congestion, FeeLevel, KeptTransactions, Output, Payment, TxId};
 
 const START: Timestamp = Timestamp(1_750_000_000_000_000);
 
@@ -54,9 +54,9 @@ impl Story {
             ["stall", span] => chain.stall(now, Span::parse(span).unwrap()),
             ["reorg", depth, ref kept @ ..] => {
                 let keep = match kept {
-                    [] => Keep::None,
-                    ["all"] => Keep::All,
-                    names => Keep::Some(names.iter().map(|name| self.txid(name)).collect()),
+                    [] => KeptTransactions::None,
+                    ["all"] => KeptTransactions::All,
+                    names => KeptTransactions::Some(names.iter().map(|name| self.txid(name)).collect()),
                 };
                 self.chain.reorganise(now, depth.parse().unwrap(), &keep)?;
             }
@@ -137,30 +137,30 @@ fn level(fee: &str) -> FeeLevel {
 
 /// What must be true of the inside of a chain at any moment.
 fn check_books(chain: &Chain) {
-    use super::State;
+    use super::TransactionState;
     let mut in_blocks = BTreeSet::new();
     for (&height, numbers) in &chain.blocks {
         assert!(height <= chain.tip && !numbers.is_empty(), "block {height} of {}", chain.tip);
         for &number in numbers {
-            assert_eq!(chain.transactions[number].state, State::Block(height));
+            assert_eq!(chain.transactions[number].state, TransactionState::Block(height));
             assert!(in_blocks.insert(number), "transaction {number} is in two blocks");
         }
     }
     for (number, transaction) in (0..).zip(chain.transactions()) {
         let rivals = chain.rivals(number).map(|rival| chain.transactions[rival].state);
         match transaction.state {
-            State::Block(_) => {
+            TransactionState::Block(_) => {
                 assert!(in_blocks.contains(&number));
                 assert!(
-                    rivals.into_iter().all(|state| matches!(state, State::Gone(_))),
+                    rivals.into_iter().all(|state| matches!(state, TransactionState::Gone(_))),
                     "money is spent once"
                 );
             }
-            State::Mempool => {
-                let waiting = rivals.into_iter().filter(|&state| state == State::Mempool).count();
+            TransactionState::Mempool => {
+                let waiting = rivals.into_iter().filter(|&state| state == TransactionState::Mempool).count();
                 assert!(waiting <= 1, "{waiting} rivals wait");
             }
-            State::Gone(_) => {}
+            TransactionState::Gone(_) => {}
         }
     }
 }

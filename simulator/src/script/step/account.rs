@@ -4,18 +4,18 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
 use super::from_word;
 use crate::script::{
     At,
-    value::{AssetCode, CurrencyCode, EventType, FiatRate, InMode, Name},
+    value::{AssetCode, CurrencyCode, EventTypeName, FiatRate, InMode, Name},
 };
 
 /// Settings of the account, as `PATCH /sandbox/accounts` takes them.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Percent below the amount due that still counts as paid.
@@ -33,7 +33,7 @@ pub struct Settings {
 }
 
 /// Another account, with wallets and keys of its own.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAccount {
     /// What the file calls it; also its id.
@@ -47,7 +47,7 @@ pub struct OpenAccount {
 from_word!(OpenAccount { account: Name, underpayment_tolerance, overpayment_threshold });
 
 /// A wallet to set or to remove.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wallet {
     /// Which coin.
@@ -66,7 +66,7 @@ pub struct Wallet {
 }
 
 /// The rate of a coin.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// Which coin.
@@ -78,7 +78,7 @@ pub struct Rate {
 }
 
 /// An API key to make.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
     /// What the file calls it.
@@ -92,7 +92,7 @@ pub struct Key {
 from_word!(Key { name: Name, mode, account });
 
 /// A webhook endpoint to add.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// What the file calls it; also its merchant, unless the URL says otherwise.
@@ -100,7 +100,7 @@ pub struct Endpoint {
     /// Which mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The event types it wants; all if not given.
-    pub events: Option<Vec<EventType>>,
+    pub events: Option<Vec<EventTypeName>>,
     /// Where it is; `https://NAME.sim/webhooks` if not given.
     pub url: Option<String>,
     /// Whose; the first account's if not given.
@@ -112,7 +112,7 @@ pub struct Endpoint {
 from_word!(Endpoint { name: Name, mode, events, url, account, refused });
 
 /// A late payment to accept.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Accept {
     /// The charge it was meant for.
@@ -157,11 +157,23 @@ fn is_status(text: &str) -> bool {
     text.len() == 3 && text.parse().is_ok_and(|status: u16| (100..600).contains(&status))
 }
 
+impl Serialize for Answers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.first.as_slice(), self.then.0.as_str()) {
+            ([], then) => serializer.serialize_str(then),
+            (first, "up") => first.serialize(serializer),
+            (first, then) => {
+                AnswersMap { answers: first.to_vec(), then: then.to_owned() }.serialize(serializer)
+            }
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Answers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Answers, D::Error> {
-        struct Forms;
+        struct AnswersForms;
 
-        impl<'de> Visitor<'de> for Forms {
+        impl<'de> Visitor<'de> for AnswersForms {
             type Value = Answers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,19 +202,19 @@ impl<'de> Deserialize<'de> for Answers {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Answers, A::Error> {
-                let full = Full::deserialize(MapAccessDeserializer::new(map))?;
+                let full = AnswersMap::deserialize(MapAccessDeserializer::new(map))?;
                 let then = MerchantState::read(&full.then).map_err(A::Error::custom)?;
                 Ok(Answers { first: full.answers, then })
             }
         }
 
-        deserializer.deserialize_any(Forms)
+        deserializer.deserialize_any(AnswersForms)
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Full {
+struct AnswersMap {
     answers: Vec<String>,
     then: String,
 }

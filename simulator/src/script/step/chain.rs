@@ -2,18 +2,19 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{SeqAccess, Visitor},
 };
 
-use super::from_word;
+use super::{from_word, is_default};
+use crate::chain::FeeLevel;
 use crate::script::{
     At,
     value::{Amount, AssetCode, Duration, InMode, Name, Share},
 };
 
 /// A payment on the chain: what remains, a share of it, an amount, so much more or so much less.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pay {
     /// The charge to pay.
@@ -33,7 +34,7 @@ pub struct Pay {
     /// Another mode's chain; only with `address_of`.
     pub mode: Option<InMode>,
     /// How eager the payer is.
-    pub fee: Option<Fee>,
+    pub fee: Option<FeeLevel>,
     /// Splits the amount over so many outputs of one transaction.
     pub outputs: Option<u32>,
     /// Goes straight into the next block, never through the mempool.
@@ -48,39 +49,15 @@ pub struct Pay {
 impl super::FromWord for Pay {
     type Word = Name;
 
+    const KEY: Option<&'static str> = None;
+
     fn from_word(word: At<Name>) -> Pay {
         Pay { charge: Some(word), ..Pay::default() }
     }
 }
 
-/// What a payer offers the miners.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Fee {
-    /// Little: blocks pass it by.
-    Low,
-    /// The usual.
-    Normal,
-    /// Much: the next block takes it.
-    High,
-    /// Too little: no block takes it by itself.
-    Stuck,
-}
-
-impl Fee {
-    /// The word of the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Fee::Low => "low",
-            Fee::Normal => "normal",
-            Fee::High => "high",
-            Fee::Stuck => "stuck",
-        }
-    }
-}
-
 /// Blocks to come.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mine {
     /// On which coin's chain.
@@ -97,7 +74,7 @@ pub struct Mine {
 from_word!(Mine { asset: AssetCode, mode, blocks, at_once });
 
 /// Blocks to be replaced by others.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorg {
     /// On which coin's chain.
@@ -107,7 +84,7 @@ pub struct Reorg {
     /// How many blocks.
     pub depth: u32,
     /// Which of their transactions the new blocks hold: `all`, `none` (they go back to the mempool) or a list.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Keep::is_none")]
     pub keep: Keep,
     /// The refusal that must come.
     pub refused: Option<u16>,
@@ -125,11 +102,27 @@ pub enum Keep {
     Only(Vec<At<Name>>),
 }
 
+impl Keep {
+    fn is_none(&self) -> bool {
+        matches!(self, Keep::None)
+    }
+}
+
+impl Serialize for Keep {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Keep::All => serializer.serialize_str("all"),
+            Keep::None => serializer.serialize_str("none"),
+            Keep::Only(kept) => kept.serialize(serializer),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Keep {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keep, D::Error> {
-        struct Forms;
+        struct KeepForms;
 
-        impl<'de> Visitor<'de> for Forms {
+        impl<'de> Visitor<'de> for KeepForms {
             type Value = Keep;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -155,7 +148,7 @@ impl<'de> Deserialize<'de> for Keep {
             }
         }
 
-        deserializer.deserialize_any(Forms)
+        deserializer.deserialize_any(KeepForms)
     }
 }
 
@@ -171,7 +164,7 @@ impl JsonSchema for Keep {
 }
 
 /// A transaction to be overtaken by a conflicting one.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DoubleSpend {
     /// Which one.
@@ -183,7 +176,7 @@ pub struct DoubleSpend {
 from_word!(DoubleSpend { tx: Name, refused });
 
 /// A transaction to be replaced by fee.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replace {
     /// Which one.
@@ -197,13 +190,13 @@ pub struct Replace {
     #[serde(default)]
     pub elsewhere: bool,
     /// Another fee.
-    pub fee: Option<Fee>,
+    pub fee: Option<FeeLevel>,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
 }
 
 /// A transaction that the mempool forgets.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Drop {
     /// Which one.
@@ -215,7 +208,7 @@ pub struct Drop {
 from_word!(Drop { tx: Name, refused });
 
 /// A transaction that was forgotten or displaced, sent again under its own id.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rebroadcast {
     /// Which one.
@@ -227,7 +220,7 @@ pub struct Rebroadcast {
 from_word!(Rebroadcast { tx: Name, refused });
 
 /// A chain without blocks for a while.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
     /// Which coin's chain.
@@ -240,7 +233,7 @@ pub struct Stall {
 }
 
 /// How full the blocks to come are, in percent of them.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Congest {
     /// Which coin's chain.
@@ -248,17 +241,17 @@ pub struct Congest {
     /// Of which mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// Blocks that hold no transaction at all; none if not given.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub empty: u32,
     /// Blocks that hold only high fees; none if not given.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub full: u32,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
 }
 
 /// How the service hears of what happens on a chain.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watcher {
     /// Which coin's chain.
@@ -270,7 +263,7 @@ pub struct Watcher {
 }
 
 /// What becomes of a watcher's notices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Notices {
     /// They come at once.

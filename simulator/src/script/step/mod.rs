@@ -10,26 +10,28 @@ use std::{collections::BTreeMap, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
 pub use self::{
     account::{Accept, Answers, Endpoint, Key, MerchantState, OpenAccount, Rate, Settings, Wallet},
     chain::{
-        Congest, DoubleSpend, Drop, Fee, Keep, Mine, Notices, Pay, Rebroadcast, Reorg, Replace, Stall,
-        Watcher,
+        Congest, DoubleSpend, Drop, Keep, Mine, Notices, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher,
     },
     object::{By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Repeat, Send, Void},
     talk::{Expect, Expected, Holds, Request, Until, Walk, WalkBy},
 };
+pub use crate::chain::FeeLevel;
+use serde_json::Value;
+
 use super::{
     value::{Duration, Name},
     yaml::At,
 };
 
 /// One thing that happens, or that must hold.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Changes settings of the account: `account: { underpayment_tolerance: "2" }`.
@@ -129,8 +131,36 @@ pub trait FromWord: Sized {
     /// What the word names.
     type Word: for<'de> Deserialize<'de> + JsonSchema;
 
+    /// The key that the word stands for, where a file is written with it; `None` writes the whole map.
+    const KEY: Option<&'static str>;
+
     /// The step that says no more than this.
     fn from_word(word: At<Self::Word>) -> Self;
+}
+
+/// A field that goes without saying.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The fields of a step that are said: what is null or false goes without saying.
+pub(super) fn said(step: Value) -> Value {
+    match step {
+        Value::Object(fields) => {
+            let said =
+                fields.into_iter().filter(|(_, value)| !value.is_null() && *value != Value::Bool(false));
+            Value::Object(said.collect())
+        }
+        other => other,
+    }
+}
+
+impl<T: Serialize + FromWord> Serialize for Brief<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let full = said(serde_json::to_value(&self.0).map_err(serde::ser::Error::custom)?);
+        let word = T::KEY.filter(|_| full.as_object().is_some_and(|fields| fields.len() == 1));
+        word.and_then(|key| full.get(key)).unwrap_or(&full).serialize(serializer)
+    }
 }
 
 enum WordOrMap<T> {
@@ -170,7 +200,7 @@ impl<'de, T: Deserialize<'de> + FromWord> Deserialize<'de> for Brief<T> {
             WordOrMap::Word(word) => {
                 let plain = serde::de::value::StringDeserializer::<D::Error>::new(word);
                 let value = T::Word::deserialize(plain).map_err(D::Error::custom)?;
-                Ok(Brief(T::from_word(At { value, spot: either.spot })))
+                Ok(Brief(T::from_word(At { value, span: either.span })))
             }
         }
     }
@@ -197,6 +227,8 @@ macro_rules! from_word {
     ($type:ident { $field:ident: $word:ty, $($other:ident),* }) => {
         impl $crate::script::step::FromWord for $type {
             type Word = $word;
+
+            const KEY: Option<&'static str> = Some(stringify!($field));
 
             fn from_word(word: $crate::script::At<$word>) -> $type {
                 $type { $field: word, $($other: Default::default()),* }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::from_word;
+use super::{from_word, is_default};
 use crate::script::{
     At,
     value::{Amount, AssetCode, CurrencyCode, InMode, Name, Price},
 };
 
 /// Who asks: a program with a key, or a person in the dashboard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// A request under `/v1`.
@@ -24,7 +24,7 @@ pub enum By {
 }
 
 /// A charge to open.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
     /// What the file calls it.
@@ -52,7 +52,7 @@ pub struct Open {
 }
 
 /// The request that opened a charge, sent again with its `Idempotency-Key`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeat {
     /// The charge; its step says `idempotency_key`.
@@ -66,7 +66,7 @@ pub struct Repeat {
 from_word!(Repeat { charge: Name, description, refused });
 
 /// A payment link to make.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// What the file calls it.
@@ -102,7 +102,7 @@ from_word!(Link {
 });
 
 /// An invoice to issue.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Invoice {
     /// What the file calls it.
@@ -133,7 +133,7 @@ pub struct Invoice {
 }
 
 /// An item of an invoice.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
     /// What it is.
@@ -145,13 +145,13 @@ pub struct Item {
 }
 
 /// An invoice to e-mail.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
     /// Which one.
     pub invoice: At<Name>,
     /// Who asks.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
     /// The refusal that must come, such as 429.
     pub refused: Option<u16>,
@@ -160,7 +160,7 @@ pub struct Send {
 from_word!(Send { invoice: Name, by, refused });
 
 /// A coin picked on the hosted page of an invoice or of a payment link.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Choose {
     /// On the page of this invoice.
@@ -180,13 +180,13 @@ pub struct Choose {
 }
 
 /// A charge to cancel.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
     /// Which one.
     pub charge: At<Name>,
     /// Who asks.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
@@ -195,7 +195,7 @@ pub struct Cancel {
 from_word!(Cancel { charge: Name, by, refused });
 
 /// Money sent back, to be recorded.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refund {
     /// Of which charge.
@@ -211,13 +211,13 @@ pub struct Refund {
 }
 
 /// An invoice to withdraw.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Void {
     /// Which one.
     pub invoice: At<Name>,
     /// Who asks.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,

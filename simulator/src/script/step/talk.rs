@@ -4,18 +4,19 @@ use std::{collections::BTreeMap, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::Value;
 
+use super::is_default;
 use crate::script::{
     At,
-    value::{Amount, Duration, EventType, Moment, Name, Offset},
+    value::{Amount, Duration, EventTypeName, Moment, Name, Offset},
 };
 
 /// A moment to wait for: exactly one of `at`, `expiry`, `attempt` and `event`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
     /// This moment.
@@ -25,7 +26,7 @@ pub struct Until {
     /// The next attempt of this delivery, or the next one at this endpoint.
     pub attempt: Option<At<Name>>,
     /// The next event of this type, looked for second by second.
-    pub event: Option<At<EventType>>,
+    pub event: Option<At<EventTypeName>>,
     /// Whose event.
     pub of: Option<At<Name>>,
     /// How long to look for it; two hours if not given.
@@ -35,7 +36,7 @@ pub struct Until {
 }
 
 /// A request, and what its answer must be.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The method; GET if not given.
@@ -47,37 +48,44 @@ pub struct Request {
     /// The body, as JSON; `${c1}` within a text stands for the code of c1.
     pub body: Option<Value>,
     /// More headers.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// How often; each answer must be as expected.
     pub times: Option<u32>,
     /// Names for parts of the answer, by JSON pointer: `{ page: /links/next }`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub save: BTreeMap<String, String>,
     /// What the answer must be; any 2xx if not given.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Holds::is_empty")]
     pub expect: Holds,
 }
 
 /// What an answer must be.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Holds {
     /// Its status.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<At<u16>>,
     /// Values in its body, by JSON pointer: `{ /data/status: paid }`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub body: BTreeMap<String, At<Value>>,
     /// Headers, by lower-case name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, At<String>>,
     /// JSON pointers that must lead nowhere.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<At<String>>,
 }
 
+impl Holds {
+    fn is_empty(&self) -> bool {
+        self.status.is_none() && self.body.is_empty() && self.headers.is_empty() && self.absent.is_empty()
+    }
+}
+
 /// A list to be read page by page while it grows.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Walk {
     /// The list, with its filters.
@@ -85,17 +93,17 @@ pub struct Walk {
     /// The size of a page.
     pub per_page: u32,
     /// How many charges open after each page; for a list of invoices, how many are issued.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub insert: u32,
     /// Follows `links.next`, or counts `page` up.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub by: WalkBy,
     /// Whose key, as in `request`.
     pub key: Option<At<Name>>,
 }
 
 /// How a client finds the next page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WalkBy {
     /// By the link in the answer.
@@ -109,51 +117,85 @@ pub enum WalkBy {
 pub type Expect = BTreeMap<String, At<Expected>>;
 
 /// What must hold of one object.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(into = "ExpectedForm")]
 pub struct Expected {
     /// Its status, or the state of a transfer.
     pub status: Option<String>,
     /// What a charge has been credited.
     pub received: Option<String>,
     /// The types of its events, oldest first.
-    pub events: Option<Vec<EventType>>,
+    pub events: Option<Vec<EventTypeName>>,
     /// Values of the object, by JSON pointer: `{ /overpaid: true }`.
     pub fields: BTreeMap<String, Value>,
     /// How a delivery's attempts ended, oldest first.
     pub answers: Option<Vec<String>>,
     /// The types of the events that an endpoint acknowledged, in the order of their arrival.
-    pub acknowledged: Option<Vec<EventType>>,
+    pub acknowledged: Option<Vec<EventTypeName>>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Expected")]
-struct Full {
+struct ExpectedMap {
     /// Its status, or the state of a transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     /// What a charge has been credited.
+    #[serde(skip_serializing_if = "Option::is_none")]
     received: Option<Amount>,
     /// The types of its events, oldest first.
-    events: Option<Vec<EventType>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Vec<EventTypeName>>,
     /// Values of the object, by JSON pointer: `{ /overpaid: true }`.
     #[serde(default)]
     fields: BTreeMap<String, Value>,
     /// How a delivery's attempts ended, oldest first.
-    answers: Option<Vec<Answer>>,
+    answers: Option<Vec<AnswerWord>>,
     /// The types of the events that an endpoint acknowledged, in the order of their arrival.
-    acknowledged: Option<Vec<EventType>>,
+    acknowledged: Option<Vec<EventTypeName>>,
 }
 
-/// A status, or a word such as `timeout`.
-struct Answer(String);
+/// A status where nothing else is said, or a map.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ExpectedForm {
+    Status(String),
+    Map(ExpectedMap),
+}
 
-impl<'de> Deserialize<'de> for Answer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Answer, D::Error> {
-        String::deserialize(deserializer).map(Answer)
+impl From<Expected> for ExpectedForm {
+    fn from(it: Expected) -> ExpectedForm {
+        let says_more = it.received.is_some()
+            || it.events.is_some()
+            || !it.fields.is_empty()
+            || it.answers.is_some()
+            || it.acknowledged.is_some();
+        match it.status {
+            Some(status) if !says_more => ExpectedForm::Status(status),
+            status => ExpectedForm::Map(ExpectedMap {
+                status,
+                received: it.received.map(Amount),
+                events: it.events,
+                fields: it.fields,
+                answers: it.answers.map(|answers| answers.into_iter().map(AnswerWord).collect()),
+                acknowledged: it.acknowledged,
+            }),
+        }
     }
 }
 
-impl JsonSchema for Answer {
+/// A status, or a word such as `timeout`.
+#[derive(Serialize)]
+struct AnswerWord(String);
+
+impl<'de> Deserialize<'de> for AnswerWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnswerWord, D::Error> {
+        String::deserialize(deserializer).map(AnswerWord)
+    }
+}
+
+impl JsonSchema for AnswerWord {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Answer".into()
     }
@@ -165,9 +207,9 @@ impl JsonSchema for Answer {
 
 impl<'de> Deserialize<'de> for Expected {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expected, D::Error> {
-        struct Forms;
+        struct ExpectedForms;
 
-        impl<'de> Visitor<'de> for Forms {
+        impl<'de> Visitor<'de> for ExpectedForms {
             type Value = Expected;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,7 +221,7 @@ impl<'de> Deserialize<'de> for Expected {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Expected, A::Error> {
-                let full = Full::deserialize(MapAccessDeserializer::new(map))?;
+                let full = ExpectedMap::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(Expected {
                     status: full.status,
                     received: full.received.map(|amount| amount.0),
@@ -191,7 +233,7 @@ impl<'de> Deserialize<'de> for Expected {
             }
         }
 
-        deserializer.deserialize_any(Forms)
+        deserializer.deserialize_any(ExpectedForms)
     }
 }
 
@@ -205,7 +247,7 @@ impl JsonSchema for Expected {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let full = generator.subschema_for::<Full>();
+        let full = generator.subschema_for::<ExpectedMap>();
         json_schema!({ "anyOf": [{ "type": "string", "description": "Its status." }, full] })
     }
 }

@@ -1,13 +1,17 @@
 //! The keys of a target: from the environment, or from files that the configuration names.
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
 };
 
 use conformance::Secret;
 
-use crate::{Failure, config::Config};
+use crate::{
+    Failure,
+    config::Config,
+    files::{self, SETTINGS_MAX},
+};
 
 /// A shorter one could not be told from other text, and so not be withheld.
 const SECRET_LETTERS_MIN: usize = 8;
@@ -40,8 +44,8 @@ impl Keys {
         let needed = |key: Option<Secret>, variable: &str, setting: &str| {
             key.ok_or_else(|| {
                 Failure::usage(format!(
-                    "`{variable}` is not set, and `check.{setting}` names no file; one of them takes a key of the \
-                     service to check"
+                    "`{variable}` is not set, and `check.{setting}` names no file; one of them must provide a key of \
+                     the target"
                 ))
             })
         };
@@ -88,7 +92,7 @@ impl Slot<'_> {
         match env::var(self.variable) {
             Ok(text) if !text.trim().is_empty() => return Ok(Some(Secret::new(text.trim()))),
             Err(env::VarError::NotUnicode(_)) => {
-                return Err(Failure::usage(format!("`{}` is not text; it takes a key", self.variable)));
+                return Err(Failure::usage(format!("`{}` is not UTF-8; it takes a key", self.variable)));
             }
             _ => {}
         }
@@ -97,15 +101,17 @@ impl Slot<'_> {
 
     fn read(&self, path: &Path, warn: &mut dyn FnMut(String)) -> Result<Secret, Failure> {
         let named = format!("`{}`, which `check.{}` names,", path.display(), self.setting);
-        let text = fs::read_to_string(path)
+        let text = files::read_text(path, SETTINGS_MAX)
             .map_err(|error| Failure::usage(format!("{named} can't be read: {error}")))?;
         let key = text.trim();
         if key.is_empty() || key.contains(char::is_whitespace) {
-            return Err(Failure::usage(format!("{named} does not hold one key and nothing else")));
+            return Err(Failure::usage(format!("{named} must contain one key and nothing else")));
         }
         if others_may_read(path) {
             let path = path.display();
-            warn(format!("warning: `{path}` holds a key, and others can read it; chmod 600 {path}"));
+            warn(format!(
+                "warning: `{path}` contains a key and is readable by other users; run: chmod 600 {path}"
+            ));
         }
         Ok(Secret::new(key))
     }
@@ -115,7 +121,7 @@ impl Slot<'_> {
 fn others_may_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     const GROUP_AND_OTHERS: u32 = 0o077;
-    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & GROUP_AND_OTHERS != 0)
+    std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & GROUP_AND_OTHERS != 0)
 }
 
 #[cfg(not(unix))]
@@ -125,6 +131,8 @@ fn others_may_read(_: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[track_caller]
@@ -149,14 +157,14 @@ mod tests {
     #[test]
     fn a_file_holds_one_key() {
         check("svc_live_abc\n", 0o600, "read");
-        check("svc_live_abc\nsvc_live_def\n", 0o600, "does not hold one key and nothing else");
-        check("\n", 0o600, "does not hold one key");
+        check("svc_live_abc\nsvc_live_def\n", 0o600, "must contain one key and nothing else");
+        check("\n", 0o600, "must contain one key");
     }
 
     #[cfg(unix)]
     #[test]
     fn a_file_that_others_can_read_is_told() {
-        check("svc_live_abc", 0o640, "others can read it; chmod 600");
-        check("svc_live_abc", 0o604, "others can read it");
+        check("svc_live_abc", 0o640, "readable by other users; run: chmod 600");
+        check("svc_live_abc", 0o604, "readable by other users");
     }
 }

@@ -1,4 +1,4 @@
-//! The occasion for the built-in server's deliveries: endpoints of every kind, and one thing of each type.
+//! Causes the built-in server's deliveries: endpoints of every kind, and an event of each type.
 
 use std::{
     collections::BTreeSet,
@@ -33,7 +33,7 @@ const LOCK: &str = "31m";
 pub(super) fn receiver(runtime: &Runtime) -> Result<Catch, Failure> {
     runtime
         .block_on(Catch::start((std::net::Ipv4Addr::LOCALHOST, 0).into()))
-        .map_err(|error| Failure::unreachable(format!("no receiver of deliveries: {error}")))
+        .map_err(|error| Failure::unreachable(format!("cannot start a webhook receiver: {error}")))
 }
 
 /// The way from the endpoints' public address to the receiver.
@@ -47,7 +47,7 @@ pub(super) fn webhooks(
     stage: &Arc<Mutex<RemoteStage>>,
     config: &Config,
 ) -> Result<Webhooks, Failure> {
-    let dialect = config.dialect().map_err(Failure::usage)?;
+    let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
     let occasion: Arc<dyn Occasion> = Arc::new(Everything { stage: Arc::clone(stage) });
     let source = Source::Receiver {
@@ -59,7 +59,7 @@ pub(super) fn webhooks(
 }
 
 /// An endpoint of each kind: what its path is called, its mode, the types that it wants, and what it answers.
-const KINDS: [(&str, Mode, &[&str], &str); 6] = [
+const ENDPOINTS: [(&str, Mode, &[&str], &str); 6] = [
     ("/live", Mode::Live, &[], "200"),
     ("/test", Mode::Test, &[], "200"),
     ("/live-some", Mode::Live, &["charge.paid", "invoice.paid"], "200"),
@@ -68,7 +68,7 @@ const KINDS: [(&str, Mode, &[&str], &str); 6] = [
     ("/weak", Mode::Test, &["charge.canceled"], "500,200"),
 ];
 
-/// Makes one thing of each type happen in both modes.
+/// Causes an event of each type in both modes.
 struct Everything {
     stage: Arc<Mutex<RemoteStage>>,
 }
@@ -84,11 +84,11 @@ impl Everything {
     /// entered from within another.
     async fn talk<T: Send + 'static>(
         &self,
-        talk: impl FnOnce(&mut Desk<'_>) -> Result<T, String> + Send + 'static,
+        talk: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
         let stage = Arc::clone(&self.stage);
         let talking = tokio::task::spawn_blocking(move || {
-            talk(&mut Desk { stage: &mut stage.lock().expect("nobody panics while asking") })
+            talk(&mut SandboxCalls { stage: &mut stage.lock().expect("nobody panics while asking") })
         });
         talking.await.map_err(|error| error.to_string())?
     }
@@ -97,16 +97,16 @@ impl Everything {
 impl Occasion for Everything {
     fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a> {
         Box::pin(async move {
-            for (path, _, _, answers) in KINDS {
+            for (path, _, _, answers) in ENDPOINTS {
                 catch.answer(path, answers.parse()?);
             }
-            let (endpoints, registrations) = self.talk(|desk| desk.register()).await?;
+            let (endpoints, registrations) = self.talk(|calls| calls.register()).await?;
             endpoints.into_iter().for_each(|endpoint| catch.declare(endpoint));
-            self.talk(|desk| {
-                desk.live_through(Mode::Live)?;
-                desk.live_through(Mode::Test)?;
+            self.talk(|calls| {
+                calls.cause_every_type(Mode::Live)?;
+                calls.cause_every_type(Mode::Test)?;
                 // Answers when everything that is due has landed.
-                desk.advance("1s")
+                calls.advance("1s")
             })
             .await?;
             Ok(Caused { settled: true, registrations })
@@ -114,12 +114,12 @@ impl Occasion for Everything {
     }
 }
 
-/// Whoever sits at the dashboard, the customer and the chain, all at once.
-struct Desk<'a> {
+/// Calls to the API and the sandbox: the merchant, the customer and the chain at once.
+struct SandboxCalls<'a> {
     stage: &'a mut RemoteStage,
 }
 
-impl Desk<'_> {
+impl SandboxCalls<'_> {
     fn ask(
         &mut self,
         method: &str,
@@ -148,7 +148,7 @@ impl Desk<'_> {
     fn register(&mut self) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
         let mut endpoints = Vec::new();
         let mut registrations = Vec::new();
-        for (path, mode, events, _) in KINDS {
+        for (path, mode, events, _) in ENDPOINTS {
             let address = format!("{HOST}{path}");
             let all = EventType::ALL.map(EventType::as_str);
             let events: BTreeSet<String> =
@@ -187,7 +187,7 @@ impl Desk<'_> {
     }
 
     /// All 13 types, with a key of its own: the others' requests are counted.
-    fn live_through(&mut self, mode: Mode) -> Result<(), String> {
+    fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
         let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.word() }))?;
         let key = text(&key["key"]["secret"]);
         let canceled = self.open(&key)?;

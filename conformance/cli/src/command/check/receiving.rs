@@ -1,19 +1,10 @@
-//! Deliveries of a foreign server: a receiver of our own, or a file of captured requests.
+//! Webhooks of a target: from a receiver during the run, or from a file of captured requests.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    io::{BufRead, BufReader},
-    net::SocketAddr,
-    path::Path,
-    process::Stdio,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, net::SocketAddr, process::Stdio, sync::Arc, time::Duration};
 
 use conformance::{
     Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks,
-    receiver::{Catch, Caught, Names},
+    receiver::{Catch, Names},
 };
 use reference_core::event::EventType;
 use tokio::{process::Command, runtime::Runtime, time::timeout};
@@ -22,13 +13,13 @@ use super::{Screen, keys};
 use crate::{
     Failure,
     args::Receiving,
-    command::{receiver::RECORD_LINE_MAX, serve::cannot_listen},
+    command::{receiver::recorded, serve::cannot_listen},
     config::Config,
     screen::{DIM, GOOD},
 };
 
 const RECEIVE_FOR: Duration = Duration::from_secs(60);
-/// A captured file holds as many deliveries as a receiver keeps.
+/// As many deliveries as a receiver keeps.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
@@ -51,25 +42,28 @@ pub(super) const REFUSED: [&str; 12] = [
     "https://2130706433/hooks",
 ];
 
-/// What the command line says about deliveries; nothing if it says nothing.
+/// What the options say about webhooks; `None` if they say nothing.
 pub(super) fn webhooks(
     args: &Receiving,
     config: &Config,
     runtime: &Runtime,
     screen: &Screen,
 ) -> Result<Option<Webhooks>, Failure> {
-    let dialect = config.dialect().map_err(Failure::usage)?;
+    let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
     let secrets = || keys::webhook_secrets(config, &mut |warning| screen.warn(&warning));
     let source = if let Some(path) = &args.deliveries {
-        Source::Captured { caught: read(path)?, endpoints: endpoints(args, secrets()?)?.into() }
+        Source::Captured {
+            caught: recorded(path, CAPTURED_MAX)?,
+            endpoints: endpoints(args, secrets()?)?.into(),
+        }
     } else if let Some(address) = args.receiver {
         listen(args, address, endpoints(args, secrets()?)?, runtime, screen)?
     } else if args.subscribed.is_empty() {
         return Ok(None);
     } else {
         return Err(Failure::usage(
-            "--subscribed says what is received; it goes with --receiver or --deliveries",
+            "`--subscribed` describes received webhooks; add --receiver or --deliveries",
         ));
     };
     Ok(Some(Webhooks { names, source }))
@@ -95,7 +89,7 @@ fn listen(
     }
     screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", catch.address()));
     screen.say(&format!(
-        "{DIM}endpoints: {public}{LIVE_PATH} in live mode, {public}{TEST_PATH} in test mode; then make something happen{DIM:#}"
+        "{DIM}register {public}{LIVE_PATH} in live mode and {public}{TEST_PATH} in test mode; then cause events{DIM:#}"
     ));
     let occasion = args.register.as_ref().map(|command| {
         let registrar = Registrar { command: command.clone(), own: format!("{public}{ADDED_PATH}") };
@@ -117,7 +111,7 @@ fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[End
     Ok([endpoint(LIVE_PATH, Mode::Live, live), endpoint(TEST_PATH, Mode::Test, test)])
 }
 
-/// The types that fit the patterns; all if there are none.
+/// The types that match the patterns; all if there are none.
 fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     let all = || EventType::ALL.into_iter().map(|kind| kind.as_str().to_owned());
     if patterns.is_empty() {
@@ -133,7 +127,7 @@ fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
         if fitting.is_empty() {
             let types: Vec<String> = all().collect();
             return Err(Failure::usage(format!(
-                "no event type is called `{pattern}`; they are {}",
+                "no event type matches `{pattern}`; the types are {}",
                 types.join(", ")
             )));
         }
@@ -142,32 +136,7 @@ fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     Ok(chosen)
 }
 
-/// The requests of a file, a line of JSON each.
-fn read(path: &Path) -> Result<Vec<Caught>, Failure> {
-    let shown = path.display();
-    let cant = |error| Failure::usage(format!("`{shown}` can't be read: {error}"));
-    let mut file = BufReader::new(fs::File::open(path).map_err(cant)?);
-    let mut caught = Vec::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let mut bounded = std::io::Read::take(&mut file, RECORD_LINE_MAX as u64);
-        if bounded.read_until(b'\n', &mut line).map_err(cant)? == 0 {
-            return Ok(caught);
-        }
-        if caught.len() == CAPTURED_MAX {
-            return Err(Failure::usage(format!(
-                "`{shown}` has more than {CAPTURED_MAX} requests; give a part of it"
-            )));
-        }
-        let number = caught.len() + 1;
-        caught.push(serde_json::from_slice(&line).map_err(|error| {
-            Failure::usage(format!("`{shown}` line {number} is not a recorded request: {error}"))
-        })?);
-    }
-}
-
-/// Adds endpoints by a command of the operator's.
+/// Registers endpoints with the operator's command.
 #[derive(Debug)]
 struct Registrar {
     command: String,
@@ -191,7 +160,7 @@ impl Occasion for Registrar {
     }
 }
 
-/// Runs the command for one address. That it fails is the answer; that it can't be run is not.
+/// Runs the command for one address. Its failure is an answer; that it can't be run is an error.
 async fn register(command: &str, address: &str, public: bool) -> Result<Registration, String> {
     const PATIENCE: Duration = Duration::from_secs(30);
     let running = Command::new("sh")
@@ -205,11 +174,11 @@ async fn register(command: &str, address: &str, public: bool) -> Result<Registra
         .status();
     let status = timeout(PATIENCE, running)
         .await
-        .map_err(|_| format!("the command that adds endpoints took longer than {} s", PATIENCE.as_secs()))?
-        .map_err(|error| format!("the command that adds endpoints can't be run: {error}"))?;
+        .map_err(|_| format!("the --register command took longer than {} s", PATIENCE.as_secs()))?
+        .map_err(|error| format!("the --register command can't be run: {error}"))?;
     match status.code() {
         // 126 and 127 are the shell's own: there was nothing to run.
-        None | Some(126 | 127) => Err(format!("the command that adds endpoints ended with {status}")),
+        None | Some(126 | 127) => Err(format!("the --register command ended with {status}")),
         Some(code) => Ok(Registration {
             address: address.to_owned(),
             public,

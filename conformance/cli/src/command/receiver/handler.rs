@@ -1,8 +1,8 @@
-//! `chargeproof receiver try`: deliveries for a merchant's own handler, and a report on what it made of them.
+//! `chargeproof receiver try`: test a merchant's own webhook handler.
 
 use std::{
-    fs,
-    io::{Read, Write},
+    io::Read,
+    path::Path,
     process::{Command, Stdio},
     sync::mpsc,
     time::Duration,
@@ -16,15 +16,14 @@ use conformance::{
 };
 use indicatif::ProgressBar;
 use serde_json::{Map, Value};
-use tokio::runtime::Runtime;
-use url::Url;
 
 use crate::{
     Failure,
     args::{EndpointMode, HandlerFormat, Try},
+    command::{short_seed, web_address},
     config::Config,
-    reports::{writable, write_whole},
-    screen::{DIM, spinner},
+    files::{self, SETTINGS_MAX},
+    screen::{self, DIM, say, spinner},
 };
 
 /// A command of the operator that takes longer is stopped.
@@ -38,12 +37,11 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
         return Ok(0);
     }
     let plan = plan(args, config)?;
-    args.report.iter().try_for_each(|(_, path)| writable(path))?;
-    let runtime =
-        Runtime::new().map_err(|error| Failure::usage(format!("no threads to post with: {error}")))?;
+    args.report.iter().try_for_each(|(_, path)| files::check_writable(path))?;
+    let runtime = crate::command::runtime()?;
     let mut commands = Commands { acted: args.acted.clone(), prepare: args.prepare.clone() };
     let witness: Option<&mut dyn Witness> = if args.acted.is_some() { Some(&mut commands) } else { None };
-    let mut bar = Bar(spinner());
+    let mut bar = TrialProgress(spinner());
     let outcome = runtime.block_on(attempt(&plan, witness, &mut bar));
     bar.0.finish_and_clear();
     tell(&outcome, args)?;
@@ -55,26 +53,20 @@ fn list(format: HandlerFormat) {
         let all: Vec<_> = statements()
             .map(|(id, level, text)| serde_json::json!({ "id": id, "level": level.word(), "text": text }))
             .collect();
-        anstream::println!("{}", serde_json::to_string_pretty(&all).expect("a list is JSON"));
+        say!("{}", serde_json::to_string_pretty(&all).expect("a list is JSON"));
         return;
     }
     for (id, level, text) in statements() {
-        anstream::println!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.word());
+        say!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.word());
     }
 }
 
 fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
-    let text = args.url.as_deref().unwrap_or_default();
-    let takes = "it takes one such as http://127.0.0.1:3000/hooks";
-    let url = Url::parse(text)
-        .map_err(|error| Failure::usage(format!("`{text}` is not an address: {error}; {takes}")))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(Failure::usage(format!("`{text}` is not an http or https address; {takes}")));
-    }
+    let url = web_address(args.url.as_deref().unwrap_or_default(), "http://127.0.0.1:3000/hooks")?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Failure::usage("the address has user info; it takes one without"));
+        return Err(Failure::usage("the address contains a user name or password; remove it"));
     }
-    let dialect = config.dialect().map_err(Failure::usage)?;
+    let dialect = config.dialect.clone();
     let secret = |name: &str| super::secret(name).map(Secret::new);
     let statements: Vec<_> = statements().map(|(id, ..)| id).collect();
     if let Some(pattern) = args
@@ -84,7 +76,7 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
         .find(|pattern| !statements.iter().any(|id| conformance::handler::fits(pattern, id)))
     {
         return Err(Failure::usage(format!(
-            "no statement is called `{pattern}`; `chargeproof receiver try --list` names them"
+            "no statement matches `{pattern}`; `chargeproof receiver try --list` prints the names"
         )));
     }
     Ok(Attempt {
@@ -103,57 +95,43 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
         only: args.only.clone(),
         skip: args.skip.clone(),
         without_acts: !args.without.is_empty(),
-        seed: args.seed.map_or_else(random_seed, Ok)?,
-        time_limit: args.time_limit,
-        settle: args.settle,
-        ca_pem: args.cacert.as_deref().map(read_text).transpose()?,
+        strict: args.strict,
+        seed: args.seed.map_or_else(short_seed, Ok)?,
+        time_limit: Duration::from_secs(args.time_limit),
+        settle: Duration::from_secs(args.settle),
+        ca_pem: args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?,
     })
 }
 
-fn random_seed() -> Result<u64, Failure> {
-    // Short enough to be typed again.
-    getrandom::u32()
-        .map(u64::from)
-        .map_err(|error| Failure::usage(format!("the system gives no random seed: {error}")))
-}
-
-fn read_text(path: &std::path::Path) -> Result<String, Failure> {
-    fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("`{}` can't be read: {error}", path.display())))
-}
-
 /// A charge, or a whole delivery that holds one.
-fn read_sample(path: &std::path::Path) -> Result<Map<String, Value>, Failure> {
+fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: String| {
         Failure::usage(format!(
             "`{}` {why}; it takes a charge, or a delivery with one, as JSON",
             path.display()
         ))
     };
-    let value: Value =
-        serde_json::from_str(&read_text(path)?).map_err(|error| wrong(format!("is not JSON: {error}")))?;
+    let value: Value = serde_json::from_str(&files::text_of(path, SETTINGS_MAX)?)
+        .map_err(|error| wrong(format!("is not JSON: {error}")))?;
     match value.pointer("/data/charge").unwrap_or(&value) {
         Value::Object(charge) if !charge.is_empty() => Ok(charge.clone()),
-        _ => Err(wrong("holds no charge".to_owned())),
+        _ => Err(wrong("contains no charge".to_owned())),
     }
 }
 
 fn tell(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
     let again = again(outcome, args);
     let format = conformance::handler::Format::from(args.format);
-    // Whoever closed the pipe has read enough.
-    let _ = match args.format {
-        HandlerFormat::Text => {
-            write!(anstream::stdout(), "{}", render(outcome, format, Style::Colour, &again))
-        }
-        _ => write!(std::io::stdout(), "{}", render(outcome, format, Style::Plain, &again)),
-    };
+    match args.format {
+        HandlerFormat::Text => screen::print(render(outcome, format, Style::Colour, &again)),
+        _ => screen::print_raw(&render(outcome, format, Style::Plain, &again)),
+    }
     args.report.iter().try_for_each(|(format, path)| {
-        write_whole(path, &render(outcome, (*format).into(), Style::Plain, &again))
+        files::write_whole(path, &render(outcome, (*format).into(), Style::Plain, &again))
     })
 }
 
-/// The command that tries it again, whatever is left out of it.
+/// The command that repeats the run.
 fn again(outcome: &HandlerOutcome, args: &Try) -> String {
     let mut line = format!("chargeproof receiver try {}", quoted(&outcome.url));
     let options = [
@@ -171,6 +149,9 @@ fn again(outcome: &HandlerOutcome, args: &Try) -> String {
     if args.mode == EndpointMode::Test {
         line.push_str(" --mode test");
     }
+    if args.strict {
+        line.push_str(" --strict");
+    }
     line
 }
 
@@ -184,9 +165,9 @@ fn quoted(word: &str) -> String {
     }
 }
 
-struct Bar(ProgressBar);
+struct TrialProgress(ProgressBar);
 
-impl Progress for Bar {
+impl Progress for TrialProgress {
     fn trying(&mut self, name: &str, number: usize, of: usize) {
         self.0.set_message(format!("{number} of {of}: {name}"));
     }
@@ -245,5 +226,5 @@ fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
     if !status.success() {
         return Err(format!("{option} ended with {status}"));
     }
-    read.map_err(|_| format!("{option} printed what is no text"))
+    read.map_err(|_| format!("{option} printed something that is not UTF-8 text"))
 }

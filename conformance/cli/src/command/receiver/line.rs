@@ -1,14 +1,17 @@
-//! What is printed of a delivery: a line for people, or a line of JSON.
+//! How a delivery is printed: as text, or as one line of JSON.
 
-use conformance::receiver::{Caught, Diagnosis, Given, Glance, Note};
+use conformance::{
+    receiver::{Caught, Diagnosis, Given, Glance, Note},
+    report::{one_line, tame},
+};
 use serde::Serialize;
 
 use crate::{
     args::Format,
-    screen::{BAD, DIM, GOOD},
+    screen::{BAD, DIM, GOOD, say},
 };
 
-/// Of what the sender wrote, as much as a line holds.
+/// Longer words of the sender are cut.
 const WORD_MAX: usize = 60;
 
 /// A delivery that was judged. Holds no secret any more.
@@ -107,22 +110,18 @@ impl Shown {
         rest.extend(self.given.as_ref().map(|given| format!("-> {given}")));
         rest.push(format!("{} bytes", self.caught.body.0.len()));
         rest.extend(self.secret().map(|name| format!("with {name}")));
-        anstream::println!(
-            "{time}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}",
-            self.verdict(),
-            rest.join("  ")
-        );
+        say!("{time}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}", self.verdict(), rest.join("  "));
         for reason in self.diagnosis.reasons() {
-            anstream::println!("          {reason}");
-            anstream::println!("          {DIM}{} · {}{DIM:#}", reason.name(), reason.remedy());
+            say!("          {}", one_line(&reason.to_string()));
+            say!("          {DIM}{} · {}{DIM:#}", reason.name(), reason.remedy());
         }
         for note in self.notes.iter().filter(|note| !matches!(note, Note::Retry { .. })) {
-            anstream::println!("          {DIM}note: {note}{DIM:#}");
+            say!("          {DIM}note: {}{DIM:#}", one_line(&note.to_string()));
         }
     }
 }
 
-/// Something that came and was not caught.
+/// A connection or request that was rejected.
 pub(super) fn print_turned(why: &str, format: Format) {
     #[derive(Serialize)]
     struct TurnedAway<'a> {
@@ -130,7 +129,7 @@ pub(super) fn print_turned(why: &str, format: Format) {
     }
     match format {
         Format::Json => print_json("turned_away", &TurnedAway { why }),
-        Format::Text => anstream::println!("{DIM}turned away: {why}{DIM:#}"),
+        Format::Text => say!("{DIM}rejected: {}{DIM:#}", one_line(why)),
     }
 }
 
@@ -143,7 +142,7 @@ pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
         members: &'a T,
     }
     let line = serde_json::to_string(&Line { kind, members }).expect("texts and numbers are JSON");
-    anstream::println!("{line}");
+    say!("{}", tame(&line));
 }
 
 /// A sender's text, short and without anything that moves the cursor.

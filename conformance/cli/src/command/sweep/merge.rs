@@ -11,7 +11,7 @@ use super::{
 pub(super) struct Merged {
     pub(super) sweep: Whole,
     pub(super) parts: BTreeMap<u64, Part>,
-    /// Shards without a result.
+    /// Shards without a whole result.
     pub(super) gaps: Vec<u64>,
     /// What shows that machines do not agree.
     pub(super) conflicts: Vec<String>,
@@ -53,6 +53,9 @@ pub(super) fn merge(files: Vec<(String, Parts)>) -> Result<Merged, String> {
         for part in file.parts {
             match parts.get_mut(&part.shard) {
                 None => drop(parts.insert(part.shard, part)),
+                // A run that was interrupted counts as long as there is no whole one.
+                Some(known) if !known.is_whole(&sweep) => *known = part,
+                Some(_) if !part.is_whole(&sweep) => {}
                 Some(known) if !known.same_as(&part) => {
                     conflicts.push(format!("shard {} has two results that differ", part.shard));
                 }
@@ -80,7 +83,9 @@ pub(super) fn merge(files: Vec<(String, Parts)>) -> Result<Merged, String> {
     }
     conflicts.sort();
     conflicts.dedup();
-    let gaps = (1..=sweep.shards).filter(|shard| !parts.contains_key(shard)).collect();
+    let gaps = (1..=sweep.shards)
+        .filter(|shard| !parts.get(shard).is_some_and(|part| part.is_whole(&sweep)))
+        .collect();
     let mut sum = Sum { from: sweep.from, ..Sum::default() };
     for part in parts.values() {
         part.add_to(&mut sum)?;
@@ -93,7 +98,7 @@ mod tests {
     use simulator::sweep::Verdict;
 
     use super::*;
-    use crate::command::sweep::shard::Shard;
+    use crate::shard::Shard;
 
     const OF: u64 = 3;
 
@@ -140,6 +145,16 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         check(vec![plain(2)], 3, &[1, 3], &[]);
+    }
+
+    #[test]
+    fn a_run_that_was_interrupted_is_missing_until_it_is_run_again() {
+        let cut = || part(2, |sum, _| sum.worlds -= 1);
+        check(vec![plain(1), cut(), plain(3)], 3, &[2], &[]);
+        let whole = check(vec![plain(1), plain(2), plain(3)], 0, &[], &[]);
+        for files in [vec![plain(1), cut(), plain(2), plain(3)], vec![plain(1), plain(2), cut(), plain(3)]] {
+            assert_eq!(check(files, 0, &[], &[]).file(), whole.file());
+        }
     }
 
     #[test]

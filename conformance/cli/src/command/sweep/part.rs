@@ -11,7 +11,8 @@ use simulator::{
     workload::Fault,
 };
 
-use super::{Group, Sum, shard::Shard};
+use super::{Group, Sum};
+use crate::shard::Shard;
 
 /// Rises when an older program would misread it.
 const FORMAT: u32 = 1;
@@ -130,7 +131,13 @@ impl Part {
         }
     }
 
-    /// The same result, however long it took: a task that an engine ran twice.
+    /// Whether every simulation of the shard ran; a run that was interrupted has fewer.
+    pub(super) fn is_whole(&self, sweep: &Whole) -> bool {
+        let shard = Shard { index: self.shard, of: sweep.shards };
+        self.worlds >= shard.range(sweep.seeds).1
+    }
+
+    /// The same result, however long it took: a task that a CI system ran twice.
     pub(super) fn same_as(&self, other: &Part) -> bool {
         let timeless = |part: &Part| Part { jobs: 0, took_us: 0, ..part.clone() };
         timeless(self) == timeless(other)

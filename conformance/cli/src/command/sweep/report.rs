@@ -9,7 +9,10 @@ use simulator::{
 };
 
 use super::{Group, Sum, merge::Merged};
-use crate::screen::{BAD, DIM, GOOD};
+use crate::{
+    screen::{BAD, DIM, GOOD},
+    signals::INTERRUPTED,
+};
 
 /// So many gaps are named; the JSON names all.
 const GAPS_SHOWN: usize = 12;
@@ -27,7 +30,7 @@ pub(super) fn text(sum: &Sum) -> String {
     let mut line = |line: String| text.push_str(&(line + "\n"));
     let checks: u64 = sum.checks.iter().sum();
     line(format!(
-        "{} worlds from seed {}, {} events, {} posts, {checks} checks of {} laws",
+        "{} simulations from seed {}, {} events, {} deliveries, {checks} checks of {} invariants",
         sum.worlds,
         sum.from,
         sum.events,
@@ -35,7 +38,7 @@ pub(super) fn text(sum: &Sum) -> String {
         Law::ALL.len()
     ));
     line(format!(
-        "{} worlds, {} events, {} checks a second with {} jobs; {} twins and second runs",
+        "per second: {} simulations, {} events, {} checks, with {} jobs; {} twins and second runs",
         rate(sum.worlds, sum),
         rate(sum.events, sum),
         rate(checks, sum),
@@ -45,20 +48,24 @@ pub(super) fn text(sum: &Sum) -> String {
     let untried: Vec<&str> =
         Law::ALL.into_iter().filter(|law| sum.checks[*law as usize] == 0).map(Law::as_str).collect();
     if !untried.is_empty() {
-        line(format!("not put to the test: {}", untried.join(", ")));
+        line(format!("not exercised: {}", untried.join(", ")));
     }
     line(String::new());
     text.push_str(&matrix(&sum.matrix));
     for (seed, difference) in &sum.differing {
-        let _ = writeln!(text, "{BAD}differs{BAD:#}  seed {seed} played twice: {difference}");
+        let _ = writeln!(text, "{BAD}differs{BAD:#}  seed {seed} gave two results: {difference}");
     }
     for group in sum.groups.values() {
         text.push_str(&failure(group));
     }
     let (style, verdict) = match sum.exit_code() {
-        0 => (GOOD, "no law was broken".to_owned()),
-        1 => (BAD, format!("{} kinds of failures", sum.groups.len())),
-        _ => (BAD, "this machine or this program does not repeat itself".to_owned()),
+        0 => (GOOD, "every invariant held".to_owned()),
+        INTERRUPTED if sum.groups.is_empty() => {
+            (BAD, "interrupted; until then every invariant held".to_owned())
+        }
+        INTERRUPTED => (BAD, format!("interrupted; {} kinds of failures found until then", sum.groups.len())),
+        1 => (BAD, format!("{} kinds of failures found", sum.groups.len())),
+        _ => (BAD, "two runs of one seed differ: this machine or this program failed".to_owned()),
     };
     let _ = writeln!(text, "{style}{verdict}{style:#}");
     text
@@ -88,10 +95,7 @@ fn matrix(matrix: &Matrix) -> String {
         return text;
     }
     let columns: Vec<_> = std::iter::once(None).chain(Matrix::columns().map(Some)).collect();
-    let _ = writeln!(
-        text,
-        "the first seed of every event, situation of the chain and fault; {DIM}·{DIM:#} is a gap"
-    );
+    let _ = writeln!(text, "first seed for each event, chain situation and fault; {DIM}·{DIM:#} is a gap");
     for (n, fault) in columns.iter().enumerate() {
         let word = fault.map_or("no fault", |fault| fault.as_str());
         let _ = write!(text, "  {:>2} {word:<16}", n);
@@ -124,7 +128,7 @@ fn matrix(matrix: &Matrix) -> String {
         let more = if gaps.len() > GAPS_SHOWN { ", …" } else { "" };
         let _ = writeln!(
             text,
-            "{} pairs of event and fault were not reached, and more seeds may: {}{more}",
+            "{} pairs of event and fault were not reached (more seeds may reach them): {}{more}",
             gaps.len(),
             named.join(", ")
         );
@@ -134,7 +138,7 @@ fn matrix(matrix: &Matrix) -> String {
         reasons.entry(why).or_default().push(format!("{kind} under {}", fault.as_str()));
     }
     for (why, pairs) in reasons {
-        let _ = writeln!(text, "{} pairs cannot be, for {why}: {}", pairs.len(), pairs.join(", "));
+        let _ = writeln!(text, "{} pairs are impossible, because {why}: {}", pairs.len(), pairs.join(", "));
     }
     text.push('\n');
     text
@@ -176,7 +180,7 @@ pub(super) fn json(sum: &Sum) -> Value {
         sum.differing.iter().map(|(seed, what)| json!({ "seed": seed, "first_difference": what })).collect();
     let checks: u64 = sum.checks.iter().sum();
     json!({
-        "result": match sum.exit_code() { 0 => "held", 1 => "broken", _ => "differs" },
+        "result": match sum.exit_code() { 0 => "held", 1 => "broken", INTERRUPTED => "interrupted", _ => "differs" },
         "from": sum.from,
         "seeds": sum.worlds,
         "beside": sum.beside,
@@ -222,7 +226,7 @@ pub(super) fn merged_text(merged: &Merged) -> String {
     let present = merged.parts.len();
     let _ = writeln!(
         text,
-        "{present} of {} shards of {seeds} worlds; {} worlds were played on two machines and compared",
+        "{present} of {} shards of {seeds} simulations; {} ran on two machines and were compared",
         sweep.shards, merged.compared
     );
     for gap in &merged.gaps {

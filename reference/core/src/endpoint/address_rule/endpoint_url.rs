@@ -9,10 +9,7 @@ use std::net::IpAddr;
 
 use url::Url;
 
-use super::{Refusal, judge_address};
-
-/// Bytes of the longest accepted URL.
-pub const URL_BYTES_MAX: usize = 2_048;
+use super::{Refusal, URL_BYTES_MAX, judge_address};
 
 const NAME_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;

@@ -7,9 +7,9 @@ mod endpoint_url;
 mod ranges;
 mod refusal;
 
-pub use endpoint_url::{EndpointUrl, Host, URL_BYTES_MAX, judge_url};
+pub use endpoint_url::{EndpointUrl, Host, judge_url};
 pub use ranges::{judge_address, judge_resolved};
-pub use refusal::{Range, Refusal};
+pub use refusal::{Range, Refusal, URL_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::URL_BYTES_MAX;
+/// Bytes of the longest accepted URL.
+pub const URL_BYTES_MAX: usize = 2_048;
 
 /// Why an address may not receive webhooks.
 ///

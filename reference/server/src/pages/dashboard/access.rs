@@ -22,7 +22,7 @@ pub(super) struct Access {
 }
 
 /// Whether somebody may come in.
-pub(super) enum Entry {
+pub(super) enum Entrance {
     /// They may.
     Open,
     /// Not before they show the token.
@@ -40,11 +40,11 @@ impl Access {
     }
 
     /// Judges the caller. Fails for names and pages that are not ours, whatever they show.
-    pub(super) fn judge(&self, call: &Call<'_>) -> Result<Entry, Refusal> {
+    pub(super) fn judge(&self, call: &Call<'_>) -> Result<Entrance, Refusal> {
         let entry = match call.admit() {
-            Ok(()) => Entry::Open,
-            Err(Refusal::SandboxToken) if self.has_cookie(call) => Entry::Open,
-            Err(Refusal::SandboxToken) => Entry::Login,
+            Ok(()) => Entrance::Open,
+            Err(Refusal::SandboxToken) if self.has_cookie(call) => Entrance::Open,
+            Err(Refusal::SandboxToken) => Entrance::Login,
             Err(refusal) => return Err(refusal),
         };
         // A link from elsewhere may lead here; a page elsewhere may not load this one into itself.
@@ -66,7 +66,7 @@ impl Access {
 
     /// Whether it is the token that the server printed.
     pub(super) fn is_token(call: &Call<'_>, text: &str) -> bool {
-        same(text, call.front.token.as_str())
+        same(text, call.pages.backend.token.as_str())
     }
 
     fn has_cookie(&self, call: &Call<'_>) -> bool {
@@ -85,7 +85,7 @@ impl Access {
 }
 
 fn set(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<(), Refusal> {
-    let addresses = &call.front.addresses;
+    let addresses = &call.pages.backend.addresses;
     let secure =
         if addresses.url().starts_with("https:") && !is_loopback_call(call) { "; Secure" } else { "" };
     let cookie = format!(
@@ -102,13 +102,13 @@ fn set(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<
 fn is_loopback_call(call: &Call<'_>) -> bool {
     !call.authority.is_some_and(|authority| {
         crate::address::Authority::parse(authority)
-            .is_some_and(|authority| call.front.addresses.is_public_host(authority.host))
+            .is_some_and(|authority| call.pages.backend.addresses.is_public_host(authority.host))
     })
 }
 
 /// Browsers keep one jar for all ports of a host, so the port is in the name.
 fn cookie_name(call: &Call<'_>) -> String {
-    format!("chargeproof_{}", call.front.addresses.port())
+    format!("chargeproof_{}", call.pages.backend.addresses.port())
 }
 
 fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

@@ -1,13 +1,23 @@
 //! What each form does: one call of `/sandbox`, and the page to go on to.
 
+use reference_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
-    desk::{Complaint, Desk},
+    context::PageContext,
+    draft::Complaint,
+    facts::One,
     flash::{Notice, Secret},
     place::{Page, is_id},
 };
-use crate::{pages::form::Form, refusal::Refusal};
+use crate::{
+    pages::{
+        form::Form,
+        objects::{Charge, Invoice},
+        words::MomentWords as _,
+    },
+    refusal::Refusal,
+};
 
 /// What came of a form.
 pub(super) enum Outcome {
@@ -20,23 +30,23 @@ pub(super) enum Outcome {
 type Acted = Result<(Page, Outcome), Refusal>;
 
 /// Does what a form says. `segments`: where it was sent to, below the place.
-pub(super) async fn act(desk: &Desk, segments: &[&str], form: &Form) -> Acted {
+pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -> Acted {
     if !segments.iter().all(|segment| is_id(segment)) {
         return Err(Refusal::NotFound);
     }
     match segments {
-        ["keys"] => create_key(desk).await,
-        ["keys", id, "revoke"] => revoke_key(desk, id).await,
-        ["endpoints"] => add_endpoint(desk, form).await,
-        ["endpoints", id] => change_endpoint(desk, id, form).await,
-        ["endpoints", id, what] => on_endpoint(desk, id, what).await,
-        ["deliveries", id, "resend"] => resend(desk, id, form).await,
-        ["wallets", asset] => set_wallet(desk, asset, form).await,
-        ["wallets", asset, "remove"] => remove_wallet(desk, asset).await,
-        ["charges", code, what] => on_charge(desk, code, what, form).await,
-        ["invoices", code, what] => on_invoice(desk, code, what).await,
-        ["settings"] => change_settings(desk, form).await,
-        ["world", what] => on_world(desk, what, form).await,
+        ["keys"] => create_key(context).await,
+        ["keys", id, "revoke"] => revoke_key(context, id).await,
+        ["endpoints"] => add_endpoint(context, form).await,
+        ["endpoints", id] => change_endpoint(context, id, form).await,
+        ["endpoints", id, what] => on_endpoint(context, id, what).await,
+        ["deliveries", id, "resend"] => resend(context, id, form).await,
+        ["wallets", asset] => set_wallet(context, asset, form).await,
+        ["wallets", asset, "remove"] => remove_wallet(context, asset).await,
+        ["charges", code, what] => on_charge(context, code, what, form).await,
+        ["invoices", code, what] => on_invoice(context, code, what).await,
+        ["settings"] => change_settings(context, form).await,
+        ["world", what] => on_world(context, what, form).await,
         _ => Err(Refusal::NotFound),
     }
 }
@@ -53,12 +63,12 @@ fn back(form: &Form, otherwise: Page) -> Page {
 
 /// Calls the world; `said` makes a sentence of a good answer.
 async fn call(
-    desk: &Desk,
+    context: &PageContext,
     page: Page,
     (method, path, body): (&str, &str, Option<Value>),
     said: impl FnOnce(&Value) -> Notice,
 ) -> Acted {
-    let outcome = match desk.act(method, path, body.as_ref()).await? {
+    let outcome = match context.act(method, path, body.as_ref()).await? {
         Ok(answer) => Outcome::Done(said(&answer)),
         Err(complaint) => Outcome::Refused(complaint),
     };
@@ -66,10 +76,10 @@ async fn call(
 }
 
 /// A body with this place's account and mode, and what was typed into these fields.
-fn placed(desk: &Desk, form: &Form, fields: &[&str]) -> Value {
+fn placed(context: &PageContext, form: &Form, fields: &[&str]) -> Value {
     let mut body = typed(form, fields);
-    body["account"] = json!(desk.place.account);
-    body["mode"] = json!(desk.place.mode);
+    body["account"] = json!(context.place.account);
+    body["mode"] = json!(context.place.mode);
     body
 }
 
@@ -96,11 +106,11 @@ fn with_count(said: &str, answer: &Value) -> Notice {
     })
 }
 
-async fn create_key(desk: &Desk) -> Acted {
-    let mode = desk.place.mode;
-    let body = json!({ "account": desk.place.account, "mode": mode });
-    let base = desk.site.base.clone();
-    call(desk, Page::Keys, ("POST", "/sandbox/keys", Some(body)), |answer| Notice {
+async fn create_key(context: &PageContext) -> Acted {
+    let mode = context.place.mode;
+    let body = json!({ "account": context.place.account, "mode": mode });
+    let base = context.site.base.clone();
+    call(context, Page::Keys, ("POST", "/sandbox/keys", Some(body)), |answer| Notice {
         text: "The key is made. Copy it now: it is not shown again.".to_owned(),
         secret: Some(Secret {
             label: format!("API key, mode {mode}"),
@@ -111,12 +121,12 @@ async fn create_key(desk: &Desk) -> Acted {
     .await
 }
 
-async fn revoke_key(desk: &Desk, id: &str) -> Acted {
-    if !desk.keys().await?.iter().any(|key| key.id == id) {
+async fn revoke_key(context: &PageContext, id: &str) -> Acted {
+    if !context.keys().await?.iter().any(|key| key.id.as_str() == id) {
         return Err(Refusal::NotFound);
     }
     let path = format!("/sandbox/keys/{id}");
-    call(desk, Page::Keys, ("DELETE", &path, None), |_| {
+    call(context, Page::Keys, ("DELETE", &path, None), |_| {
         Notice::said("The key is revoked. Requests with it are answered with 401.")
     })
     .await
@@ -137,40 +147,40 @@ fn secret_of(answer: &Value, text: &str) -> Notice {
     }
 }
 
-async fn add_endpoint(desk: &Desk, form: &Form) -> Acted {
-    let mut body = placed(desk, form, &["url"]);
+async fn add_endpoint(context: &PageContext, form: &Form) -> Acted {
+    let mut body = placed(context, form, &["url"]);
     body["events"] = events(form);
-    call(desk, Page::Endpoints, ("POST", "/sandbox/endpoints", Some(body)), |answer| {
+    call(context, Page::Endpoints, ("POST", "/sandbox/endpoints", Some(body)), |answer| {
         secret_of(answer, "The endpoint is added. Copy its signing secret now: it is not shown again.")
     })
     .await
 }
 
-async fn change_endpoint(desk: &Desk, id: &str, form: &Form) -> Acted {
-    desk.endpoint(id).await?;
+async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> Acted {
+    context.endpoint(id).await?;
     let mut body = typed(form, &["url"]);
     body["events"] = events(form);
     let (page, path) = (Page::Endpoint(id.to_owned()), format!("/sandbox/endpoints/{id}"));
-    call(desk, page, ("PATCH", &path, Some(body)), |_| Notice::said("The endpoint is changed.")).await
+    call(context, page, ("PATCH", &path, Some(body)), |_| Notice::said("The endpoint is changed.")).await
 }
 
-async fn on_endpoint(desk: &Desk, id: &str, what: &str) -> Acted {
-    desk.endpoint(id).await?;
+async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> Acted {
+    context.endpoint(id).await?;
     let path = format!("/sandbox/endpoints/{id}");
     let page = Page::Endpoint(id.to_owned());
     match what {
         "on" => {
             let body = json!({ "status": "enabled" });
             let said = "The endpoint is on. Events from now on are delivered.";
-            call(desk, page, ("PATCH", &path, Some(body)), |_| Notice::said(said)).await
+            call(context, page, ("PATCH", &path, Some(body)), |_| Notice::said(said)).await
         }
         "off" => {
             let body = json!({ "status": "disabled" });
             let said = "The endpoint is off. What waited for it is canceled.";
-            call(desk, page, ("PATCH", &path, Some(body)), |_| Notice::said(said)).await
+            call(context, page, ("PATCH", &path, Some(body)), |_| Notice::said(said)).await
         }
         "rotate" => {
-            call(desk, page, ("POST", &format!("{path}/rotate"), None), |answer| {
+            call(context, page, ("POST", &format!("{path}/rotate"), None), |answer| {
                 secret_of(
                     answer,
                     "The old secret signs nothing more. Copy the new one now: it is not shown again.",
@@ -180,13 +190,14 @@ async fn on_endpoint(desk: &Desk, id: &str, what: &str) -> Acted {
         }
         "remove" => {
             let said = "The endpoint is removed. Its deliveries stay in the log.";
-            call(desk, Page::Endpoints, ("DELETE", &path, None), |_| Notice::said(said)).await
+            call(context, Page::Endpoints, ("DELETE", &path, None), |_| Notice::said(said)).await
         }
         "test" => {
-            let (mut page, outcome) = call(desk, page, ("POST", &format!("{path}/test"), None), |answer| {
-                Notice::said(answer["delivery"].as_str().unwrap_or_default())
-            })
-            .await?;
+            let (mut page, outcome) =
+                call(context, page, ("POST", &format!("{path}/test"), None), |answer| {
+                    Notice::said(answer["delivery"].as_str().unwrap_or_default())
+                })
+                .await?;
             let outcome = match outcome {
                 // The delivery is where the owner wants to look next.
                 Outcome::Done(Notice { text: id, .. }) => {
@@ -201,22 +212,22 @@ async fn on_endpoint(desk: &Desk, id: &str, what: &str) -> Acted {
     }
 }
 
-async fn resend(desk: &Desk, id: &str, form: &Form) -> Acted {
-    desk.delivery(id).await?;
+async fn resend(context: &PageContext, id: &str, form: &Form) -> Acted {
+    context.delivery(id).await?;
     let page = back(form, Page::Delivery(id.to_owned()));
-    call(desk, page, ("POST", &format!("/sandbox/deliveries/{id}/resend"), None), |_| {
+    call(context, page, ("POST", &format!("/sandbox/deliveries/{id}/resend"), None), |_| {
         Notice::said("The delivery is on its way again, under the same id.")
     })
     .await
 }
 
-async fn set_wallet(desk: &Desk, asset: &str, form: &Form) -> Acted {
-    let mut body = placed(desk, form, &["key"]);
+async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
+    let mut body = placed(context, form, &["key"]);
     body["asset"] = json!(asset);
     if let Some(text) = form.text("addresses") {
         body["addresses"] = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     }
-    let outcome = call(desk, Page::Wallets, ("PUT", "/sandbox/wallets", Some(body)), |_| {
+    let outcome = call(context, Page::Wallets, ("PUT", "/sandbox/wallets", Some(body)), |_| {
         Notice::said(format!(
             "New {asset} charges are paid to this wallet. Open charges keep their addresses."
         ))
@@ -228,17 +239,16 @@ async fn set_wallet(desk: &Desk, asset: &str, form: &Form) -> Acted {
     })
 }
 
-async fn remove_wallet(desk: &Desk, asset: &str) -> Acted {
-    let body = json!({ "account": desk.place.account, "mode": desk.place.mode, "asset": asset });
-    call(desk, Page::Wallets, ("DELETE", "/sandbox/wallets", Some(body)), |_| {
+async fn remove_wallet(context: &PageContext, asset: &str) -> Acted {
+    let body = json!({ "account": context.place.account, "mode": context.place.mode, "asset": asset });
+    call(context, Page::Wallets, ("DELETE", "/sandbox/wallets", Some(body)), |_| {
         Notice::said(format!("{asset} is not accepted any more in this mode."))
     })
     .await
 }
 
-async fn on_charge(desk: &Desk, code: &str, what: &str, form: &Form) -> Acted {
-    let super::facts::One { data: charge } =
-        desk.book::<super::facts::One<super::facts::Charge>>(&format!("/charges/{code}")).await?;
+async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -> Acted {
+    let One { data: charge } = context.book::<One<Charge>>(&format!("/charges/{code}")).await?;
     let page = Page::Charge(code.to_owned());
     match what {
         "pay" => {
@@ -250,7 +260,7 @@ async fn on_charge(desk: &Desk, code: &str, what: &str, form: &Form) -> Acted {
                 share => body["share"] = json!(share),
             }
             let asset = charge.asset;
-            call(desk, back(form, page), ("POST", "/sandbox/pay", Some(body)), |answer| {
+            call(context, back(form, page), ("POST", "/sandbox/pay", Some(body)), |answer| {
                 with_count(&format!("A simulated customer sent {asset}."), answer)
             })
             .await
@@ -258,22 +268,21 @@ async fn on_charge(desk: &Desk, code: &str, what: &str, form: &Form) -> Acted {
         "accept" => {
             let body = typed(form, &["txid"]);
             let path = format!("/sandbox/charges/{code}/accept");
-            call(desk, back(form, page), ("POST", &path, Some(body)), |_| {
+            call(context, back(form, page), ("POST", &path, Some(body)), |_| {
                 Notice::said(format!("The late payment to {code} is accepted."))
             })
             .await
         }
         "cancel" => {
             let path = format!("/sandbox/charges/{code}/cancel");
-            call(desk, page, ("POST", &path, None), |_| Notice::said("The charge is canceled.")).await
+            call(context, page, ("POST", &path, None), |_| Notice::said("The charge is canceled.")).await
         }
         _ => Err(Refusal::NotFound),
     }
 }
 
-async fn on_invoice(desk: &Desk, code: &str, what: &str) -> Acted {
-    let super::facts::One { data: _ } =
-        desk.book::<super::facts::One<super::facts::Invoice>>(&format!("/invoices/{code}")).await?;
+async fn on_invoice(context: &PageContext, code: &str, what: &str) -> Acted {
+    context.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
     let page = Page::Invoice(code.to_owned());
     let said = match what {
         "send" => "The invoice is in the outbox.",
@@ -281,10 +290,10 @@ async fn on_invoice(desk: &Desk, code: &str, what: &str) -> Acted {
         _ => return Err(Refusal::NotFound),
     };
     let path = format!("/sandbox/invoices/{code}/{what}");
-    call(desk, page, ("POST", &path, None), |_| Notice::said(said)).await
+    call(context, page, ("POST", &path, None), |_| Notice::said(said)).await
 }
 
-async fn change_settings(desk: &Desk, form: &Form) -> Acted {
+async fn change_settings(context: &PageContext, form: &Form) -> Acted {
     let mut body = typed(
         form,
         &["name", "display_name", "default_currency", "underpayment_tolerance", "overpayment_threshold"],
@@ -295,23 +304,20 @@ async fn change_settings(desk: &Desk, form: &Form) -> Acted {
     }
     let members = form.text("members").unwrap_or_default();
     body["members"] = members.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let path = format!("/sandbox/accounts/{}", desk.place.account);
-    call(desk, Page::Settings, ("PATCH", &path, Some(body)), |_| Notice::said("The settings are saved."))
+    let path = format!("/sandbox/accounts/{}", context.place.account);
+    call(context, Page::Settings, ("PATCH", &path, Some(body)), |_| Notice::said("The settings are saved."))
         .await
 }
 
-async fn on_world(desk: &Desk, what: &str, form: &Form) -> Acted {
+async fn on_world(context: &PageContext, what: &str, form: &Form) -> Acted {
     let page = back(form, Page::World);
-    let mode = desk.place.mode;
+    let mode = context.place.mode;
     match what {
         "advance" => {
             let body = typed(form, &["by"]);
-            call(desk, page, ("POST", "/sandbox/advance", Some(body)), |answer| {
-                let now = answer["now"].as_str().unwrap_or_default();
-                with_count(
-                    &format!("The service clock shows {}.", super::facts::Moment(now.to_owned()).said()),
-                    answer,
-                )
+            call(context, page, ("POST", "/sandbox/advance", Some(body)), |answer| {
+                let now = answer["now"].as_str().and_then(Timestamp::parse).unwrap_or_default();
+                with_count(&format!("The service clock shows {}.", now.said()), answer)
             })
             .await
         }
@@ -320,7 +326,7 @@ async fn on_world(desk: &Desk, what: &str, form: &Form) -> Acted {
             body["mode"] = json!(mode);
             number(&mut body, form, "blocks");
             body["at_once"] = json!(form.text("at_once").is_some());
-            call(desk, page, ("POST", "/sandbox/mine", Some(body)), |answer| {
+            call(context, page, ("POST", "/sandbox/mine", Some(body)), |answer| {
                 with_count("The blocks have come.", answer)
             })
             .await
@@ -329,7 +335,7 @@ async fn on_world(desk: &Desk, what: &str, form: &Form) -> Acted {
             let mut body = typed(form, &["asset", "keep"]);
             body["mode"] = json!(mode);
             number(&mut body, form, "depth");
-            call(desk, page, ("POST", "/sandbox/reorg", Some(body)), |answer| {
+            call(context, page, ("POST", "/sandbox/reorg", Some(body)), |answer| {
                 with_count("The newest blocks are replaced.", answer)
             })
             .await
@@ -337,7 +343,7 @@ async fn on_world(desk: &Desk, what: &str, form: &Form) -> Acted {
         "stall" => {
             let mut body = typed(form, &["asset", "for"]);
             body["mode"] = json!(mode);
-            call(desk, page, ("POST", "/sandbox/stall", Some(body)), |_| {
+            call(context, page, ("POST", "/sandbox/stall", Some(body)), |_| {
                 Notice::said("No block comes on this chain for that long.")
             })
             .await
@@ -345,31 +351,33 @@ async fn on_world(desk: &Desk, what: &str, form: &Form) -> Acted {
         "rate" => {
             let mut body = typed(form, &["asset", "currency"]);
             body["rate"] = json!(form.text("rate"));
-            call(desk, page, ("POST", "/sandbox/rates", Some(body)), |_| {
+            call(context, page, ("POST", "/sandbox/rates", Some(body)), |_| {
                 Notice::said("The rate is set. Charges that are open keep theirs.")
             })
             .await
         }
-        "transaction" => {
-            let act = form.text("act").unwrap_or_default();
-            let (path, said) = match act {
-                "double-spend" => ("/sandbox/double-spend", "The same money is spent elsewhere."),
-                "drop" => ("/sandbox/drop", "The mempool forgot the transaction."),
-                "rebroadcast" => ("/sandbox/rebroadcast", "The transaction is in the mempool again."),
-                "replace" => ("/sandbox/replace", "Another transaction takes its place."),
-                _ => return Err(Refusal::NotFound),
-            };
-            let fields: &[&str] = if act == "replace" { &["txid", "amount", "fee"] } else { &["txid"] };
-            call(desk, page, ("POST", path, Some(typed(form, fields))), |answer| with_count(said, answer))
-                .await
-        }
+        "transaction" => on_transaction(context, page, form).await,
         "merchant" => {
             let body = typed(form, &["name", "state"]);
-            call(desk, page, ("POST", "/sandbox/merchants", Some(body)), |_| {
+            call(context, page, ("POST", "/sandbox/merchants", Some(body)), |_| {
                 Notice::said("From now on the handler answers like that.")
             })
             .await
         }
         _ => Err(Refusal::NotFound),
     }
+}
+
+/// Spends a waiting transaction's money elsewhere, or drops, announces or replaces it.
+async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Acted {
+    let act = form.text("act").unwrap_or_default();
+    let (path, said) = match act {
+        "double-spend" => ("/sandbox/double-spend", "The same money is spent elsewhere."),
+        "drop" => ("/sandbox/drop", "The mempool forgot the transaction."),
+        "rebroadcast" => ("/sandbox/rebroadcast", "The transaction is in the mempool again."),
+        "replace" => ("/sandbox/replace", "Another transaction takes its place."),
+        _ => return Err(Refusal::NotFound),
+    };
+    let fields: &[&str] = if act == "replace" { &["txid", "amount", "fee"] } else { &["txid"] };
+    call(context, page, ("POST", path, Some(typed(form, fields))), |answer| with_count(said, answer)).await
 }

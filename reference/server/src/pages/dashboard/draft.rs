@@ -1,7 +1,20 @@
 //! What was typed into a form that the world refused, so that nobody types it twice.
 
-use super::desk::Complaint;
+use http::StatusCode;
+use serde::Deserialize;
+
 use crate::pages::form::Form;
+
+/// What the world has to say against something, in the words of its answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Complaint {
+    #[serde(skip)]
+    pub(super) status: StatusCode,
+    pub(super) message: String,
+    /// By field.
+    #[serde(default)]
+    pub(super) errors: std::collections::BTreeMap<String, Vec<String>>,
+}
 
 /// A refused form; empty if none was.
 #[derive(Default)]

@@ -46,7 +46,7 @@ impl Notice {
 pub(super) struct Notices(Mutex<VecDeque<(String, Notice)>>);
 
 impl Notices {
-    /// Keeps a notice and says under which name; nothing if there is no randomness for one, or a bug.
+    /// Keeps a notice and says under which name; `None` if there is no randomness for one, or a bug.
     pub(super) fn put(&self, notice: Notice) -> Option<String> {
         let mut bits = [0; NAME_BYTES];
         getrandom::fill(&mut bits).ok()?;

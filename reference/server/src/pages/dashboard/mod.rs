@@ -3,7 +3,7 @@
 //! ```text
 //! access   who may come in, and which forms are ours
 //! place    account, mode and page in a path
-//! desk     one request: where it is, and how it asks the world
+//! context  one request: where it is, and how it asks the world
 //! draw     what each page shows, as blocks
 //! acts     what each form does, as calls of /sandbox
 //! flash    what is shown once afterwards
@@ -15,7 +15,7 @@
 
 mod access;
 mod acts;
-mod desk;
+mod context;
 mod draft;
 mod draw;
 mod facts;
@@ -25,11 +25,12 @@ mod place;
 
 use http::{HeaderValue, Method, header::CACHE_CONTROL};
 use reference_core::{dialect::Dialect, mode::Mode};
+use simulator::api::Overview;
 
 use self::{
-    access::{Access, Entry},
+    access::{Access, Entrance},
     acts::Outcome,
-    desk::Desk,
+    context::PageContext,
     draft::Draft,
     draw::Block,
     flash::{Notice, Notices},
@@ -41,9 +42,6 @@ use crate::{answer::Answer, refusal::Refusal};
 /// The look of the dashboard.
 pub(super) static DASHBOARD_CSS: Asset =
     Asset::css("dashboard", include_str!("../../../templates/dashboard/dashboard.css"));
-
-/// The files that only the dashboard needs.
-pub(super) static ASSETS: &[&Asset] = &[&DASHBOARD_CSS];
 
 /// What all requests to the dashboard share.
 pub(crate) struct Dashboard {
@@ -72,9 +70,9 @@ impl Dashboard {
 /// Whether the caller may use the dashboard, and with it all that goes beyond what customers see: this machine,
 /// whoever shows the token, and browsers that showed it once.
 pub(super) fn admit(call: &Call<'_>) -> Result<(), Refusal> {
-    match call.front.dashboard.access.judge(call)? {
-        Entry::Open => Ok(()),
-        Entry::Login => Err(Refusal::SandboxToken),
+    match call.pages.dashboard.access.judge(call)? {
+        Entrance::Open => Ok(()),
+        Entrance::Login => Err(Refusal::SandboxToken),
     }
 }
 
@@ -90,7 +88,7 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
 }
 
 async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let access = &call.front.dashboard.access;
+    let access = &call.pages.dashboard.access;
     let is_read = call.method() == Method::GET;
     if !is_read && call.method() != Method::POST {
         return Ok(takes_only("GET, HEAD, POST"));
@@ -102,7 +100,7 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
     }
     let path = call.path.strip_prefix("/dashboard").ok_or(Refusal::NotFound)?;
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    if let Entry::Login = entry {
+    if let Entrance::Login = entry {
         return match (is_read, segments.as_slice()) {
             (false, ["login"]) => log_in(call),
             // What was posted is lost with its login; it is not kept for later.
@@ -124,29 +122,29 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
 /// The first account, live.
 async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
     let nowhere = Place { account: String::new(), mode: "live" };
-    let desk = Desk::new(call.asker(), nowhere, Page::Overview, Query::default())?;
-    let facts::World { accounts, .. } = desk.get("/sandbox").await?;
+    let context = PageContext::new(call.asker(), nowhere, Page::Overview, Query::default())?;
+    let Overview { accounts, .. } = context.get("/sandbox").await?;
     let account = accounts.into_iter().next().ok_or(Refusal::NotFound)?.id;
     Ok(Place { account, mode: "live" })
 }
 
 async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Result<Answer, Refusal> {
     let page = Page::read(rest).ok_or(Refusal::NotFound)?;
-    let notice = query.get("said").and_then(|name| call.front.dashboard.notices.take(name));
+    let notice = query.get("said").and_then(|name| call.pages.dashboard.notices.take(name));
     if query.get("stream").is_some() {
         let drawn = move |asker: Asker| parts(asker, place.clone(), page.clone(), query.clone());
         return follow(call.asker(), drawn);
     }
-    let mut desk = Desk::new(call.asker(), place, page, query)?;
-    desk.site.live = Some(stream(call, &desk));
-    finish(call, &desk, notice.as_ref()).await
+    let mut context = PageContext::new(call.asker(), place, page, query)?;
+    context.site.live = Some(stream(call, &context));
+    finish(call, &context, notice.as_ref()).await
 }
 
 /// What of a page changes while it is open.
 async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
-    let desk = Desk::new(asker, place, page, query)?;
-    let menu = draw::menu(&desk).await?;
-    let blocks = draw::draw(&desk).await?.blocks;
+    let context = PageContext::new(asker, place, page, query)?;
+    let menu = draw::menu(&context).await?;
+    let blocks = draw::draw(&context).await?.blocks;
     let live = blocks.into_iter().filter_map(|block| match block {
         Block::Live(part) => Some(part),
         Block::Still(_) => None,
@@ -155,35 +153,35 @@ async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<V
 }
 
 /// Where the page that is shown is streamed from: the same query, for the same filters and page.
-fn stream(call: &Call<'_>, desk: &Desk) -> String {
+fn stream(call: &Call<'_>, context: &PageContext) -> String {
     let query = call.head.uri.query().filter(|query| !query.is_empty() && !query.contains("said="));
     let query = query.map_or("stream=1".to_owned(), |query| format!("{query}&stream=1"));
-    desk.to(format!("{}?{query}", desk.page.path()))
+    context.to(format!("{}?{query}", context.page.path()))
 }
 
-async fn finish(call: &Call<'_>, desk: &Desk, notice: Option<&Notice>) -> Result<Answer, Refusal> {
-    let sheet = draw::draw(desk).await?;
-    draw::shell(desk, &sheet, notice, call.admit().is_err()).await
+async fn finish(call: &Call<'_>, context: &PageContext, notice: Option<&Notice>) -> Result<Answer, Refusal> {
+    let view = draw::draw(context).await?;
+    draw::shell(context, &view, notice, call.admit().is_err()).await
 }
 
 /// A form: what it says is done and the browser sent on, or it is shown again with what is wrong.
 async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Refusal> {
     let form = Form::read(&call.head.headers, &call.body)?;
-    call.front.dashboard.access.judge_form(call, form.text("word"))?;
-    let desk = Desk::new(call.asker(), place, Page::Overview, Query::default())?;
-    let (page, outcome) = acts::act(&desk, rest, &form).await?;
+    call.pages.dashboard.access.judge_form(call, form.text("word"))?;
+    let context = PageContext::new(call.asker(), place, Page::Overview, Query::default())?;
+    let (page, outcome) = acts::act(&context, rest, &form).await?;
     match outcome {
         Outcome::Done(notice) => {
-            let said = call.front.dashboard.notices.put(notice);
+            let said = call.pages.dashboard.notices.put(notice);
             let path = page.path() + &place::query(&[("said", said.as_deref())]);
-            see_other(&desk.site, &desk.place.path(&path))
+            see_other(&context.site, &context.place.path(&path))
         }
         Outcome::Refused(complaint) => {
             let sent_to = format!("/{}", rest.join("/"));
             let draft = Draft::new(sent_to, form, complaint);
-            let mut desk = Desk { page, draft, ..desk };
-            desk.site = call.site()?;
-            finish(call, &desk, None).await
+            let mut context = PageContext { page, draft, ..context };
+            context.site = call.site()?;
+            finish(call, &context, None).await
         }
     }
 }
@@ -191,7 +189,7 @@ async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Ref
 /// The token was shown in a form.
 fn log_in(call: &Call<'_>) -> Result<Answer, Refusal> {
     let form = Form::read(&call.head.headers, &call.body)?;
-    call.front.dashboard.access.judge_form(call, form.text("word"))?;
+    call.pages.dashboard.access.judge_form(call, form.text("word"))?;
     exchange(call, form.text("token").unwrap_or_default(), "/dashboard")
 }
 
@@ -201,13 +199,13 @@ fn exchange(call: &Call<'_>, token: &str, path: &str) -> Result<Answer, Refusal>
         return draw::login(call, true);
     }
     let mut answer = see_other(&call.site()?, path)?;
-    call.front.dashboard.access.open(call, &mut answer)?;
+    call.pages.dashboard.access.open(call, &mut answer)?;
     Ok(answer)
 }
 
 fn log_out(call: &Call<'_>) -> Result<Answer, Refusal> {
     let form = Form::read(&call.head.headers, &call.body)?;
-    call.front.dashboard.access.judge_form(call, form.text("word"))?;
+    call.pages.dashboard.access.judge_form(call, form.text("word"))?;
     let mut answer = see_other(&call.site()?, "/dashboard")?;
     Access::close(call, &mut answer)?;
     Ok(answer)

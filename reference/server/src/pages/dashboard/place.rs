@@ -68,7 +68,7 @@ impl Page {
         })
     }
 
-    /// The path below the place, with a slash before it; nothing for the overview.
+    /// The path below the place, with a slash before it; empty for the overview.
     pub(super) fn path(&self) -> String {
         match self {
             Page::Overview => String::new(),

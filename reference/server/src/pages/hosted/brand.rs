@@ -1,18 +1,24 @@
 //! An account's colour as a style sheet of its own, because a page may hold no style.
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 
-use crate::answer::{self, Answer};
+use crate::{
+    answer::{self, Answer},
+    pages::asset::KEEP,
+};
 
-/// The answer to `/assets/brand-{rrggbb}.css`; nothing if the name is another.
+/// The answer to `/assets/brand-{rrggbb}.css`; `None` if the name is another.
 pub(in crate::pages) fn brand(file: &str) -> Option<Answer> {
     let digits = file.strip_prefix("brand-")?.strip_suffix(".css")?;
     let is_hex = digits.len() == 6 && digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
     let rgb = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
     let ink = if is_bright(rgb) { "#10201a" } else { "#ffffff" };
     let css = format!(":root{{--brand:#{digits};--brand-ink:{ink}}}\n");
-    Some(answer::own(StatusCode::OK, HeaderValue::from_static("text/css; charset=utf-8"), Bytes::from(css)))
+    let mut answer =
+        answer::own(StatusCode::OK, HeaderValue::from_static("text/css; charset=utf-8"), Bytes::from(css));
+    answer.headers_mut().insert(CACHE_CONTROL, KEEP);
+    Some(answer)
 }
 
 /// Dark letters are easier to read on it than white ones.

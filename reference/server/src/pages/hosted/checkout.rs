@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use askama::Template;
 use http::StatusCode;
-use reference_core::time::Timestamp;
+use reference_core::mode::Mode;
+use simulator::api::{PageAccount as Account, PaymentStage as Stage};
 
 use super::{
     coin, load,
-    model::{Account, ChargePage, Payment, Stage},
+    model::{AccountWords as _, ChargePage, CoinWords as _, Payment, TransferWords as _},
     nowhere, panel,
 };
 use crate::{
     answer::Answer,
-    pages::{Asker, Call, Part, Site, follow, html, qr::Qr, see_other, words},
+    pages::{Asker, Call, Part, Site, follow, html, qr::Qr, see_other, words, words::MomentWords as _},
     refusal::Refusal,
 };
 
@@ -22,7 +23,7 @@ use crate::{
 struct Checkout {
     site: Site,
     account: Account,
-    mode: String,
+    mode: Mode,
     title: String,
     is_settled: bool,
     payment: Part,
@@ -41,10 +42,10 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
         title: format!("{} · {}", heading(payment.stage), account.display_name),
         is_settled: is_settled(payment.stage),
         panel: match call.admit_owner() {
-            Ok(()) => Some(panel::part(&site, &path, (&account, &mode), &payment)?),
+            Ok(()) => Some(panel::part(&site, &path, (&account, mode), &payment)?),
             Err(_) => None,
         },
-        payment: part(&site, &account, &mode, &payment, Place::Alone)?,
+        payment: part(&site, &account, mode, &payment, PaymentPlace::Alone)?,
         site,
         account,
         mode,
@@ -66,7 +67,8 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
     let shown: ChargePage = load(&asker, &path).await?.ok_or(Refusal::NotFound)?;
     let site = asker.site()?;
     let ChargePage { account, mode, payment } = &shown;
-    let mut parts = vec![part(&site, account, mode, payment, Place::Alone)?];
+    let mode = *mode;
+    let mut parts = vec![part(&site, account, mode, payment, PaymentPlace::Alone)?];
     if is_owner {
         parts.push(panel::part(&site, &path, (account, mode), payment)?);
     }
@@ -75,7 +77,7 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
 
 /// Where a payment is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PaymentPlace {
     /// It is all that the page is about.
     Alone,
     /// Below an invoice, which says what for.
@@ -143,28 +145,28 @@ impl PaymentView<'_> {
 pub(super) fn part(
     site: &Site,
     account: &Account,
-    mode: &str,
+    mode: Mode,
     payment: &Payment,
-    place: Place,
+    place: PaymentPlace,
 ) -> Result<Part, Refusal> {
     let Payment { charge, coin, stage, .. } = payment;
-    let is_live = mode == "live";
+    let is_live = mode == Mode::Live;
     let uri = coin::uri(&coin::Due {
-        asset: &charge.asset,
+        asset: coin.asset.code(),
         network: &coin.network,
-        decimals: coin.decimals,
+        decimals: coin.decimals as usize,
         is_live,
         address: &charge.deposit_address,
         amount: &payment.missing,
     });
-    let end = Timestamp::parse(&charge.expires_at).unwrap_or(site.now);
+    let end = *charge.expires_at;
     let left = Duration::from_micros(if end > site.now { end.since(site.now).0 } else { 0 });
     let view = PaymentView {
         site,
         account,
         payment,
         heading: heading(*stage),
-        is_alone: place == Place::Alone,
+        is_alone: place == PaymentPlace::Alone,
         is_live,
         qr: Qr::of(&uri),
         uri,
@@ -197,7 +199,7 @@ pub(super) fn is_settled(stage: Stage) -> bool {
 struct Receipt {
     site: Site,
     account: Account,
-    mode: String,
+    mode: Mode,
     payment: Payment,
 }
 

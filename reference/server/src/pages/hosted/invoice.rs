@@ -2,26 +2,31 @@
 
 use askama::Template;
 use http::{Method, StatusCode};
+use reference_core::mode::Mode;
 use serde_json::json;
+use simulator::api::{CoinOffer, PageAccount as Account, PaymentStage as Stage};
 
 use super::{
-    checkout::{self, Place},
+    checkout::{self, PaymentPlace},
     load,
-    model::{Account, Coin, Invoice, InvoicePage, Stage},
+    model::{AccountWords as _, CoinWords as _, InvoicePage, OfferWords as _},
     nowhere, panel,
 };
 use crate::{
     answer::Answer,
-    pages::{Asker, Call, Part, Site, follow, form::Form, html, see_other},
+    pages::{
+        Asker, Call, Part, Site, follow, form::Form, html, objects::Invoice, see_other, words,
+        words::MomentWords as _,
+    },
     refusal::Refusal,
 };
 
 #[derive(Template)]
 #[template(path = "hosted/invoice.html")]
-struct Page {
+struct InvoiceTemplate {
     site: Site,
     account: Account,
-    mode: String,
+    mode: Mode,
     invoice: Invoice,
     error: Option<String>,
     is_settled: bool,
@@ -39,15 +44,15 @@ struct State<'a> {
     /// The coin of the charge that waits for money.
     chosen: Option<&'a str>,
     may_choose: bool,
-    coins: &'a [Coin],
+    coins: &'a [CoinOffer],
 }
 
 #[derive(Template)]
 #[template(path = "hosted/document.html")]
-struct Document {
+struct InvoiceDocument {
     site: Site,
     account: Account,
-    mode: String,
+    mode: Mode,
     invoice: Invoice,
     payment: Option<super::model::Payment>,
 }
@@ -76,7 +81,7 @@ async fn draw(
     let Some(shown) = load::<InvoicePage>(&asker, &path).await? else { return nowhere(call) };
     let mut site = asker.site()?;
     site.live = Some(site.to(&format!("{path}/live")));
-    let page = Page {
+    let page = InvoiceTemplate {
         state: state(&site, &shown)?,
         panel: match call.admit_owner() {
             Ok(()) => panel(&site, &path, &shown)?,
@@ -112,7 +117,7 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
 }
 
 fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, Refusal> {
-    let owner = (&shown.account, shown.mode.as_str());
+    let owner = (&shown.account, shown.mode);
     shown.payment.as_ref().map(|payment| panel::part(site, path, owner, payment)).transpose()
 }
 
@@ -120,7 +125,7 @@ fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
     // A charge that was called off for another coin, or with the invoice, says nothing to the customer.
     let telling = shown.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
     let payment = telling
-        .map(|payment| checkout::part(site, &shown.account, &shown.mode, payment, Place::OnInvoice))
+        .map(|payment| checkout::part(site, &shown.account, shown.mode, payment, PaymentPlace::OnInvoice))
         .transpose()?;
     let waits = telling.filter(|payment| payment.stage == Stage::Waiting);
     let state = State {
@@ -153,5 +158,5 @@ pub(super) async fn document(call: &Call<'_>, code: &str) -> Result<Answer, Refu
     let Some(shown) = load::<InvoicePage>(&asker, &format!("/i/{code}")).await? else { return nowhere(call) };
     let InvoicePage { account, mode, invoice, payment, .. } = shown;
     let payment = payment.filter(|payment| payment.stage == Stage::Paid);
-    html(StatusCode::OK, &Document { site: asker.site()?, account, mode, invoice, payment })
+    html(StatusCode::OK, &InvoiceDocument { site: asker.site()?, account, mode, invoice, payment })
 }

@@ -2,21 +2,23 @@
 
 use askama::Template;
 use http::StatusCode;
+use reference_core::mode::Mode;
 use serde_json::{Map, Value, json};
+use simulator::api::{CoinOffer, LinkClosed as Closed, PageAccount as Account};
 
 use super::{
     load,
-    model::{Account, Closed, Coin, Link, LinkPage},
+    model::{AccountWords as _, CoinWords as _, LinkPage, OfferWords as _},
     nowhere,
 };
 use crate::{
     answer::Answer,
-    pages::{Call, Reply, Site, form::Form, html, see_other, words},
+    pages::{Call, Reply, Site, form::Form, html, objects::Link, see_other, words},
     refusal::Refusal,
 };
 
 /// A question with what was answered.
-struct Asked {
+struct LinkForm {
     /// The field's name in the form.
     name: String,
     label: String,
@@ -71,18 +73,18 @@ fn in_plain_words(sentence: &str) -> String {
 
 #[derive(Template)]
 #[template(path = "hosted/link.html")]
-struct Page {
+struct LinkTemplate {
     site: Site,
     account: Account,
-    mode: String,
+    mode: Mode,
     link: Link,
     closed: Option<Closed>,
-    coins: Vec<Coin>,
+    coins: Vec<CoinOffer>,
     filled: Filled,
-    asked: Vec<Asked>,
+    asked: Vec<LinkForm>,
 }
 
-impl Page {
+impl LinkTemplate {
     fn suggestions(&self) -> impl Iterator<Item = (&str, String)> {
         self.link.suggested_amounts.iter().map(|amount| (amount.as_str(), words::fiat(amount)))
     }
@@ -106,7 +108,7 @@ fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) ->
     let LinkPage { account, mode, link, closed, coins } = shown;
     let asked = (0..)
         .zip(&link.custom_fields)
-        .map(|(n, question)| Asked {
+        .map(|(n, question)| LinkForm {
             name: format!("answer.{n}"),
             label: question.label.clone(),
             required: question.required,
@@ -117,7 +119,7 @@ fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) ->
                 .or_else(|| missing_answer(&filled, &question.label)),
         })
         .collect();
-    html(status, &Page { site: call.site()?, account, mode, link, closed, coins, filled, asked })
+    html(status, &LinkTemplate { site: call.site()?, account, mode, link, closed, coins, filled, asked })
 }
 
 fn missing_answer(filled: &Filled, label: &str) -> Option<String> {

@@ -25,9 +25,6 @@ pub(crate) static HOSTED_CSS: Asset =
 /// What hosted pages do by themselves beyond what every page does.
 pub(crate) static HOSTED_JS: Asset = Asset::js("hosted", include_str!("../../../templates/hosted/hosted.js"));
 
-/// The files that only hosted pages need.
-pub(super) static ASSETS: &[&Asset] = &[&HOSTED_CSS, &HOSTED_JS];
-
 /// Answers a request under `/c`, `/pay` or `/i`.
 pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     let segments: Vec<&str> = call.path.trim_start_matches('/').split('/').collect();
@@ -56,7 +53,7 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     }
 }
 
-/// What the world says about the page at `path`; nothing if there is no such thing.
+/// What the world says about the page at `path`; `None` if there is no such thing.
 async fn load<T: DeserializeOwned>(asker: &Asker, path: &str) -> Result<Option<T>, Refusal> {
     let reply = asker.ask("GET", &format!("/sandbox/pages{path}"), None).await?;
     match reply.status {
@@ -75,7 +72,7 @@ fn wants_json(call: &Call<'_>) -> bool {
 
 #[derive(Template)]
 #[template(path = "hosted/notice.html")]
-struct Notice<'a> {
+struct NoticeTemplate<'a> {
     site: Site,
     heading: &'a str,
     message: &'a str,
@@ -85,12 +82,12 @@ struct Notice<'a> {
 /// A page that says why something was not done. `back`: the page to return to.
 fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<Answer, Refusal> {
     let back = Some(site.to(back));
-    html(status, &Notice { site, heading: "That did not work", message, back })
+    html(status, &NoticeTemplate { site, heading: "That did not work", message, back })
 }
 
 /// There is no such page.
 fn nowhere(call: &Call<'_>) -> Result<Answer, Refusal> {
     let message = "There is nothing to pay at this address. Check that you have the whole link, or ask whoever sent it to you.";
     let site = call.site()?;
-    html(StatusCode::NOT_FOUND, &Notice { site, heading: "Page not found", message, back: None })
+    html(StatusCode::NOT_FOUND, &NoticeTemplate { site, heading: "Page not found", message, back: None })
 }

@@ -3,11 +3,13 @@
 
 use askama::Template;
 use http::StatusCode;
+use reference_core::mode::Mode;
 use serde_json::{Value, json};
+use simulator::api::{PageAccount as Account, PaymentStage as Stage};
 
 use super::{
     load,
-    model::{Account, ChargePage, InvoicePage, Payment, Stage},
+    model::{ChargePage, InvoicePage, Payment, TransferWords as _},
     notice, wants_json,
 };
 use crate::{
@@ -39,7 +41,7 @@ impl Act {
 }
 
 /// Acts that belong together.
-pub(super) struct Group {
+pub(super) struct ActionGroup {
     title: &'static str,
     acts: Vec<Act>,
 }
@@ -48,11 +50,11 @@ const SENT: &str = "Sent. The page follows as soon as the payment is seen.";
 const MOVED: &str = "Done. The clock was moved on.";
 
 /// Everything that can be done about a charge now.
-pub(super) fn groups(mode: &str, payment: &Payment) -> Vec<Group> {
+pub(super) fn groups(mode: Mode, payment: &Payment) -> Vec<ActionGroup> {
     let groups = [
-        Group { title: "Pay", acts: ways_to_pay(payment) },
-        Group { title: "What can go wrong", acts: troubles(mode, payment) },
-        Group { title: "Blocks and time", acts: time(mode, payment) },
+        ActionGroup { title: "Pay", acts: ways_to_pay(payment) },
+        ActionGroup { title: "What can go wrong", acts: troubles(mode, payment) },
+        ActionGroup { title: "Blocks and time", acts: time(mode, payment) },
     ];
     groups.into_iter().filter(|group| !group.acts.is_empty()).collect()
 }
@@ -91,7 +93,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
                 ),
             ];
             if payment.stage != Stage::Confirming {
-                let wait = ("/sandbox/advance", json!({ "to": payment.charge.expires_at }));
+                let wait = ("/sandbox/advance", json!({ "to": payment.charge.expires_at.to_string() }));
                 acts.push(act("late", "Pay too late", "Lets the time run out first.", vec![wait, pay(&[])]));
             }
             acts
@@ -103,7 +105,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
     }
 }
 
-fn troubles(mode: &str, payment: &Payment) -> Vec<Act> {
+fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
     let mut acts = Vec::new();
     let mut act = |name, label, hint: String, path, body| {
         acts.push(Act { name, label, hint, calls: vec![(path, body)], done: "Done. The page follows." });
@@ -142,20 +144,20 @@ fn troubles(mode: &str, payment: &Payment) -> Vec<Act> {
                 depth => format!("Other blocks take the place of the newest {depth}."),
             },
             "/sandbox/reorg",
-            json!({ "asset": payment.charge.asset, "mode": mode, "depth": buried.confirmations }),
+            json!({ "asset": payment.charge.asset, "mode": mode.as_str(), "depth": buried.confirmations }),
         );
     }
     acts
 }
 
-fn time(mode: &str, payment: &Payment) -> Vec<Act> {
+fn time(mode: Mode, payment: &Payment) -> Vec<Act> {
     let mine = |name, label, hint: String, blocks: u32| Act {
         name,
         label,
         hint,
         calls: vec![(
             "/sandbox/mine",
-            json!({ "asset": payment.charge.asset, "mode": mode, "blocks": blocks }),
+            json!({ "asset": payment.charge.asset, "mode": mode.as_str(), "blocks": blocks }),
         )],
         done: MOVED,
     };
@@ -184,7 +186,7 @@ fn time(mode: &str, payment: &Payment) -> Vec<Act> {
 #[derive(Template)]
 #[template(path = "hosted/panel.html")]
 struct Panel<'a> {
-    groups: &'a [Group],
+    groups: &'a [ActionGroup],
     base: &'a str,
     action: String,
     dashboard: String,
@@ -196,7 +198,7 @@ struct Panel<'a> {
 pub(super) fn part(
     site: &Site,
     path: &str,
-    (account, mode): (&Account, &str),
+    (account, mode): (&Account, Mode),
     payment: &Payment,
 ) -> Result<Part, Refusal> {
     let panel = Panel {
@@ -211,7 +213,7 @@ pub(super) fn part(
 }
 
 /// The charge that the page at `path` shows.
-async fn find(asker: &Asker, path: &str) -> Result<Option<(String, Payment)>, Refusal> {
+async fn find(asker: &Asker, path: &str) -> Result<Option<(Mode, Payment)>, Refusal> {
     Ok(if path.starts_with("/i/") {
         let page: Option<InvoicePage> = load(asker, path).await?;
         page.and_then(|page| page.payment.map(|payment| (page.mode, payment)))
@@ -228,7 +230,7 @@ pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> 
     let form = Form::read(&call.head.headers, &call.body)?;
     let asker = call.asker();
     let Some((mode, payment)) = find(&asker, path).await? else { return Err(Refusal::NotFound) };
-    let mut acts = groups(&mode, &payment).into_iter().flat_map(|group| group.acts);
+    let mut acts = groups(mode, &payment).into_iter().flat_map(|group| group.acts);
     let (status, message) = match acts.find(|act| form.text("act") == Some(act.name)) {
         None => (
             StatusCode::CONFLICT,

@@ -2,34 +2,36 @@
 
 use askama::Template;
 use reference_core::asset::Currency;
+use simulator::api::{BookCounts, ChainRecord, MailList, MailRecord, Overview, WalletList, WalletRecord};
 
-use super::{Sheet, live, still};
+use super::{PageView, live, still};
 use crate::{
     pages::dashboard::{
-        desk::Desk,
-        facts::{AccountAnswer, Chain, Glance, Invoice, Mail, Mails, One, Wallet, Wallets, World},
+        context::PageContext,
+        facts::{AccountAnswer, One},
         pieces,
     },
+    pages::objects::Invoice,
     refusal::Refusal,
 };
 
 const MAILS_SHOWN: usize = 100;
 
 /// A coin and the wallet for it, if there is one.
-struct Coin {
-    chain: Chain,
-    wallet: Option<Wallet>,
+struct CoinWallet {
+    chain: ChainRecord,
+    wallet: Option<WalletRecord>,
 }
 
-impl Coin {
+impl CoinWallet {
     /// Where its addresses come from, in words.
     fn source(&self) -> String {
         match &self.wallet {
             None => String::new(),
-            Some(Wallet { key: Some(_), .. }) => "extended public key".to_owned(),
-            Some(Wallet { listed: 0, .. }) => "built-in addresses".to_owned(),
-            Some(Wallet { listed: 1, .. }) => "1 address".to_owned(),
-            Some(Wallet { listed, .. }) => format!("{listed} addresses"),
+            Some(WalletRecord { key: Some(_), .. }) => "extended public key".to_owned(),
+            Some(WalletRecord { listed: 0, .. }) => "built-in addresses".to_owned(),
+            Some(WalletRecord { listed: 1, .. }) => "1 address".to_owned(),
+            Some(WalletRecord { listed, .. }) => format!("{listed} addresses"),
         }
     }
 
@@ -38,15 +40,17 @@ impl Coin {
     }
 }
 
-async fn coins(desk: &Desk) -> Result<Vec<Coin>, Refusal> {
-    let World { chains, .. } = desk.get("/sandbox").await?;
-    let Wallets { mut wallets } = desk.get("/sandbox/wallets").await?;
-    wallets.retain(|wallet| wallet.account == desk.place.account && wallet.mode == desk.place.mode);
-    let of_mode = chains.into_iter().filter(|chain| chain.mode == desk.place.mode);
+async fn coins(context: &PageContext) -> Result<Vec<CoinWallet>, Refusal> {
+    let Overview { chains, .. } = context.get("/sandbox").await?;
+    let WalletList { mut wallets } = context.get("/sandbox/wallets").await?;
+    wallets.retain(|wallet| {
+        wallet.account == context.place.account && wallet.mode.as_str() == context.place.mode
+    });
+    let of_mode = chains.into_iter().filter(|chain| chain.mode.as_str() == context.place.mode);
     Ok(of_mode
         .map(|chain| {
             let place = wallets.iter().position(|wallet| wallet.asset == chain.asset);
-            Coin { wallet: place.map(|place| wallets.swap_remove(place)), chain }
+            CoinWallet { wallet: place.map(|place| wallets.swap_remove(place)), chain }
         })
         .collect())
 }
@@ -54,63 +58,63 @@ async fn coins(desk: &Desk) -> Result<Vec<Coin>, Refusal> {
 #[derive(Template)]
 #[template(path = "dashboard/wallets.html")]
 struct WalletsBlock<'a> {
-    desk: &'a Desk,
-    coins: Vec<Coin>,
+    context: &'a PageContext,
+    coins: Vec<CoinWallet>,
 }
 
-pub(super) async fn wallets(desk: &Desk) -> Result<Sheet, Refusal> {
-    let block = still(&WalletsBlock { desk, coins: coins(desk).await? })?;
-    Ok(Sheet { title: "Payout wallets".to_owned(), blocks: vec![block] })
+pub(super) async fn wallets(context: &PageContext) -> Result<PageView, Refusal> {
+    let block = still(&WalletsBlock { context, coins: coins(context).await? })?;
+    Ok(PageView { title: "Payout wallets".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/wallet.html")]
 struct WalletBlock<'a> {
-    desk: &'a Desk,
-    coin: Coin,
+    context: &'a PageContext,
+    coin: CoinWallet,
     form: String,
     /// What was typed last, unless it was a secret.
     typed: &'a str,
 }
 
-pub(super) async fn wallet(desk: &Desk, asset: &str) -> Result<Sheet, Refusal> {
-    let coin = coins(desk).await?.into_iter().find(|coin| coin.chain.asset == asset);
+pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageView, Refusal> {
+    let coin = coins(context).await?.into_iter().find(|coin| coin.chain.asset.code() == asset);
     let coin = coin.ok_or(Refusal::NotFound)?;
     let form = format!("/wallets/{asset}");
     let field = if coin.takes_list() { "addresses" } else { "key" };
     // Nobody sends a private key back to where others may look over a shoulder.
-    let is_secret = desk.draft.wrong(&form, field).iter().any(|wrong| wrong.contains("private key"));
-    let typed = if is_secret { "" } else { desk.draft.typed(&form, field) };
-    let block = still(&WalletBlock { desk, coin, form, typed })?;
-    Ok(Sheet { title: format!("{asset} wallet"), blocks: vec![block] })
+    let is_secret = context.draft.wrong(&form, field).iter().any(|wrong| wrong.contains("private key"));
+    let typed = if is_secret { "" } else { context.draft.typed(&form, field) };
+    let block = still(&WalletBlock { context, coin, form, typed })?;
+    Ok(PageView { title: format!("{asset} wallet"), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/outbox.html")]
 struct OutboxBlock<'a> {
-    desk: &'a Desk,
-    mails: Vec<(Mail, String)>,
+    context: &'a PageContext,
+    mails: Vec<(MailRecord, String)>,
     members: Vec<String>,
 }
 
-pub(super) async fn outbox(desk: &Desk) -> Result<Sheet, Refusal> {
-    let (account, mode) = (&desk.place.account, desk.place.mode);
+pub(super) async fn outbox(context: &PageContext) -> Result<PageView, Refusal> {
+    let (account, mode) = (&context.place.account, context.place.mode);
     let path = format!("/sandbox/mails?account={account}&mode={mode}&limit={MAILS_SHOWN}");
-    let Mails { mails: sent } = desk.get(&path).await?;
+    let MailList { mails: sent } = context.get(&path).await?;
     let mut mails = Vec::with_capacity(sent.len());
     for mail in sent.into_iter().rev() {
-        let One { data } = desk.book::<One<Invoice>>(&format!("/invoices/{}", mail.invoice)).await?;
+        let One { data } = context.book::<One<Invoice>>(&format!("/invoices/{}", mail.invoice)).await?;
         mails.push((mail, data.number));
     }
-    let Glance { members, .. } = desk.book("").await?;
-    let block = live("outbox", &OutboxBlock { desk, mails, members })?;
-    Ok(Sheet { title: "E-mail outbox".to_owned(), blocks: vec![block] })
+    let BookCounts { members, .. } = context.book("").await?;
+    let block = live("outbox", &OutboxBlock { context, mails, members })?;
+    Ok(PageView { title: "E-mail outbox".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/settings.html")]
 struct SettingsBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     answer: AccountAnswer,
     members: String,
     currencies: [&'static str; Currency::ALL.len()],
@@ -141,14 +145,14 @@ impl SettingsBlock<'_> {
     }
 }
 
-pub(super) async fn settings(desk: &Desk) -> Result<Sheet, Refusal> {
-    let answer: AccountAnswer = desk.book("/account").await?;
-    let Glance { members, .. } = desk.book("").await?;
+pub(super) async fn settings(context: &PageContext) -> Result<PageView, Refusal> {
+    let answer: AccountAnswer = context.book("/account").await?;
+    let BookCounts { members, .. } = context.book("").await?;
     let block = still(&SettingsBlock {
-        desk,
+        context,
         answer,
         members: members.join("\n"),
         currencies: Currency::ALL.map(Currency::code),
     })?;
-    Ok(Sheet { title: "Settings".to_owned(), blocks: vec![block] })
+    Ok(PageView { title: "Settings".to_owned(), blocks: vec![block] })
 }

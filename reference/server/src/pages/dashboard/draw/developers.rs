@@ -2,14 +2,17 @@
 
 use askama::Template;
 use reference_core::event::EventType;
+use simulator::api::{DeliveryRecord, EndpointRecord, KeyRecord};
 
-use super::{Pager, Sheet, Tab, Tabs, listed, live, still};
+use super::{PageView, Pager, Tab, Tabs, listed, live, still};
 use crate::{
     pages::dashboard::{
-        desk::Desk,
-        facts::{Delivery, Endpoint, Event, Key, List, One},
+        context::PageContext,
+        facts::{AttemptWords as _, DeliveryWords as _, EndpointWords as _, List, One},
         pieces, place,
     },
+    pages::objects::Event,
+    pages::words::MomentWords as _,
     refusal::Refusal,
 };
 
@@ -21,7 +24,7 @@ const DELIVERIES_BESIDE: usize = 10;
 #[derive(Template)]
 #[template(path = "dashboard/events.html")]
 struct EventsBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     list: List<Event>,
     pager: Pager,
     curl: String,
@@ -30,52 +33,52 @@ struct EventsBlock<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/events_filter.html")]
 struct EventsFilter<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     kinds: [&'static str; EventType::ALL.len()],
     chosen: &'a str,
 }
 
-pub(super) async fn events(desk: &Desk) -> Result<Sheet, Refusal> {
-    let kind = desk.query.get("type");
-    let list: List<Event> = desk.book(&format!("/events{}", listed(desk, &[("type", kind)]))).await?;
-    let pager = Pager::of(desk, "/events", &[("type", kind)], &list);
-    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events'", desk.site.base);
+pub(super) async fn events(context: &PageContext) -> Result<PageView, Refusal> {
+    let kind = context.query.get("type");
+    let list: List<Event> = context.book(&format!("/events{}", listed(context, &[("type", kind)]))).await?;
+    let pager = Pager::of(context, "/events", &[("type", kind)], &list);
+    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events'", context.site.base);
     let kinds = EventType::ALL.map(EventType::as_str);
     let blocks = vec![
-        still(&EventsFilter { desk, kinds, chosen: kind.unwrap_or_default() })?,
-        live("events", &EventsBlock { desk, list, pager, curl })?,
+        still(&EventsFilter { context, kinds, chosen: kind.unwrap_or_default() })?,
+        live("events", &EventsBlock { context, list, pager, curl })?,
     ];
-    Ok(Sheet { title: "Events".to_owned(), blocks })
+    Ok(PageView { title: "Events".to_owned(), blocks })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/event.html")]
 struct EventBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     event: &'a Event,
-    deliveries: Vec<Delivery>,
+    deliveries: Vec<DeliveryRecord>,
     json: String,
     curl: String,
 }
 
-pub(super) async fn event(desk: &Desk, id: &str) -> Result<Sheet, Refusal> {
+pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
     let path = format!("/events/{id}");
-    let One { data: event } = desk.book::<One<Event>>(&path).await?;
-    let One { data: raw } = desk.book::<One<Box<serde_json::value::RawValue>>>(&path).await?;
-    let deliveries = desk.deliveries(DELIVERIES_BESIDE, &format!("&event={id}")).await?;
+    let One { data: event } = context.book::<One<Event>>(&path).await?;
+    let One { data: raw } = context.book::<One<Box<serde_json::value::RawValue>>>(&path).await?;
+    let deliveries = context.deliveries(DELIVERIES_BESIDE, &format!("&event={id}")).await?;
     let json = pieces::pretty(raw.get());
-    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events/{id}'", desk.site.base);
+    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events/{id}'", context.site.base);
     let title = format!("Event {}", event.kind);
-    let block = live("event", &EventBlock { desk, event: &event, deliveries, json, curl })?;
-    Ok(Sheet { title, blocks: vec![block] })
+    let block = live("event", &EventBlock { context, event: &event, deliveries, json, curl })?;
+    Ok(PageView { title, blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/deliveries.html")]
 struct DeliveriesBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     tabs: Tabs,
-    deliveries: Vec<Delivery>,
+    deliveries: Vec<DeliveryRecord>,
     pager: Pager,
     /// There is an endpoint that deliveries could go to.
     has_endpoint: bool,
@@ -84,24 +87,24 @@ struct DeliveriesBlock<'a> {
 /// The words of the states, as the log is filtered by them.
 const DELIVERY_STATES: [&str; 6] = ["all", "waiting", "in_flight", "delivered", "failed", "canceled"];
 
-pub(super) async fn deliveries(desk: &Desk) -> Result<Sheet, Refusal> {
-    let status = desk.query.get("status").filter(|word| DELIVERY_STATES.contains(word));
-    let endpoint = desk.query.get("endpoint").filter(|id| place::is_id(id));
-    let before = desk.query.get("before").filter(|id| place::is_id(id));
+pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusal> {
+    let status = context.query.get("status").filter(|word| DELIVERY_STATES.contains(word));
+    let endpoint = context.query.get("endpoint").filter(|id| place::is_id(id));
+    let before = context.query.get("before").filter(|id| place::is_id(id));
     let filters = [("status", status), ("endpoint", endpoint)];
     let asked: String = [filters[0], filters[1], ("before", before)]
         .into_iter()
         .filter_map(|(name, value)| Some(format!("&{name}={}", value?)))
         .collect();
     // One more than is shown says whether there are older ones.
-    let mut deliveries = desk.deliveries(DELIVERIES_SHOWN + 1, &asked).await?;
+    let mut deliveries = context.deliveries(DELIVERIES_SHOWN + 1, &asked).await?;
     let more = deliveries.len() > DELIVERIES_SHOWN;
     deliveries.truncate(DELIVERIES_SHOWN);
     let to = |more: &[(&str, Option<&str>)]| {
         let fields: Vec<_> = filters.iter().chain(more).copied().collect();
-        desk.to(format!("/deliveries{}", place::query(&fields)))
+        context.to(format!("/deliveries{}", place::query(&fields)))
     };
-    let last = deliveries.last().map(|delivery| delivery.id.clone());
+    let last = deliveries.last().map(|delivery| delivery.id.to_string());
     let pager = Pager {
         said: String::new(),
         newer: before.map(|_| to(&[])),
@@ -112,29 +115,32 @@ pub(super) async fn deliveries(desk: &Desk) -> Result<Sheet, Refusal> {
         Tab {
             label: if word == "in_flight" { "in flight" } else { word },
             count: None,
-            href: desk.to(format!("/deliveries{}", place::query(&[("status", chosen), filters[1]]))),
+            href: context.to(format!("/deliveries{}", place::query(&[("status", chosen), filters[1]]))),
             current: chosen == status.filter(|word| *word != "all"),
         }
     });
     let tabs = Tabs { label: "Deliveries by status", tabs: tabs.into() };
-    let has_endpoint = !desk.endpoints().await?.is_empty();
-    let block = live("deliveries", &DeliveriesBlock { desk, tabs, deliveries, pager, has_endpoint })?;
-    Ok(Sheet { title: "Deliveries".to_owned(), blocks: vec![block] })
+    let has_endpoint = !context.endpoints().await?.is_empty();
+    let block = live("deliveries", &DeliveriesBlock { context, tabs, deliveries, pager, has_endpoint })?;
+    Ok(PageView { title: "Deliveries".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/delivery.html")]
 struct DeliveryBlock<'a> {
-    desk: &'a Desk,
-    delivery: &'a Delivery,
+    context: &'a PageContext,
+    delivery: &'a DeliveryRecord,
     body: String,
+    /// The same as it was sent.
+    raw: &'a str,
 }
 
-pub(super) async fn delivery(desk: &Desk, id: &str) -> Result<Sheet, Refusal> {
-    let delivery = desk.delivery(id).await?;
-    let body = pieces::pretty(&delivery.request_body);
-    let block = live("delivery", &DeliveryBlock { desk, delivery: &delivery, body })?;
-    Ok(Sheet { title: format!("Delivery of {}", delivery.kind), blocks: vec![block] })
+pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
+    let delivery = context.delivery(id).await?;
+    let raw = delivery.request_body.as_deref().unwrap_or_default();
+    let body = pieces::pretty(raw);
+    let block = live("delivery", &DeliveryBlock { context, delivery: &delivery, body, raw })?;
+    Ok(PageView { title: format!("Delivery of {}", delivery.kind.as_str()), blocks: vec![block] })
 }
 
 /// A box for one event type.
@@ -154,78 +160,78 @@ fn choices(chosen: impl Fn(&str) -> bool) -> [(&'static str, Vec<Choice>); 2] {
 #[derive(Template)]
 #[template(path = "dashboard/endpoints.html")]
 struct EndpointsBlock<'a> {
-    desk: &'a Desk,
-    endpoints: Vec<Endpoint>,
+    context: &'a PageContext,
+    endpoints: Vec<EndpointRecord>,
     kinds: usize,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/endpoint_form.html")]
 struct EndpointForm<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     form: String,
     url: &'a str,
     groups: [(&'static str, Vec<Choice>); 2],
     is_new: bool,
 }
 
-pub(super) async fn endpoints(desk: &Desk) -> Result<Sheet, Refusal> {
+pub(super) async fn endpoints(context: &PageContext) -> Result<PageView, Refusal> {
     let form = "/endpoints".to_owned();
-    let typed = desk.draft.is_of(&form);
-    let groups = choices(|kind| !typed || desk.draft.chosen(&form, "events", kind));
-    let url = desk.draft.typed(&form, "url");
-    let endpoints = desk.endpoints().await?;
+    let typed = context.draft.is_of(&form);
+    let groups = choices(|kind| !typed || context.draft.chosen(&form, "events", kind));
+    let url = context.draft.typed(&form, "url");
+    let endpoints = context.endpoints().await?;
     let blocks = vec![
-        live("endpoints", &EndpointsBlock { desk, endpoints, kinds: EventType::ALL.len() })?,
-        still(&EndpointForm { desk, form: form.clone(), url, groups, is_new: true })?,
+        live("endpoints", &EndpointsBlock { context, endpoints, kinds: EventType::ALL.len() })?,
+        still(&EndpointForm { context, form: form.clone(), url, groups, is_new: true })?,
     ];
-    Ok(Sheet { title: "Webhook endpoints".to_owned(), blocks })
+    Ok(PageView { title: "Webhook endpoints".to_owned(), blocks })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/endpoint.html")]
 struct EndpointBlock<'a> {
-    desk: &'a Desk,
-    endpoint: &'a Endpoint,
-    deliveries: Vec<Delivery>,
+    context: &'a PageContext,
+    endpoint: &'a EndpointRecord,
+    deliveries: Vec<DeliveryRecord>,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/endpoint_acts.html")]
 struct EndpointActs<'a> {
-    desk: &'a Desk,
-    endpoint: &'a Endpoint,
+    context: &'a PageContext,
+    endpoint: &'a EndpointRecord,
 }
 
-pub(super) async fn endpoint(desk: &Desk, id: &str) -> Result<Sheet, Refusal> {
-    let endpoint = desk.endpoint(id).await?;
-    let deliveries = desk.deliveries(DELIVERIES_BESIDE, &format!("&endpoint={id}")).await?;
+pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
+    let endpoint = context.endpoint(id).await?;
+    let deliveries = context.deliveries(DELIVERIES_BESIDE, &format!("&endpoint={id}")).await?;
     let form = format!("/endpoints/{id}");
-    let typed = desk.draft.is_of(&form);
+    let typed = context.draft.is_of(&form);
     let groups = choices(|kind| match typed {
-        true => desk.draft.chosen(&form, "events", kind),
-        false => endpoint.events.iter().any(|it| it == kind),
+        true => context.draft.chosen(&form, "events", kind),
+        false => endpoint.events.iter().any(|it| it.as_str() == kind),
     });
-    let url = desk.draft.typed_or(&form, "url", &endpoint.url);
+    let url = context.draft.typed_or(&form, "url", &endpoint.url);
     let blocks = vec![
-        live("endpoint", &EndpointBlock { desk, endpoint: &endpoint, deliveries })?,
-        still(&EndpointForm { desk, form: form.clone(), url, groups, is_new: false })?,
-        still(&EndpointActs { desk, endpoint: &endpoint })?,
+        live("endpoint", &EndpointBlock { context, endpoint: &endpoint, deliveries })?,
+        still(&EndpointForm { context, form: form.clone(), url, groups, is_new: false })?,
+        still(&EndpointActs { context, endpoint: &endpoint })?,
     ];
-    Ok(Sheet { title: "Webhook endpoint".to_owned(), blocks })
+    Ok(PageView { title: "Webhook endpoint".to_owned(), blocks })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/keys.html")]
 struct KeysBlock<'a> {
-    desk: &'a Desk,
-    keys: Vec<Key>,
+    context: &'a PageContext,
+    keys: Vec<KeyRecord>,
     /// What a key of this mode begins with.
     start: String,
 }
 
-pub(super) async fn keys(desk: &Desk) -> Result<Sheet, Refusal> {
-    let start = desk.asker.front.dashboard.key_start(desk.place.mode);
-    let block = still(&KeysBlock { desk, keys: desk.keys().await?, start })?;
-    Ok(Sheet { title: "API keys".to_owned(), blocks: vec![block] })
+pub(super) async fn keys(context: &PageContext) -> Result<PageView, Refusal> {
+    let start = context.asker.pages.dashboard.key_start(context.place.mode);
+    let block = still(&KeysBlock { context, keys: context.keys().await?, start })?;
+    Ok(PageView { title: "API keys".to_owned(), blocks: vec![block] })
 }

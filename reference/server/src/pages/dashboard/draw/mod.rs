@@ -11,7 +11,7 @@ use std::fmt;
 use askama::Template;
 
 use super::{
-    desk::Desk,
+    context::PageContext,
     facts,
     place::{self, Page},
 };
@@ -23,7 +23,7 @@ pub(super) use shell::{login, menu, plain, shell};
 const PER_PAGE: u32 = 25;
 
 /// One page.
-pub(super) struct Sheet {
+pub(super) struct PageView {
     pub(super) title: String,
     pub(super) blocks: Vec<Block>,
 }
@@ -54,28 +54,28 @@ fn live(id: &'static str, template: &impl Template) -> Result<Block, Refusal> {
 }
 
 /// Draws the page that somebody is on.
-pub(super) async fn draw(desk: &Desk) -> Result<Sheet, Refusal> {
-    match &desk.page {
-        Page::Overview => overview::overview(desk).await,
-        Page::World => overview::world(desk).await,
-        Page::Charges => payments::charges(desk).await,
-        Page::Charge(code) => payments::charge(desk, code).await,
-        Page::Invoices => payments::invoices(desk).await,
-        Page::Invoice(code) => payments::invoice(desk, code).await,
-        Page::Links => payments::links(desk).await,
-        Page::Link(code) => payments::link(desk, code).await,
-        Page::Late => payments::late(desk).await,
-        Page::Events => developers::events(desk).await,
-        Page::Event(id) => developers::event(desk, id).await,
-        Page::Deliveries => developers::deliveries(desk).await,
-        Page::Delivery(id) => developers::delivery(desk, id).await,
-        Page::Endpoints => developers::endpoints(desk).await,
-        Page::Endpoint(id) => developers::endpoint(desk, id).await,
-        Page::Keys => developers::keys(desk).await,
-        Page::Wallets => account::wallets(desk).await,
-        Page::Wallet(asset) => account::wallet(desk, asset).await,
-        Page::Outbox => account::outbox(desk).await,
-        Page::Settings => account::settings(desk).await,
+pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
+    match &context.page {
+        Page::Overview => overview::overview(context).await,
+        Page::World => overview::world(context).await,
+        Page::Charges => payments::charges(context).await,
+        Page::Charge(code) => payments::charge(context, code).await,
+        Page::Invoices => payments::invoices(context).await,
+        Page::Invoice(code) => payments::invoice(context, code).await,
+        Page::Links => payments::links(context).await,
+        Page::Link(code) => payments::link(context, code).await,
+        Page::Late => payments::late(context).await,
+        Page::Events => developers::events(context).await,
+        Page::Event(id) => developers::event(context, id).await,
+        Page::Deliveries => developers::deliveries(context).await,
+        Page::Delivery(id) => developers::delivery(context, id).await,
+        Page::Endpoints => developers::endpoints(context).await,
+        Page::Endpoint(id) => developers::endpoint(context, id).await,
+        Page::Keys => developers::keys(context).await,
+        Page::Wallets => account::wallets(context).await,
+        Page::Wallet(asset) => account::wallet(context, asset).await,
+        Page::Outbox => account::outbox(context).await,
+        Page::Settings => account::settings(context).await,
     }
 }
 
@@ -96,12 +96,17 @@ struct Tabs {
 
 impl Tabs {
     /// A tab for all records and one for each status. `counts`: how many, in that order.
-    fn by_status(desk: &Desk, label: &'static str, path: &str, counts: &[(&'static str, u64)]) -> Tabs {
-        let chosen = desk.query.get("status").unwrap_or("all");
+    fn by_status(
+        context: &PageContext,
+        label: &'static str,
+        path: &str,
+        counts: &[(&'static str, u64)],
+    ) -> Tabs {
+        let chosen = context.query.get("status").unwrap_or("all");
         let tab = |(word, count): &(&'static str, u64)| Tab {
             label: word,
             count: Some(*count),
-            href: desk
+            href: context
                 .to(format!("{path}{}", place::query(&[("status", Some(*word).filter(|w| *w != "all"))]))),
             current: *word == chosen,
         };
@@ -120,7 +125,12 @@ struct Pager {
 
 impl Pager {
     /// Of a list of the API. `filters` stand before the page.
-    fn of<T>(desk: &Desk, path: &str, filters: &[(&str, Option<&str>)], list: &facts::List<T>) -> Pager {
+    fn of<T>(
+        context: &PageContext,
+        path: &str,
+        filters: &[(&str, Option<&str>)],
+        list: &facts::List<T>,
+    ) -> Pager {
         let meta = &list.meta;
         let anchor = list.links.anchor();
         let to = |page: u64| {
@@ -130,7 +140,7 @@ impl Pager {
             let mut fields = filters.to_vec();
             fields.push(("page", Some(page.as_str()).filter(|_| !fresh)));
             fields.push(("anchor", anchor.as_deref().filter(|_| !fresh)));
-            desk.to(format!("{path}{}", place::query(&fields)))
+            context.to(format!("{path}{}", place::query(&fields)))
         };
         let said = match (meta.from, meta.to) {
             (Some(from), Some(to)) => format!("{from}–{to} of {}", meta.total),
@@ -145,13 +155,13 @@ impl Pager {
 }
 
 /// The query for a list of the API: these filters, and the page that is asked for.
-fn listed(desk: &Desk, filters: &[(&str, Option<&str>)]) -> String {
+fn listed(context: &PageContext, filters: &[(&str, Option<&str>)]) -> String {
     let per_page = PER_PAGE.to_string();
     let mut fields = filters.to_vec();
     fields.extend([
         ("per_page", Some(per_page.as_str())),
-        ("page", desk.query.get("page")),
-        ("anchor", desk.query.get("anchor")),
+        ("page", context.query.get("page")),
+        ("anchor", context.query.get("anchor")),
     ]);
     place::query(&fields)
 }

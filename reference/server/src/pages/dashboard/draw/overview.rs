@@ -1,17 +1,21 @@
 //! The first page, and the panel for the chain and the clock.
 
 use askama::Template;
-use reference_core::asset::Currency;
+use reference_core::{
+    asset::{Asset, Currency},
+    time::Timestamp,
+};
+use simulator::api::{BookCounts, ChainRecord, DeliveryRecord, Overview, WorldEvent, WorldEvents};
 
-use super::{Sheet, live, still};
+use super::{PageView, live, still};
 use crate::{
     pages::dashboard::{
-        desk::Desk,
-        facts::{
-            AccountAnswer, Chain, Charge, Delivery, Event, Glance, Happened, Happening, List, Moment, World,
-        },
+        context::PageContext,
+        facts::{AccountAnswer, AttemptWords as _, DeliveryWords as _, List, WorldEventWords as _},
         pieces,
     },
+    pages::objects::{Charge, Event},
+    pages::words::MomentWords as _,
     refusal::Refusal,
 };
 
@@ -26,16 +30,16 @@ const HAPPENINGS_LISTED: usize = 25;
 #[derive(Template)]
 #[template(path = "dashboard/glance.html")]
 struct GlanceBlock<'a> {
-    desk: &'a Desk,
-    glance: Glance,
+    context: &'a PageContext,
+    glance: BookCounts,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/recent.html")]
 struct RecentBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     events: Vec<Event>,
-    deliveries: Vec<Delivery>,
+    deliveries: Vec<DeliveryRecord>,
     has_endpoint: bool,
     curl: String,
 }
@@ -43,7 +47,7 @@ struct RecentBlock<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/about.html")]
 struct AboutBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     answer: AccountAnswer,
     start: String,
 }
@@ -51,53 +55,54 @@ struct AboutBlock<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/quick.html")]
 struct QuickBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     assets: Vec<String>,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/payable.html")]
 struct PayableBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     payable: Vec<Charge>,
 }
 
-pub(super) async fn overview(desk: &Desk) -> Result<Sheet, Refusal> {
-    let glance: Glance = desk.book("").await?;
-    let events: List<Event> = desk.book(&format!("/events?per_page={RECENT}")).await?;
-    let deliveries = desk.deliveries(RECENT, "").await?;
+pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal> {
+    let glance: BookCounts = context.book("").await?;
+    let events: List<Event> = context.book(&format!("/events?per_page={RECENT}")).await?;
+    let deliveries = context.deliveries(RECENT, "").await?;
     let has_endpoint = glance.endpoints.enabled + glance.endpoints.disabled > 0;
-    let answer: AccountAnswer = desk.book("/account").await?;
+    let answer: AccountAnswer = context.book("/account").await?;
     let mut payable = Vec::new();
     for status in ["pending", "underpaid"] {
-        let list: List<Charge> = desk.book(&format!("/charges?status={status}&per_page={PAYABLE}")).await?;
+        let list: List<Charge> =
+            context.book(&format!("/charges?status={status}&per_page={PAYABLE}")).await?;
         payable.extend(list.data);
     }
-    let curl = desk.curl_charge();
-    let start = desk.asker.front.dashboard.key_start(desk.place.mode);
+    let curl = context.curl_charge();
+    let start = context.asker.pages.dashboard.key_start(context.place.mode);
     let assets = answer.meta.accepted_assets.clone();
     let blocks = vec![
-        live("glance", &GlanceBlock { desk, glance })?,
-        still(&QuickBlock { desk, assets })?,
-        live("payable", &PayableBlock { desk, payable })?,
-        live("recent", &RecentBlock { desk, events: events.data, deliveries, has_endpoint, curl })?,
-        still(&AboutBlock { desk, answer, start })?,
+        live("glance", &GlanceBlock { context, glance })?,
+        still(&QuickBlock { context, assets })?,
+        live("payable", &PayableBlock { context, payable })?,
+        live("recent", &RecentBlock { context, events: events.data, deliveries, has_endpoint, curl })?,
+        still(&AboutBlock { context, answer, start })?,
     ];
-    Ok(Sheet { title: "Overview".to_owned(), blocks })
+    Ok(PageView { title: "Overview".to_owned(), blocks })
 }
 
 /// A chain with what its coin costs.
 struct Row {
-    chain: Chain,
+    chain: ChainRecord,
     rate: Option<String>,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/chains.html")]
 struct ChainsBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     seed: u64,
-    next_due: Option<Moment>,
+    next_due: Option<Timestamp>,
     rows: Vec<Row>,
     currency: &'a str,
 }
@@ -105,7 +110,7 @@ struct ChainsBlock<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/world.html")]
 struct WorldForms<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     assets: Vec<String>,
     currencies: [&'static str; Currency::ALL.len()],
     currency: &'a str,
@@ -114,32 +119,31 @@ struct WorldForms<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/happened.html")]
 struct HappenedBlock<'a> {
-    desk: &'a Desk,
-    happened: Vec<Happening>,
+    context: &'a PageContext,
+    happened: Vec<WorldEvent>,
 }
 
-pub(super) async fn world(desk: &Desk) -> Result<Sheet, Refusal> {
-    let World { seed, chains, rates, happenings, next_due, .. } = desk.get("/sandbox").await?;
-    let AccountAnswer { data: account, .. } = desk.book("/account").await?;
-    let currency = desk.query.get("currency").unwrap_or(&account.default_currency);
-    let rate_of = |asset: &str| {
-        let found = rates.iter().find(|rate| rate.asset == asset && rate.currency == currency);
+pub(super) async fn world(context: &PageContext) -> Result<PageView, Refusal> {
+    let Overview { seed, chains, rates, happenings, next_due, .. } = context.get("/sandbox").await?;
+    let AccountAnswer { data: account, .. } = context.book("/account").await?;
+    let currency = context.query.get("currency").unwrap_or(&account.default_currency);
+    let rate_of = |asset: Asset| {
+        let found = rates.iter().find(|rate| rate.asset == asset && rate.currency.code() == currency);
         found.map(|rate| rate.rate.clone())
     };
-    let of_mode = chains.into_iter().filter(|chain| chain.mode == desk.place.mode);
-    let rows: Vec<_> = of_mode.map(|chain| Row { rate: rate_of(&chain.asset), chain }).collect();
-    let assets = rows.iter().map(|row| row.chain.asset.clone()).collect();
+    let of_mode = chains.into_iter().filter(|chain| chain.mode.as_str() == context.place.mode);
+    let rows: Vec<_> = of_mode.map(|chain| Row { rate: rate_of(chain.asset), chain }).collect();
+    let assets = rows.iter().map(|row| row.chain.asset.to_string()).collect();
     let after = happenings.saturating_sub(HAPPENINGS_SHOWN);
-    let Happened { mut happened } = desk.get(&format!("/sandbox/happenings?after={after}")).await?;
+    let WorldEvents { mut happened, .. } = context.get(&format!("/sandbox/happenings?after={after}")).await?;
     happened.reverse();
-    happened.retain(|it| it.mode.as_deref().is_none_or(|mode| mode == desk.place.mode));
-    happened.retain(|it| it.account.as_ref().is_none_or(|account| *account == desk.place.account));
+    happened.retain(|it| it.is_seen(&context.place.account, context.place.mode));
     happened.truncate(HAPPENINGS_LISTED);
     let currencies = Currency::ALL.map(Currency::code);
     let blocks = vec![
-        still(&WorldForms { desk, assets, currencies, currency })?,
-        live("chains", &ChainsBlock { desk, seed, next_due, rows, currency })?,
-        live("happened", &HappenedBlock { desk, happened })?,
+        still(&WorldForms { context, assets, currencies, currency })?,
+        live("chains", &ChainsBlock { context, seed, next_due, rows, currency })?,
+        live("happened", &HappenedBlock { context, happened })?,
     ];
-    Ok(Sheet { title: "Chain and clock".to_owned(), blocks })
+    Ok(PageView { title: "Chain and clock".to_owned(), blocks })
 }

@@ -1,16 +1,17 @@
 //! Charges, invoices, payment links, late money.
 
 use askama::Template;
+use simulator::api::{BookCounts, DeliveryRecord, LateList, LatePayment, TransferList, TransferRecord};
 
-use super::{Block, Pager, Sheet, Tabs, listed, live, still};
+use super::{Block, PageView, Pager, Tabs, listed, live, still};
 use crate::{
     pages::dashboard::{
-        desk::Desk,
-        facts::{
-            Charge, Delivery, Event, Glance, Invoice, Late, Lates, Link, List, One, Transfer, Transfers,
-        },
+        context::PageContext,
+        facts::{AttemptWords as _, DeliveryWords as _, List, One, TransferState as _},
         pieces, place,
     },
+    pages::objects::{ChargeDetails as Charge, Event, Invoice, Link},
+    pages::words::MomentWords as _,
     refusal::Refusal,
 };
 
@@ -22,19 +23,19 @@ const DELIVERIES_SHOWN: usize = 25;
 #[derive(Template)]
 #[template(path = "dashboard/charges.html")]
 struct ChargesBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     tabs: Tabs,
     list: List<Charge>,
     pager: Pager,
     link: Option<&'a str>,
 }
 
-pub(super) async fn charges(desk: &Desk) -> Result<Sheet, Refusal> {
-    let (status, link) = (desk.query.get("status"), desk.query.get("link"));
-    let list: List<Charge> = desk
-        .book(&format!("/charges{}", listed(desk, &[("status", status), ("payment_link", link)])))
+pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> {
+    let (status, link) = (context.query.get("status"), context.query.get("link"));
+    let list: List<Charge> = context
+        .book(&format!("/charges{}", listed(context, &[("status", status), ("payment_link", link)])))
         .await?;
-    let counts = desk.book::<Glance>("").await?.charges;
+    let counts = context.book::<BookCounts>("").await?.charges;
     let counts = [
         ("all", counts.all),
         ("pending", counts.pending),
@@ -43,18 +44,18 @@ pub(super) async fn charges(desk: &Desk) -> Result<Sheet, Refusal> {
         ("expired", counts.expired),
         ("canceled", counts.canceled),
     ];
-    let tabs = Tabs::by_status(desk, "Charges by status", "/charges", &counts);
-    let pager = Pager::of(desk, "/charges", &[("status", status), ("link", link)], &list);
-    let block = live("charges", &ChargesBlock { desk, tabs, list, pager, link })?;
-    Ok(Sheet { title: "Charges".to_owned(), blocks: vec![block] })
+    let tabs = Tabs::by_status(context, "Charges by status", "/charges", &counts);
+    let pager = Pager::of(context, "/charges", &[("status", status), ("link", link)], &list);
+    let block = live("charges", &ChargesBlock { context, tabs, list, pager, link })?;
+    Ok(PageView { title: "Charges".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/charge.html")]
 struct ChargeBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     charge: &'a Charge,
-    transfers: Vec<Transfer>,
+    transfers: Vec<TransferRecord>,
 }
 
 #[derive(Template)]
@@ -66,7 +67,7 @@ struct ChargeAbout<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/pay.html")]
 struct PayBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     charge: &'a Charge,
     form: String,
 }
@@ -74,112 +75,113 @@ struct PayBlock<'a> {
 #[derive(Template)]
 #[template(path = "dashboard/story.html")]
 struct Story<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     events: Vec<Event>,
-    deliveries: Vec<Delivery>,
+    deliveries: Vec<DeliveryRecord>,
     /// How the story is asked for through the API.
     curl: String,
 }
 
 /// Events and deliveries of one object. `name`: `charge`, `invoice`.
-async fn story(desk: &Desk, name: &str, code: &str) -> Result<Block, Refusal> {
-    let events: List<Event> = desk.book(&format!("/events?{name}={code}&per_page={EVENTS_SHOWN}")).await?;
-    let deliveries = desk.deliveries(DELIVERIES_SHOWN, &format!("&{name}={code}")).await?;
-    let base = &desk.site.base;
+async fn story(context: &PageContext, name: &str, code: &str) -> Result<Block, Refusal> {
+    let events: List<Event> = context.book(&format!("/events?{name}={code}&per_page={EVENTS_SHOWN}")).await?;
+    let deliveries = context.deliveries(DELIVERIES_SHOWN, &format!("&{name}={code}")).await?;
+    let base = &context.site.base;
     let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{base}/v1/events?{name}={code}'");
-    live("story", &Story { desk, events: events.data, deliveries, curl })
+    live("story", &Story { context, events: events.data, deliveries, curl })
 }
 
-pub(super) async fn charge(desk: &Desk, code: &str) -> Result<Sheet, Refusal> {
-    let One { data: charge } = desk.book::<One<Charge>>(&format!("/charges/{code}")).await?;
-    let Transfers { transfers } = desk.book(&format!("/charges/{code}/transfers")).await?;
+pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
+    let One { data: charge } = context.book::<One<Charge>>(&format!("/charges/{code}")).await?;
+    let TransferList { transfers } = context.book(&format!("/charges/{code}/transfers")).await?;
     let blocks = vec![
-        live("charge", &ChargeBlock { desk, charge: &charge, transfers })?,
-        still(&PayBlock { desk, charge: &charge, form: format!("/charges/{code}/pay") })?,
-        story(desk, "charge", code).await?,
+        live("charge", &ChargeBlock { context, charge: &charge, transfers })?,
+        still(&PayBlock { context, charge: &charge, form: format!("/charges/{code}/pay") })?,
+        story(context, "charge", code).await?,
         still(&ChargeAbout { charge: &charge })?,
     ];
-    Ok(Sheet { title: format!("Charge {code}"), blocks })
+    Ok(PageView { title: format!("Charge {code}"), blocks })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/invoices.html")]
 struct InvoicesBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     tabs: Tabs,
     list: List<Invoice>,
     pager: Pager,
 }
 
-pub(super) async fn invoices(desk: &Desk) -> Result<Sheet, Refusal> {
-    let status = desk.query.get("status");
-    let list: List<Invoice> = desk.book(&format!("/invoices{}", listed(desk, &[("status", status)]))).await?;
-    let counts = desk.book::<Glance>("").await?.invoices;
+pub(super) async fn invoices(context: &PageContext) -> Result<PageView, Refusal> {
+    let status = context.query.get("status");
+    let list: List<Invoice> =
+        context.book(&format!("/invoices{}", listed(context, &[("status", status)]))).await?;
+    let counts = context.book::<BookCounts>("").await?.invoices;
     let counts = [("all", counts.all), ("open", counts.open), ("paid", counts.paid), ("void", counts.void)];
-    let tabs = Tabs::by_status(desk, "Invoices by status", "/invoices", &counts);
-    let pager = Pager::of(desk, "/invoices", &[("status", status)], &list);
-    let block = live("invoices", &InvoicesBlock { desk, tabs, list, pager })?;
-    Ok(Sheet { title: "Invoices".to_owned(), blocks: vec![block] })
+    let tabs = Tabs::by_status(context, "Invoices by status", "/invoices", &counts);
+    let pager = Pager::of(context, "/invoices", &[("status", status)], &list);
+    let block = live("invoices", &InvoicesBlock { context, tabs, list, pager })?;
+    Ok(PageView { title: "Invoices".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/invoice.html")]
 struct InvoiceBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     invoice: &'a Invoice,
 }
 
-pub(super) async fn invoice(desk: &Desk, code: &str) -> Result<Sheet, Refusal> {
-    let One { data: invoice } = desk.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
+pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
+    let One { data: invoice } = context.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
     let title = format!("Invoice {}", invoice.number);
     let blocks = vec![
-        live("invoice", &InvoiceBlock { desk, invoice: &invoice })?,
-        story(desk, "invoice", code).await?,
+        live("invoice", &InvoiceBlock { context, invoice: &invoice })?,
+        story(context, "invoice", code).await?,
     ];
-    Ok(Sheet { title, blocks })
+    Ok(PageView { title, blocks })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/links.html")]
 struct LinksBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     list: List<Link>,
     pager: Pager,
 }
 
-pub(super) async fn links(desk: &Desk) -> Result<Sheet, Refusal> {
-    let list: List<Link> = desk.book(&format!("/payment-links{}", listed(desk, &[]))).await?;
-    let pager = Pager::of(desk, "/links", &[], &list);
-    let block = live("links", &LinksBlock { desk, list, pager })?;
-    Ok(Sheet { title: "Payment links".to_owned(), blocks: vec![block] })
+pub(super) async fn links(context: &PageContext) -> Result<PageView, Refusal> {
+    let list: List<Link> = context.book(&format!("/payment-links{}", listed(context, &[]))).await?;
+    let pager = Pager::of(context, "/links", &[], &list);
+    let block = live("links", &LinksBlock { context, list, pager })?;
+    Ok(PageView { title: "Payment links".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/link.html")]
 struct LinkBlock<'a> {
-    desk: &'a Desk,
+    context: &'a PageContext,
     link: &'a Link,
     charges: List<Charge>,
     all: String,
 }
 
-pub(super) async fn link(desk: &Desk, code: &str) -> Result<Sheet, Refusal> {
-    let One { data: link } = desk.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
-    let charges = desk.book(&format!("/charges?payment_link={code}&per_page=10")).await?;
-    let all = desk.to(format!("/charges{}", place::query(&[("link", Some(code))])));
-    let block = live("link", &LinkBlock { desk, link: &link, charges, all })?;
-    Ok(Sheet { title: format!("Payment link {code}"), blocks: vec![block] })
+pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
+    let One { data: link } = context.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
+    let charges = context.book(&format!("/charges?payment_link={code}&per_page=10")).await?;
+    let all = context.to(format!("/charges{}", place::query(&[("link", Some(code))])));
+    let block = live("link", &LinkBlock { context, link: &link, charges, all })?;
+    Ok(PageView { title: format!("Payment link {code}"), blocks: vec![block] })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/late.html")]
 struct LateBlock<'a> {
-    desk: &'a Desk,
-    late: Vec<Late>,
+    context: &'a PageContext,
+    late: Vec<LatePayment>,
 }
 
-pub(super) async fn late(desk: &Desk) -> Result<Sheet, Refusal> {
-    let Lates { late } = desk.book("/late").await?;
-    let block = live("late", &LateBlock { desk, late })?;
-    Ok(Sheet { title: "Late payments".to_owned(), blocks: vec![block] })
+pub(super) async fn late(context: &PageContext) -> Result<PageView, Refusal> {
+    let LateList { late } = context.book("/late").await?;
+    let block = live("late", &LateBlock { context, late })?;
+    Ok(PageView { title: "Late payments".to_owned(), blocks: vec![block] })
 }

@@ -2,18 +2,14 @@
 
 use askama::Template;
 use http::StatusCode;
+use simulator::api::{BookCounts, Overview};
 
-use super::{Block, Sheet};
+use super::{Block, PageView};
 use crate::{
     answer::Answer,
     pages::{
         Call, Part, Site,
-        dashboard::{
-            desk::{Complaint, Desk},
-            facts,
-            flash::Notice,
-            pieces,
-        },
+        dashboard::{context::PageContext, draft::Complaint, flash::Notice, pieces},
         html,
     },
     refusal::Refusal,
@@ -44,7 +40,7 @@ const MENU: [(&str, &[(&str, &str)]); 5] = [
     ("Simulation", &[("/world", "Chain and clock")]),
 ];
 
-struct Entry {
+struct MenuEntry {
     id: &'static str,
     label: &'static str,
     href: String,
@@ -53,31 +49,31 @@ struct Entry {
     waits: u64,
 }
 
-struct Group {
+struct MenuGroup {
     label: &'static str,
-    entries: Vec<Entry>,
+    entries: Vec<MenuEntry>,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/menu.html")]
 struct Menu {
-    groups: Vec<Group>,
+    groups: Vec<MenuGroup>,
 }
 
 /// The menu, with what waits for the owner.
-pub(in super::super) async fn menu(desk: &Desk) -> Result<Part, Refusal> {
-    let glance: facts::Glance = desk.book("").await?;
-    let section = desk.page.section();
-    let entry = |(path, label): &(&'static str, &'static str)| Entry {
+pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusal> {
+    let glance: BookCounts = context.book("").await?;
+    let section = context.page.section();
+    let entry = |(path, label): &(&'static str, &'static str)| MenuEntry {
         id: path.trim_start_matches('/'),
         label,
-        href: desk.to(path),
+        href: context.to(path),
         current: path.trim_start_matches('/') == section,
         waits: if *path == "/late" { glance.late } else { 0 },
     };
     let groups = MENU
         .iter()
-        .map(|(label, entries)| Group { label, entries: entries.iter().map(entry).collect() })
+        .map(|(label, entries)| MenuGroup { label, entries: entries.iter().map(entry).collect() })
         .collect();
     let html = Menu { groups }.render().map_err(|_| Refusal::Broken)?;
     Ok(Part { id: "menu", html })
@@ -94,7 +90,7 @@ struct Neighbour {
 #[template(path = "dashboard/shell.html")]
 struct Shell<'a> {
     site: &'a Site,
-    desk: &'a Desk,
+    context: &'a PageContext,
     title: &'a str,
     menu: Part,
     modes: [(&'static str, String, bool); 2],
@@ -108,37 +104,37 @@ struct Shell<'a> {
 
 /// A page with everything around it.
 pub(in super::super) async fn shell(
-    desk: &Desk,
-    sheet: &Sheet,
+    context: &PageContext,
+    view: &PageView,
     notice: Option<&Notice>,
     came_by_login: bool,
 ) -> Result<Answer, Refusal> {
-    let world: facts::World = desk.get("/sandbox").await?;
-    let path = desk.page.in_other_mode();
+    let world: Overview = context.get("/sandbox").await?;
+    let path = context.page.in_other_mode();
     let modes = [("Live", "live"), ("Test", "test")].map(|(label, mode)| {
-        let href = desk.site.to(&format!("/dashboard/{}/{mode}{path}", desk.place.account));
-        (label, href, mode == desk.place.mode)
+        let href = context.site.to(&format!("/dashboard/{}/{mode}{path}", context.place.account));
+        (label, href, mode == context.place.mode)
     });
     let neighbours = world
         .accounts
         .into_iter()
         .map(|account| Neighbour {
-            href: desk.site.to(&format!("/dashboard/{}/{}{path}", account.id, desk.place.mode)),
-            current: account.id == desk.place.account,
+            href: context.site.to(&format!("/dashboard/{}/{}{path}", account.id, context.place.mode)),
+            current: account.id == context.place.account,
             id: account.id,
         })
         .collect();
-    let complaint = desk.draft.complaint.as_ref();
+    let complaint = context.draft.complaint.as_ref();
     let page = Shell {
-        site: &desk.site,
-        desk,
-        title: &sheet.title,
-        menu: menu(desk).await?,
+        site: &context.site,
+        context,
+        title: &view.title,
+        menu: menu(context).await?,
         modes,
         neighbours,
         notice,
         complaint,
-        blocks: &sheet.blocks,
+        blocks: &view.blocks,
         came_by_login,
     };
     html(complaint.map_or(StatusCode::OK, |complaint| complaint.status), &page)
@@ -155,7 +151,7 @@ struct Login<'a> {
 /// What somebody from elsewhere sees first.
 pub(in super::super) fn login(call: &Call<'_>, wrong: bool) -> Result<Answer, Refusal> {
     let site = call.site()?;
-    let word = call.front.dashboard.access.form_word();
+    let word = call.pages.dashboard.access.form_word();
     let status = if wrong { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
     html(status, &Login { site: &site, word, wrong })
 }

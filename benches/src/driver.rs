@@ -1,0 +1,189 @@
+//! The bench driver: the service alone, without chains, network or sockets, taking charges from opened to paid.
+
+use std::collections::BTreeSet;
+
+use reference_core::{
+    account::{AccountKind, Settings},
+    asset::{Asset, Currency},
+    call::{Answer, Call, ChargeDraft},
+    charge::Customer,
+    command::{BookCommand, Command, CommandResult},
+    dialect::Dialect,
+    event::EventType,
+    id::{AccountNo, ChargeNo},
+    mode::Mode,
+    money::{Fiat, Rate},
+    outbox::AttemptResult,
+    rng::Seed,
+    service::ServiceConfig,
+    sighting::{Depth, Sighting},
+    time::{Span, Timestamp},
+};
+use reference_wire::{Api, Response};
+
+/// What the ids of transactions begin with.
+const ZEROS: &str = "000000000000000000000000000000000000000000000000";
+
+/// A service with one account, in mode test.
+pub struct BenchDriver {
+    api: Api,
+    account: AccountNo,
+    authorization: String,
+    asset: Asset,
+    now: Timestamp,
+    transactions: u64,
+    delivered: usize,
+    /// The payment link that charges come from.
+    link: Option<String>,
+}
+
+impl BenchDriver {
+    /// A new one; its charges are in this coin, and this many endpoints take every event.
+    pub fn new(asset: Asset, endpoints: usize) -> BenchDriver {
+        let now = Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant");
+        let mut api = Api::new(ServiceConfig {
+            seed: Seed(1),
+            dialect: Dialect::default(),
+            public_url: "https://pay.example".to_owned(),
+            rate_limit: None,
+            wallet_cache: None,
+        });
+        api.service.on_rate(now, asset, Currency::Eur, Rate::parse("60000").ok());
+        let account = api
+            .service
+            .open_account(now, "acme", AccountKind::Organization, Settings::new("Acme"))
+            .expect("the first account's name is free");
+        let mode = Mode::Test;
+        let done = api.service.on_command(now, (account, mode), Command::CreateKey);
+        let Ok(CommandResult::Key(_, key)) = done else { unreachable!("making a key gives a key") };
+        let authorization = format!("Bearer {}", key.reveal());
+        for n in 0..endpoints {
+            let url = format!("https://shop{n}.sim/hooks");
+            let act = BookCommand::AddEndpoint { url, events: BTreeSet::from(EventType::ALL) };
+            api.service.on_command(now, (account, mode), act).expect("an endpoint that may be saved");
+        }
+        BenchDriver { api, account, authorization, asset, now, transactions: 0, delivered: 0, link: None }
+    }
+
+    /// Lets time pass.
+    pub fn rest(&mut self, span: Span) {
+        self.now = self.now.plus(span);
+    }
+
+    /// From now on charges come from a payment link. Gives its code.
+    pub fn use_link(&mut self) -> String {
+        let link = self.ask(
+            "POST",
+            "/v1/payment-links",
+            r#"{"title":"Tea","pricing_type":"fixed","amount":"49.90","currency":"EUR"}"#,
+        );
+        let link: serde_json::Value = serde_json::from_slice(&link.body).expect("answers are JSON");
+        let code = link["data"]["id"].as_str().expect("a link has an id").to_owned();
+        self.link = Some(code.clone());
+        code
+    }
+
+    /// Opens a charge.
+    pub fn open(&mut self) -> ChargeNo {
+        let draft = ChargeDraft {
+            asset: self.asset,
+            amount: Fiat::parse("49.90").ok(),
+            currency: Some(Currency::Eur),
+            link: self.link.clone(),
+            customer: Customer::default(),
+            description: Some("order 7".to_owned()),
+            metadata: Vec::new(),
+            custom_fields: Vec::new(),
+        };
+        let bearer = reference_wire::bearer(Some(self.authorization.as_bytes()));
+        let who = self.api.service.admit(self.now, bearer).expect("a key that was just made").principal;
+        match self.api.service.on_call(self.now, &who, Call::CreateCharge(Box::new(draft))) {
+            Ok(Answer::Charge(no)) => no,
+            other => unreachable!("opening a charge gives a charge, not {other:?}"),
+        }
+    }
+
+    /// Pays a charge: seen, and then confirmed three times, at last deep enough.
+    pub fn pay(&mut self, no: ChargeNo) {
+        let charge = self.api.service.account(self.account).book(Mode::Test).charge(no);
+        let required = self.asset.required_confirmations(Mode::Test);
+        let mut sighting = Sighting {
+            mode: Mode::Test,
+            asset: self.asset,
+            address: charge.terms.deposit_address.clone(),
+            // Formatting 64 digits would be a twentieth of a life.
+            txid: format!("{ZEROS}{:016x}", self.transactions),
+            output: 0,
+            amount: charge.terms.asset_amount,
+            depth: Depth::Confirmations(0),
+        };
+        self.transactions += 1;
+        for confirmations in [0, 1, 2, required.max(3)] {
+            sighting.depth = Depth::Confirmations(confirmations);
+            self.api.service.on_sightings(self.now, std::slice::from_ref(&sighting));
+        }
+    }
+
+    /// Posts what is due: each delivery is written, signed and taken by its receiver. Says how many bytes.
+    pub fn deliver(&mut self) -> usize {
+        let mut bytes = 0;
+        while let Some((account, mode, post)) = self.api.poll_delivery(self.now) {
+            let signature = post.secret.sign(self.now.unix_secs(), &post.body);
+            bytes += post.body.len() + signature.len();
+            self.delivered += 1;
+            self.api.service.on_attempt_result(
+                self.now,
+                (account, mode),
+                post.delivery,
+                AttemptResult::Answered(200),
+            );
+        }
+        bytes
+    }
+
+    /// A charge from opened to paid, with its deliveries.
+    pub fn live(&mut self) {
+        let no = self.open();
+        self.pay(no);
+        self.deliver();
+        // Nobody looks at the notices here, and a host that never fetched them would keep them all.
+        self.api.service.take_notices();
+        self.rest(Span::micros(10));
+    }
+
+    /// Deliveries so far.
+    pub fn delivered(&self) -> usize {
+        self.delivered
+    }
+
+    /// Asks for something that must be granted.
+    pub fn get(&mut self, path: &str) -> Response {
+        self.ask("GET", path, "")
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
+        let request = crate::request(method, path, &self.authorization, body);
+        let response = self.api.respond(self.now, &request);
+        assert!(response.status < 300, "{path}: {}", String::from_utf8_lossy(&response.body));
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_has_three_events_and_as_many_deliveries() {
+        for asset in [Asset::Sol, Asset::Btc] {
+            let mut driver = BenchDriver::new(asset, 1);
+            driver.live();
+            driver.live();
+            let page: serde_json::Value =
+                serde_json::from_slice(&driver.get("/v1/events?per_page=3").body).expect("JSON");
+            let kinds: Vec<_> = (0..3).filter_map(|n| page["data"][n]["type"].as_str()).collect();
+            assert_eq!(kinds, ["charge.paid", "charge.payment_detected", "charge.created"]);
+            assert_eq!((page["meta"]["total"].as_u64(), driver.delivered()), (Some(6), 6));
+        }
+    }
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs chargeproof, checks INPUT_URL, prints annotations, writes the job summary, and ends with the exit code of the check.
+# Inputs come as variables and are never part of a command line that a shell reads.
+set -euo pipefail
+
+if [ "${INPUT_VERSION:-latest}" != installed ]; then
+    if [ "${INPUT_VERSION:-latest}" = latest ]; then package=chargeproof; else package="chargeproof==$INPUT_VERSION"; fi
+    environment="${RUNNER_TEMP:-/tmp}/chargeproof"
+    python3 -m venv "$environment"
+    "$environment/bin/pip" install --quiet --disable-pip-version-check "$package"
+    PATH="$environment/bin:$PATH"
+fi
+
+arguments=(check "${INPUT_URL:?the input url is missing}" --format github)
+summary=$(mktemp)
+arguments+=(--report "markdown=$summary")
+while IFS= read -r report; do
+    [ -z "$report" ] || arguments+=(--report "$report")
+done <<<"${INPUT_REPORT:-}"
+[ -z "${INPUT_BASELINE:-}" ] || arguments+=(--config "$INPUT_BASELINE")
+while IFS= read -r argument; do
+    [ -z "$argument" ] || arguments+=("$argument")
+done <<<"${INPUT_ARGUMENTS:-}"
+
+code=0
+chargeproof "${arguments[@]}" || code=$?
+
+cat "$summary" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
+echo "exit-code=$code" >>"${GITHUB_OUTPUT:-/dev/null}"
+rm -f "$summary"
+exit "$code"

@@ -1,0 +1,133 @@
+//! The command line of `check`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use conformance::Part;
+
+use super::{Receiving, Reports, parse_seconds};
+
+/// Which statements are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    /// The specification only
+    Spec,
+    /// Also the choices of the reference server, where the specification leaves a choice
+    Extended,
+}
+
+impl From<Profile> for conformance::Profile {
+    fn from(profile: Profile) -> conformance::Profile {
+        match profile {
+            Profile::Spec => conformance::Profile::Spec,
+            Profile::Extended => conformance::Profile::Extended,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof check                                          test the built-in server
+  chargeproof check https://api.example.com                  test an implementation
+  chargeproof check https://api.example.com --quick --report junit=report.xml
+  chargeproof check https://api.example.com --only 'paging.*,filters.*'
+  chargeproof check https://api.example.com --without revoked,other --record run.json
+  chargeproof check https://api.example.com --accept incomplete --baseline-file known.toml
+  chargeproof check --list                                   print every statement
+  chargeproof check --init                                   write a commented chargeproof.toml";
+
+const MORE_HELP: &str = "\
+Keys are never given on the command line. They come from the environment, or from files that \
+chargeproof.toml names:
+  CHARGEPROOF_LIVE_KEY           a live key; only used for reading
+  CHARGEPROOF_TEST_KEY           a test key that nobody else uses during the run
+  CHARGEPROOF_SECOND_KEY         another key of the same account and mode as the test key
+  CHARGEPROOF_OTHER_ACCOUNT_KEY  a key of another account
+  CHARGEPROOF_REVOKED_KEY        a revoked key
+The first two are required; with the others more statements can be judged. The built-in server brings its own.
+
+A PATTERN is the name of a statement; * matches anything: paging.*, *.json, isolation.lists.
+
+Exit codes: 0 every required statement judged and held, 1 violations found, 2 wrong usage or configuration, \
+3 incomplete, 4 the target did not answer, 130 interrupted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{MORE_HELP}"))]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) reports: Reports,
+    /// Base address of the API to test [default: `target` in chargeproof.toml, or else the built-in server]
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Test the built-in server even if chargeproof.toml names a target
+    #[arg(long, conflicts_with = "url")]
+    pub(crate) built_in: bool,
+    /// Judge only the statements that match these patterns, such as 'paging.*'
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Skip the statements that match these patterns
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
+    /// Leave out statements that need something you cannot provide. Every report says so
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = parts())]
+    pub(crate) without: Vec<String>,
+    /// Skip the burst that tests the rate limit, and the wait of a minute after it
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Send one more burst at the start of a minute, to tell kinds of rate limiters apart; 2 minutes longer
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) thorough: bool,
+    /// Which statements to judge
+    #[arg(long, value_enum, default_value_t = Profile::Spec)]
+    pub(crate) profile: Profile,
+    /// Create two charges with the test key, to test that pages stay stable while records are inserted
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
+    /// Instead of --allow-writes: a shell command that creates one test-mode record and returns when it is there.
+    /// It gets CHARGEPROOF_URL and CHARGEPROOF_TEST_KEY in its environment
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) hook: Option<String>,
+    /// Time limit of the hook
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
+    pub(crate) hook_time_limit: u64,
+    /// A shell command to run before the first request, for example to create records on a fresh staging server.
+    /// It gets CHARGEPROOF_URL and CHARGEPROOF_TEST_KEY in its environment and may take 5 minutes
+    #[arg(long, value_name = "COMMAND", conflicts_with = "built_in")]
+    pub(crate) prepare: Option<String>,
+    /// A TOML file of known failures, as --baseline-write writes it, beside those of chargeproof.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline_file: Option<PathBuf>,
+    /// Write the failures of this run to a TOML file, with fingerprints, 90 days to expire and reasons to fill in
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline_write: Option<PathBuf>,
+    /// Time limit of one request
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub(crate) time_limit: u64,
+    /// Trust the certificates in this PEM file too, for a target over https
+    #[arg(long, value_name = "FILE", conflicts_with = "built_in")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// Save every request and answer, without the keys, for `chargeproof judge`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Hide personal data and amounts in the recording and in every report
+    #[arg(long)]
+    pub(crate) privacy: bool,
+    /// Print the catalogue of statements and exit
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Write a commented configuration file and exit [default FILE: chargeproof.toml]
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "chargeproof.toml",
+        conflicts_with_all = ["url", "list", "built_in"]
+    )]
+    pub(crate) init: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) receiving: Receiving,
+}
+
+fn parts() -> PossibleValuesParser {
+    PossibleValuesParser::new(Part::ALL.map(Part::word))
+}

@@ -1,0 +1,106 @@
+//! Report options of `check` and `judge`, and the command line of `judge`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use conformance::{Accept, Part, report};
+
+/// The format of a conformance report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for people
+    Text,
+    /// JSON for programs, described by report.schema.json
+    Json,
+    /// JUnit XML for CI systems
+    Junit,
+    /// Markdown for a job summary
+    Markdown,
+    /// One self-contained HTML page
+    Html,
+    /// Annotations for GitHub Actions
+    Github,
+}
+
+impl From<ReportFormat> for report::Format {
+    fn from(format: ReportFormat) -> report::Format {
+        match format {
+            ReportFormat::Text => report::Format::Text,
+            ReportFormat::Json => report::Format::Json,
+            ReportFormat::Junit => report::Format::Junit,
+            ReportFormat::Markdown => report::Format::Markdown,
+            ReportFormat::Html => report::Format::Html,
+            ReportFormat::Github => report::Format::Github,
+        }
+    }
+}
+
+/// A report file: `html=report.html`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReportFile {
+    pub(crate) format: ReportFormat,
+    pub(crate) path: PathBuf,
+}
+
+/// Where reports go.
+#[derive(Debug, Args)]
+pub(crate) struct Reports {
+    /// Format of the report on stdout
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+    /// Also write the report to a file, such as junit=report.xml; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report_file)]
+    pub(crate) report: Vec<ReportFile>,
+    /// Exit with 0 although the run is incomplete, if nothing else is wrong: `incomplete` accepts every gap,
+    /// `incomplete=second,other` those of statements that need these parts. Every report says so
+    #[arg(long, value_name = "incomplete[=PART,…]", value_parser = parse_accept)]
+    pub(crate) accept: Option<Accept>,
+    /// Also tell which known faults of servers this run would have noticed, by chapter, and what the others need
+    #[arg(long)]
+    pub(crate) power: bool,
+}
+
+fn parse_accept(text: &str) -> Result<Accept, String> {
+    let takes = || {
+        let parts = Part::ALL.map(Part::word).join(", ");
+        format!("takes `incomplete`, or `incomplete=` and some of {parts}")
+    };
+    match text.strip_prefix("incomplete").ok_or_else(takes)? {
+        "" => Ok(Accept::Incomplete),
+        rest => {
+            let words = rest.strip_prefix('=').ok_or_else(takes)?.split(',');
+            let parts = words.map(Part::named).collect::<Option<_>>().ok_or_else(takes)?;
+            Ok(Accept::Lacking(parts))
+        }
+    }
+}
+
+fn parse_report_file(text: &str) -> Result<ReportFile, String> {
+    const TAKES: &str = "takes FORMAT=FILE such as html=report.html";
+    let (format, path) = text.split_once('=').ok_or(TAKES)?;
+    let format = ReportFormat::from_str(format, false).map_err(|_| {
+        let formats = ReportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names: Vec<_> = formats.map(|it| it.get_name().to_owned()).collect();
+        format!("{TAKES}; a FORMAT is one of {}", names.join(", "))
+    })?;
+    if path.is_empty() {
+        return Err(TAKES.to_owned());
+    }
+    Ok(ReportFile { format, path: path.into() })
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof judge run.json
+  chargeproof judge run.json --report html=report.html
+  chargeproof judge browser.har --format json";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct JudgeRecording {
+    #[command(flatten)]
+    pub(crate) reports: Reports,
+    /// A recording of `check --record`, or a HAR file of a browser or proxy (less can be judged from it)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}

@@ -1,0 +1,79 @@
+//! The command line of `serve`.
+
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
+
+use clap::{Args, ValueEnum};
+use reference_core::time::Timestamp;
+use reference_server::Forward;
+
+use super::{Format, RateLimit, parse_listen, parse_rate_limit, parse_seed};
+
+/// What moves the service clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Clock {
+    /// Real time
+    Wall,
+    /// Faster than real time: see `--speed`
+    Fast,
+    /// Stands still until `POST /sandbox/advance` moves it
+    Frozen,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof serve
+  chargeproof serve --listen 127.0.0.1:0 --seed 7 --ready-file ready.json
+  chargeproof serve --clock frozen --start 2026-01-05T09:00:00Z
+  chargeproof serve --forward https://shop.example=http://127.0.0.1:3000";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Serve {
+    /// Format of what is printed once the server is ready
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8402", value_parser = parse_listen)]
+    pub(crate) listen: SocketAddr,
+    /// Seed of every key, code and id; the same seed and requests give the same bytes [default: random]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
+    pub(crate) seed: Option<u64>,
+    /// What moves the service clock
+    #[arg(long, value_enum, default_value_t = Clock::Wall)]
+    pub(crate) clock: Clock,
+    /// Seconds of service time per second of real time, with `--clock fast` [default: 60]
+    #[arg(long, value_name = "N", value_parser = parse_speed)]
+    pub(crate) speed: Option<NonZeroU32>,
+    /// Start time of the service clock, such as 2026-01-05T09:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = parse_start)]
+    pub(crate) start: Option<Timestamp>,
+    /// Public base address of the server, if clients use another than it listens on, such as a tunnel's
+    #[arg(long, value_name = "URL")]
+    pub(crate) public_url: Option<String>,
+    /// Ask callers on this machine for no sandbox token, although there is a public address
+    #[arg(long)]
+    pub(crate) trust_loopback: bool,
+    /// Let MCP tools move the service clock although it follows real time
+    #[arg(long)]
+    pub(crate) mcp_clock: bool,
+    /// Rate limit in requests per minute and key, or `off`
+    #[arg(long, value_name = "N|off", default_value = "120", value_parser = parse_rate_limit)]
+    pub(crate) rate_limit: RateLimit,
+    /// Deliver webhooks for this host to a local address instead, during development; may be repeated
+    #[arg(long, value_name = "https://HOST=http://LOCAL", value_parser = Forward::parse)]
+    pub(crate) forward: Vec<Forward>,
+    /// Trust the certificate authorities in this PEM file too, when delivering webhooks
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// Write address, keys and seed to this file as JSON once the server is ready
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+fn parse_speed(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("takes a whole number from 1 to {}", u32::MAX))
+}
+
+fn parse_start(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "takes a UTC time such as 2026-01-05T09:00:00Z".to_owned())
+}

@@ -1,0 +1,65 @@
+//! The file of known failures: read before a run, and written after one.
+
+use std::path::Path;
+
+use conformance::{Baseline, Outcome, Verdict, fingerprint};
+use reference_core::time::{Span, Timestamp};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+use super::today;
+use crate::{
+    Failure,
+    args::Check,
+    config::{self, Config},
+    files::{self, SETTINGS_MAX},
+};
+
+/// A failure that was written down may stay so long.
+const EXPIRES_AFTER: Span = Span::hours(90 * 24);
+
+/// The known failures of chargeproof.toml and of `--baseline-file`.
+pub(super) fn known(args: &Check, config: &Config) -> Result<Baseline, Failure> {
+    let mut baseline = config.check.baseline(today()).map_err(Failure::usage)?;
+    if let Some(path) = &args.baseline_file {
+        let text = files::text_of(path, SETTINGS_MAX)?;
+        let wrong = |why: String| {
+            let why = files::excerpt(&why);
+            Failure::usage(format!("`{}` is not a file of known failures: {why}", path.display()))
+        };
+        baseline.known.extend(config::known_failures(&text).map_err(wrong)?);
+    }
+    Ok(baseline)
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    reason: &'a str,
+    fingerprint: String,
+    expires: toml::value::Datetime,
+}
+
+/// Writes every failure of a run. Those that were known keep their reasons and days.
+pub(super) fn write(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
+    let today = Timestamp::parse(&format!("{}T00:00:00Z", today())).expect("a day has a midnight");
+    let day = |text: &str| text.split('T').next().unwrap_or_default().parse().expect("a day");
+    let expires = day(&today.plus(EXPIRES_AFTER).to_string());
+    let mut entries = BTreeMap::new();
+    for row in &outcome.rows {
+        let entry = match &row.verdict {
+            Verdict::Fail(finding) => {
+                Entry { reason: "", fingerprint: fingerprint(&row.id, finding), expires }
+            }
+            Verdict::Known { known, .. } => Entry {
+                reason: &known.reason,
+                fingerprint: known.fingerprint.clone(),
+                expires: day(&known.expires),
+            },
+            _ => continue,
+        };
+        entries.insert(&row.id, entry);
+    }
+    let entries = toml::to_string(&entries).expect("texts and days are TOML");
+    let head = "# Failures that are known. Every entry needs a reason; after its last day the failure counts again.\n";
+    files::write_whole(path, &format!("{head}{entries}"))
+}

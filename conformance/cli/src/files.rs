@@ -1,0 +1,218 @@
+//! Files: read within a bound, written whole or not at all.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use tempfile::NamedTempFile;
+
+use crate::Failure;
+
+/// Settings, keys, certificates and sample objects.
+pub(crate) const SETTINGS_MAX: u64 = 1024 * 1024;
+/// A scenario or a transcript.
+pub(crate) const SCENARIO_MAX: u64 = 4 * 1024 * 1024;
+/// A recording, a HAR file or the results of a sweep.
+pub(crate) const RECORDING_MAX: u64 = 256 * 1024 * 1024;
+
+/// Bytes of a file that has at most `max` of them.
+pub(crate) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        let why = format!("it is larger than {} MiB", max / (1024 * 1024));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// Text of a file that has at most `max` bytes.
+pub(crate) fn read_text(path: &Path, max: u64) -> io::Result<String> {
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+    String::from_utf8(read(path, max)?).map_err(no_text)
+}
+
+/// The same, for a file that the operator named.
+pub(crate) fn text_of(path: &Path, max: u64) -> Result<String, Failure> {
+    read_text(path, max).map_err(|error| cannot_read(path, &error))
+}
+
+/// The error for a file that cannot be read.
+pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("`{}` can't be read: {error}", path.display()))
+}
+
+/// The error for a file that cannot be written.
+fn cannot_write(path: &Path, why: impl std::fmt::Display) -> Failure {
+    Failure::usage(format!("`{}` can't be written: {why}", path.display()))
+}
+
+/// A message that quotes a file, with its long lines cut.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LINE_MAX: usize = 160;
+    const LINES_MAX: usize = 12;
+    let cut = |line: &str| match line.char_indices().nth(LINE_MAX) {
+        None => line.to_owned(),
+        Some((at, _)) => format!("{}…", &line[..at]),
+    };
+    text.lines().take(LINES_MAX).map(cut).collect::<Vec<_>>().join("\n")
+}
+
+/// Checks, before any work is done, that a file can be created or replaced there.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let directory = directory_of(path);
+    if path.file_name().is_none() {
+        return Err(cannot_write(path, "it names no file"));
+    }
+    if path.is_dir() {
+        return Err(cannot_write(path, "it is a directory"));
+    }
+    if !directory.is_dir() {
+        return Err(cannot_write(path, format_args!("`{}` is not a directory", directory.display())));
+    }
+    match is_special(path) {
+        true => fs::OpenOptions::new().write(true).open(path).map(drop),
+        // It has no name, so nothing is left behind whatever happens.
+        false => tempfile::tempfile_in(directory).map(drop),
+    }
+    .map_err(|error| cannot_write(path, error))
+}
+
+/// Writes a file whole or not at all: readers see the old content or the new one, never a part.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    replace(path, text.as_bytes(), 0o666).map_err(|error| cannot_write(path, error))
+}
+
+/// The same for a file with secrets: only its owner can read it, and links are not followed.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
+    let write = || beside(path, text.as_bytes(), 0o600)?.persist(path).map(drop).map_err(|error| error.error);
+    write().map_err(|error| cannot_write(path, error))
+}
+
+/// Writes a new file; an existing one is an error of kind `AlreadyExists` and stays.
+pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    beside(path, text.as_bytes(), 0o666)?.persist_noclobber(path).map(drop).map_err(|error| error.error)
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    if is_special(path) {
+        return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    // A link stays, and what it leads to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    beside(&path, bytes, mode)?.persist(&path).map(drop).map_err(|error| error.error)
+}
+
+/// A temporary file in the same directory. Dropping it removes it.
+fn beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut file = tempfile::Builder::new()
+        .prefix(".chargeproof-")
+        .suffix(".part")
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(directory_of(path))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// A device or a pipe, which is written to and not replaced.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir())
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file of lines that grows. A line that cannot be written whole is taken back.
+pub(crate) struct LineFile {
+    path: PathBuf,
+    file: fs::File,
+}
+
+impl LineFile {
+    /// Opens or creates it; only the owner can read a new one.
+    pub(crate) fn open(path: &Path) -> Result<LineFile, Failure> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        Ok(LineFile { path: path.to_owned(), file: file.map_err(|error| cannot_write(path, error))? })
+    }
+
+    /// Appends a line.
+    pub(crate) fn append(&mut self, line: &str) -> Result<(), Failure> {
+        let length = self.file.metadata().map(|it| it.len());
+        let written = self.file.write_all(format!("{line}\n").as_bytes());
+        written.map_err(|error| {
+            if let Ok(length) = length {
+                // The first error is the one to report.
+                let _ = self.file.set_len(length);
+            }
+            cannot_write(&self.path, error)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_whole_and_leaves_nothing_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.txt");
+        for text in ["one", "two"] {
+            check_writable(&path).map_err(|failure| failure.message).unwrap();
+            write_whole(&path, text).map_err(|failure| failure.message).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_stays_and_a_device_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        write_whole(&link, "new").map_err(|failure| failure.message).unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        write_whole(Path::new("/dev/null"), "new").map_err(|failure| failure.message).unwrap();
+        assert!(is_special(Path::new("/dev/null")));
+    }
+
+    #[track_caller]
+    fn check(path: &str, expected: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("there")).unwrap();
+        let failure = check_writable(&directory.path().join(path)).expect_err("it is refused");
+        assert_eq!(failure.code, 2);
+        assert!(failure.message.contains(expected), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_place_that_takes_no_file_is_named_beforehand() {
+        check("nowhere/report.txt", "is not a directory");
+        check("there", "it is a directory");
+    }
+
+    #[test]
+    fn a_file_beyond_its_bound_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("large");
+        fs::write(&path, vec![b'x'; SETTINGS_MAX as usize + 1]).unwrap();
+        let failure = text_of(&path, SETTINGS_MAX).expect_err("it is refused");
+        assert!(failure.message.contains("larger than 1 MiB"), "{}", failure.message);
+        assert!(text_of(&path, SCENARIO_MAX).is_ok());
+    }
+
+    #[test]
+    fn an_excerpt_is_short() {
+        let text = format!("{}\nb", "a".repeat(1_000));
+        assert_eq!(excerpt(&text), format!("{}…\nb", "a".repeat(160)));
+        assert_eq!(excerpt(&"x\n".repeat(1_000)).lines().count(), 12);
+    }
+}

@@ -1,0 +1,189 @@
+//! What describes the command line: shell completions, man pages and the reference in `REFERENCE.md`.
+
+use std::{fs, path::Path};
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::{Failure, args::Cli, screen};
+
+/// Prints a completion script.
+pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "chargeproof", &mut script);
+    screen::print_raw(&String::from_utf8_lossy(&script));
+    Ok(0)
+}
+
+/// Writes a man page for every command.
+pub(crate) fn man(directory: &Path) -> Result<u8, Failure> {
+    let cannot = |error| Failure::usage(format!("`{}` can't be written to: {error}", directory.display()));
+    fs::create_dir_all(directory).map_err(cannot)?;
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory).map_err(cannot)?;
+    screen::say!("man pages written to {}", directory.display());
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fmt::Write};
+
+    use clap::{Arg, ArgAction, Command};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{config, settings};
+
+    const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/REFERENCE.md");
+
+    /// A command and all below it, by their full names.
+    fn every(command: &Command, above: &str) -> Vec<(String, Command)> {
+        let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
+        let below = command.get_subcommands().filter(|it| it.get_name() != "help");
+        let below: Vec<_> = below.flat_map(|it| every(it, &name)).collect();
+        let mut all = vec![(name.clone(), command.clone().bin_name(name).disable_help_subcommand(true))];
+        all.extend(below);
+        all
+    }
+
+    fn reference() -> String {
+        let mut text = String::from(
+            "# Command-line reference\n\nGenerated from the program. To write it anew: \
+             `BLESS=1 cargo test -p chargeproof manual`\n",
+        );
+        let mut command = Cli::command().term_width(100);
+        command.build();
+        for (name, command) in every(&command, "") {
+            let help = command.term_width(100).render_long_help().to_string();
+            let lines: Vec<_> = help.lines().map(str::trim_end).collect();
+            write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
+                .expect("a string takes any text");
+        }
+        text
+    }
+
+    #[test]
+    fn the_reference_is_the_one_of_the_program() {
+        let text = reference();
+        if env::var_os("BLESS").is_some() {
+            fs::write(REFERENCE, &text).expect("the package can be written to");
+        }
+        let kept = fs::read_to_string(REFERENCE).unwrap_or_default();
+        assert!(kept == text, "REFERENCE.md is old: BLESS=1 cargo test -p chargeproof manual");
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        for (name, mut command) in every(&Cli::command(), "") {
+            let is_leaf = !command.has_subcommands() || name == "chargeproof sweep";
+            let help = command.render_help().to_string();
+            assert!(!is_leaf || help.contains("Example"), "{name} has no example");
+        }
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_parses() {
+        for (name, mut command) in every(&Cli::command(), "") {
+            let help = command.render_help().to_string().replace("\\\n", " ");
+            for line in help.lines().filter(|line| line.starts_with("  chargeproof ")) {
+                // A comment stands behind two spaces; what the shell does is not ours.
+                let line = line.trim().split("  ").next().unwrap_or_default();
+                let words =
+                    line.split(" > ").next().unwrap_or_default().split(' ').map(|it| it.trim_matches('\''));
+                let parsed = Cli::command().try_get_matches_from(words);
+                let quoted = line.contains("--acted");
+                assert!(quoted || parsed.is_ok(), "{name}: {line}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/chargeproof.schema.json");
+
+    /// What a setting takes, by the option of the same name.
+    fn setting(arg: &Arg) -> Value {
+        let words: Vec<_> = arg.get_possible_values().iter().map(|it| it.get_name().to_owned()).collect();
+        let one = match (arg.get_action(), words.is_empty()) {
+            (ArgAction::SetTrue, _) => json!({ "type": "boolean" }),
+            (_, false) => json!({ "enum": words }),
+            (_, true) => json!({ "type": ["string", "integer"] }),
+        };
+        let mut setting = match arg.get_action() {
+            ArgAction::Append => json!({ "anyOf": [{ "type": "array", "items": one.clone() }, one] }),
+            _ => one,
+        };
+        setting["description"] = arg.get_help().map(ToString::to_string).into();
+        setting
+    }
+
+    fn section(command: &Command) -> Value {
+        let below = command.get_subcommands().filter(|it| it.get_name() != "help");
+        let mut properties: serde_json::Map<_, _> =
+            below.map(|it| (it.get_name().to_owned(), section(it))).collect();
+        let options = command.get_arguments().filter_map(|arg| Some((settings::key_of(arg)?, setting(arg))));
+        properties.extend(options);
+        if command.get_name() == "check" {
+            properties.extend(typed());
+        }
+        let about = command.get_about().map(ToString::to_string);
+        json!({ "type": "object", "description": about, "properties": properties, "additionalProperties": false })
+    }
+
+    fn texts(names: &[&str]) -> Value {
+        let properties: serde_json::Map<_, _> =
+            names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+        json!({ "type": "object", "properties": properties, "additionalProperties": false })
+    }
+
+    /// The settings of `[check]` that are no options.
+    fn typed() -> serde_json::Map<String, Value> {
+        let mut entry = texts(&["reason", "fingerprint"]);
+        entry["properties"]["expires"] = json!({ "description": "a day such as 2027-01-31" });
+        entry["required"] = json!(["reason", "fingerprint", "expires"]);
+        let of = |name: &str| match name {
+            "create" => texts(&["path", "body"]),
+            "paths" => texts(&["charge", "invoice", "payment_link"]),
+            "baseline" => json!({ "type": "object", "additionalProperties": entry }),
+            _ => json!({ "type": "string" }),
+        };
+        config::TYPED.into_iter().map(|name| (name.to_owned(), of(name))).collect()
+    }
+
+    fn schema() -> Value {
+        let mut command = Cli::command();
+        command.build();
+        let mut schema = section(&command);
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = "chargeproof.toml".into();
+        schema["properties"]["dialect"] = texts(&["key_prefix", "header_prefix", "user_agent"]);
+        schema
+    }
+
+    #[test]
+    fn the_schema_of_the_configuration_is_the_one_of_the_program() {
+        let text = serde_json::to_string_pretty(&schema()).expect("a schema is JSON") + "\n";
+        if env::var_os("BLESS").is_some() {
+            fs::write(SCHEMA, &text).expect("the package can be written to");
+        }
+        let kept = fs::read_to_string(SCHEMA).unwrap_or_default();
+        assert!(kept == text, "chargeproof.schema.json is old: BLESS=1 cargo test -p chargeproof manual");
+    }
+
+    #[test]
+    fn the_commented_configuration_names_only_what_the_schema_knows() {
+        let schema = schema();
+        let mut section = String::new();
+        let mut count = 0;
+        for line in config::COMMENTED.lines() {
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                section = format!("/properties/{}", name.replace('.', "/properties/"));
+                assert!(schema.pointer(&section).is_some(), "[{name}]");
+            } else if let Some((key, _)) = line.strip_prefix('#').and_then(|rest| rest.split_once(" = ")) {
+                let is_known = key.starts_with([' ', '"'])
+                    || schema.pointer(&format!("{section}/properties/{key}")).is_some();
+                assert!(is_known, "{key} in {section}");
+                count += 1;
+            }
+        }
+        assert!(count > 30, "{count} settings are shown");
+    }
+}

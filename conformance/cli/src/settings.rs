@@ -1,0 +1,407 @@
+//! Joins the command line with `chargeproof.toml`: an option that only the file names is added as if it had been typed.
+//!
+//! So everything an option can say the file can say too, it is validated by the same code, and there is no second
+//! list of settings.
+
+use std::{collections::BTreeSet, error::Error as _, ffi::OsString, path::PathBuf};
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
+};
+use toml::{Table, Value};
+
+use crate::{
+    Failure,
+    args::Cli,
+    config::{Config, File, TYPED},
+};
+
+/// The positional URL of a command is this setting.
+const TARGET: &str = "target";
+/// Options that make sense on the command line only.
+const NOT_IN_FILE: [&str; 4] = ["config", "help", "version", "init"];
+/// Options of `check` that need another one. Without it, the file's are ignored instead of refused.
+const NEEDED: [(&str, &str); 7] = [
+    ("cacert", "url"),
+    ("receiver", "url"),
+    ("deliveries", "url"),
+    ("public_url", "receiver"),
+    ("receive_for", "receiver"),
+    ("redirect_trial", "receiver"),
+    ("register", "receiver"),
+];
+
+/// Why there is no command to run.
+pub(crate) enum Refusal {
+    /// The command line is wrong, or asks for help.
+    Usage(Box<clap::Error>),
+    /// The file is wrong.
+    File(Failure),
+}
+
+impl From<clap::Error> for Refusal {
+    fn from(error: clap::Error) -> Refusal {
+        Refusal::Usage(Box::new(error))
+    }
+}
+
+/// The command to run: from the command line, and for what it does not say, from the file.
+pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), Refusal> {
+    let mut command = Cli::command();
+    command.build();
+    let matches = match command.clone().try_get_matches_from(&argv) {
+        // The file may say what is missing.
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+            command.clone().ignore_errors(true).try_get_matches_from(&argv)?
+        }
+        Err(error) => return Err(hinted(error, &argv).into()),
+        Ok(matches) => matches,
+    };
+    let (mut leaf, mut given, mut section) = (&command, &matches, Vec::new());
+    while let Some((name, below)) = given.subcommand() {
+        leaf = leaf.find_subcommand(name).expect("clap matched it");
+        given = below;
+        section.push(name.to_owned());
+    }
+    let named = given.get_one::<PathBuf>("config").map(PathBuf::as_path);
+    let file = File::read(named).map_err(Refusal::File)?;
+    let wrong = |why: String| Refusal::File(Failure::usage(format!("`{}`: {why}", file.path.display())));
+    check_names(&command, &file.settings, "").map_err(wrong)?;
+    let mut table = Some(&file.settings);
+    for name in &section {
+        table = table.and_then(|table| table.get(name)).and_then(Value::as_table);
+    }
+    let section = section.join(".");
+    let added = match table {
+        None => Vec::new(),
+        Some(table) => additions(leaf, given, table, &section).map_err(wrong)?,
+    };
+    // What stands behind `--` is no option.
+    let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
+    argv.splice(end..end, added.iter().flat_map(|it| it.words.iter().map(OsString::from)));
+    let matches = command.try_get_matches_from(argv).map_err(|error| match explain(&error, &added) {
+        Some(why) => wrong(why),
+        None => error.into(),
+    })?;
+    Ok((Cli::from_arg_matches(&matches)?, file.config))
+}
+
+/// A setting of the file, as words of a command line.
+struct Addition {
+    /// `check.time_limit`
+    name: String,
+    /// `--time-limit`
+    option: String,
+    words: Vec<String>,
+}
+
+/// The key under which the file names an option.
+pub(crate) fn key_of(arg: &Arg) -> Option<String> {
+    let id = arg.get_id().as_str();
+    match arg.get_long() {
+        Some(long) if !NOT_IN_FILE.contains(&id) => Some(long.replace('-', "_")),
+        None if id == "url" => Some(TARGET.to_owned()),
+        _ => None,
+    }
+}
+
+/// What the file says and the command line does not contradict.
+fn additions(
+    command: &Command,
+    given: &ArgMatches,
+    table: &Table,
+    section: &str,
+) -> Result<Vec<Addition>, String> {
+    let typed = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let said: Vec<&Arg> = command.get_arguments().filter(typed).collect();
+    let excludes = |one: &Arg, other: &Arg| {
+        command.get_arg_conflicts_with(one).iter().any(|it| it.get_id() == other.get_id())
+    };
+    let candidates = command.get_arguments().filter_map(|arg| Some((arg, table.get(&key_of(arg)?)?)));
+    let mut chosen: Vec<(&Arg, &Value)> = candidates
+        .filter(|(arg, _)| !said.iter().any(|it| it.get_id() == arg.get_id()))
+        .filter(|(arg, _)| !said.iter().any(|it| excludes(it, arg) || excludes(arg, it)))
+        .collect();
+    let mut before = usize::MAX;
+    while section == "check" && chosen.len() < before {
+        before = chosen.len();
+        let all = said.iter().chain(chosen.iter().map(|(arg, _)| arg));
+        let there: BTreeSet<&str> = all.map(|arg| arg.get_id().as_str()).collect();
+        let lacks =
+            |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !there.contains(needed));
+        chosen.retain(|(arg, _)| !lacks(arg));
+    }
+    chosen.into_iter().map(|(arg, value)| addition(arg, value, section)).collect()
+}
+
+fn addition(arg: &Arg, value: &Value, section: &str) -> Result<Addition, String> {
+    let key = key_of(arg).expect("only options with a key are looked up");
+    let name = format!("{section}.{key}");
+    let option = arg.get_long().map_or_else(|| "<URL>".to_owned(), |long| format!("--{long}"));
+    let refused = |takes: &str| format!("`{name}` is `{value}`; it takes {takes}");
+    let many = matches!(arg.get_action(), ArgAction::Append);
+    let words = match (arg.get_action(), value) {
+        (ArgAction::SetTrue, Value::Boolean(true)) => vec![option.clone()],
+        (ArgAction::SetTrue, Value::Boolean(false)) => Vec::new(),
+        (ArgAction::SetTrue, _) => return Err(refused("true or false")),
+        (_, Value::Array(values)) if many => values
+            .iter()
+            .map(|value| Ok(word(&option, arg, &text(value).ok_or_else(|| refused("a list of texts"))?)))
+            .collect::<Result<_, String>>()?,
+        (_, value) => vec![word(&option, arg, &text(value).ok_or_else(|| refused("one value"))?)],
+    };
+    Ok(Addition { name, option, words })
+}
+
+fn word(option: &str, arg: &Arg, value: &str) -> String {
+    if arg.is_positional() { value.to_owned() } else { format!("{option}={value}") }
+}
+
+/// A value as it would be typed.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Datetime(moment) => Some(moment.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether every section is a command and every key an option; otherwise says which is not.
+fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), String> {
+    let sections: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    let keys: Vec<String> = command.get_arguments().filter_map(key_of).collect();
+    for (key, value) in table {
+        let name = if section.is_empty() { key.clone() } else { format!("{section}.{key}") };
+        if let (Some(below), Value::Table(table)) = (command.find_subcommand(key), value) {
+            check_names(below, table, &name)?;
+        } else if section.is_empty() {
+            let sections = sections.iter().copied().chain(["dialect"]).filter(|it| *it != "help");
+            return Err(format!("`{name}` is not a section; {}", one_of(key, sections)));
+        } else if !keys.contains(key) {
+            let typed = if section == "check" { &TYPED[..] } else { &[] };
+            let known = keys.iter().map(String::as_str).chain(typed.iter().copied());
+            return Err(format!("`{name}` is not a setting; {}", one_of(key, known)));
+        }
+    }
+    Ok(())
+}
+
+/// The nearest of several names, or all of them.
+fn one_of<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("it takes {}", known.join(", ")),
+    }
+}
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    const ALIKE: f64 = 0.8;
+    known
+        .map(|it| (strsim::jaro_winkler(name, it), it))
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .filter(|(likeness, _)| *likeness > ALIKE)
+        .map(|(_, nearest)| nearest)
+}
+
+/// Options that people look for in vain, and what to use instead.
+const INSTEAD: [(&str, &str, &str); 4] = [
+    ("sweep", "--seed", "`--from N --seeds 1` runs the simulation of one seed"),
+    ("check", "--url", "the URL is given without an option: `chargeproof check https://api.example.com`"),
+    ("check", "--key", "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY"),
+    ("load", "--duration", "`--for 30s` sets the duration"),
+];
+
+/// Adds a hint to the error for an unknown option.
+fn hinted(mut error: clap::Error, argv: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
+    let found = INSTEAD
+        .iter()
+        .find(|(command, unknown, _)| option.starts_with(unknown) && argv.iter().any(|word| word == command));
+    if let (ErrorKind::UnknownArgument, Some((.., hint))) = (error.kind(), found) {
+        // clap's own guess is of another meaning.
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*hint).to_owned().into()]));
+    }
+    error
+}
+
+/// What is wrong, in the file's words, if the file said it.
+fn explain(error: &clap::Error, added: &[Addition]) -> Option<String> {
+    let told = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let arg = told(ContextKind::InvalidArg)?;
+    let addition = added.iter().find(|it| arg.split([' ', '=']).next() == Some(it.option.as_str()))?;
+    let name = &addition.name;
+    match (error.kind(), told(ContextKind::InvalidValue)) {
+        (ErrorKind::ValueValidation, Some(value)) => {
+            let takes = error.source()?.to_string();
+            let takes = takes.strip_prefix("takes ").map_or(takes.clone(), |rest| format!("it takes {rest}"));
+            Some(format!("`{name}` is `{value}`; {takes}"))
+        }
+        (ErrorKind::InvalidValue, Some(value)) => {
+            Some(format!("`{name}` is `{value}`; it takes {}", told(ContextKind::ValidValue)?))
+        }
+        _ => Some(format!("`{name}`: {}", error.to_string().trim_start_matches("error: ").trim_end())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, net::SocketAddr};
+
+    use conformance::Create;
+    use reference_core::dialect::Dialect;
+
+    use super::*;
+    use crate::{
+        args::{self, Check, Serve},
+        config::COMMENTED,
+    };
+
+    fn parse(settings: &str, words: &[&str]) -> Result<(args::Command, Config), String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.toml");
+        fs::write(&path, settings).unwrap();
+        let path = path.to_str().unwrap();
+        let argv = ["chargeproof"].iter().chain(words).copied().chain(["--config", path]).map(OsString::from);
+        match read(argv.collect()) {
+            Ok((cli, config)) => Ok((cli.command, config)),
+            Err(Refusal::File(failure)) => Err(failure.message),
+            Err(Refusal::Usage(error)) => Err(error.to_string()),
+        }
+    }
+
+    #[track_caller]
+    fn check_args(settings: &str, words: &[&str]) -> Check {
+        match parse(settings, &[&["check"], words].concat()) {
+            Ok((args::Command::Check(check), _)) => *check,
+            Ok(_) => panic!("another command"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[track_caller]
+    fn serve_args(settings: &str, words: &[&str]) -> Serve {
+        match parse(settings, &[&["serve"], words].concat()) {
+            Ok((args::Command::Serve(serve), _)) => serve,
+            Ok(_) => panic!("another command"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn the_file_says_what_options_would() {
+        let settings = "[serve]\nlisten = \"127.0.0.1:7\"\nseed = 7\nclock = \"frozen\"\nrate_limit = \"off\"\n\
+            start = 2026-01-05T09:00:00Z\nforward = [\"https://shop.example=http://127.0.0.1:3000\"]\n";
+        let serve = serve_args(settings, &[]);
+        assert_eq!((serve.listen, serve.seed), ("127.0.0.1:7".parse::<SocketAddr>().unwrap(), Some(7)));
+        assert_eq!((serve.clock, serve.rate_limit), (args::Clock::Frozen, args::RateLimit(None)));
+        assert_eq!(serve.start.unwrap().to_string(), "2026-01-05T09:00:00.000000Z");
+        assert_eq!(serve.forward.len(), 1);
+    }
+
+    #[test]
+    fn options_override_the_file() {
+        let settings = "[check]\ntarget = \"http://a.example\"\nquick = true\nonly = [\"paging.*\"]\n\
+            receiver = \"127.0.0.1:0\"\npublic_url = \"https://b.example\"\n";
+        let check = check_args(settings, &[]);
+        assert_eq!((check.url.as_deref(), check.quick), (Some("http://a.example"), true));
+        assert!(check.receiving.receiver.is_some() && check.receiving.public_url.is_some());
+        let check = check_args(settings, &["http://c.example", "--only", "auth.*", "--thorough"]);
+        assert_eq!((check.url.as_deref(), check.quick), (Some("http://c.example"), false));
+        assert_eq!(check.only, ["auth.*"]);
+        let check = check_args(settings, &["--built-in"]);
+        assert!(
+            check.url.is_none() && check.receiving.receiver.is_none() && check.receiving.public_url.is_none()
+        );
+    }
+
+    #[test]
+    fn the_file_may_say_what_is_required() {
+        let settings = "[load]\ntarget = \"http://a.example\"\nmax = true\n[receiver.listen]\nport = 9000\n";
+        let Ok((args::Command::Load(load), _)) = parse(settings, &["load"]) else { panic!("a load") };
+        assert_eq!((load.url.as_str(), load.max), ("http://a.example", true));
+        let Ok((args::Command::Load(load), _)) = parse(settings, &["load", "--rate", "5"]) else {
+            panic!("a load")
+        };
+        assert!(!load.max, "a rate was asked for");
+        let listen = parse(settings, &["receiver", "listen"]);
+        assert!(
+            matches!(listen, Ok((args::Command::Receiver(args::Receiver::Listen(it)), _)) if it.port == Some(9000))
+        );
+        assert!(parse("", &["load"]).is_err_and(|why| why.contains("<URL>")));
+    }
+
+    /// A line with a setting begins with `#` and no space; prose has one.
+    fn uncommented() -> String {
+        let setting = |line: &str| {
+            line.strip_prefix('#').filter(|it| !it.is_empty() && !it.starts_with(' ')).map(str::to_owned)
+        };
+        COMMENTED.lines().map(|line| setting(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+    }
+
+    #[test]
+    fn the_commented_configuration_changes_nothing_and_every_line_of_it_can_be_uncommented() {
+        let (_, config) = parse(COMMENTED, &["check"]).unwrap();
+        assert_eq!(config, Config::default());
+        let (_, config) = parse(&uncommented(), &["check", "--list"]).unwrap();
+        assert_eq!((&config.dialect, config.check.create()), (&Dialect::default(), Create::default()));
+        assert_eq!(config.check.baseline("2026-11-21".into()).unwrap().known.len(), 1);
+        assert_eq!(config.check.paths().charge.as_deref(), Some("/v1/charges/{id}"));
+        let check = check_args(&uncommented(), &[]);
+        assert!(!check.allow_writes && !check.quick && check.only.is_empty() && check.without.is_empty());
+        assert_eq!((check.time_limit, check.hook_time_limit), (10, 30));
+        assert_eq!(serve_args(&uncommented(), &[]).rate_limit, args::RateLimit(Some(120)));
+    }
+
+    #[track_caller]
+    fn check(settings: &str, words: &[&str], part: &str) {
+        let error = parse(settings, words).map(|_| ()).expect_err("it is refused");
+        assert!(error.contains(part), "{error}");
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        let takes = "it takes a whole number of seconds from 1 to 300";
+        check(
+            "[check]\nwithout = [\"webhook\"]",
+            &["check"],
+            "`check.without` is `webhook`; it takes revoked, second",
+        );
+        check("[check]\ntime_limit = 0", &["check"], &format!("`check.time_limit` is `0`; {takes}"));
+        check("[check]\nhook_time_limit = 301", &["check"], "`check.hook_time_limit` is `301`");
+        check("[check]\nquick = 1", &["check"], "`check.quick` is `1`; it takes true or false");
+        check("[check]\nhook = [\"a\"]", &["check"], "it takes one value");
+        check("[check]\nonly = [true]", &["check"], "it takes a list of texts");
+        check(
+            "[check]\ntiem_limit = 1",
+            &["serve"],
+            "`check.tiem_limit` is not a setting; did you mean `time_limit`?",
+        );
+        check("[serve]\nport = 1", &["serve"], "`serve.port` is not a setting");
+        check("[server]\nport = 1", &["serve"], "`server` is not a section; did you mean `serve`?");
+        check(
+            "[serve]\nclock = \"slow\"",
+            &["serve"],
+            "`serve.clock` is `slow`; it takes wall, fast, frozen",
+        );
+        check(
+            "[serve]\nstart = \"today\"",
+            &["serve"],
+            "`serve.start` is `today`; it takes a UTC time such as",
+        );
+        check("[serve]\nrate_limit = true", &["serve"], "`serve.rate_limit` is `true`");
+        check("[serve]\nrate_limit = -1", &["serve"], "`serve.rate_limit` is `-1`");
+        check("[serve]\nforward = [\"shop\"]", &["serve"], "`serve.forward` is `shop`");
+        check("[receiver.listen]\nprot = 1", &["serve"], "did you mean `port`?");
+    }
+}

@@ -1,0 +1,195 @@
+//! Which seeds of a sweep this machine runs. Pure: variables of CI systems are passed in.
+
+use std::str::FromStr;
+
+/// Each shard also runs this many seeds of the next one, so that every sweep compares machines.
+const OVERLAP: u64 = 64;
+
+/// One of so many equal parts, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shard {
+    pub(crate) index: u64,
+    pub(crate) of: u64,
+}
+
+/// The value of `--shard`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShardChoice {
+    /// `3/8`
+    Named(Shard),
+    /// `auto`: variables of the CI system say it.
+    Auto,
+}
+
+impl FromStr for ShardChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ShardChoice, String> {
+        if text == "auto" {
+            return Ok(ShardChoice::Auto);
+        }
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        let shard = parts.and_then(|(index, of)| Shard::checked(index, of));
+        shard
+            .map(ShardChoice::Named)
+            .ok_or_else(|| "takes `auto`, or which of how many, such as 3/8".to_owned())
+    }
+}
+
+/// Variables of a CI system or scheduler: the index, what the first index is, and how many there are.
+struct IndexVariables {
+    index: &'static str,
+    first: FirstIndex,
+    of: &'static str,
+}
+
+enum FirstIndex {
+    Zero,
+    One,
+    /// The variable that says it.
+    Said(&'static str),
+}
+
+/// Systems that number their tasks. Our own names come first, for all others.
+const ENGINES: [IndexVariables; 8] = [
+    IndexVariables { index: "CHARGEPROOF_SHARD", first: FirstIndex::One, of: "CHARGEPROOF_SHARDS" },
+    IndexVariables {
+        index: "SLURM_ARRAY_TASK_ID",
+        first: FirstIndex::Said("SLURM_ARRAY_TASK_MIN"),
+        of: "SLURM_ARRAY_TASK_COUNT",
+    },
+    // An Indexed Job does not tell its tasks how many they are.
+    IndexVariables { index: "JOB_COMPLETION_INDEX", first: FirstIndex::Zero, of: "CHARGEPROOF_SHARDS" },
+    IndexVariables { index: "CI_NODE_INDEX", first: FirstIndex::One, of: "CI_NODE_TOTAL" },
+    IndexVariables { index: "CIRCLE_NODE_INDEX", first: FirstIndex::Zero, of: "CIRCLE_NODE_TOTAL" },
+    IndexVariables {
+        index: "BUILDKITE_PARALLEL_JOB",
+        first: FirstIndex::Zero,
+        of: "BUILDKITE_PARALLEL_JOB_COUNT",
+    },
+    IndexVariables { index: "SEMAPHORE_JOB_INDEX", first: FirstIndex::One, of: "SEMAPHORE_JOB_COUNT" },
+    IndexVariables {
+        index: "SYSTEM_JOBPOSITIONINPHASE",
+        first: FirstIndex::One,
+        of: "SYSTEM_TOTALJOBSINPHASE",
+    },
+];
+
+impl Shard {
+    /// The whole.
+    pub(crate) const WHOLE: Shard = Shard { index: 1, of: 1 };
+
+    fn checked(index: u64, of: u64) -> Option<Shard> {
+        (1..=of).contains(&index).then_some(Shard { index, of })
+    }
+
+    /// What the variables of a CI system say.
+    pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
+        let engine = ENGINES.iter().find(|engine| variable(engine.index).is_some()).ok_or_else(|| {
+            let names: Vec<&str> = ENGINES.iter().map(|engine| engine.index).collect();
+            format!(
+                "no variable says which shard this is: none of {} is set; name it, such as --shard 3/8",
+                names.join(", ")
+            )
+        })?;
+        let number = |name: &str| {
+            let text =
+                variable(name).ok_or_else(|| format!("`{}` is set, but not `{name}`", engine.index))?;
+            text.parse::<u64>().map_err(|_| format!("`{name}` is `{text}`; it takes a whole number"))
+        };
+        let (index, of) = (number(engine.index)?, number(engine.of)?);
+        let first = match engine.first {
+            FirstIndex::Zero => 0,
+            FirstIndex::One => 1,
+            FirstIndex::Said(name) => number(name)?,
+        };
+        let index = index.checked_sub(first).map(|index| index + 1);
+        index.and_then(|index| Shard::checked(index, of)).ok_or_else(|| {
+            format!(
+                "`{}` and `{}` name no shard: they count from {first} and there are {of}",
+                engine.index, engine.of
+            )
+        })
+    }
+
+    /// Where its seeds begin, counted from the first of the sweep, and how many there are.
+    pub(crate) fn range(self, seeds: u64) -> (u64, u64) {
+        let at = |n: u64| {
+            u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.of)).unwrap_or(u64::MAX)
+        };
+        let begin = at(self.index - 1);
+        (begin, at(self.index) - begin)
+    }
+
+    /// The seeds of the next shard that this one looks at too; the last looks at the first's.
+    pub(crate) fn overlap(self, seeds: u64) -> (u64, u64) {
+        if self.of == 1 {
+            return (0, 0);
+        }
+        let next = Shard { index: self.index % self.of + 1, of: self.of };
+        let (begin, count) = next.range(seeds);
+        (begin, count.min(OVERLAP))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        for (seeds, of) in [(10, 3), (3, 8), (1_000, 7), (u64::MAX, 5), (0, 2)] {
+            let mut next = 0;
+            for index in 1..=of {
+                let (begin, count) = Shard { index, of }.range(seeds);
+                assert_eq!(begin, next, "{index}/{of} of {seeds}");
+                next = begin + count;
+            }
+            assert_eq!(next, seeds);
+        }
+    }
+
+    #[test]
+    fn each_looks_at_the_beginning_of_the_next() {
+        let overlap = |index| Shard { index, of: 3 }.overlap(3_000);
+        assert_eq!([overlap(1), overlap(2), overlap(3)], [(1_000, 64), (2_000, 64), (0, 64)]);
+        assert_eq!(Shard { index: 1, of: 2 }.overlap(10), (5, 5));
+        assert_eq!(Shard::WHOLE.overlap(1_000), (0, 0));
+    }
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: Result<(u64, u64), &str>) {
+        let get =
+            |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        match (Shard::from_environment(get), expected) {
+            (Ok(shard), expected) => assert_eq!(Ok((shard.index, shard.of)), expected),
+            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+            (Err(why), Ok(_)) => panic!("{why}"),
+        }
+    }
+
+    #[test]
+    fn engines_say_which_shard_it_is() {
+        check(
+            &[("SLURM_ARRAY_TASK_ID", "7"), ("SLURM_ARRAY_TASK_MIN", "5"), ("SLURM_ARRAY_TASK_COUNT", "4")],
+            Ok((3, 4)),
+        );
+        check(&[("JOB_COMPLETION_INDEX", "0"), ("CHARGEPROOF_SHARDS", "12")], Ok((1, 12)));
+        check(&[("CI_NODE_INDEX", "2"), ("CI_NODE_TOTAL", "2")], Ok((2, 2)));
+        check(&[("CIRCLE_NODE_INDEX", "1"), ("CIRCLE_NODE_TOTAL", "2")], Ok((2, 2)));
+        check(&[("CHARGEPROOF_SHARD", "3"), ("CHARGEPROOF_SHARDS", "3"), ("CI_NODE_INDEX", "1")], Ok((3, 3)));
+        check(&[], Err("none of CHARGEPROOF_SHARD, "));
+        check(&[("JOB_COMPLETION_INDEX", "0")], Err("not `CHARGEPROOF_SHARDS`"));
+        check(&[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "2")], Err("name no shard"));
+        check(&[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "2")], Err("is `x`"));
+    }
+
+    #[test]
+    fn a_choice_is_which_of_how_many() {
+        assert_eq!("3/8".parse(), Ok(ShardChoice::Named(Shard { index: 3, of: 8 })));
+        assert_eq!("auto".parse(), Ok(ShardChoice::Auto));
+        for wrong in ["0/8", "9/8", "3", "3/0", "/", "-1/2", ""] {
+            assert!(wrong.parse::<ShardChoice>().is_err(), "{wrong}");
+        }
+    }
+}

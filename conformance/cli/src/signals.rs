@@ -1,0 +1,80 @@
+//! Ctrl-C and SIGTERM.
+
+use std::{
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use conformance::Interrupt;
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{Signal, SignalKind, signal},
+};
+
+use crate::Failure;
+
+/// The exit code of a command that a signal ended early.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Both signals that ask the program to stop.
+pub(crate) struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    /// Catches them from now on. Needs a Tokio runtime.
+    pub(crate) fn catch() -> Result<StopSignals, Failure> {
+        let cannot = |error| Failure::machine(format!("cannot catch signals: {error}"));
+        Ok(StopSignals {
+            interrupt: signal(SignalKind::interrupt()).map_err(cannot)?,
+            terminate: signal(SignalKind::terminate()).map_err(cannot)?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// An interrupt of a check that the first signal raises. The second one ends the program.
+pub(crate) fn interrupt(runtime: &Runtime) -> Result<Interrupt, Failure> {
+    let (interrupt, raise) = Interrupt::new();
+    let mut signals = runtime.block_on(async { StopSignals::catch() })?;
+    runtime.spawn(async move {
+        signals.next().await;
+        // Without a receiver the check is over.
+        let _ = raise.send(true);
+        signals.next().await;
+        process::exit(i32::from(INTERRUPTED));
+    });
+    Ok(interrupt)
+}
+
+/// A flag that the first signal raises, for work that looks at it from time to time. The second one ends the program.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&flag);
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::machine(format!("cannot start the async runtime: {error}")))?;
+    let mut signals = runtime.block_on(async { StopSignals::catch() })?;
+    thread::spawn(move || {
+        runtime.block_on(async {
+            signals.next().await;
+            raised.store(true, Ordering::Relaxed);
+            signals.next().await;
+            process::exit(i32::from(INTERRUPTED));
+        });
+    });
+    Ok(flag)
+}

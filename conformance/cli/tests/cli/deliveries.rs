@@ -1,0 +1,182 @@
+//! Deliveries of a served server as a user of the suite meets them: at a receiver, or from a file.
+
+use std::{env, fs, path::Path, process::Output};
+
+use serde_json::json;
+
+use crate::support::{self, Running, post, program, text};
+
+/// A served reference with a frozen clock.
+struct Served(Running);
+
+impl Served {
+    fn start(directory: &Path, forward: &str) -> Served {
+        Served(Running::serve(directory, &["--clock", "frozen", "--seed", "1", "--forward", forward]))
+    }
+
+    fn check(&self, directory: &Path, secrets: [&str; 2], arguments: &[&str]) -> Output {
+        program(directory)
+            .env("CHARGEPROOF_LIVE_KEY", self.0.word("live_key"))
+            .env("CHARGEPROOF_TEST_KEY", self.0.word("test_key"))
+            .env("CHARGEPROOF_LIVE_WEBHOOK_SECRET", secrets[0])
+            .env("CHARGEPROOF_TEST_WEBHOOK_SECRET", secrets[1])
+            .args(["check", self.0.word("url"), "--quick", "--format", "json"])
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// Adds an endpoint; its secret.
+    fn add(&self, url: &str, mode: &str) -> String {
+        let answer = self.0.post("/sandbox/endpoints", None, &json!({ "url": url, "mode": mode }));
+        answer["endpoint"]["secret"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The word on a statement.
+fn word(output: &Output, id: &str) -> String {
+    let report = support::json(output);
+    let statements = report["statements"].as_array().unwrap();
+    let statement = statements.iter().find(|it| it["id"] == id).unwrap_or_else(|| panic!("no {id}"));
+    statement["verdict"].as_str().unwrap().to_owned()
+}
+
+/// A free port: whoever listens there next may still find it taken, which no test here has met.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn captured_deliveries_are_judged_and_no_secret_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let mut receiver = program(here);
+    receiver.args(["receiver", "listen", "--port", "0", "--format", "json", "--record", "deliveries.jsonl"]);
+    let mut receiver = Running::start(receiver);
+    let forward = format!("https://shop.example={}", receiver.word("url"));
+    let served = Served::start(here, &forward);
+    let live = served.add("https://shop.example/live", "live");
+    let test = served.add("https://shop.example/test", "test");
+    for key in ["live_key", "test_key"] {
+        let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+        served.0.post("/v1/charges", Some(served.0.word(key)), &charge);
+    }
+    served.0.post("/sandbox/advance", None, &json!({ "by": "1s" }));
+    // A line for each of the two, printed once it is recorded.
+    for _ in 0..2 {
+        receiver.line();
+    }
+    drop(receiver);
+
+    let arguments = ["--deliveries", "deliveries.jsonl", "--record", "run.json"];
+    let output = served.check(here, [&live, &test], &arguments);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    for id in ["webhooks.signed", "webhooks.event_id", "webhooks.mode_endpoints", "charges.asset_amount"] {
+        assert_eq!(word(&output, id), "pass", "{id}");
+    }
+    for id in ["webhooks.pushed", "webhooks.redirects", "invoices.fields", "endpoints.address"] {
+        assert_eq!(word(&output, id), "not_judged", "{id}");
+    }
+    let kept = fs::read_to_string(here.join("run.json")).unwrap();
+    for secret in [&live, &test] {
+        assert!(!kept.contains(&secret["whsec_".len()..]), "a secret is kept");
+    }
+
+    let swapped = served.check(here, [&test, &live], &["--deliveries", "deliveries.jsonl"]);
+    assert_eq!((swapped.status.code(), word(&swapped, "webhooks.signed")), (Some(1), "fail".to_owned()));
+}
+
+const ADDRESS: &str = "SERVED_ADDRESS";
+const KEYS: &str = "SERVED_KEYS";
+
+/// Does nothing but when `check --register` runs it: then it adds an endpoint, and fails if it is refused. By the
+/// first time the receiver listens, so it makes something happen, too.
+#[test]
+fn the_command_that_adds_an_endpoint() {
+    let Ok(url) = env::var("CHARGEPROOF_ENDPOINT_URL") else { return };
+    let address = env::var(ADDRESS).unwrap();
+    let add = json!({ "url": url, "mode": "test" });
+    post(&address, "/sandbox/endpoints", None, &add);
+    for key in env::var(KEYS).unwrap().split(',') {
+        let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+        post(&address, "/v1/charges", Some(key), &charge);
+    }
+    // What is answered with a redirect is tried again.
+    post(&address, "/sandbox/advance", None, &json!({ "by": "2m" }));
+}
+
+#[test]
+fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let address = format!("127.0.0.1:{}", free_port());
+    let served = Served::start(here, &format!("https://shop.example=http://{address}"));
+    let live = served.add("https://shop.example/live", "live");
+    let test = served.add("https://shop.example/test", "test");
+    // This very program is the command.
+    let command = format!(
+        "{ADDRESS}={} {KEYS}={},{} '{}' --exact deliveries::the_command_that_adds_an_endpoint",
+        served.0.word("address"),
+        served.0.word("live_key"),
+        served.0.word("test_key"),
+        env::current_exe().unwrap().display(),
+    );
+    let arguments = [
+        "--receiver",
+        &address,
+        "--public-url",
+        "https://shop.example",
+        "--receive-for",
+        "0s",
+        "--redirect-trial",
+        "--register",
+        &command,
+        "--only",
+        "webhooks.*,endpoints.*,charges.fields",
+    ];
+    let output = served.check(here, [&live, &test], &arguments);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{told}{}", text(&output.stderr));
+    for id in [
+        "endpoints.address",
+        "webhooks.redirects",
+        "webhooks.signed",
+        "webhooks.mode_endpoints",
+        "charges.fields",
+    ] {
+        assert_eq!(word(&output, id), "pass", "{id} in {told}");
+    }
+    assert!(told.contains("after a 302 it came again"), "{told}");
+    assert!(!told.contains("\"fail\""), "{told}");
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], part: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("bad.jsonl"), "{}\n").unwrap();
+    let output = program(directory.path())
+        .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef")
+        .env("CHARGEPROOF_TEST_KEY", "svc_test_0123456789abcdef")
+        .env("CHARGEPROOF_LIVE_WEBHOOK_SECRET", "short")
+        .args(["check"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(part), "{part:?} in {said}");
+}
+
+#[test]
+fn wrong_usage_is_told_before_the_first_byte() {
+    let url = "http://127.0.0.1:9";
+    check_refused(&["--receiver", "127.0.0.1:0"], "<URL>");
+    check_refused(&[url, "--public-url", "https://a.example"], "--receiver");
+    check_refused(&[url, "--receiver", "here"], "such as 127.0.0.1:8402");
+    check_refused(&[url, "--receiver", "127.0.0.1:0", "--receive-for", "soon"], "such as 90s, 5m or 1h");
+    check_refused(&[url, "--deliveries", "none.jsonl"], "`none.jsonl` can't be read");
+    check_refused(&[url, "--deliveries", "bad.jsonl"], "line 1 is not a recorded request");
+    check_refused(&[url, "--receiver", "127.0.0.1:0"], "`CHARGEPROOF_LIVE_WEBHOOK_SECRET` has fewer than 8");
+    check_refused(&[url, "--subscribed", "charge.paid"], "add --receiver or --deliveries");
+    check_refused(&[url, "--without", "webhooks", "--deliveries", "bad.jsonl"], "line 1");
+}

@@ -1,0 +1,104 @@
+//! One file renames the service, and every command goes by the new names: a world is served, judged and received.
+
+use std::{fs, path::Path, process::Output};
+
+use serde_json::{Value, json};
+
+use crate::support::{Running, program, said};
+
+const CONFIG: &str = r#"
+[dialect]
+key_prefix = "acme"
+header_prefix = "X-Acme"
+user_agent = "Acme-Webhooks/1.0"
+"#;
+const SECRET: &str = "SHOP_SECRET";
+
+/// A directory with the file, and another without it.
+fn directories() -> (tempfile::TempDir, tempfile::TempDir) {
+    let (renamed, usual) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(renamed.path().join("chargeproof.toml"), CONFIG).unwrap();
+    (renamed, usual)
+}
+
+/// The endpoint's id and secret: the same in every world of the seed.
+fn add_endpoint(server: &Running) -> (String, String) {
+    let answer = server.post("/sandbox/endpoints", None, &json!({ "url": "https://shop.example/hooks" }));
+    let word =
+        |name: &str| answer["endpoint"][name].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    (word("id"), word("secret"))
+}
+
+#[test]
+fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
+    let (renamed, usual) = directories();
+    let secret = {
+        let server = Running::serve(
+            renamed.path(),
+            &["--seed", "7", "--forward", "https://shop.example=http://127.0.0.1:9"],
+        );
+        add_endpoint(&server).1
+    };
+    let mut command = program(renamed.path());
+    command.env(SECRET, &secret);
+    let record = usual.path().join("caught.jsonl");
+    let listen =
+        ["receiver", "listen", "--port", "0", "--secret-env", SECRET, "--format", "json", "--record"];
+    command.args(listen).arg(&record);
+    let mut receiver = Running::start(command);
+
+    let forward = format!("https://shop.example=http://{}", receiver.word("address"));
+    let server = Running::serve(renamed.path(), &["--seed", "7", "--forward", &forward]);
+    let (id, again) = add_endpoint(&server);
+    assert_eq!(again, secret, "one seed, one secret");
+    server.ask("POST", &format!("/sandbox/endpoints/{id}/test"), None, "");
+    let line = receiver.line();
+    assert_eq!((&line["verdict"], &line["event"]), (&"verified".into(), &"charge.paid".into()), "{line}");
+    // Headers and user agent are the expected ones: there is nothing else to note than what was sent on purpose.
+    let notes: Vec<&Value> =
+        line["notes"].as_array().expect("a list").iter().map(|note| &note["name"]).collect();
+    assert_eq!(notes, ["test_delivery"], "{line}");
+    assert_eq!(receiver.stop(), Some(0));
+
+    let judge = |directory: &Path| -> Output {
+        let mut command = program(directory);
+        command.env(SECRET, &secret).args(["receiver", "judge", "--secret-env", SECRET]).arg(&record);
+        command.output().expect("the program starts")
+    };
+    let good = judge(renamed.path());
+    assert_eq!(good.status.code(), Some(0), "{}", String::from_utf8_lossy(&good.stdout));
+    // Without the file nobody finds the signature, which stands under another name.
+    assert_eq!(judge(usual.path()).status.code(), Some(1));
+}
+
+#[test]
+fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
+    let (renamed, usual) = directories();
+    let server = Running::serve(renamed.path(), &["--seed", "7", "--clock", "wall"]);
+    let [live, test] = ["live_key", "test_key"].map(|name| server.word(name).to_owned());
+    assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.ready);
+    let document = server.ask("GET", "/openapi.json", None, "");
+    for (new, old) in
+        [("X-Acme-Signature", "X-Service"), ("acme_test_", "svc_"), ("Acme-Webhooks/1.0", "Service-Webhooks")]
+    {
+        assert!(document.contains(new) && !document.contains(old), "{new} in place of {old}");
+    }
+
+    let check = |directory: &Path| -> Output {
+        let mut command = program(directory);
+        command.env("CHARGEPROOF_LIVE_KEY", &live).env("CHARGEPROOF_TEST_KEY", &test).args([
+            "check",
+            server.word("url"),
+            "--quick",
+            "--without",
+            "revoked,second",
+        ]);
+        command.output().expect("the program starts")
+    };
+    let good = check(renamed.path());
+    // Not all was asked, and all that was asked held.
+    assert_eq!(good.status.code(), Some(3), "{}", said(&good));
+    let bad = check(usual.path());
+    assert_eq!(bad.status.code(), Some(2), "{}", said(&bad));
+    assert!(said(&bad).contains("set `key_prefix` in [dialect] of chargeproof.toml"), "{}", said(&bad));
+}

@@ -1,0 +1,401 @@
+//! The extended profile: the built-in server holds all of it, and every one of its checks notices its lie.
+//!
+//! The lies are told on the record of one run: what was on the wire is spoiled, and judged again.
+
+use std::fs;
+
+use conformance::{Answer, Ending, Exchange, Outcome, Purpose, Verdict, extended};
+use serde_json::{Value, json};
+
+use crate::support::run;
+
+/// One lie: what it is, which statement must notice it, and how an answer is spoiled.
+struct Lie {
+    name: &'static str,
+    breaks: &'static str,
+    spoil: fn(&Exchange, &mut Answer),
+}
+
+fn body(answer: &mut Answer, change: impl Fn(&mut Value)) {
+    if let Ok(mut body) = serde_json::from_str(&answer.body) {
+        change(&mut body);
+        answer.body = body.to_string();
+    }
+}
+
+/// Every row of every list of that path, and every member of that name inside.
+fn subject(exchange: &Exchange, answer: &mut Answer, path: &str, member: &str, change: impl Fn(&mut Value)) {
+    if answer.status != 200 {
+        return;
+    }
+    let listed = exchange.target.split('?').next() == Some(path);
+    body(answer, |body| {
+        for row in body["data"].as_array_mut().into_iter().flatten() {
+            if listed {
+                change(row);
+            }
+            if row.get(member).is_some_and(Value::is_object) {
+                change(&mut row[member]);
+            }
+        }
+    });
+}
+
+fn charges(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+    subject(exchange, answer, "/v1/charges", "charge", change);
+}
+
+fn invoices(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+    subject(exchange, answer, "/v1/invoices", "invoice", change);
+}
+
+fn events(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+    subject(exchange, answer, "/v1/events", "no member", change);
+}
+
+fn account(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+    if exchange.purpose == Purpose::Account && answer.status == 200 {
+        body(answer, change);
+    }
+}
+
+fn header(answer: &mut Answer, name: &str, value: Option<&str>) {
+    answer.headers.retain(|(it, _)| it != name);
+    answer.headers.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+}
+
+fn choice(exchange: &Exchange, wanted: &str) -> bool {
+    matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted)
+}
+
+fn no(answer: &mut Answer, status: u16) {
+    answer.status = status;
+    answer.body = json!({ "message": "No." }).to_string();
+}
+
+const LIES: &[Lie] = &[
+    Lie {
+        name: "a single event stands bare",
+        breaks: "extended.envelope",
+        spoil: |exchange, answer| {
+            if matches!(exchange.purpose, Purpose::Event { .. }) && answer.status == 200 {
+                body(answer, |body| *body = body["data"].take());
+            }
+        },
+    },
+    Lie {
+        name: "charges do not say what they are",
+        breaks: "extended.objects",
+        spoil: |exchange, answer| charges(exchange, answer, |it| it["object"] = Value::Null),
+    },
+    Lie {
+        name: "the account has no colour",
+        breaks: "extended.account_fields",
+        spoil: |exchange, answer| {
+            account(exchange, answer, |it| drop(it["data"].as_object_mut().unwrap().remove("brand_color")));
+        },
+    },
+    Lie {
+        name: "charges have no deposit address",
+        breaks: "extended.charge_fields",
+        spoil: |exchange, answer| {
+            charges(exchange, answer, |it| drop(it.as_object_mut().unwrap().remove("deposit_address")));
+        },
+    },
+    Lie {
+        name: "invoices have no memo",
+        breaks: "extended.invoice_fields",
+        spoil: |exchange, answer| {
+            invoices(exchange, answer, |it| drop(it.as_object_mut().unwrap().remove("memo")));
+        },
+    },
+    Lie {
+        name: "a paid charge is called complete",
+        breaks: "extended.states",
+        spoil: |exchange, answer| {
+            charges(exchange, answer, |it| {
+                if it["status"] == "paid" {
+                    it["status"] = json!("complete");
+                }
+            });
+        },
+    },
+    Lie {
+        name: "a coin is called bitcoin",
+        breaks: "extended.assets",
+        spoil: |exchange, answer| {
+            account(exchange, answer, |it| it["meta"]["accepted_assets"][0] = json!("bitcoin"))
+        },
+    },
+    Lie {
+        name: "details of a payment do not name its transaction",
+        breaks: "extended.details",
+        spoil: |exchange, answer| {
+            events(exchange, answer, |it| drop(it["details"].as_object_mut().unwrap().remove("txid")));
+        },
+    },
+    Lie {
+        name: "ids of charges are not their codes",
+        breaks: "extended.codes",
+        spoil: |exchange, answer| {
+            if !matches!(exchange.purpose, Purpose::Choice { .. }) {
+                charges(exchange, answer, |it| it["id"] = json!("ch_0001"));
+            }
+        },
+    },
+    Lie {
+        name: "invoices are numbered by year",
+        breaks: "extended.invoice_numbers",
+        spoil: |exchange, answer| invoices(exchange, answer, |it| it["number"] = json!("2026/17")),
+    },
+    Lie {
+        name: "event ids are random",
+        breaks: "extended.event_ids",
+        spoil: |exchange, answer| {
+            events(exchange, answer, |it| {
+                let id = it["id"].as_str().unwrap();
+                it["id"] = json!(format!("{}4{}", &id[..14], &id[15..]));
+            });
+        },
+    },
+    Lie {
+        name: "event ids do not rise",
+        breaks: "extended.event_ids",
+        spoil: |exchange, answer| {
+            if exchange.target.starts_with("/v1/events?") && answer.status == 200 {
+                body(answer, |body| {
+                    let rows = body["data"].as_array_mut().unwrap();
+                    if rows.len() > 1 {
+                        let first = rows[0]["id"].clone();
+                        rows[1]["id"] = first;
+                    }
+                });
+            }
+        },
+    },
+    Lie {
+        name: "coin amounts are filled up with zeros",
+        breaks: "extended.amounts",
+        spoil: |exchange, answer| {
+            charges(exchange, answer, |it| it["asset_amount"] = json!("0.500000000000000000"))
+        },
+    },
+    Lie {
+        name: "fiat amounts have no cents",
+        breaks: "extended.amounts",
+        spoil: |exchange, answer| invoices(exchange, answer, |it| it["amount"] = json!("99")),
+    },
+    Lie {
+        name: "times are in whole seconds",
+        breaks: "extended.times",
+        spoil: |exchange, answer| {
+            charges(exchange, answer, |it| it["created_at"] = json!("2026-01-05T09:00:00Z"))
+        },
+    },
+    Lie {
+        name: "meta does not tell from where to where",
+        breaks: "extended.meta",
+        spoil: |exchange, answer| {
+            if matches!(exchange.purpose, Purpose::Page(_)) {
+                body(answer, |body| drop(body["meta"].as_object_mut().map(|meta| meta.remove("from"))));
+            }
+        },
+    },
+    Lie {
+        name: "links are relative",
+        breaks: "extended.links",
+        spoil: |_, answer| {
+            body(answer, |body| {
+                if let Some(link) = body["links"]["first"].as_str() {
+                    body["links"]["first"] = json!(link.splitn(4, '/').nth(3).map(|it| format!("/{it}")));
+                }
+            });
+        },
+    },
+    Lie {
+        name: "links lose the filter",
+        breaks: "extended.links",
+        spoil: |exchange, answer| {
+            if exchange.target.contains("invoice=") {
+                body(answer, |body| {
+                    if let Some(link) = body["links"]["last"].as_str() {
+                        body["links"]["last"] = json!(link.replace("invoice=", "of="));
+                    }
+                });
+            }
+        },
+    },
+    Lie {
+        name: "invoices cannot be read one by one",
+        breaks: "extended.single_objects",
+        spoil: |exchange, answer| {
+            if choice(exchange, "invoice") {
+                no(answer, 404);
+            }
+        },
+    },
+    Lie {
+        name: "a refusal is called an error",
+        breaks: "extended.error_body",
+        spoil: |_, answer| {
+            if answer.status == 404 {
+                answer.body = json!({ "error": "not found" }).to_string();
+            }
+        },
+    },
+    Lie {
+        name: "errors are one text",
+        breaks: "extended.error_body",
+        spoil: |_, answer| {
+            if answer.status == 422 {
+                body(answer, |body| {
+                    for errors in body["errors"].as_object_mut().into_iter().flat_map(|it| it.values_mut()) {
+                        *errors = json!("wrong");
+                    }
+                });
+            }
+        },
+    },
+    Lie {
+        name: "the challenge has a realm",
+        breaks: "extended.challenge",
+        spoil: |_, answer| {
+            if answer.status == 401 {
+                header(answer, "www-authenticate", Some("Bearer realm=\"api\""));
+            }
+        },
+    },
+    Lie {
+        name: "page 0 is the first",
+        breaks: "extended.page_values",
+        spoil: |exchange, answer| {
+            if choice(exchange, "page=0") {
+                (answer.status, answer.body) = (200, "{}".into());
+            }
+        },
+    },
+    Lie {
+        name: "per_page above 100 is 100",
+        breaks: "extended.page_values",
+        spoil: |exchange, answer| {
+            if choice(exchange, "per_page=101") {
+                (answer.status, answer.body) = (200, "{}".into());
+            }
+        },
+    },
+    Lie {
+        name: "an unknown status selects nothing",
+        breaks: "extended.filter_values",
+        spoil: |exchange, answer| {
+            if choice(exchange, "status=") {
+                (answer.status, answer.body) = (200, json!({ "data": [] }).to_string());
+            }
+        },
+    },
+    Lie {
+        name: "an unknown anchor is forgotten",
+        breaks: "extended.anchors",
+        spoil: |exchange, answer| {
+            if choice(exchange, "anchor=") {
+                (answer.status, answer.body) = (200, json!({ "data": [] }).to_string());
+            }
+        },
+    },
+    Lie {
+        name: "behind the last page is nothing",
+        breaks: "extended.past_the_end",
+        spoil: |exchange, answer| {
+            if choice(exchange, "far") {
+                no(answer, 404);
+            }
+        },
+    },
+    Lie {
+        name: "a filter that names nothing is answered 404",
+        breaks: "extended.foreign_filters",
+        spoil: |exchange, answer| {
+            if matches!(exchange.purpose, Purpose::Twin { .. }) {
+                no(answer, 404);
+            }
+        },
+    },
+    Lie {
+        name: "the wrong method is answered 405 without Allow",
+        breaks: "extended.method",
+        spoil: |_, answer| header(answer, "allow", None),
+    },
+    Lie {
+        name: "the wrong method is not found",
+        breaks: "extended.method",
+        spoil: |exchange, answer| {
+            if choice(exchange, "method") {
+                no(answer, 404);
+            }
+        },
+    },
+    Lie {
+        name: "an unknown path is a bad request",
+        breaks: "extended.unknown_path",
+        spoil: |exchange, answer| {
+            if choice(exchange, "path") {
+                no(answer, 400);
+            }
+        },
+    },
+    Lie {
+        name: "nobody is told what remains",
+        breaks: "extended.rate_headers",
+        spoil: |_, answer| header(answer, "x-ratelimit-remaining", None),
+    },
+    Lie {
+        name: "the limit is told to be 100",
+        breaks: "extended.rate_headers",
+        spoil: |_, answer| header(answer, "x-ratelimit-limit", Some("100")),
+    },
+    Lie {
+        name: "Retry-After is a date",
+        breaks: "extended.retry_after",
+        spoil: |_, answer| {
+            if answer.status == 429 {
+                header(answer, "retry-after", Some("Mon, 05 Jan 2026 09:01:00 GMT"));
+            }
+        },
+    },
+];
+
+fn broken(outcome: &Outcome) -> Vec<&str> {
+    let ours = outcome.rows.iter().filter(|row| row.id.starts_with("extended."));
+    ours.filter(|row| matches!(row.verdict, Verdict::Fail(_))).map(|row| row.id.as_str()).collect()
+}
+
+#[test]
+fn the_built_in_server_holds_every_choice_and_every_lie_about_one_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let checked = run(directory.path(), &["check", "--profile", "extended", "--record", "run.json"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stdout));
+    let file = fs::read_to_string(directory.path().join("run.json")).unwrap();
+    let honest = Outcome::from_file(&file).unwrap();
+    assert_eq!(honest.exit_code(), 0, "judged again, it holds again");
+    let passed: Vec<_> =
+        honest.rows.iter().filter(|row| matches!(row.verdict, Verdict::Pass { .. })).collect();
+
+    let mut wrong = Vec::new();
+    for lie in LIES {
+        let mut spoiled = honest.clone();
+        for exchange in &mut spoiled.recording.exchanges {
+            let before = exchange.clone();
+            if let Ending::Answered(answer) = &mut exchange.ending {
+                (lie.spoil)(&before, answer);
+            }
+        }
+        let again = Outcome::from_file(&spoiled.to_file()).unwrap();
+        if broken(&again) != [lie.breaks] {
+            wrong.push(format!("{}: expected {}, broken {:?}", lie.name, lie.breaks, broken(&again)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for id in extended().keys() {
+        assert!(passed.iter().any(|row| row.id == *id), "{id} is not shown to hold");
+        assert!(LIES.iter().any(|lie| lie.breaks == id), "no lie breaks {id}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The program as a user runs it: real processes, real sockets, real files. One binary, so that it is linked once.
+
+mod deliveries;
+mod dialect;
+mod extended;
+mod program;
+mod receiver;
+mod reports;
+mod robust;
+mod settings;
+mod support;
+mod sweep;

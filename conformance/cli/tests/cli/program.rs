@@ -1,0 +1,277 @@
+//! Serving, playing and fuzzing, and wrong usage.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::Stdio,
+};
+
+use serde_json::Value;
+
+use crate::support::{Running, json, program, run, text};
+
+#[test]
+fn a_charge_is_served_paid_and_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let ready_file = directory.path().join("ready.json");
+    let served = Running::serve(directory.path(), &["--seed", "7", "--ready-file", "ready.json"]);
+    let written: Value = serde_json::from_str(&fs::read_to_string(ready_file).unwrap()).unwrap();
+    assert_eq!(written, served.ready, "the file says what the line says");
+    let key = Some(served.word("live_key"));
+
+    let answer =
+        served.ask("POST", "/v1/charges", key, r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let code = body["data"]["id"].as_str().unwrap();
+    served.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#));
+    served.ask("POST", "/sandbox/mine", None, r#"{"asset":"BTC","blocks":2}"#);
+    let charge = served.ask("GET", &format!("/v1/charges/{code}"), key, "");
+    assert!(charge.contains(r#""status":"paid""#), "{charge}");
+    let events = served.ask("GET", &format!("/v1/events?charge={code}"), key, "");
+    for kind in ["charge.created", "charge.payment_detected", "charge.paid"] {
+        assert!(events.contains(kind), "{kind} in {events}");
+    }
+}
+
+#[test]
+fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
+    let bodies = |environment: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        // Another directory and another environment must not show.
+        let mut program = program(directory.path());
+        program.env("TZ", environment).env("LANG", environment);
+        let start = ["--seed", "11", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
+        let public = ["--public-url", "https://pay.example", "--trust-loopback"];
+        let served = Running::serve_as(program, &[&start[..], &public[..]].concat());
+        let live = served.word("live_key").to_owned();
+        let mut bodies = vec![live.clone(), served.word("test_key").to_owned()];
+        for (method, path, body) in [
+            ("POST", "/v1/charges", r#"{"asset":"ETH","amount":"10","currency":"USD"}"#),
+            ("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#),
+            (
+                "POST",
+                "/v1/invoices",
+                r#"{"amount":"99.00","customer_email":"ann@example.com","send_email":true}"#,
+            ),
+            ("POST", "/sandbox/advance", r#"{"by":"2h"}"#),
+            ("GET", "/v1/events", ""),
+            ("GET", "/sandbox/deliveries", ""),
+            ("GET", "/sandbox", ""),
+        ] {
+            let answer = served.ask(method, path, Some(&live), body);
+            bodies.push(answer.split_once("\r\n\r\n").unwrap().1.to_owned());
+        }
+        bodies
+    };
+    let (first, second) = (bodies("UTC"), bodies("Pacific/Chatham"));
+    assert_eq!(first, second);
+    assert!(first.iter().any(|body| body.contains("charge.expired")), "something happened: {first:?}");
+}
+
+#[test]
+fn a_served_reference_is_stopped_by_sigterm() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut served = Running::serve(directory.path(), &[]);
+    assert_eq!(served.stop(), Some(0));
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_request_that_was_begun() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut program = program(directory.path());
+    program.stderr(Stdio::piped());
+    let mut served = Running::serve_as(program, &[]);
+    let mut said = BufReader::new(served.child.stderr.take().expect("it is piped"));
+    let address = served.word("address").to_owned();
+    let mut stream = TcpStream::connect(&address).expect("it listens");
+    // `100 Continue` says that it waits for the body, which never comes.
+    write!(
+        stream,
+        "POST /sandbox/mine HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    )
+    .expect("it reads");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("it answers");
+    assert_eq!(&answer, b"HTTP/1.1 100");
+
+    let mut line = String::new();
+    for expected in ["stopping;", "stopped at once"] {
+        served.signal("INT");
+        line.clear();
+        said.read_line(&mut line).unwrap();
+        assert!(line.starts_with(expected), "{line}");
+    }
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn keys_are_written_where_only_their_owner_can_read_them() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let elsewhere = directory.path().join("elsewhere");
+    fs::write(&elsewhere, "mine").unwrap();
+    symlink(&elsewhere, directory.path().join("ready.json.part")).unwrap();
+    fs::write(directory.path().join("old.json.part"), "left over").unwrap();
+    for name in ["ready.json", "old.json"] {
+        let _served = Running::serve(directory.path(), &["--ready-file", name]);
+        let metadata = fs::symlink_metadata(directory.path().join(name)).unwrap();
+        assert!(metadata.is_file(), "{name}");
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    assert_eq!(fs::read_to_string(elsewhere).unwrap(), "mine");
+}
+
+#[test]
+fn a_port_in_use_is_told_with_a_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Running::serve(directory.path(), &[]);
+    check_refused(&["serve", "--listen", served.word("address")], 2, "another port with `--listen`");
+}
+
+#[test]
+fn every_scenario_leaves_the_same_transcript_over_http() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = json(&run(directory.path(), &["play", "--format", "json"]));
+    let served = Running::serve(directory.path(), &["--clock", "frozen"]);
+    let there = run(directory.path(), &["play", "--format", "json", "--against", served.word("url")]);
+    assert_eq!(there.status.code(), Some(0), "{}", text(&there.stdout));
+    assert_eq!(json(&there)["digest"], here["digest"]);
+    let count = here["scenarios"].as_array().unwrap().len();
+    assert!(count >= 40, "{count} scenarios came with the program");
+}
+
+#[test]
+fn a_world_is_not_begun_anew_while_its_clock_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Running::serve(directory.path(), &[]);
+    let played = run(directory.path(), &["play", "--against", served.word("url")]);
+    assert_eq!(played.status.code(), Some(2), "{}", text(&played.stdout));
+    assert!(text(&played.stdout).contains("frozen"), "{}", text(&played.stdout));
+}
+
+#[test]
+fn the_built_in_server_is_judged_and_everything_holds() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &["check", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    let report = text(&output.stdout);
+    assert!(!report.contains("\"not_judged\"") && !report.contains("\"fail\""), "{report}");
+}
+
+const SCENARIO: &str = "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n";
+
+#[test]
+fn a_difference_is_shown_and_the_exit_code_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.yaml");
+    fs::write(&path, SCENARIO).unwrap();
+    let missing = run(directory.path(), &["play", "one.yaml"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stdout).contains("--bless"), "{}", text(&missing.stdout));
+
+    assert_eq!(run(directory.path(), &["play", "one.yaml", "--bless"]).status.code(), Some(0));
+    assert_eq!(run(directory.path(), &["play", "."]).status.code(), Some(0));
+
+    let golden = directory.path().join("one.transcript");
+    let spoiled = fs::read_to_string(&golden).unwrap().replace("charge.created", "charge.invented");
+    fs::write(&golden, spoiled).unwrap();
+    let differs = run(directory.path(), &["play", "one.yaml"]);
+    assert_eq!(differs.status.code(), Some(1));
+    let shown = text(&differs.stdout);
+    let (gone, new) = (shown.find("charge.invented"), shown.find("charge.created"));
+    assert!(gone.is_some() && gone < new, "{shown}");
+    assert_eq!(run(directory.path(), &["play", "one.yaml", "--seed", "2"]).status.code(), Some(0));
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], code: i32, part: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("bad.yaml"), "title: Bad\nsteps:\n  - payy: c1\n").unwrap();
+    fs::write(directory.path().join("bad.toml"), "[serve]\nport = 1\n").unwrap();
+    let output = run(directory.path(), arguments);
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(part), "{part:?} in {said}");
+}
+
+#[test]
+fn wrong_usage_is_told_apart_and_says_what_to_do() {
+    check_refused(&["play", "nowhere.yaml"], 2, "`nowhere.yaml` can't be read");
+    check_refused(&["play", "bad.yaml"], 2, "did you mean `pay`?");
+    check_refused(&["play", "--bless"], 2, "--bless");
+    check_refused(&["play", "--against", "ftp://x"], 2, "`ftp://x` is not a served reference");
+    check_refused(
+        &["serve", "--config", "bad.toml"],
+        2,
+        "`serve.port` is not a setting; it takes cacert, clock",
+    );
+    check_refused(&["serve", "--config", "none.toml"], 2, "`none.toml` can't be read");
+    check_refused(&["serve", "--start", "today"], 2, "2026-01-05T09:00:00Z");
+    check_refused(&["serve", "--rate-limit", "0"], 2, "`off`");
+    check_refused(&["serve", "--listen", "localhost:1"], 2, "such as 127.0.0.1:8402");
+    check_refused(&["serve", "--seed", "x"], 2, "a whole number from 0");
+    check_refused(&["play", "--seed", "1.5"], 2, "a whole number from 0");
+    check_refused(&["serve", "--clock", "fast", "--speed", "0"], 2, "a whole number from 1");
+    check_refused(&["serve", "--speed", "5"], 2, "`--speed` is for `--clock fast`");
+    check_refused(&["play", "bad.yaml", "--seed", "2"], 2, "again: chargeproof play bad.yaml --seed 2");
+    check_refused(&["play", "bad.yaml"], 2, "1 scenario: 0 passed, 1 failed");
+    check_refused(&["serve", "--public-url", "shop"], 2, "error: the public address is `shop`");
+    check_refused(&["serve", "--forward", "shop"], 2, "--forward");
+    check_refused(&["serve", "--cacert", "none.pem"], 2, "`none.pem` can't be read");
+    check_refused(&["serve", "--cacert", "bad.yaml"], 2, "bad.yaml");
+    check_refused(&["check", "http://127.0.0.1:9"], 2, "CHARGEPROOF_LIVE_KEY");
+    check_refused(&["check", "--only", "nothing.like_it"], 2, "nothing.like_it");
+}
+
+#[test]
+fn a_common_mistake_is_answered_with_what_to_do() {
+    check_refused(&["sweep", "--seed", "7"], 2, "`--from N --seeds 1` runs the simulation of one seed");
+    check_refused(&["sweep", "--seeds", "abc"], 2, "takes a whole number from 1");
+    check_refused(&["check", "--url", "http://a"], 2, "the URL is given without an option");
+    check_refused(&["check", "--key", "a"], 2, "keys come from the environment: CHARGEPROOF_LIVE_KEY");
+    check_refused(&["check", "--only", "pagin.joined"], 2, "did you mean `paging.joined`?");
+    check_refused(&["load", "http://127.0.0.1:9"], 2, "say how fast: `--rate 100`");
+    check_refused(&["load", "127.0.0.1:9", "--max"], 2, "it takes one such as http://127.0.0.1:8402");
+    check_refused(&["judge", "bad.yaml"], 2, "`bad.yaml` is a scenario; run it: chargeproof play bad.yaml");
+    check_refused(&["judge", "none/run.json"], 2, "`none/run.json` can't be read");
+    check_refused(&["chek"], 2, "a similar subcommand exists: 'check'");
+    check_refused(&["serve", "--lisen", "127.0.0.1:0"], 2, "a similar argument exists: '--listen'");
+}
+
+#[test]
+fn a_target_that_does_not_answer_is_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = program(directory.path())
+        .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef0123456789abcdef01234567")
+        .env("CHARGEPROOF_TEST_KEY", "svc_test_0123456789abcdef0123456789abcdef01234567")
+        // Port 9 is never listened on here: nothing may bind below 1024 but root, and this suite does not.
+        .args(["check", "http://127.0.0.1:9"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
+    assert!(!text(&output.stdout).contains("0123456789abcdef"), "no key is ever shown");
+}
+
+#[test]
+fn the_served_reference_withstands_random_requests() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Running::serve(directory.path(), &["--seed", "1", "--rate-limit", "off"]);
+    let fuzz = |key: &str| {
+        program(directory.path())
+            .env("CHARGEPROOF_LIVE_KEY", key)
+            .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
+            .args(["fuzz", served.word("url"), "--rate", "off", "--allow-writes", "--seed", "1"])
+            .args(["--requests", "600", "--format", "json", "--save", "found.json"])
+            .output()
+            .unwrap()
+    };
+    let output = fuzz(served.word("live_key"));
+    let report = json(&output);
+    assert_eq!((output.status.code(), &report["found"]), (Some(0), &Value::Array(Vec::new())), "{report}");
+    assert!(!directory.path().join("found.json").exists(), "nothing was found, so nothing is kept");
+    let output = fuzz("svc_live_nobodysKeyAtAll");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+}

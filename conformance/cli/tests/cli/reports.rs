@@ -1,0 +1,114 @@
+//! Recordings and reports as a user meets them: one run, many files, and the same verdicts offline.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::{Running, program, read, run, text};
+
+const FORMATS: [(&str, &str); 6] = [
+    ("text", "checks reported"),
+    ("json", "\"statements\""),
+    ("junit", "<testsuites"),
+    ("markdown", "## "),
+    ("html", "<!DOCTYPE html>"),
+    ("github", "::notice title="),
+];
+
+#[test]
+fn one_run_is_told_in_every_format_and_judged_again_word_for_word() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let reports: Vec<_> =
+        FORMATS.iter().map(|(format, _)| format!("--report={format}=first.{format}")).collect();
+    let mut arguments = vec!["check", "--quick", "--record", "run.json", "--format", "json"];
+    arguments.extend(reports.iter().map(String::as_str));
+    let checked = run(here, &arguments);
+    assert_eq!(checked.status.code(), Some(3), "{}", text(&checked.stderr));
+    assert_eq!(text(&checked.stdout), read(here, "first.json"));
+
+    for (format, part) in FORMATS {
+        let judged = run(here, &["judge", "run.json", "--format", format]);
+        assert_eq!(judged.status.code(), Some(3), "{}", text(&judged.stderr));
+        let first = read(here, &format!("first.{format}"));
+        assert!(text(&judged.stdout) == first, "{format} differs");
+        assert!(first.contains(part), "{part} in {first}");
+    }
+    let left = fs::read_dir(here).unwrap().count();
+    assert_eq!(left, FORMATS.len() + 1, "nothing half written stays behind");
+}
+
+#[test]
+fn a_private_run_says_so_and_brings_the_same_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let words = |output: &Output| {
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let statements = report["statements"].as_array().expect("a list").clone();
+        let told = statements.iter().map(|it| format!("{} {}", it["id"], it["verdict"])).collect::<Vec<_>>();
+        (told, report["private"].as_bool().expect("a flag"))
+    };
+    let open = words(&run(here, &["check", "--quick", "--format", "json"]));
+    let hidden =
+        words(&run(here, &["check", "--quick", "--privacy", "--record", "run.json", "--format", "json"]));
+    assert_eq!(open.0, hidden.0);
+    assert_eq!((open.1, hidden.1), (false, true));
+    let judged = words(&run(here, &["judge", "run.json", "--format", "json"]));
+    assert_eq!(judged, hidden);
+}
+
+#[test]
+fn a_baseline_entry_for_what_holds_fails_the_run_and_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let entry = "{ reason = \"ticket 7\", fingerprint = \"00\", expires = 2999-01-01 }";
+    let settings = format!("[check.baseline]\n\"account.served\" = {entry}\n");
+    fs::write(directory.path().join("chargeproof.toml"), settings).unwrap();
+    let output = run(directory.path(), &["check", "--only", "account.*"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("account.served holds now; take its entry out"));
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], part: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("notes.txt"), "Milk, bread.").unwrap();
+    fs::write(directory.path().join("other.json"), "{}").unwrap();
+    fs::create_dir(directory.path().join("there")).unwrap();
+    let output = run(directory.path(), arguments);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(part), "{part:?} in {said}");
+    assert_eq!(text(&output.stdout), "", "nothing is reported");
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_told_before_anything_is_asked() {
+    check_refused(&["judge", "none.json"], "`none.json` can't be read");
+    check_refused(&["judge", "notes.txt"], "`notes.txt` is no recording of `chargeproof check --record`");
+    check_refused(&["judge", "other.json"], "`other.json` is no recording");
+    check_refused(&["check", "--record", "nowhere/run.json"], "`nowhere` is not a directory");
+    check_refused(&["check", "--report", "html=there"], "it is a directory");
+    check_refused(&["check", "--report", "html"], "takes FORMAT=FILE such as html=report.html");
+    check_refused(&["check", "--report", "pdf=x"], "text, json, junit, markdown, html, github");
+    check_refused(&["check", "--cacert", "ca.pem"], "name its URL");
+}
+
+#[test]
+fn no_key_of_a_served_target_is_in_any_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let served = Running::serve(here, &["--seed", "3"]);
+    let output = program(here)
+        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
+        .args(["check", served.word("url"), "--quick", "--record", "run.json", "--report", "html=run.html"])
+        .output()
+        .expect("the program starts");
+    let told = [text(&output.stdout), text(&output.stderr), read(here, "run.json"), read(here, "run.html")];
+    assert!(told[0].contains("checks reported"), "{told:?}");
+    for key in ["live_key", "test_key"] {
+        let tail = served.word(key).rsplit('_').next().expect("a last part");
+        assert!(told.iter().all(|it| !it.contains(tail) && !it.contains(&tail[..12])), "a key shows");
+    }
+}

@@ -1,0 +1,298 @@
+//! Keys that a target echoes, foreign text, interrupts, closed and full outputs, and files beyond their bounds.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    path::Path,
+    process::{Output, Stdio},
+    thread,
+};
+
+use crate::support::{Running, json, program, read, run, said, signal, text};
+
+const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
+const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
+
+/// A target that answers every request with the given text.
+fn target(answer: impl Fn(&str) -> String + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut key = String::new();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            loop {
+                let mut line = String::new();
+                // The other side may close at any time.
+                let Ok(1..) = lines.read_line(&mut line) else { break };
+                if let Some(value) = line.to_lowercase().find("bearer ").map(|at| line[at + 7..].trim()) {
+                    key = value.to_owned();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            let body = answer(&key);
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 418 X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+                 connection: close\r\n\r\n{body}"
+            );
+        }
+    });
+    format!("http://{address}")
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Base64, written once more for the test.
+fn base64(text: &str) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
+    let whole = bits.as_bytes().chunks(6).filter(|six| six.len() == 6);
+    let value = |six: &[u8]| six.iter().fold(0, |value, bit| value * 2 + usize::from(*bit == b'1'));
+    whole.map(|six| char::from(DIGITS[value(six)])).collect()
+}
+
+fn with_keys(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = program(directory);
+    command.env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST).args(arguments);
+    command.output().expect("the program starts")
+}
+
+#[test]
+fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = target(|key| {
+        let forms = [key.to_owned(), hex(key), percent(key), base64(key), base64(&format!("a:{key}"))];
+        serde_json::json!({ "message": forms.join(" ") }).to_string()
+    });
+    let url = url.as_str();
+    let mut told = String::new();
+    for arguments in [
+        &["check", url, "--record", "run.json", "--report", "html=run.html", "--report", "github=run.txt"][..],
+        &["check", url, "--format", "json", "--profile", "extended"],
+        &["load", url, "--rate", "5", "--for", "1s"],
+        &["load", url, "--rate", "5", "--for", "1s", "--mix", "write", "--allow-writes", "--asset", "BTC"],
+        &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
+    ] {
+        told += &said(&with_keys(directory.path(), arguments));
+    }
+    for file in fs::read_dir(directory.path()).unwrap() {
+        told += &fs::read_to_string(file.unwrap().path()).unwrap();
+    }
+    assert!(told.contains("<key>"), "the echo is shown without the key: {told}");
+    let told = told.to_lowercase();
+    for key in [LIVE, TEST] {
+        let tail = &key["svc_live_".len()..];
+        // Base64 of what stands in the middle, which no neighbour changes.
+        let encoded = base64(key);
+        for form in [tail.to_owned(), hex(tail), percent(tail), encoded[14..30].to_owned()] {
+            assert!(!told.contains(&form.to_lowercase()), "{form} in {told}");
+        }
+    }
+}
+
+#[test]
+fn foreign_text_begins_no_line_and_turns_none_round() {
+    let directory = tempfile::tempdir().unwrap();
+    let hostile = "x\n::error::foreign\r\n##[error]foreign \u{202e}txt.exe";
+    let url = target(move |_| hostile.to_owned());
+    let url = url.as_str();
+    for format in ["text", "json", "junit", "markdown", "html", "github"] {
+        check_lines(&with_keys(directory.path(), &["check", url, "--format", format]));
+    }
+    check_lines(&with_keys(directory.path(), &["load", url, "--rate", "5", "--for", "1s"]));
+    check_lines(&with_keys(directory.path(), &["fuzz", url, "--requests", "10", "--rate", "off"]));
+}
+
+#[track_caller]
+fn check_lines(output: &Output) {
+    let told = said(output);
+    assert!(!told.contains('\u{202e}') && !told.contains("##["), "{told}");
+    assert!(told.lines().all(|line| !line.trim_start().starts_with("::error::foreign")), "{told}");
+}
+
+#[test]
+fn an_interrupted_check_reports_and_keeps_what_it_has_judged() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Running::serve(directory.path(), &["--seed", "1"]);
+    let mut command = program(directory.path());
+    command
+        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
+        .args(["check", served.word("url"), "--record", "run.json", "--report", "json=run.report"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut notes = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    // The burst is over, and the limit must be waited for.
+    while !line.starts_with("waiting") {
+        line.clear();
+        assert!(notes.read_line(&mut line).unwrap() > 0, "it ended early");
+    }
+    signal(&child, "INT");
+    let output = child.wait_with_output().expect("it ends");
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("judged: interrupted") && told.contains("pass"), "{told}");
+    assert!(told.contains("the run was interrupted before all its requests were sent"), "{told}");
+    assert!(!told.contains("  fail  "), "what was not asked is no violation: {told}");
+    let report: serde_json::Value = serde_json::from_str(&read(directory.path(), "run.report")).unwrap();
+    assert_eq!((&report["interrupted"], &report["exit_code"]), (&true.into(), &130.into()));
+    let judged = run(directory.path(), &["judge", "run.json", "--format", "json"]);
+    assert_eq!((judged.status.code(), &json(&judged)), (Some(130), &report));
+}
+
+#[test]
+fn an_interrupt_does_not_wait_for_an_answer_that_does_not_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let mut command = program(directory.path());
+    command.env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST);
+    command.args(["check", &url, "--time-limit", "300"]).stdout(Stdio::piped());
+    let child = command.spawn().expect("the program starts");
+    let (mut stream, _) = silent.accept().unwrap();
+    stream.read_exact(&mut [0; 4]).unwrap();
+    signal(&child, "TERM");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_closed_stdout_ends_a_command_quietly_and_a_full_one_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    for arguments in
+        [&["check", "--list"][..], &["sweep", "--seeds", "1", "--jobs", "1"], &["play"], &["--help"]]
+    {
+        let mut child = program(directory.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{arguments:?}");
+    }
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = program(directory.path()).args(["check", "--list"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("stdout can't be written"), "{}", said(&output));
+}
+
+#[track_caller]
+fn check_bounded(name: &str, megabytes: usize, arguments: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join(name), "x".repeat(megabytes * 1024 * 1024 + 1)).unwrap();
+    let output = run(directory.path(), arguments);
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(told.contains(&format!("larger than {megabytes} MiB")) && told.len() < 500, "{}", told.len());
+}
+
+#[test]
+fn files_beyond_their_bounds_are_refused_in_few_words() {
+    check_bounded("chargeproof.toml", 1, &["check"]);
+    check_bounded("a.yaml", 4, &["play", "a.yaml"]);
+    check_bounded("a.yaml", 4, &["sweep", "a.yaml"]);
+    check_bounded("a.pem", 1, &["serve", "--cacert", "a.pem"]);
+    check_bounded("a.json", 256, &["judge", "a.json"]);
+}
+
+#[test]
+fn an_error_quotes_little_of_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "y".repeat(900_000);
+    for (name, content, arguments) in [
+        ("chargeproof.toml", format!("[check]\na = \"{long}"), &["check"][..]),
+        ("a.yaml", format!("title: A\nsteps:\n  - {long}"), &["play", "a.yaml"]),
+        ("a.json", format!("{{\"{long}\": 1}}"), &["judge", "a.json"]),
+    ] {
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        let told = said(&run(directory.path(), arguments));
+        assert!(told.len() < 4_000, "{name}: {} bytes", told.len());
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn results_are_refused_before_the_work_and_nothing_is_left_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    for (arguments, code) in [
+        (&["sweep", "--out", "no/such/file"][..], 5),
+        (&["sweep", "--html", "no/such/file"], 5),
+        (&["check", "--baseline-write", "no/such/file"], 2),
+        (&["fuzz", "http://127.0.0.1:9", "--save", "no/such/file"], 2),
+        (&["serve", "--ready-file", "no/such/file"], 2),
+    ] {
+        let output = with_keys(directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains("can't be written"), "{}", said(&output));
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_baseline_is_written_filled_in_and_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let first = run(here, &["check", "--only", "account.*", "--baseline-write", "known.toml"]);
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    assert!(read(here, "known.toml").starts_with("# Failures that are known."));
+    fs::write(
+        here.join("known.toml"),
+        "[\"account.served\"]\nreason = \"\"\nfingerprint = \"00\"\nexpires = 2999-01-01\n",
+    )
+    .unwrap();
+    let empty = run(here, &["check", "--only", "account.*", "--baseline-file", "known.toml"]);
+    assert_eq!(empty.status.code(), Some(2), "{}", said(&empty));
+    assert!(said(&empty).contains("`account.served` has no reason; fill it in"), "{}", said(&empty));
+    fs::write(
+        here.join("known.toml"),
+        "[\"account.served\"]\nreason = \"a\"\nfingerprint = \"00\"\nexpires = 2999-01-01\n",
+    )
+    .unwrap();
+    let stale = run(here, &["check", "--only", "account.*", "--baseline-file", "known.toml"]);
+    assert_eq!(stale.status.code(), Some(1), "{}", said(&stale));
+    assert!(said(&stale).contains("account.served holds now"), "{}", said(&stale));
+}
+
+#[test]
+fn gaps_that_are_accepted_do_not_fail_a_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    assert_eq!(run(here, &["check", "--quick", "--record", "run.json"]).status.code(), Some(3));
+    let all = run(here, &["judge", "run.json", "--accept", "incomplete"]);
+    assert_eq!(all.status.code(), Some(0), "{}", said(&all));
+    assert!(said(&all).contains("incomplete, which --accept incomplete allows"), "{}", said(&all));
+    // What the burst would have shown is none of these parts.
+    let some = run(here, &["judge", "run.json", "--accept", "incomplete=second,other"]);
+    assert_eq!(some.status.code(), Some(3), "{}", said(&some));
+    let wrong = run(here, &["judge", "run.json", "--accept", "incomplete=burst"]);
+    assert!(said(&wrong).contains("some of revoked, second, other"), "{}", said(&wrong));
+}
+
+#[test]
+fn a_command_prepares_the_target() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let url = target(|_| "{}".to_owned());
+    let prepare = "printf %s \"$CHARGEPROOF_URL\" > url; exit 7";
+    let output = with_keys(here, &["check", &url, "--prepare", prepare]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("the --prepare command ended with exit status: 7"), "{}", said(&output));
+    assert_eq!(read(here, "url"), format!("{url}/"));
+}

@@ -1,0 +1,113 @@
+//! What a check takes from `chargeproof.toml`, from files and from the environment.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use serde_json::Value;
+
+use crate::support::{Running, program, run, said};
+
+#[test]
+fn a_commented_configuration_is_written_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let first = run(here, &["check", "--init"]);
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let written = fs::read_to_string(here.join("chargeproof.toml")).unwrap();
+    assert!(written.contains("#target = "), "{written}");
+    let second = run(here, &["check", "--init"]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(
+        said(&second).contains("already exists; not overwritten. Name another file"),
+        "{}",
+        said(&second)
+    );
+    assert_eq!(fs::read_to_string(here.join("chargeproof.toml")).unwrap(), written);
+    assert_eq!(run(here, &["check", "--init", "other.toml"]).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(here.join("other.toml")).unwrap(), written);
+    // It is read, and changes nothing.
+    assert_eq!(run(here, &["check", "--list"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_target_and_its_keys_may_stand_in_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let served = Running::serve(here, &["--seed", "5"]);
+    let url = served.word("url");
+    for name in ["live", "test"] {
+        let path = here.join(format!("{name}.key"));
+        fs::write(&path, format!("{}\n", served.word(&format!("{name}_key")))).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let settings = format!(
+        "[check]\ntarget = \"{url}\"\nlive_key_file = \"live.key\"\ntest_key_file = \"test.key\"\n\
+         only = [\"account.*\"]\n"
+    );
+    fs::write(here.join("chargeproof.toml"), settings).unwrap();
+    let judged = run(here, &["check", "--format", "json"]);
+    assert_eq!(judged.status.code(), Some(0), "{}", said(&judged));
+    let report: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
+    assert_eq!(report["base"], format!("{url}/"));
+    assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "nobody else can read the files");
+
+    // Options override the file, and the environment overrides the key files.
+    let other = run(here, &["check", "--format", "json", "--only", "answers.*"]);
+    let report: Value = serde_json::from_slice(&other.stdout).expect("JSON");
+    assert!(report["statements"].as_array().unwrap().iter().all(|it| it["id"] != "account.mode"), "{report}");
+    let wrong = program(here)
+        .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef0123456789abcdef01234567")
+        .args(["check"])
+        .output()
+        .unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(said(&wrong).contains("the live key is refused with 401"), "{}", said(&wrong));
+
+    fs::set_permissions(here.join("live.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let seen = run(here, &["check"]);
+    assert_eq!(seen.status.code(), Some(0));
+    assert!(
+        said(&seen)
+            .contains("`live.key` contains a key and is readable by other users; run: chmod 600 live.key")
+    );
+
+    let built_in = run(here, &["check", "--built-in", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&built_in.stdout).expect("JSON");
+    assert_ne!(report["base"], format!("{url}/"));
+}
+
+#[track_caller]
+fn check_refused(settings: &str, arguments: &[&str], part: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("chargeproof.toml"), settings).unwrap();
+    fs::write(directory.path().join("two.key"), "a\nb\n").unwrap();
+    let output = run(directory.path(), &[&["check"], arguments].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains(part), "{part:?} in {}", said(&output));
+}
+
+#[test]
+fn what_is_wrong_in_the_settings_is_told_before_anything_is_asked() {
+    check_refused("[check]\ntarget = \"http://127.0.0.1:9\"", &[], "`check.live_key_file` names no file");
+    check_refused("[check]\ntarget = \"shop\"", &[], "`shop` is not an address");
+    let keys = "[check]\ntarget = \"http://127.0.0.1:9\"\nlive_key_file = ";
+    check_refused(
+        &format!("{keys}\"none.key\""),
+        &[],
+        "`none.key`, which `check.live_key_file` names, can't be read",
+    );
+    check_refused(&format!("{keys}\"two.key\""), &[], "must contain one key and nothing else");
+    check_refused(
+        "[check]\nonly = [\"nothing.*\"]",
+        &[],
+        "no statement that is judged is called `nothing.*`",
+    );
+    check_refused(
+        "[check]\nwithout = [\"burst\"]",
+        &["--built-in"],
+        "`check.without` is `burst`; it takes revoked, second",
+    );
+    check_refused("[check]\ntime_limit = 999", &["--built-in"], "`check.time_limit` is `999`");
+    check_refused("", &["--time-limit", "0"], "takes a whole number of seconds from 1 to 300");
+    check_refused("", &["--built-in", "http://127.0.0.1:9"], "--built-in");
+    check_refused("", &["--without", "burst"], "revoked, second, other, inserts");
+}

@@ -1,0 +1,146 @@
+//! Faults in events, and in the charges and invoices that events and deliveries carry.
+
+use conformance_model::words::Mode;
+use serde_json::{Value, json};
+
+use crate::fault::{Change, Fault};
+use crate::place::{Place, Position, Show};
+
+/// A field, what is put in its place, what that is, and the statements that notice it. Without a value the field
+/// is taken away.
+type FieldFault = (&'static str, Option<fn() -> Value>, &'static str, &'static [&'static str]);
+
+const MISSING: &str = "is missing";
+
+const EVENT: &[FieldFault] = &[
+    ("id", None, MISSING, &["events.id", "events.single"]),
+    ("id", Some(|| json!(4711)), "is a number", &["events.id", "events.single"]),
+    ("id", Some(|| json!("evt_1Nq")), "is not a UUID", &["events.id", "events.single"]),
+    ("type", None, MISSING, &["events.type"]),
+    ("type", Some(|| json!("charge.confirmed")), "is none of the thirteen types", &["events.type"]),
+    ("details", None, MISSING, &["events.details"]),
+    ("details", Some(|| json!([])), "is an array", &["events.details"]),
+    ("details", Some(|| Value::Null), "is null", &["events.details"]),
+    ("charge", None, MISSING, &["events.subject"]),
+    ("charge", Some(|| Value::Null), "is null always", &["events.subject"]),
+    ("charge", Some(|| json!("ch_4711")), "is a text", &["events.subject"]),
+    ("invoice", None, MISSING, &["events.subject"]),
+    ("invoice", Some(|| Value::Null), "is null always", &["events.subject"]),
+    ("invoice", Some(|| json!({})), "is an empty object", &["events.subject"]),
+    ("created_at", None, MISSING, &["events.created_at"]),
+    ("created_at", Some(|| json!(1_764_547_200)), "is a number", &["events.created_at"]),
+    ("created_at", Some(|| json!("2025-12-01T10:00:00+02:00")), "is not in UTC", &["events.created_at"]),
+    ("created_at", Some(|| json!("2025-12-01 10:00:00")), "has no zone", &["events.created_at"]),
+];
+
+const CHARGE: &[FieldFault] = &[
+    ("code", None, MISSING, &["charges.fields", "charges.code", "events.subject"]),
+    ("code", Some(|| json!(4711)), "is a number", &["charges.code", "events.subject"]),
+    ("status", None, MISSING, &["charges.fields", "charges.status"]),
+    ("status", Some(|| json!(3)), "is a number", &["charges.status"]),
+    ("fiat_amount", None, MISSING, &["charges.fields", "charges.amounts"]),
+    ("fiat_amount", Some(|| json!(49.9)), "is a number", &["charges.amounts", "charges.fiat_amount"]),
+    ("fiat_currency", None, MISSING, &["charges.fields", "charges.fiat_currency"]),
+    ("fiat_currency", Some(|| json!({ "code": "EUR" })), "is an object", &["charges.fiat_currency"]),
+    ("asset", None, MISSING, &["charges.fields", "charges.asset"]),
+    ("asset", Some(|| json!(1)), "is a number", &["charges.asset"]),
+    ("asset_amount", None, MISSING, &["charges.fields", "charges.amounts"]),
+    ("asset_amount", Some(|| json!(0.00025)), "is a number", &["charges.amounts", "charges.asset_amount"]),
+    ("received_amount", None, MISSING, &["charges.fields", "charges.amounts"]),
+    ("received_amount", Some(|| json!(0)), "is a number", &["charges.amounts", "charges.received_amount"]),
+    ("customer_email", None, MISSING, &["charges.fields"]),
+    ("customer_email", Some(|| json!(["ann@shop.example"])), "is an array", &["charges.customer_email"]),
+    ("description", None, MISSING, &["charges.fields"]),
+    ("description", Some(|| json!(false)), "is false", &["charges.description"]),
+    ("metadata", None, MISSING, &["charges.fields"]),
+    ("metadata", Some(|| json!([])), "is an array", &["charges.metadata"]),
+    ("payment_link", None, MISSING, &["charges.fields"]),
+    ("payment_link", Some(|| json!({ "code": "tea" })), "is an object", &["charges.payment_link"]),
+    ("paid_at", None, MISSING, &["charges.fields", "charges.paid_at"]),
+    ("paid_at", Some(|| json!(1_764_547_200)), "is a number", &["charges.paid_at"]),
+];
+
+const INVOICE: &[FieldFault] = &[
+    ("code", None, MISSING, &["invoices.fields"]),
+    ("number", None, MISSING, &["invoices.fields"]),
+    ("status", None, MISSING, &["invoices.fields"]),
+    ("amount", None, MISSING, &["invoices.fields"]),
+    ("currency", None, MISSING, &["invoices.fields"]),
+    ("customer", None, MISSING, &["invoices.fields"]),
+    ("hosted_url", None, MISSING, &["invoices.fields"]),
+    ("charges", None, MISSING, &["invoices.fields"]),
+    (
+        "charges",
+        Some(|| json!([])),
+        "is empty",
+        &["types.invoice_paid", "invoices.settled", "events.both_paid"],
+    ),
+];
+
+const DELIVERY: &[FieldFault] = &[
+    ("id", None, MISSING, &["webhooks.body", "webhooks.delivery_id"]),
+    ("id", Some(|| json!("4711")), "is not a UUID", &["webhooks.delivery_id"]),
+    ("event_id", None, MISSING, &["webhooks.body", "webhooks.event_id"]),
+    (
+        "event_id",
+        Some(|| json!("0190a5c6-7f3e-7ccf-8def-ffffffffffff")),
+        "is that of no event",
+        &["webhooks.event_id"],
+    ),
+    ("event", None, MISSING, &["webhooks.body", "webhooks.event_type"]),
+    ("event", Some(|| json!("charge.confirmed")), "is none of the thirteen types", &["webhooks.event_type"]),
+    ("mode", Some(|| json!("production")), "is `production`", &["webhooks.mode", "webhooks.body"]),
+    ("created_at", None, MISSING, &["webhooks.body", "webhooks.created_at"]),
+    ("created_at", Some(|| json!("2026-02-01T10:00:00Z")), "has no microseconds", &["webhooks.created_at"]),
+    ("data", None, MISSING, &["webhooks.body", "webhooks.data"]),
+    ("data", Some(|| json!([])), "is an array", &["webhooks.body", "webhooks.data"]),
+];
+
+/// What only deliveries promise: how many decimals an amount has, and the form of a time.
+const DELIVERED_CHARGE: &[FieldFault] = &[
+    ("fiat_amount", Some(|| json!("49.9")), "has one decimal", &["charges.fiat_amount"]),
+    ("asset_amount", Some(|| json!("0.00025")), "has 5 decimals", &["charges.asset_amount"]),
+    ("received_amount", Some(|| json!("0.00025000")), "has 8 decimals", &["charges.received_amount"]),
+    ("paid_at", Some(|| json!("2026-02-01T10:00:00Z")), "has no microseconds", &["charges.paid_at"]),
+];
+
+const LISTED_AND_ALONE: [Show; 2] = [Show::Listed, Show::Alone];
+
+pub(crate) fn fill(all: &mut Vec<Fault>) {
+    for show in LISTED_AND_ALONE {
+        fields(all, EVENT, Place::Event(show));
+        fields(all, CHARGE, Place::Charge(show));
+        fields(all, INVOICE, Place::Invoice(show));
+    }
+    fields(all, DELIVERY, Place::Delivery);
+    fields(all, CHARGE, Place::DeliveredCharge);
+    fields(all, DELIVERED_CHARGE, Place::DeliveredCharge);
+    fields(all, INVOICE, Place::DeliveredInvoice);
+}
+
+fn fields(all: &mut Vec<Fault>, lines: &[FieldFault], place: Place) {
+    for (field, to, what, breaks) in lines {
+        for mode in Mode::BOTH {
+            let (field, to) = (*field, *to);
+            let change = move |object: &mut Value| {
+                let Some(members) = object.as_object_mut().filter(|members| members.contains_key(field))
+                else {
+                    return;
+                };
+                match to {
+                    None => drop(members.remove(field)),
+                    Some(value) => drop(members.insert(field.to_owned(), value())),
+                }
+            };
+            all.push(Fault {
+                what,
+                field: Some(field),
+                breaks: breaks.to_vec(),
+                place,
+                position: Position::Any,
+                mode: Some(mode),
+                change: Change::Object(Box::new(change)),
+            });
+        }
+    }
+}

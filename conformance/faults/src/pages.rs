@@ -1,0 +1,134 @@
+//! Faults in pages: what they hold, and what they say of themselves.
+
+use conformance_model::recording::List;
+use conformance_model::words::Mode;
+use serde_json::{Value, json};
+
+use crate::fault::{Change, Fault};
+use crate::place::{Place, Position};
+use crate::reply::Reply;
+
+/// A fault, the statements that notice it, and the positions at which it can show.
+type PageFault = (&'static str, &'static [&'static str], &'static [Position], fn(&mut Reply));
+
+const EVERYWHERE: &[Position] = &[
+    Position::Number(1),
+    Position::Number(2),
+    Position::Number(3),
+    Position::Middle,
+    Position::Last,
+    Position::Size(1),
+    Position::OddSize,
+    Position::Size(100),
+    Position::DefaultLater,
+];
+const BEHIND_THE_FIRST: &[Position] =
+    &[Position::Number(2), Position::Number(3), Position::Middle, Position::Last, Position::DefaultLater];
+const BEFORE_THE_LAST: &[Position] =
+    &[Position::Number(1), Position::Number(2), Position::Number(3), Position::Middle, Position::OddSize];
+/// Where a page has rows enough to show an order.
+const OF_MANY: &[Position] =
+    &[Position::Number(1), Position::Number(2), Position::OddSize, Position::Size(100)];
+
+const LINES: &[PageFault] = &[
+    ("its last record is missing", &["paging.length", "paging.joined"], EVERYWHERE, |it| {
+        drop(rows(it).pop())
+    }),
+    ("its first record is missing", &["paging.length", "paging.joined"], BEHIND_THE_FIRST, |it| {
+        if !rows(it).is_empty() {
+            rows(it).remove(0);
+        }
+    }),
+    ("its first record stands in place of the second", &["paging.joined", "filters.total"], OF_MANY, |it| {
+        if rows(it).len() > 1 {
+            rows(it)[1] = rows(it)[0].clone();
+        }
+    }),
+    (
+        "its rows stand in rising order",
+        &["paging.newest_first", "paging.newest_first_others", "paging.joined"],
+        OF_MANY,
+        |it| {
+            rows(it).reverse();
+        },
+    ),
+    ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |it| rows(it).clear()),
+    (
+        "it is refused with 422",
+        &["lists.served", "paging.per_page", "paging.length", "paging.default_size"],
+        EVERYWHERE,
+        |it| {
+            *it = Reply::json(422, json!({ "message": "The value is invalid." }));
+        },
+    ),
+    (
+        "it is answered 500",
+        &["lists.served", "paging.per_page", "paging.length", "paging.default_size"],
+        EVERYWHERE,
+        |it| {
+            *it = Reply::json(500, json!({ "message": "Server Error" }));
+        },
+    ),
+    ("`current_page` is one less", &["paging.current_page"], EVERYWHERE, |it| add(it, "current_page", -1)),
+    (
+        "`per_page` is one more",
+        &["paging.per_page", "paging.default_size", "paging.length"],
+        EVERYWHERE,
+        |it| add(it, "per_page", 1),
+    ),
+    (
+        "`total` is one more",
+        &["paging.length", "paging.last_page", "filters.total", "paging.joined"],
+        EVERYWHERE,
+        |it| add(it, "total", 1),
+    ),
+    ("`last_page` is one more", &["paging.last_page"], EVERYWHERE, |it| add(it, "last_page", 1)),
+    ("`total` is a text", &["paging.meta"], EVERYWHERE, |it| {
+        it.body["meta"]["total"] = json!(it.body["meta"]["total"].to_string());
+    }),
+    ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |it| it.body["links"]["next"] = Value::Null),
+    ("`prev` is null", &["paging.ends"], BEHIND_THE_FIRST, |it| it.body["links"]["prev"] = Value::Null),
+    ("`next` is missing", &["paging.links"], EVERYWHERE, |it| remove(it, "links", "next")),
+    ("`last` is missing", &["paging.links"], BEHIND_THE_FIRST, |it| remove(it, "links", "last")),
+    ("the records stand in an object", &["paging.envelope"], EVERYWHERE, |it| it.body["data"] = json!({})),
+];
+
+pub(crate) fn fill(all: &mut Vec<Fault>) {
+    for (what, breaks, positions, change) in LINES {
+        for position in *positions {
+            for list in List::ALL {
+                for mode in Mode::BOTH {
+                    all.push(Fault {
+                        what,
+                        field: None,
+                        breaks: breaks.to_vec(),
+                        place: Place::Page(list),
+                        position: *position,
+                        mode: Some(mode),
+                        change: Change::Reply(Box::new(*change)),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The records of a page; none of a page without any.
+fn rows(reply: &mut Reply) -> &mut Vec<Value> {
+    if !reply.body["data"].is_array() {
+        reply.body["data"] = json!([]);
+    }
+    reply.body["data"].as_array_mut().expect("it has just been made an array")
+}
+
+fn add(reply: &mut Reply, name: &str, by: i64) {
+    if let Some(number) = reply.body["meta"][name].as_i64() {
+        reply.body["meta"][name] = json!(number + by);
+    }
+}
+
+fn remove(reply: &mut Reply, holder: &str, name: &str) {
+    if let Some(members) = reply.body[holder].as_object_mut() {
+        members.remove(name);
+    }
+}

@@ -1,0 +1,160 @@
+//! Where a fault shows: what is spoiled, at which position of a list, in which mode.
+
+use std::fmt;
+
+use conformance_model::recording::{Caller, Forgery, Kind, List};
+
+/// How an event is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// In the list of events.
+    Listed,
+    /// By its id.
+    Alone,
+}
+
+/// What a fault spoils.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The account.
+    Account,
+    /// A page of a list.
+    Page(List),
+    /// The rows of a list, except events.
+    Row(List),
+    /// Events.
+    Event(Show),
+    /// The charge of an event.
+    Charge(Show),
+    /// The invoice of an event.
+    Invoice(Show),
+    /// Requests that must be refused with 401, by who asks; only those to one path, if it is named.
+    Unauthorized(Caller, Option<&'static str>),
+    /// Events that do not exist.
+    Absent,
+    /// Events of the other mode.
+    Foreign,
+    /// Single charges and invoices of the other mode.
+    ForeignObject(Kind),
+    /// A list filtered by an object of the other mode; the filter's name.
+    ForeignFilter(&'static str),
+    /// A list filtered by an object of the key's own mode; the filter's name.
+    Filtered(&'static str),
+    /// Requests above the limit, to one path if it is named.
+    TooMany(Option<&'static str>),
+    /// What a delivery says.
+    Delivery,
+    /// The headers of a delivery.
+    DeliveryHeaders,
+    /// The charge of a delivery.
+    DeliveredCharge,
+    /// The invoice of a delivery.
+    DeliveredInvoice,
+}
+
+/// At which pages of a list a fault shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// At all.
+    Any,
+    /// At the page of that number, at any size.
+    Number(u64),
+    /// Behind the third page and before the last.
+    Middle,
+    /// At the last page, where there are several.
+    Last,
+    /// At pages of that size.
+    Size(u64),
+    /// At pages of an odd size from 3 to 99.
+    OddSize,
+    /// At later pages that are asked for without a size.
+    DefaultLater,
+}
+
+/// A page as far as a position goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaf {
+    pub(crate) number: u64,
+    pub(crate) size: Option<u64>,
+    pub(crate) last: u64,
+}
+
+impl Position {
+    pub(crate) fn holds(self, leaf: Leaf) -> bool {
+        let Leaf { number, size, last } = leaf;
+        match self {
+            Position::Any => true,
+            Position::Number(wanted) => number == wanted,
+            Position::Middle => number > 3 && number < last,
+            Position::Last => number == last && last > 1,
+            Position::Size(wanted) => size == Some(wanted),
+            Position::OddSize => size.is_some_and(|size| size % 2 == 1 && (3..=99).contains(&size)),
+            Position::DefaultLater => size.is_none() && number > 1,
+        }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Position::Any => f.write_str("any page"),
+            Position::Number(number) => write!(f, "page {number}"),
+            Position::Middle => f.write_str("a page between the third and the last"),
+            Position::Last => f.write_str("the last page"),
+            Position::Size(size) => write!(f, "pages of {size}"),
+            Position::OddSize => f.write_str("pages of an odd size"),
+            Position::DefaultLater => f.write_str("later pages of the default size"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = |show: &Show| if *show == Show::Listed { "a list" } else { "a single event" };
+        match self {
+            Place::Account => f.write_str("the account"),
+            Place::Page(list) => write!(f, "the list of {}", list.word()),
+            Place::Row(list) => write!(f, "the rows of the list of {}", list.word()),
+            Place::Event(Show::Listed) => f.write_str("events in a list"),
+            Place::Event(Show::Alone) => f.write_str("single events"),
+            Place::Charge(show) => {
+                write!(f, "the charge of {}", how(show).replace("a list", "events in a list"))
+            }
+            Place::Invoice(show) => {
+                write!(f, "the invoice of {}", how(show).replace("a list", "events in a list"))
+            }
+            Place::Unauthorized(caller, None) => f.write_str(caller_words(*caller)),
+            Place::Unauthorized(caller, Some(path)) => write!(f, "{} at {path}", caller_words(*caller)),
+            Place::Absent => f.write_str("an event that does not exist"),
+            Place::Foreign => f.write_str("an event of the other mode"),
+            Place::ForeignObject(kind) => write!(f, "a single {} of the other mode", kind.word()),
+            Place::ForeignFilter(name) => write!(f, "the filter `{name}` with an object of the other mode"),
+            Place::Filtered(name) => write!(f, "the filter `{name}`"),
+            Place::TooMany(None) => f.write_str("requests above the limit"),
+            Place::TooMany(Some(path)) => write!(f, "requests above the limit to {path}"),
+            Place::Delivery => f.write_str("deliveries"),
+            Place::DeliveryHeaders => f.write_str("headers of deliveries"),
+            Place::DeliveredCharge => f.write_str("the charge of deliveries"),
+            Place::DeliveredInvoice => f.write_str("the invoice of deliveries"),
+        }
+    }
+}
+
+fn caller_words(caller: Caller) -> &'static str {
+    match caller {
+        Caller::Own(_) => "a request with the right key",
+        Caller::Second => "a request with a second key",
+        Caller::OtherAccount => "a request with a key of another account",
+        Caller::Revoked => "a request with a revoked key",
+        Caller::Nobody => "a request without a key",
+        Caller::Forged(Forgery::EmptyBearer) => "a request with an empty bearer",
+        Caller::Forged(Forgery::OtherScheme) => "a request with another scheme",
+        Caller::Forged(Forgery::Unknown) => "a request with an unknown key",
+        Caller::Forged(Forgery::LastCharacter) => "a request with another last character of the key",
+        Caller::Forged(Forgery::LetterCase) => "a request with the letters of the key in the other case",
+        Caller::Forged(Forgery::Appended) => "a request with one character after the key",
+        Caller::Forged(Forgery::OtherPrefix) => "a request with the test key under the live prefix",
+        #[allow(unreachable_patterns, reason = "further forgeries have no fault of their own yet")]
+        Caller::Forged(_) => "a request with something like a key",
+    }
+}

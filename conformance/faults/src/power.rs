@@ -1,0 +1,123 @@
+//! The power of a run: which known faults its recording would have shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use conformance_judge::{checks, rows_by};
+use conformance_model::recording::Recording;
+use conformance_model::selection::Profile;
+use conformance_model::verdict::Verdict;
+use serde::Serialize;
+
+use crate::fault::Fault;
+use crate::grid::faults;
+use crate::spoil::{Readings, Spoiled};
+
+/// What a recording says of one fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It would have been noticed, by these statements.
+    Noticed(BTreeSet<String>),
+    /// Every statement that could notice it is broken, or was not judged, without it.
+    Undecided,
+    /// Nothing that was recorded could have shown it.
+    Absent,
+    /// It could have been seen, and no statement would have noticed it.
+    Missed,
+}
+
+/// A fault, and what became of it.
+pub struct Tried {
+    /// The fault.
+    pub fault: Fault,
+    /// What the recording says of it.
+    pub reach: Reach,
+}
+
+/// Which known faults a run would have noticed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(feature = "schema", serde(deny_unknown_fields))]
+pub struct Power {
+    /// How many would have been noticed.
+    pub noticed: usize,
+    /// How many are known.
+    pub known: usize,
+    /// The same by chapters of statements.
+    pub chapters: Vec<Chapter>,
+}
+
+/// The known faults of one chapter of statements.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Deserialize))]
+#[cfg_attr(feature = "schema", serde(deny_unknown_fields))]
+pub struct Chapter {
+    /// Its name.
+    pub chapter: String,
+    /// How many of its faults would have been noticed.
+    pub noticed: usize,
+    /// How many are known.
+    pub known: usize,
+    /// What the others need to be seen, with how many of them need it.
+    pub needs: BTreeMap<String, usize>,
+    /// Those that no statement would have noticed although the run could have seen them.
+    pub missed: Vec<String>,
+}
+
+/// Spoils a recording by every known fault in turn, and judges it again by the statements that must notice.
+pub fn tried(recording: &Recording) -> Vec<Tried> {
+    let sound = worded(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
+    let readings = Readings::of(recording);
+    let mut recording = recording.clone();
+    let try_one = |fault: Fault| {
+        let reach = reach(&fault, &mut recording, &readings, &sound);
+        Tried { fault, reach }
+    };
+    faults().into_iter().map(try_one).collect()
+}
+
+fn reach(fault: &Fault, recording: &mut Recording, readings: &Readings, sound: &BTreeSet<String>) -> Reach {
+    let mut spoiled = Spoiled::by(fault, recording, readings);
+    if spoiled.is_empty() {
+        return Reach::Absent;
+    }
+    let able = |id: &str| fault.breaks.contains(&id) && sound.contains(id);
+    if !fault.breaks.iter().any(|id| able(id)) {
+        return Reach::Undecided;
+    }
+    spoiled.swap(recording);
+    let broken = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_) | Verdict::Warn(_));
+    let noticed = worded(recording, able, broken);
+    spoiled.swap(recording);
+    if noticed.is_empty() { Reach::Missed } else { Reach::Noticed(noticed) }
+}
+
+/// The selected statements whose verdict fits.
+fn worded(
+    recording: &Recording,
+    selected: impl Fn(&str) -> bool,
+    fits: impl Fn(&Verdict) -> bool,
+) -> BTreeSet<String> {
+    let rows = rows_by(checks(Profile::Spec).copied(), recording, selected, |_| false);
+    rows.into_iter().filter(|row| fits(&row.verdict)).map(|row| row.id).collect()
+}
+
+/// The power of a run.
+pub fn power(recording: &Recording) -> Power {
+    let mut chapters: BTreeMap<&str, Chapter> = BTreeMap::new();
+    for Tried { fault, reach } in tried(recording) {
+        let chapter = chapters.entry(fault.chapter()).or_default();
+        chapter.known += 1;
+        match reach {
+            Reach::Noticed(_) => chapter.noticed += 1,
+            Reach::Missed => chapter.missed.push(fault.to_string()),
+            Reach::Absent | Reach::Undecided => *chapter.needs.entry(fault.needs()).or_default() += 1,
+        }
+    }
+    let chapters: Vec<_> =
+        chapters.into_iter().map(|(name, chapter)| Chapter { chapter: name.to_owned(), ..chapter }).collect();
+    Power {
+        noticed: chapters.iter().map(|it| it.noticed).sum(),
+        known: chapters.iter().map(|it| it.known).sum(),
+        chapters,
+    }
+}

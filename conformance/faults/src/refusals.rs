@@ -1,0 +1,124 @@
+//! Faults in refusals: 401, 404 and 429, and what tells the other mode's objects from none.
+
+use conformance_model::recording::{Caller, Forgery, Kind};
+use conformance_model::words::Mode;
+use serde_json::json;
+
+use crate::fault::{Fault, reply};
+use crate::place::Place;
+use crate::reply::Reply;
+
+type RefusalFault = (&'static str, fn(&mut Reply));
+
+/// Who must be refused, and the statement that says so.
+const CALLERS: &[(Caller, &str)] = &[
+    (Caller::Nobody, "auth.no_header"),
+    (Caller::Revoked, "auth.revoked_key"),
+    (Caller::Forged(Forgery::EmptyBearer), "auth.empty_bearer"),
+    (Caller::Forged(Forgery::OtherScheme), "auth.other_scheme"),
+    (Caller::Forged(Forgery::Unknown), "auth.unknown_key"),
+    (Caller::Forged(Forgery::LastCharacter), "auth.last_character"),
+    (Caller::Forged(Forgery::LetterCase), "auth.letter_case"),
+    (Caller::Forged(Forgery::Appended), "auth.appended"),
+    (Caller::Forged(Forgery::OtherPrefix), "auth.other_prefix"),
+];
+
+const LET_IN: &[RefusalFault] = &[
+    ("is let in", |it| *it = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))),
+    ("is answered 403", |it| it.status = 403),
+    ("is answered 500", |it| *it = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is sent to a login page", |it| {
+        it.status = 302;
+        it.set("location", "/login");
+    }),
+];
+
+const UNREADABLE: &[RefusalFault] = &[
+    ("is refused with a page of HTML", |it| {
+        it.raw = Some("<html><h1>Refused</h1></html>".into());
+        it.set("content-type", "text/html");
+    }),
+    ("is refused without a body", |it| it.raw = Some(String::new())),
+];
+
+/// Ways in which an answer can give away that an object exists in the other mode.
+const TOLD: &[RefusalFault] = &[
+    ("is answered 403", |it| it.status = 403),
+    ("is answered 410", |it| it.status = 410),
+    ("is answered 500", |it| *it = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is served", |it| *it = Reply::json(200, json!({ "data": { "id": "leak" } }))),
+    ("is refused in other words", |it| *it = Reply::json(it.status, json!({ "message": "Wrong mode." }))),
+    ("is refused with one header more", |it| it.set("x-mode", "other")),
+    ("is refused with another media type", |it| it.set("content-type", "application/problem+json")),
+];
+
+const FILTER_TELLS: &[RefusalFault] = &[
+    ("counts them", |it| it.body["meta"]["total"] = json!(2)),
+    ("shows them", |it| it.body["data"] = json!([{ "code": "leak" }])),
+    ("is answered 403", |it| *it = Reply::json(403, json!({ "message": "Wrong mode." }))),
+    ("knows their pages", |it| it.body["meta"]["last_page"] = json!(2)),
+];
+
+const RETRY_AFTER: &[RefusalFault] = &[
+    ("are refused without `Retry-After`", |it| it.drop_header("retry-after")),
+    ("are refused with `Retry-After` in words", |it| it.set("retry-after", "a minute")),
+    ("are refused with `Retry-After` in a fraction of seconds", |it| it.set("retry-after", "59.5")),
+    ("are refused with `Retry-After` below zero", |it| it.set("retry-after", "-1")),
+];
+
+const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events", "/v1/events/"];
+
+pub(crate) fn fill(all: &mut Vec<Fault>) {
+    for (caller, statement) in CALLERS {
+        for (what, change) in LET_IN {
+            all.push(reply(
+                what,
+                &[statement, "auth.every_path"],
+                Place::Unauthorized(*caller, None),
+                None,
+                *change,
+            ));
+        }
+        for (what, change) in UNREADABLE {
+            all.push(reply(what, &["auth.message"], Place::Unauthorized(*caller, None), None, *change));
+        }
+    }
+    for path in PATHS {
+        for (what, change) in LET_IN {
+            let place = Place::Unauthorized(Caller::Nobody, Some(path));
+            all.push(reply(what, &["auth.every_path", "auth.no_header"], place, None, *change));
+        }
+        for (what, change) in RETRY_AFTER {
+            let place = Place::TooMany(Some(path));
+            all.push(reply(what, &["limits.retry_after"], place, None, *change));
+        }
+    }
+    for (what, change) in UNREADABLE {
+        all.push(reply(what, &["limits.json"], Place::TooMany(None), None, *change));
+    }
+    for mode in Mode::BOTH.map(Some) {
+        for (what, change) in UNREADABLE {
+            all.push(reply(what, &["errors.not_found_json"], Place::Absent, mode, *change));
+        }
+        for (what, change) in &TOLD[..4] {
+            all.push(reply(what, &["errors.not_found"], Place::Absent, mode, *change));
+        }
+        for (what, change) in TOLD {
+            let breaks = ["isolation.not_found", "isolation.indistinguishable"];
+            all.push(reply(what, &breaks, Place::Foreign, mode, *change));
+            for kind in [Kind::Charge, Kind::Invoice] {
+                all.push(reply(what, &["isolation.objects"], Place::ForeignObject(kind), mode, *change));
+            }
+        }
+        let filters = [
+            ("charge", "isolation.filter_charge"),
+            ("invoice", "isolation.filter_invoice"),
+            ("payment_link", "isolation.filter_payment_link"),
+        ];
+        for (name, statement) in filters {
+            for (what, change) in FILTER_TELLS {
+                all.push(reply(what, &[statement], Place::ForeignFilter(name), mode, *change));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! An answer, taken apart so that it can be spoiled.
+
+use conformance_model::recording::Answer;
+use serde_json::Value;
+
+/// An answer that can be spoiled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// The header fields, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, unless `raw` is there.
+    pub body: Value,
+    /// The body, if it is not JSON or is written in a way of its own.
+    pub raw: Option<String>,
+}
+
+impl Reply {
+    /// An answer with a body of JSON that says so.
+    pub fn json(status: u16, body: Value) -> Reply {
+        let headers = vec![("content-type".into(), "application/json".into())];
+        Reply { status, headers, body, raw: None }
+    }
+
+    /// Puts a header field in place of others of that name.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.drop_header(name);
+        self.headers.push((name.into(), value.into()));
+    }
+
+    /// The first value of a header field.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Takes a header field out.
+    pub fn drop_header(&mut self, name: &str) {
+        self.headers.retain(|(it, _)| it != name);
+    }
+
+    pub(crate) fn of(answer: &Answer) -> Reply {
+        let Answer { status, headers, body } = answer;
+        let (body, raw) = match serde_json::from_str(body) {
+            Ok(value) => (value, None),
+            Err(_) => (Value::Null, Some(body.clone())),
+        };
+        Reply { status: *status, headers: headers.clone(), body, raw }
+    }
+
+    pub(crate) fn into_answer(self) -> Answer {
+        let body = self.raw.unwrap_or_else(|| self.body.to_string());
+        Answer { status: self.status, headers: self.headers, body }
+    }
+}

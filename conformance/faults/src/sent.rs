@@ -1,0 +1,59 @@
+//! Faults in the headers of deliveries.
+
+use conformance_model::words::Mode;
+
+use crate::fault::{Change, Fault};
+use crate::place::{Place, Position};
+
+/// A header without the service's prefix, what is put in its place, what that is, and what notices it.
+type HeaderFault = (&'static str, Option<&'static str>, &'static str, &'static [&'static str]);
+
+const LINES: &[HeaderFault] = &[
+    ("Content-Type", None, "is missing", &["webhooks.content_type"]),
+    (
+        "Content-Type",
+        Some("application/x-www-form-urlencoded"),
+        "is that of a form",
+        &["webhooks.content_type"],
+    ),
+    ("User-Agent", None, "is missing", &["webhooks.user_agent"]),
+    ("User-Agent", Some("python-requests/2.32.0"), "is that of a library", &["webhooks.user_agent"]),
+    ("X-Event", None, "is missing", &["webhooks.event_header"]),
+    ("X-Event", Some("charge.updated"), "is another type than the body's", &["webhooks.event_header"]),
+    ("X-Delivery", None, "is missing", &["webhooks.delivery_id"]),
+    (
+        "X-Delivery",
+        Some("0190a5c7-7f3e-7ddd-8def-aaaaaaaaaaaa"),
+        "is not the body's id",
+        &["webhooks.delivery_id"],
+    ),
+    ("X-Signature", None, "is missing", &["webhooks.signature_shape", "webhooks.signed"]),
+    (
+        "X-Signature",
+        Some("t=1767603600"),
+        "has no signature",
+        &["webhooks.signature_shape", "webhooks.signed"],
+    ),
+    (
+        "X-Signature",
+        Some("t=1767603600000,v1=00"),
+        "has a time in milliseconds",
+        &["webhooks.signature_shape"],
+    ),
+];
+
+pub(crate) fn fill(all: &mut Vec<Fault>) {
+    for (name, to, what, breaks) in LINES {
+        for mode in Mode::BOTH {
+            all.push(Fault {
+                what,
+                field: Some(name),
+                breaks: breaks.to_vec(),
+                place: Place::DeliveryHeaders,
+                position: Position::Any,
+                mode: Some(mode),
+                change: Change::Header(name, *to),
+            });
+        }
+    }
+}

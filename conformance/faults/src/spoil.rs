@@ -1,0 +1,264 @@
+//! Puts a fault into answers: those of a recording, or those that a server is about to give.
+
+use std::collections::BTreeMap;
+
+use conformance_model::deliveries::Delivery;
+use conformance_model::octets::Octets;
+use conformance_model::recording::{Answer, Caller, Ending, Exchange, List, Purpose, Recording, Side};
+use conformance_model::words::Mode;
+use serde_json::Value;
+use url::form_urlencoded;
+
+use crate::fault::{Change, Fault};
+use crate::place::{Leaf, Place, Show};
+use crate::reply::Reply;
+
+/// What is known of a request when its answer is spoiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Who asked.
+    pub caller: Caller,
+    /// The path below the base address.
+    pub path: &'a str,
+    /// The parameters, each once.
+    pub query: &'a BTreeMap<String, String>,
+    /// On which side of the isolation the object lies that was asked for or filtered by, if that is known.
+    pub side: Option<Side>,
+}
+
+impl Fault {
+    /// Spoils an answer, if it is one that the fault reaches.
+    pub fn spoil(&self, seen: &Seen<'_>, reply: &mut Reply) {
+        if !self.reaches(seen, reply) {
+            return;
+        }
+        match &self.change {
+            Change::Reply(change) => change(reply),
+            Change::Object(change) => each_object(self.place, &mut reply.body, |it| change(it)),
+            Change::Header(..) => {}
+        }
+    }
+
+    fn reaches(&self, seen: &Seen<'_>, reply: &Reply) -> bool {
+        let own = |mode: Option<Mode>| match seen.caller {
+            Caller::Own(of) => mode.is_none_or(|mode| mode == of),
+            Caller::Second => mode.is_none_or(|mode| mode == Mode::Test),
+            _ => false,
+        };
+        let list = List::ALL.into_iter().find(|list| list.path() == seen.path);
+        let is_event = seen.path.starts_with("/v1/events/");
+        let right = own(self.mode);
+        let served = right && reply.status == 200;
+        let on = |path: Option<&str>| {
+            path.is_none_or(
+                |path| if path.ends_with('/') { seen.path.starts_with(path) } else { seen.path == path },
+            )
+        };
+        match self.place {
+            Place::Account => served && seen.path == "/v1/account",
+            Place::Page(wanted) => served && list == Some(wanted) && self.position.holds(leaf(seen, reply)),
+            Place::Row(wanted) => served && list == Some(wanted),
+            Place::Event(Show::Listed) | Place::Charge(Show::Listed) | Place::Invoice(Show::Listed) => {
+                served && list == Some(List::Events)
+            }
+            Place::Event(Show::Alone) | Place::Charge(Show::Alone) | Place::Invoice(Show::Alone) => {
+                served && is_event
+            }
+            Place::Unauthorized(caller, path) => seen.caller == caller && on(path),
+            Place::Absent => {
+                right && is_event && matches!(seen.side, Some(Side::AbsentBefore | Side::AbsentAfter))
+            }
+            Place::Foreign => right && is_event && seen.side == Some(Side::Foreign),
+            Place::ForeignObject(kind) => {
+                let path = format!("/v1/{}s/", kind.word());
+                right && seen.path.starts_with(&path) && seen.side == Some(Side::Foreign)
+            }
+            Place::ForeignFilter(name) => {
+                right && seen.query.contains_key(name) && seen.side == Some(Side::Foreign)
+            }
+            Place::Filtered(name) => {
+                served && seen.query.contains_key(name) && !matches!(seen.side, Some(it) if it != Side::Own)
+            }
+            Place::TooMany(path) => reply.status == 429 && on(path),
+            Place::Delivery | Place::DeliveryHeaders | Place::DeliveredCharge | Place::DeliveredInvoice => {
+                false
+            }
+        }
+    }
+}
+
+fn leaf(seen: &Seen<'_>, reply: &Reply) -> Leaf {
+    let told = |name: &str| reply.body["meta"][name].as_u64();
+    let asked = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
+    Leaf {
+        number: asked("page").or_else(|| told("current_page")).unwrap_or(1),
+        size: asked("per_page"),
+        last: told("last_page").unwrap_or(1),
+    }
+}
+
+/// Changes every object at a place of a body.
+fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value)) {
+    let member = match place {
+        Place::Charge(_) | Place::DeliveredCharge => Some("charge"),
+        Place::Invoice(_) | Place::DeliveredInvoice => Some("invoice"),
+        _ => None,
+    };
+    let mut one = |holder: &mut Value| match member {
+        None => change(holder),
+        Some(name) => {
+            if let Some(inner) = holder.get_mut(name).filter(|inner| inner.is_object()) {
+                change(inner);
+            }
+        }
+    };
+    match place {
+        Place::Row(_)
+        | Place::Event(Show::Listed)
+        | Place::Charge(Show::Listed)
+        | Place::Invoice(Show::Listed) => {
+            body["data"].as_array_mut().into_iter().flatten().for_each(one);
+        }
+        Place::Event(Show::Alone) | Place::Charge(Show::Alone) | Place::Invoice(Show::Alone) => {
+            if let Some(event) = single(body) {
+                one(event);
+            }
+        }
+        Place::DeliveredCharge | Place::DeliveredInvoice => one(&mut body["data"]),
+        _ => one(body),
+    }
+}
+
+/// The single event, bare or under any name.
+fn single(body: &mut Value) -> Option<&mut Value> {
+    let is_event = |it: &Value| it.get("id").is_some() && it.get("type").is_some();
+    if is_event(body) {
+        return Some(body);
+    }
+    body.as_object_mut()?.values_mut().find(|it| is_event(it))
+}
+
+/// The answers of a recording, read once for all faults.
+pub(crate) struct Readings(Vec<Reading>);
+
+struct Reading {
+    /// The place of its exchange in the recording.
+    at: usize,
+    caller: Caller,
+    path: String,
+    query: BTreeMap<String, String>,
+    side: Option<Side>,
+    reply: Reply,
+}
+
+impl Readings {
+    pub(crate) fn of(recording: &Recording) -> Readings {
+        let origin = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
+        let prefix = origin.find('/').map_or("", |at| origin[at..].trim_end_matches('/'));
+        let read = |(at, exchange): (usize, &Exchange)| {
+            let target = exchange.target.strip_prefix(prefix).unwrap_or(&exchange.target);
+            let (path, query) = target.split_once('?').unwrap_or((target, ""));
+            let side = match &exchange.purpose {
+                Purpose::Event { side, .. }
+                | Purpose::Object { side, .. }
+                | Purpose::DeliveredEvent { side, .. }
+                | Purpose::Twin { side, .. } => Some(*side),
+                _ => None,
+            };
+            Some(Reading {
+                at,
+                caller: exchange.caller,
+                path: path.to_owned(),
+                query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
+                side,
+                reply: Reply::of(exchange.answer()?),
+            })
+        };
+        Readings(recording.exchanges.iter().enumerate().filter_map(read).collect())
+    }
+
+    /// The answers that the fault changes, with the places of their exchanges.
+    fn spoiled(&self, fault: &Fault) -> Vec<(usize, Answer)> {
+        let spoil = |reading: &Reading| {
+            let Reading { at, caller, path, query, side, reply } = reading;
+            let seen = Seen { caller: *caller, path, query, side: *side };
+            if !fault.reaches(&seen, reply) {
+                return None;
+            }
+            let mut changed = reply.clone();
+            fault.spoil(&seen, &mut changed);
+            (changed != *reply).then(|| (*at, changed.into_answer()))
+        };
+        self.0.iter().filter_map(spoil).collect()
+    }
+}
+
+/// What a fault changes in a recording; swapping it in twice leaves the recording as it was.
+pub(crate) struct Spoiled {
+    endings: Vec<(usize, Ending)>,
+    deliveries: Vec<(usize, Delivery)>,
+}
+
+impl Spoiled {
+    pub(crate) fn by(fault: &Fault, recording: &Recording, readings: &Readings) -> Spoiled {
+        let answers = readings.spoiled(fault).into_iter();
+        let sent =
+            recording.deliveries.iter().flat_map(|it| it.caught.iter().map(|sent| (sent, &it.header_prefix)));
+        let changed = |(at, (sent, prefix)): (usize, (&Delivery, &String))| {
+            let changed = spoiled_delivery(fault, prefix, sent)?;
+            (changed != *sent).then_some((at, changed))
+        };
+        Spoiled {
+            endings: answers.map(|(at, answer)| (at, Ending::Answered(answer))).collect(),
+            deliveries: sent.enumerate().filter_map(changed).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.endings.is_empty() && self.deliveries.is_empty()
+    }
+
+    /// Exchanges what is in the recording with what is here.
+    pub(crate) fn swap(&mut self, recording: &mut Recording) {
+        for (at, ending) in &mut self.endings {
+            std::mem::swap(ending, &mut recording.exchanges[*at].ending);
+        }
+        let mut caught = recording.deliveries.as_mut().map(|it| &mut it.caught);
+        for (at, delivery) in &mut self.deliveries {
+            if let Some(caught) = &mut caught {
+                std::mem::swap(delivery, &mut caught[*at]);
+            }
+        }
+    }
+}
+
+fn spoiled_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Delivery> {
+    let reaches = matches!(
+        fault.place,
+        Place::Delivery | Place::DeliveryHeaders | Place::DeliveredCharge | Place::DeliveredInvoice
+    );
+    if !reaches {
+        return None;
+    }
+    let mut body: Value = serde_json::from_slice(&sent.body.0).ok()?;
+    if fault.mode.is_some_and(|mode| body["mode"] != mode.word()) {
+        return None;
+    }
+    let mut changed = sent.clone();
+    match &fault.change {
+        Change::Header(name, to) => {
+            let name = name.replace("X-", &format!("{prefix}-"));
+            changed.headers.retain(|(it, _)| !it.eq_ignore_ascii_case(&name));
+            changed.headers.extend(to.map(|to| (name, Octets(to.as_bytes().to_vec()))));
+        }
+        Change::Object(change) => {
+            let before = body.clone();
+            each_object(fault.place, &mut body, |it| change(it));
+            if body != before {
+                changed.body = Octets(body.to_string().into_bytes());
+            }
+        }
+        Change::Reply(_) => {}
+    }
+    Some(changed)
+}

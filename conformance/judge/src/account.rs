@@ -1,0 +1,86 @@
+//! Chapter "account": who is behind a key.
+
+use serde_json::Value;
+
+use conformance_model::group::Group;
+use conformance_model::reading::parse;
+use conformance_model::recording::{Exchange, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::evidence::unanswered;
+use crate::check::Check;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("account.served", &[Group::Account], served),
+    Check::of("account.mode", &[Group::Account], mode),
+    Check::of("account.accepted_assets", &[Group::Account], accepted_assets),
+    Check::of("account.fields", &[Group::Account], fields),
+];
+
+fn served(recording: &Recording) -> Judged {
+    for mode in Mode::BOTH {
+        let exchange = answered(recording, mode)?;
+        if exchange.status() != Some(200) {
+            return Err(CheckError::broken(exchange.number, "200", exchange.summary()));
+        }
+        if let Some(body) = exchange.answer().and_then(parse)
+            && !body.is_object()
+        {
+            return Err(CheckError::broken(exchange.number, "a JSON object", exchange.summary()));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn mode(recording: &Recording) -> Judged {
+    for mode in Mode::BOTH {
+        let (exchange, meta) = meta(recording, mode)?;
+        let told = meta.get("mode").cloned().unwrap_or(Value::Null);
+        if told != mode.word() {
+            let expected = format!("meta.mode \"{}\"", mode.word());
+            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {told}")));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn accepted_assets(recording: &Recording) -> Judged {
+    for mode in Mode::BOTH {
+        let (exchange, meta) = meta(recording, mode)?;
+        let told = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
+        if !told.is_array() {
+            return Err(CheckError::broken(
+                exchange.number,
+                "meta.accepted_assets as a list",
+                told.to_string(),
+            ));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn fields(recording: &Recording) -> Judged {
+    let (_, body) = body(recording, Mode::Test)?;
+    let account = body.get("data").filter(|data| data.is_object()).unwrap_or(&body);
+    let names: Vec<_> = account.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect();
+    Ok(Held::Seen(if names.is_empty() { "none".into() } else { names.join(", ") }))
+}
+
+fn answered(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> {
+    let found = recording.account(mode);
+    found.filter(|it| it.answer().is_some()).ok_or_else(|| unanswered(found, "the account"))
+}
+
+fn body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
+    let exchange = answered(recording, mode)?;
+    let body = exchange.answer().filter(|answer| answer.status == 200).and_then(parse);
+    body.map(|body| (exchange, body)).ok_or_else(|| {
+        CheckError::unjudged("the account was not answered with JSON", "see account.served and answers.json")
+    })
+}
+
+fn meta(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
+    let (exchange, body) = body(recording, mode)?;
+    Ok((exchange, body.get("meta").cloned().unwrap_or(Value::Null)))
+}

@@ -1,0 +1,65 @@
+//! Chapter "answers": what every successful answer has in common.
+
+use conformance_model::group::Group;
+use conformance_model::reading::{duplicate_key, is_json, parse};
+use conformance_model::recording::{Answer, Caller, Exchange, Recording, shorten};
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use super::evidence::unanswered;
+use crate::check::Check;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("answers.json", NEEDS, json),
+    Check::of("answers.content_type", NEEDS, content_type),
+    Check::of("answers.duplicate_keys", NEEDS, duplicate_keys),
+];
+
+/// Answers of 200 to a real key. What a forged key gets is no business of this chapter.
+fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
+    let own = |it: &&Exchange| matches!(it.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount);
+    let found: Vec<_> = recording
+        .exchanges
+        .iter()
+        .filter(own)
+        .filter_map(|it| Some((it, it.answer().filter(|answer| answer.status == 200)?)))
+        .collect();
+    if found.is_empty() { Err(unanswered(None, "anything that succeeded")) } else { Ok(found) }
+}
+
+fn json(recording: &Recording) -> Judged {
+    for (exchange, answer) in successes(recording)? {
+        if parse(answer).is_none() {
+            return Err(CheckError::broken(exchange.number, "a body of JSON", shorten(&answer.body)));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn content_type(recording: &Recording) -> Judged {
+    for (exchange, answer) in successes(recording)? {
+        if parse(answer).is_some() && !is_json(answer) {
+            let told = answer.header("content-type").unwrap_or("none");
+            return Err(CheckError::broken(
+                exchange.number,
+                "Content-Type application/json",
+                format!("Content-Type {told}"),
+            ));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn duplicate_keys(recording: &Recording) -> Judged {
+    for (exchange, answer) in successes(recording)? {
+        if let Some(name) = duplicate_key(&answer.body) {
+            return Err(CheckError::broken(
+                exchange.number,
+                "each name once in an object",
+                format!("`{name}` twice"),
+            ));
+        }
+    }
+    Ok(Held::Plainly)
+}

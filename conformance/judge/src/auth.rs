@@ -1,0 +1,159 @@
+//! Chapter "auth": what is not a key is refused.
+
+use std::collections::BTreeMap;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{has_text, parse};
+use conformance_model::recording::{
+    Answer, Caller, Exchange, Forgery, List, PageAsk, Purpose, Recording, Side,
+};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::{ACCOUNT_PATH, Mode};
+
+use super::evidence::unanswered;
+use crate::check::Check;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Auth];
+const NEEDS_REVOKED: &[Group] = &[Group::Account, Group::Revoked];
+const NEEDS_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Auth];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("auth.no_header", NEEDS, no_header),
+    Check::of("auth.empty_bearer", NEEDS, |it| refused(it, Forgery::EmptyBearer)),
+    Check::of("auth.other_scheme", NEEDS, |it| refused(it, Forgery::OtherScheme)),
+    Check::of("auth.unknown_key", NEEDS, |it| refused(it, Forgery::Unknown)),
+    Check::of("auth.last_character", NEEDS, |it| refused(it, Forgery::LastCharacter)),
+    Check::of("auth.letter_case", NEEDS, letter_case),
+    Check::of("auth.appended", NEEDS, |it| refused(it, Forgery::Appended)),
+    Check::of("auth.other_prefix", NEEDS, |it| refused(it, Forgery::OtherPrefix)),
+    Check::of("auth.revoked_key", NEEDS_REVOKED, revoked_key),
+    Check::of("auth.every_path", NEEDS_LISTS, every_path),
+    Check::of("auth.message", NEEDS, message),
+    Check::of("auth.www_authenticate", NEEDS, www_authenticate),
+];
+
+fn no_header(recording: &Recording) -> Judged {
+    served_account(recording)?;
+    must_be_refused(refusal(recording, Caller::Nobody, ACCOUNT_PATH)?)
+}
+
+fn refused(recording: &Recording, forgery: Forgery) -> Judged {
+    served_account(recording)?;
+    must_be_refused(refusal(recording, Caller::Forged(forgery), ACCOUNT_PATH)?)
+}
+
+fn letter_case(recording: &Recording) -> Judged {
+    let asked = recording.last(|it| it.caller == Caller::Forged(Forgery::LetterCase));
+    if asked.is_none() && refusals(recording).next().is_some() {
+        return Err(CheckError::Inapplicable("the test key has no letters".into()));
+    }
+    refused(recording, Forgery::LetterCase)
+}
+
+fn revoked_key(recording: &Recording) -> Judged {
+    if recording.last(|it| it.caller == Caller::Revoked).is_none() {
+        return Err(CheckError::unjudged(
+            "there was no revoked key to ask with",
+            "revoke a key in the dashboard and set CHARGEPROOF_REVOKED_KEY to it, or say --without revoked",
+        ));
+    }
+    served_account(recording)?;
+    must_be_refused(refusal(recording, Caller::Revoked, ACCOUNT_PATH)?)
+}
+
+fn every_path(recording: &Recording) -> Judged {
+    let mut judged = 0;
+    // The last for each path, since a passing weakness is asked past.
+    let asked: BTreeMap<_, _> =
+        refusals(recording).filter(|it| it.caller == Caller::Nobody).map(|it| (path(it), it)).collect();
+    for exchange in asked.into_values() {
+        // Without a 200 on the same path, a wrong path would look like a refusal.
+        let beside = recording.last(|it| {
+            matches!(it.caller, Caller::Own(_)) && it.status() == Some(200) && path(it) == path(exchange)
+        });
+        if beside.is_some() {
+            must_be_refused(exchange)?;
+            judged += 1;
+        }
+    }
+    let paths = 2 + List::ALL.len();
+    if judged == paths {
+        return Ok(Held::Plainly);
+    }
+    let event = recording.last(|it| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }));
+    let page = recording.last(|it| matches!(&it.purpose, Purpose::Page(PageAsk { link: None, .. })));
+    match (event, page) {
+        (None, Some(_)) => Err(CheckError::unjudged(
+            format!("{judged} of {paths} paths could be asked; there is no event to ask for"),
+            "open a charge with the test key's account, then check again",
+        )),
+        _ => Err(unanswered(event.or(page), "a path that also answers 200 to a key")),
+    }
+}
+
+fn message(recording: &Recording) -> Judged {
+    for (exchange, answer) in answers_401(recording)? {
+        if !parse(answer).is_some_and(|body| body.is_object() && has_text(&body)) {
+            return Err(CheckError::broken(
+                exchange.number,
+                "a JSON object with a message",
+                exchange.summary(),
+            ));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn www_authenticate(recording: &Recording) -> Judged {
+    for (exchange, answer) in answers_401(recording)? {
+        if answer.header("www-authenticate").is_none() {
+            return Err(CheckError::broken(exchange.number, "WWW-Authenticate: Bearer", "no such header"));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn refusals(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+    recording.exchanges.iter().filter(|it| it.purpose == Purpose::Refusal)
+}
+
+fn answers_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
+    let answered = |it| Exchange::answer(it).filter(|answer| answer.status == 401).map(|answer| (it, answer));
+    let found: Vec<_> = refusals(recording).filter_map(answered).collect();
+    if found.is_empty() {
+        Err(unanswered(refusals(recording).next(), "a refusal with 401"))
+    } else {
+        Ok(found)
+    }
+}
+
+fn refusal<'a>(recording: &'a Recording, caller: Caller, path: &str) -> Result<&'a Exchange, CheckError> {
+    refusals(recording)
+        .filter(|it| it.caller == caller && it.target.ends_with(path))
+        .last()
+        .ok_or_else(|| unanswered(None, "a request that must be refused"))
+}
+
+/// A refusal counts only beside a 200 on the same path with the right key.
+fn served_account(recording: &Recording) -> Result<(), CheckError> {
+    for mode in Mode::BOTH {
+        let account = recording.account(mode);
+        if account.and_then(Exchange::status) != Some(200) {
+            return Err(unanswered(account, "the same path with the right key"));
+        }
+    }
+    Ok(())
+}
+
+fn must_be_refused(exchange: &Exchange) -> Judged {
+    match exchange.status() {
+        Some(401) => Ok(Held::Plainly),
+        // A lock against guessing, or a passing weakness, says nothing about the key.
+        None | Some(429 | 502..=504) => Err(unanswered(Some(exchange), "a request that must be refused")),
+        Some(_) => Err(CheckError::broken(exchange.number, "401", exchange.summary())),
+    }
+}
+
+fn path(exchange: &Exchange) -> &str {
+    exchange.target.split('?').next().unwrap_or_default()
+}

@@ -1,0 +1,258 @@
+//! Chapter "charges": the charge as deliveries carry it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{text_at, utc};
+use conformance_model::recording::Recording;
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use crate::check::{Check, Flaw};
+use crate::delivered::{Seen, caught, each, has_microseconds, missing, told};
+use crate::subjects::{Subject, each_subject, none_of, subjects};
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
+const DELIVERIES: &[Group] = &[Group::Webhooks];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("charges.fields", NEEDS, |it| of_charges(it, fields)).and(DELIVERIES),
+    Check::of("charges.amounts", NEEDS, |it| of_charges(it, amounts)).and(DELIVERIES),
+    Check::of("charges.fiat_amount", NEEDS_DELIVERIES, |it| places(it, "fiat_amount", 2)),
+    Check::of("charges.asset_amount", NEEDS_DELIVERIES, |it| places(it, "asset_amount", 18)),
+    Check::of("charges.received_amount", NEEDS_DELIVERIES, |it| places(it, "received_amount", 18)),
+    Check::of("charges.code", NEEDS, |it| word(it, "code")).and(DELIVERIES),
+    Check::of("charges.status", NEEDS, status).and(DELIVERIES),
+    Check::of("charges.fiat_currency", NEEDS, |it| word(it, "fiat_currency")).and(DELIVERIES),
+    Check::of("charges.asset", NEEDS, |it| word(it, "asset")).and(DELIVERIES),
+    Check::of("charges.customer_email", NEEDS, |it| prose(it, "customer_email")).and(DELIVERIES),
+    Check::of("charges.description", NEEDS, |it| prose(it, "description")).and(DELIVERIES),
+    Check::of("charges.metadata", NEEDS, metadata).and(DELIVERIES),
+    Check::of("charges.payment_link", NEEDS, |it| of_charges(it, payment_link)).and(DELIVERIES),
+    Check::of("charges.paid_at", NEEDS, paid_at).and(DELIVERIES),
+    Check::of("charges.other_fields", NEEDS_DELIVERIES, other_fields),
+    Check::of("charges.status_values", NEEDS_DELIVERIES, status_values),
+    Check::of("charges.transitions", NEEDS_DELIVERIES, transitions),
+];
+
+const FIELDS: [&str; 12] = [
+    "code",
+    "status",
+    "fiat_amount",
+    "fiat_currency",
+    "asset",
+    "asset_amount",
+    "received_amount",
+    "customer_email",
+    "description",
+    "metadata",
+    "payment_link",
+    "paid_at",
+];
+const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
+const OF_A_CHARGE: &str = "a charge";
+
+/// The charge that a delivery carries.
+fn charge<'a>(it: &'a Seen<'_>) -> Option<&'a Value> {
+    it.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
+}
+
+fn of_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> Judged {
+    each_subject(recording, "charge", OF_A_CHARGE, |it| Some(flaw(&it.object, it)))
+}
+
+/// Judges a field where it is not null, and needs one charge at least where it is not.
+fn of_filled(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> Judged {
+    each_subject(recording, "charge", &format!("a charge that has a {name}"), |it| {
+        let value = it.object.get(name).filter(|value| !value.is_null())?;
+        Some(flaw(value).map(|expected| (expected, told(&it.object, name))))
+    })
+}
+
+/// Fields of what may not have happened, or may not have been given, when the charge is still open. The reading
+/// here: they may be absent until the charge is paid, and a paid charge has all twelve.
+const OPTIONAL: [&str; 3] = ["customer_email", "description", "paid_at"];
+
+fn fields(charge: &Value, it: &Subject) -> Flaw {
+    let absent = |name: &&str| charge.get(*name).is_none() && (it.is_paid() || !OPTIONAL.contains(name));
+    let name = FIELDS.into_iter().find(|name| absent(name))?;
+    Some((format!("{name} in the charge"), told(charge, name)))
+}
+
+fn decimals(text: &str) -> Option<usize> {
+    let (whole, fraction) = text.split_once('.').map_or((text, None), |(whole, it)| (whole, Some(it)));
+    let digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    (digits(whole) && fraction.is_none_or(digits)).then(|| fraction.map_or(0, str::len))
+}
+
+fn amounts(charge: &Value, it: &Subject) -> Flaw {
+    for name in AMOUNTS {
+        let fine = match charge.get(name) {
+            None => true,
+            Some(Value::Null) => !it.is_paid(),
+            Some(value) => value.as_str().is_some_and(|text| decimals(text).is_some()),
+        };
+        if !fine {
+            return Some((format!("{name} as a decimal number in a string"), told(charge, name)));
+        }
+    }
+    None
+}
+
+/// Of what is no decimal number, `charges.amounts` tells.
+fn places(recording: &Recording, name: &str, places: usize) -> Judged {
+    let found = |it: &Seen<'_>| charge(it).and_then(|it| decimals(text_at(it, &[name])?));
+    let wants = format!("a charge that has a {name}");
+    each(
+        recording,
+        &wants,
+        |it| found(it).is_some(),
+        |_, it| {
+            let fine = found(it)? == places;
+            (!fine).then(|| Some((format!("{name} with {places} decimals"), told(charge(it)?, name))))?
+        },
+    )
+}
+
+fn word(recording: &Recording, name: &str) -> Judged {
+    of_charges(recording, |charge, _| {
+        let value = charge.get(name)?;
+        let fine = value.as_str().is_some_and(|text| !text.trim().is_empty());
+        (!fine).then(|| (format!("{name} as a string"), told(charge, name)))
+    })
+}
+
+fn prose(recording: &Recording, name: &str) -> Judged {
+    of_filled(recording, name, |value| (!value.is_string()).then(|| format!("{name} as a string")))
+}
+
+fn status(recording: &Recording) -> Judged {
+    word(recording, "status")?;
+    let found = subjects(recording, "charge")?;
+    let mut judged = false;
+    for delivered in [true, false] {
+        let paid = || found.iter().filter(|it| it.is_payment() && it.is_delivered == delivered);
+        let Some(first) = paid().next() else { continue };
+        // A body may be made when it is sent, and by then the charge may have moved on: one is enough.
+        if !paid().any(|it| text_at(&it.object, &["status"]) == Some("paid")) {
+            return Err(first.broken("status paid of a charge that is paid", told(&first.object, "status")));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(none_of(recording, "a charge that was paid")) }
+}
+
+fn metadata(recording: &Recording) -> Judged {
+    of_charges(recording, |charge, it| {
+        let fine = match charge.get("metadata")? {
+            Value::Null => !it.is_paid(),
+            value => value.is_object(),
+        };
+        (!fine).then(|| ("metadata as an object".into(), told(charge, "metadata")))
+    })
+}
+
+fn payment_link(charge: &Value, _: &Subject) -> Flaw {
+    let value = charge.get("payment_link")?;
+    let fine = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
+    (!fine).then(|| ("payment_link as a string or null".into(), told(charge, "payment_link")))
+}
+
+fn paid_at(recording: &Recording) -> Judged {
+    each_subject(recording, "charge", "a charge that was paid", |it| {
+        let told = || told(&it.object, "paid_at");
+        let value = it.object.get("paid_at").filter(|value| !value.is_null());
+        let Some(value) = value else {
+            // A charge paid too late, or refunded, may have lost or kept it: only the event itself is sure. An event
+            // that is read later may show the charge as it is by then.
+            let sure = it.is_payment() && it.is_delivered && it.object.get("paid_at").is_some();
+            return sure.then(|| Some(("paid_at of a charge that is paid".into(), told())));
+        };
+        let text = value.as_str().unwrap_or_default();
+        if !it.is_delivered {
+            let fine = utc(text).is_ok();
+            return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), told())));
+        }
+        let fine = text.ends_with('Z') && has_microseconds(text);
+        Some((!fine).then(|| ("paid_at in UTC with microseconds and a Z".into(), told())))
+    })
+}
+
+/// What all charges that came show, taken together.
+fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> Judged {
+    let catch = caught(recording)?;
+    let charges: Vec<&Value> = catch.readable().filter_map(charge).collect();
+    if charges.is_empty() {
+        return Err(missing(OF_A_CHARGE));
+    }
+    let seen: BTreeSet<String> = charges.into_iter().flat_map(look).collect();
+    let seen =
+        if seen.is_empty() { "nothing".to_owned() } else { seen.into_iter().collect::<Vec<_>>().join(", ") };
+    Ok(Held::Seen(seen))
+}
+
+fn other_fields(recording: &Recording) -> Judged {
+    seen_in(recording, |charge| {
+        let names = charge.as_object().into_iter().flat_map(|it| it.keys().cloned());
+        names.filter(|name| !FIELDS.contains(&name.as_str())).collect()
+    })
+}
+
+fn status_values(recording: &Recording) -> Judged {
+    seen_in(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
+}
+
+/// Which status came after which, by the time of the events.
+fn transitions(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let mut lives: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for it in catch.readable().filter(|it| !it.is_test()) {
+        if let (Some(code), Some(status), Some(at)) = (
+            it.text(&["data", "charge", "code"]),
+            it.text(&["data", "charge", "status"]),
+            it.text(&["created_at"]),
+        ) {
+            lives.entry(code).or_default().push((at, status));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for mut life in lives.into_values() {
+        // Stable: what happened at the same time stays as it came.
+        life.sort_by_key(|(at, _)| *at);
+        let changes = life.windows(2).filter(|it| it[0].1 != it[1].1);
+        seen.extend(changes.map(|it| format!("{} to {}", it[0].1, it[1].1)));
+    }
+    match seen.is_empty() {
+        true => Err(CheckError::unjudged(
+            "no charge was delivered in two statuses",
+            "open a charge and pay it while the suite receives",
+        )),
+        false => Ok(Held::Seen(seen.into_iter().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<usize>) {
+        assert_eq!(decimals(text), expected, "{text}");
+    }
+
+    #[test]
+    fn decimals_are_counted_as_they_are_written() {
+        check("49.90", Some(2));
+        check("0.000000000000000000", Some(18));
+        check("100", Some(0));
+    }
+
+    #[test]
+    fn what_is_no_decimal_number_has_no_decimals() {
+        for text in ["", ".", "1.", ".5", "1e3", "-", "1,5", "0x10", " 1", "NaN"] {
+            check(text, None);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! One check: a statement's name, what must have been asked to judge it, and the function that does.
+
+use conformance_model::group::Group;
+use conformance_model::recording::Recording;
+use conformance_model::verdict::Judged;
+use conformance_model::words::Part;
+
+/// What is wrong with one thing that a statement speaks of: what was expected, and what it is.
+pub(crate) type Flaw = Option<(String, String)>;
+
+/// The entry of a statement among the checks.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// The statement's name in the catalogue.
+    pub id: &'static str,
+    /// The probes that exercise it. What an operator can leave out, and what it costs, follows from them.
+    pub needs: &'static [Group],
+    /// Probes that show more of it, where they run.
+    pub also: &'static [Group],
+    /// Judges it.
+    pub judge: fn(&Recording) -> Judged,
+}
+
+impl Check {
+    /// A check that needs these probes.
+    pub(crate) const fn of(
+        id: &'static str,
+        needs: &'static [Group],
+        judge: fn(&Recording) -> Judged,
+    ) -> Check {
+        Check { id, needs, also: &[], judge }
+    }
+
+    /// The same, shown by these probes as well.
+    pub(crate) const fn and(self, also: &'static [Group]) -> Check {
+        Check { also, ..self }
+    }
+
+    /// Whether `--without` that part leaves the statement out.
+    pub fn is_left_out_with(&self, part: Part) -> bool {
+        self.needs.iter().any(|group| group.part() == Some(part))
+    }
+}

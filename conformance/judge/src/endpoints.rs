@@ -1,0 +1,36 @@
+//! Chapter "endpoints": which addresses the service takes.
+
+use conformance_model::group::Group;
+use conformance_model::recording::Recording;
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use crate::check::Check;
+
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("endpoints.address", &[Group::Account, Group::Webhooks], address)];
+
+/// A refusal counts only beside an address that was taken.
+fn address(recording: &Recording) -> Judged {
+    let tried = recording.deliveries.iter().flat_map(|it| &it.registrations);
+    let (public, private): (Vec<_>, Vec<_>) = tried.partition(|it| it.public);
+    if let Some(taken) = private.iter().find(|it| it.accepted) {
+        return Err(CheckError::broken(
+            None,
+            format!("a refusal of the endpoint {}", taken.address),
+            format!("it was taken: {}", taken.answer),
+        ));
+    }
+    if private.is_empty() {
+        return Err(CheckError::unjudged(
+            "no endpoint was registered by the suite",
+            "endpoints are added in the dashboard: name a command that adds one with `--register COMMAND`",
+        ));
+    }
+    if !public.iter().any(|it| it.accepted) {
+        return Err(CheckError::unjudged(
+            "an address that anybody can reach was not taken either",
+            "see what the command says, and whether it can add an endpoint at all",
+        ));
+    }
+    Ok(Held::With(format!("{} addresses were refused, a public one was taken", private.len())))
+}

@@ -1,0 +1,159 @@
+//! Chapter "events": the shape of an event, in lists and alone.
+
+use serde_json::Value;
+
+use conformance_model::catalogue::EVENT_TYPES;
+use conformance_model::group::Group;
+use conformance_model::reading::{listed, parse, single_event, text_at, utc};
+use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::delivered::is_uuid;
+use super::evidence::{pages, unanswered};
+use crate::check::{Check, Flaw};
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("events.id", NEEDS, |it| each(it, id)),
+    Check::of("events.type", NEEDS, |it| each(it, kind)),
+    Check::of("events.details", NEEDS, |it| each(it, details)),
+    Check::of("events.subject", NEEDS, |it| each(it, subject)),
+    Check::of("events.created_at", NEEDS, |it| each(it, created_at)),
+    Check::of("events.single", NEEDS, single),
+    Check::of("events.envelope", NEEDS, envelope),
+];
+
+/// Judges every event that was listed or asked for alone.
+fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> Judged {
+    let sheets = pages(recording);
+    let listed = sheets
+        .iter()
+        .filter(|it| it.ask.list == List::Events)
+        .flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
+    let alone = own(recording)
+        .filter(|it| it.status() == Some(200))
+        .filter_map(|it| Some((it.number, single_event(it)?)));
+    let mut judged = false;
+    for (number, event) in listed.chain(alone) {
+        if let Some((expected, actual)) = flaw(&event) {
+            let id = text_at(&event, &["id"]).unwrap_or("without an id");
+            return Err(CheckError::broken(number, expected, format!("{actual} (event {id})")));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_events()) }
+}
+
+fn no_events() -> CheckError {
+    CheckError::unjudged(
+        "no event could be read in either mode",
+        "open a charge with the test key's account, then check again",
+    )
+}
+
+fn own(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+    let own = |it: &&Exchange| matches!(&it.purpose, Purpose::Event { side: Side::Own, .. });
+    recording.exchanges.iter().filter(own)
+}
+
+fn told(event: &Value, name: &str) -> String {
+    event.get(name).map_or_else(|| format!("{name} missing"), |it| format!("{name} {it}"))
+}
+
+fn id(event: &Value) -> Flaw {
+    let fine = text_at(event, &["id"]).is_some_and(is_uuid);
+    (!fine).then(|| ("a UUID".into(), told(event, "id")))
+}
+
+fn kind(event: &Value) -> Flaw {
+    let fine = text_at(event, &["type"]).is_some_and(|kind| EVENT_TYPES.contains(&kind));
+    (!fine).then(|| ("one of the thirteen types".into(), told(event, "type")))
+}
+
+fn details(event: &Value) -> Flaw {
+    let fine = event.get("details").is_some_and(Value::is_object);
+    (!fine).then(|| ("details as an object".into(), told(event, "details")))
+}
+
+fn subject(event: &Value) -> Flaw {
+    let is_charge = match text_at(event, &["type"])?.split_once('.')?.0 {
+        "charge" => true,
+        "invoice" => false,
+        _ => return None,
+    };
+    let (there, null) = if is_charge { ("charge", "invoice") } else { ("invoice", "charge") };
+    if !event.get(there).is_some_and(Value::is_object) {
+        let expected = if is_charge { "charge as an object" } else { "invoice as an object" };
+        return Some((expected.into(), told(event, there)));
+    }
+    if !event.get(null).is_some_and(Value::is_null) {
+        let expected = if is_charge { "invoice null" } else { "charge null" };
+        return Some((
+            expected.into(),
+            if event.get(null).is_some() { format!("{null} set") } else { told(event, null) },
+        ));
+    }
+    None
+}
+
+fn created_at(event: &Value) -> Flaw {
+    let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_ok());
+    (!fine).then(|| ("an ISO 8601 time in UTC".into(), told(event, "created_at")))
+}
+
+fn single(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for mode in Mode::BOTH {
+        let last = own(recording).filter(|it| it.caller == Caller::Own(mode)).last();
+        let Some(exchange) = last else { continue };
+        let Purpose::Event { id, .. } = &exchange.purpose else { continue };
+        match exchange.status() {
+            None | Some(429 | 502..=504) => return Err(unanswered(Some(exchange), "a single event")),
+            Some(200) => {}
+            Some(_) => return Err(CheckError::broken(exchange.number, "200", exchange.summary())),
+        }
+        let Some(event) = single_event(exchange) else { continue };
+        if text_at(&event, &["id"]) != Some(id.as_str()) {
+            return Err(CheckError::broken(exchange.number, format!("id \"{id}\""), told(&event, "id")));
+        }
+        if let Some(name) = otherwise_listed(recording, mode, &event) {
+            let expected = format!("{name} of event {id} as the list shows it");
+            return Err(CheckError::broken(exchange.number, expected, told(&event, name)));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_events()) }
+}
+
+/// The first member that the list shows otherwise. An object may have moved on between two requests, so of a charge
+/// or an invoice only what tells which one it is must agree.
+fn otherwise_listed(recording: &Recording, mode: Mode, event: &Value) -> Option<&'static str> {
+    let row = listed(recording, mode).remove(text_at(event, &["id"])?)?;
+    // What is wrong in itself, another statement tells.
+    let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
+        (Value::Object(one), Value::Object(other)) => Some(one != other),
+        (Value::String(one), Value::String(other)) if name == "created_at" => {
+            Some(utc(one).ok()? != utc(other).ok()?)
+        }
+        (Value::String(one), Value::String(other)) => Some(one != other),
+        _ => None,
+    };
+    if let Some(name) = ["type", "details", "created_at"].into_iter().find(|name| differs(name) == Some(true))
+    {
+        return Some(name);
+    }
+    let code = |of: &Value, name: &str| text_at(of, &[name, "code"]).map(str::to_owned);
+    ["charge", "invoice"]
+        .into_iter()
+        .find(|name| code(&row, name).zip(code(event, name)).is_some_and(|(one, other)| one != other))
+}
+
+fn envelope(recording: &Recording) -> Judged {
+    let body = own(recording).find_map(|it| parse(it.answer().filter(|answer| answer.status == 200)?));
+    let body = body.ok_or_else(no_events)?;
+    let event = own(recording).filter(|it| it.status() == Some(200)).find_map(single_event);
+    let under = body.as_object().into_iter().flatten().find(|(_, it)| Some(*it) == event.as_ref());
+    Ok(Held::Seen(under.map_or("bare".to_owned(), |(name, _)| format!("under {name}"))))
+}

@@ -1,0 +1,144 @@
+//! What the recording holds for a chapter: the readable pages, and what to say when there are none.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use conformance_model::reading::{Page, page_ask};
+use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::verdict::CheckError;
+use conformance_model::words::Mode;
+
+/// The largest size the specification allows; pages of this size are the long ones.
+pub(super) const PER_PAGE_MAX: u64 = 100;
+
+/// A page that was answered with 200 and JSON.
+pub(super) struct Sheet<'a> {
+    pub(super) exchange: &'a Exchange,
+    pub(super) mode: Mode,
+    pub(super) ask: PageAsk,
+    pub(super) page: Page,
+}
+
+/// The numbers a page gives of itself.
+#[derive(Clone, Copy)]
+pub(super) struct Numbers {
+    pub(super) current: u64,
+    pub(super) size: u64,
+    pub(super) total: u64,
+}
+
+impl Numbers {
+    pub(super) fn pages(self) -> u64 {
+        self.total.div_ceil(self.size)
+    }
+
+    pub(super) fn len(self) -> u64 {
+        self.total.saturating_sub((self.current - 1).saturating_mul(self.size)).min(self.size)
+    }
+}
+
+impl Sheet<'_> {
+    pub(super) fn number(&self) -> u32 {
+        self.exchange.number
+    }
+
+    pub(super) fn rows(&self) -> &[Value] {
+        self.page.rows().map_or(&[], Vec::as_slice)
+    }
+
+    /// `None` where a number is missing or makes no sense: another statement tells of that.
+    pub(super) fn numbers(&self) -> Option<Numbers> {
+        let [current, size, total] = ["current_page", "per_page", "total"].map(|name| self.page.meta(name));
+        let numbers = Numbers { current: current?, size: size?, total: total? };
+        let is_asked = self.ask.page.is_none_or(|page| page == numbers.current);
+        (numbers.current > 0 && numbers.size > 0 && is_asked).then_some(numbers)
+    }
+
+    /// Asked for by page and size, and by nothing else.
+    pub(super) fn is_plain(&self) -> bool {
+        self.ask.filters.is_empty() && self.ask.link.is_none()
+    }
+}
+
+/// Every readable page that was asked for to be compared with others, of a size that the specification allows.
+pub(super) fn sheets(recording: &Recording) -> Vec<Sheet<'_>> {
+    recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(sheet).collect()
+}
+
+/// Every readable page, whatever it was asked for: what a page says of itself holds in a burst, too, and while
+/// records are created.
+pub(super) fn pages(recording: &Recording) -> Vec<Sheet<'_>> {
+    recording.exchanges.iter().filter_map(sheet).collect()
+}
+
+/// The readable pages of the bursts: many positions of the test mode's lists.
+pub(super) fn burst_pages(recording: &Recording) -> Vec<Sheet<'_>> {
+    recording
+        .exchanges
+        .iter()
+        .filter(|it| matches!(it.purpose, Purpose::Burst(_)))
+        .filter_map(sheet)
+        .collect()
+}
+
+fn sheet(exchange: &Exchange) -> Option<Sheet<'_>> {
+    let Caller::Own(mode) = exchange.caller else { return None };
+    let ask = page_ask(exchange)?;
+    let page = Page::of(exchange).filter(|_| ask.is_allowed())?;
+    Some(Sheet { exchange, mode, ask, page })
+}
+
+/// The long page of a list in a mode.
+pub(super) fn long<'s, 'a>(sheets: &'s [Sheet<'a>], list: List, mode: Mode) -> Option<&'s Sheet<'a>> {
+    sheets.iter().rev().find(|it| {
+        it.is_plain()
+            && it.ask.list == list
+            && it.mode == mode
+            && it.ask.per_page == Some(PER_PAGE_MAX)
+            && it.ask.page.unwrap_or(1) == 1
+    })
+}
+
+/// Whether a list grew or shrank while it was read. Then pages cannot be compared with each other.
+pub(super) fn moved(sheets: &[Sheet<'_>], list: List, mode: Mode) -> bool {
+    let of_list = |it: &&Sheet<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
+    let totals: BTreeSet<_> = sheets.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
+    totals.len() > 1
+}
+
+/// The page whose link led here.
+pub(super) fn origin<'s, 'a>(sheets: &'s [Sheet<'a>], sheet: &Sheet<'_>) -> Option<&'s Sheet<'a>> {
+    let link = sheet.ask.link.as_ref()?;
+    sheets.iter().find(|it| it.number() == link.of)
+}
+
+pub(super) fn no_readable_list() -> CheckError {
+    CheckError::unjudged(
+        "no list was answered in a readable way",
+        "see lists.served, answers.json and paging.envelope",
+    )
+}
+
+pub(super) fn too_few_records() -> CheckError {
+    CheckError::unjudged(
+        "no list has 3 or more records in either mode",
+        "open and cancel a few charges with the test key's account, then check again",
+    )
+}
+
+pub(super) fn list_moved() -> CheckError {
+    CheckError::unjudged(
+        "records were created while the list was read",
+        "check again while nothing is created",
+    )
+}
+
+/// Where an exchange that was needed is missing or was not answered.
+pub(super) fn unanswered(exchange: Option<&Exchange>, what: &str) -> CheckError {
+    let again = "check again; if it stays so, see the recording";
+    match exchange {
+        None => CheckError::unjudged(format!("{what} was not asked for"), again),
+        Some(it) => CheckError::unjudged(format!("{what}: {} (exchange {})", it.summary(), it.number), again),
+    }
+}

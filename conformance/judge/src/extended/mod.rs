@@ -1,0 +1,214 @@
+//! The extended profile: what the reference server chose where the specification leaves a choice.
+//!
+//! Nothing here is asked of another implementation unless its operator wants it.
+
+mod refusals;
+mod shapes;
+
+use serde_json::Value;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{Page, parse};
+use conformance_model::recording::{Answer, Caller, Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::evidence::unanswered;
+use crate::check::{Check, Flaw};
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters, Group::Isolation, Group::Extended];
+const NEEDS_AUTH: &[Group] = &[Group::Account, Group::Auth, Group::Extended];
+const NEEDS_BURST: &[Group] = &[Group::Account, Group::Burst];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("extended.envelope", NEEDS, shapes::envelope),
+    Check::of("extended.objects", NEEDS, shapes::objects),
+    Check::of("extended.account_fields", NEEDS, shapes::account_fields),
+    Check::of("extended.charge_fields", NEEDS, shapes::charge_fields),
+    Check::of("extended.invoice_fields", NEEDS, shapes::invoice_fields),
+    Check::of("extended.states", NEEDS, shapes::states),
+    Check::of("extended.assets", NEEDS, shapes::assets),
+    Check::of("extended.details", NEEDS, shapes::details),
+    Check::of("extended.codes", NEEDS, shapes::codes),
+    Check::of("extended.invoice_numbers", NEEDS, shapes::invoice_numbers),
+    Check::of("extended.event_ids", NEEDS, shapes::event_ids),
+    Check::of("extended.amounts", NEEDS, shapes::amounts),
+    Check::of("extended.times", NEEDS, shapes::times),
+    Check::of("extended.meta", NEEDS, shapes::meta),
+    Check::of("extended.links", NEEDS, shapes::links),
+    Check::of("extended.single_objects", NEEDS, shapes::single_objects),
+    Check::of("extended.error_body", NEEDS, refusals::error_body),
+    Check::of("extended.challenge", NEEDS_AUTH, refusals::challenge),
+    Check::of("extended.page_values", NEEDS, refusals::page_values),
+    Check::of("extended.filter_values", NEEDS, refusals::filter_values),
+    Check::of("extended.anchors", NEEDS, refusals::anchors),
+    Check::of("extended.past_the_end", NEEDS, refusals::past_the_end),
+    Check::of("extended.foreign_filters", NEEDS, refusals::foreign_filters),
+    Check::of("extended.method", NEEDS, refusals::method),
+    Check::of("extended.unknown_path", NEEDS, refusals::unknown_path),
+    Check::of("extended.rate_headers", NEEDS, refusals::rate_headers),
+    Check::of("extended.retry_after", NEEDS_BURST, refusals::retry_after),
+];
+
+/// A thing to judge, and the exchange that shows it.
+type Found = (u32, Value);
+
+/// The statement holds if nothing is wrong with any of these, and there is at least one.
+fn each(found: impl IntoIterator<Item = Found>, what: &str, flaw: impl Fn(&Value) -> Flaw) -> Judged {
+    let mut judged = false;
+    for (number, value) in found {
+        if let Some((expected, actual)) = flaw(&value) {
+            return Err(CheckError::broken(number, expected, actual));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(none(what)) }
+}
+
+fn none(what: &str) -> CheckError {
+    CheckError::unjudged(
+        format!("the recording shows no {what}"),
+        "let both modes have charges, invoices, payment links and events, then check again",
+    )
+}
+
+/// Successful answers to the account's own keys, as JSON.
+fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Value)> {
+    recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))).filter_map(|it| {
+        let answer = it.answer().filter(|answer| answer.status == 200)?;
+        Some((it, parse(answer)?))
+    })
+}
+
+/// The rows of a list, in every page of it.
+fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
+    let of_list = move |it: &&Exchange| match &it.purpose {
+        Purpose::Page(PageAsk { list: asked, .. }) | Purpose::Between { list: asked, .. } => *asked == list,
+        _ => false,
+    };
+    let pages = recording.exchanges.iter().filter(of_list).filter_map(|it| Some((it.number, Page::of(it)?)));
+    pages.flat_map(|(number, page)| {
+        let rows = page.rows().cloned().unwrap_or_default();
+        rows.into_iter().map(move |row| (number, row)).collect::<Vec<_>>()
+    })
+}
+
+/// The charges or invoices of the lists and of the events.
+fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Found> {
+    let inside = rows(recording, List::Events)
+        .filter_map(|(number, event)| Some((number, event.get(member).filter(|it| it.is_object())?.clone())));
+    rows(recording, list).chain(inside).collect()
+}
+
+fn accounts(recording: &Recording) -> impl Iterator<Item = Found> {
+    Mode::BOTH.into_iter().filter_map(|mode| {
+        let exchange = recording.account(mode)?;
+        Some((exchange.number, parse(exchange.answer()?)?))
+    })
+}
+
+/// The answer that shows a choice.
+fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &'a Answer), CheckError> {
+    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Choice { what } if what == wanted));
+    let clear = asked.and_then(|it| Some((it, it.answer()?)));
+    clear
+        .filter(|(_, answer)| !matches!(answer.status, 429 | 502..=504))
+        .ok_or_else(|| unanswered(asked, wanted))
+}
+
+/// A value as it stands in a report.
+fn shown(value: Option<&Value>) -> String {
+    value.map_or_else(|| "missing".to_owned(), |it| conformance_model::recording::shorten(&it.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use conformance_model::recording::{Ending, FORMAT, Inserting};
+
+    fn asked(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
+        let ending = Ending::Answered(Answer { status, headers: Vec::new(), body: body.to_string() });
+        let (caller, target) = (Caller::Own(Mode::Test), target.to_owned());
+        let (sent, ended) = Default::default();
+        Recording {
+            format: FORMAT,
+            base: "http://pay.example/".into(),
+            key_prefix: "svc".into(),
+            without: [].into(),
+            no_burst: None,
+            inserting: Inserting::default(),
+            exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, ending }],
+            deliveries: None,
+        }
+    }
+
+    /// What is wrong, or nothing if the statement holds or says nothing.
+    fn wrong(id: &str, recording: &Recording) -> Option<String> {
+        let check = CHECKS.iter().find(|check| check.id == id).expect("a check of that name");
+        match (check.judge)(recording) {
+            Err(CheckError::Broken(finding)) => Some(finding.actual),
+            _ => None,
+        }
+    }
+
+    #[track_caller]
+    fn check_row(list: List, row: Value, id: &str, actual: Option<&str>) {
+        let ask = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
+        let page = asked(Purpose::Page(ask), list.path(), 200, &json!({ "data": [row] }));
+        assert_eq!(wrong(id, &page).as_deref(), actual, "{row}");
+    }
+
+    #[test]
+    fn a_row_is_judged_by_every_part_of_a_choice() {
+        let (charges, invoices, events) = (List::Charges, List::Invoices, List::Events);
+        let codes = "extended.codes";
+        check_row(charges, json!({ "id": "k3m9x2q7w1ab", "code": "k3m9x2q7w1ab" }), codes, None);
+        check_row(charges, json!({ "id": "k", "code": "k" }), codes, Some("id \"k\", code \"k\""));
+        let other = json!({ "id": "x", "code": "k3m9x2q7w1ab" });
+        check_row(charges, other, codes, Some("id \"x\", code \"k3m9x2q7w1ab\""));
+        check_row(charges, json!({ "id": "k" }), codes, Some("id \"k\", code missing"));
+        let numbers = "extended.invoice_numbers";
+        check_row(invoices, json!({ "number": "INV-0001" }), numbers, None);
+        check_row(invoices, json!({ "number": "INV-12" }), numbers, Some("\"INV-12\""));
+        check_row(invoices, json!({ "number": "INV-abcd" }), numbers, Some("\"INV-abcd\""));
+        let opened = |details: Value| json!({ "type": "charge.created", "details": details });
+        check_row(events, opened(json!({})), "extended.details", None);
+        check_row(events, opened(json!({ "a": 1 })), "extended.details", Some("{\"a\":1}"));
+    }
+
+    #[track_caller]
+    fn check_choice(what: &str, status: u16, body: Value, id: &str, fine: bool) {
+        let choice = Purpose::Choice { what: what.to_owned() };
+        let recording = asked(choice, "/v1/charges/k1", status, &body);
+        assert_eq!(wrong(id, &recording).is_none(), fine, "{status} {body}");
+    }
+
+    #[test]
+    fn a_choice_needs_the_status_and_the_body() {
+        let named = |errors: Value| json!({ "message": "No.", "errors": { "page": errors } });
+        let pages = "extended.page_values";
+        check_choice("page=0", 422, named(json!(["No."])), pages, true);
+        check_choice("page=0", 400, named(json!(["No."])), pages, false);
+        check_choice("page=0", 422, json!({ "message": "No." }), pages, false);
+        let bodies = "extended.error_body";
+        check_choice("page=0", 422, named(json!(["No."])), bodies, true);
+        check_choice("page=0", 422, named(json!([])), bodies, false);
+        check_choice("page=0", 422, named(json!([1])), bodies, false);
+        let single = "extended.single_objects";
+        let charge = |code: &str| json!({ "data": { "code": code } });
+        check_choice("charge", 200, charge("k1"), single, true);
+        check_choice("charge", 200, charge("k2"), single, false);
+        check_choice("charge", 404, charge("k1"), single, false);
+    }
+
+    #[test]
+    fn an_account_is_judged_by_its_members_and_its_times() {
+        let account = |body: &Value| asked(Purpose::Account, "/v1/account", 200, body);
+        let bare = account(&json!({ "data": {} }));
+        assert_eq!(wrong("extended.account_fields", &bare).as_deref(), Some("no such member"));
+        let dated = account(&json!({ "data": { "created_at": "2026-01-05T09:00:00Z" } }));
+        assert_eq!(wrong("extended.times", &dated).as_deref(), Some("2026-01-05T09:00:00Z"));
+    }
+}

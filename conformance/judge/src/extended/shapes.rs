@@ -1,0 +1,286 @@
+//! Choices about envelopes, names and formats.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use conformance_model::reading::{Page, parse, text_at};
+use conformance_model::recording::{List, PageAsk, Purpose, Recording, Side};
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use super::{accounts, choice, each, none, rows, shown, subjects, successes};
+use crate::check::Flaw;
+
+const COINS: [&str; 13] = [
+    "BTC",
+    "LTC",
+    "DOGE",
+    "BCH",
+    "ETH",
+    "XMR",
+    "SOL",
+    "USDT",
+    "USDC",
+    "USDT_TRON",
+    "USDC_BASE",
+    "USDC_POLYGON",
+    "USDT_BSC",
+];
+const ACCOUNT: &str = "id object type name display_name logo_url website_url support_email brand_color \
+     default_currency underpayment_tolerance overpayment_threshold created_at";
+const CHARGE: &str = "id code object status payment_link invoice description fiat_amount fiat_currency asset \
+     asset_amount received_amount remaining_amount overpaid refunded_amount refunds exchange_rate \
+     deposit_address transactions customer_email customer_name customer custom_fields metadata checkout_url \
+     expires_at paid_at created_at";
+const INVOICE: &str = "id code object number status overdue customer customer_name customer_email memo amount \
+     currency items due_at hosted_url document_url charges sent_at viewed_at paid_at voided_at created_at";
+const COIN_AMOUNTS: [&str; 5] =
+    ["asset_amount", "received_amount", "remaining_amount", "refunded_amount", "exchange_rate"];
+const COIN_DECIMALS_MAX: usize = 18;
+const CODE_LEN: usize = 12;
+
+pub(super) fn envelope(recording: &Recording) -> Judged {
+    let alone = successes(recording)
+        .filter(|(it, _)| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }))
+        .map(|(it, body)| (it.number, body));
+    let found: Vec<_> = alone.chain(accounts(recording)).collect();
+    each(found, "single object", |body| {
+        let wrapped = body.get("data").is_some_and(Value::is_object);
+        (!wrapped).then(|| ("the object under data".to_owned(), shown(Some(body))))
+    })
+}
+
+pub(super) fn objects(recording: &Recording) -> Judged {
+    let mut found: Vec<(u32, Value)> = Vec::new();
+    let named = |name: &str, (number, value): (u32, Value)| (number, serde_json::json!([name, value]));
+    let data = |(number, body): (u32, Value)| (number, body.get("data").cloned().unwrap_or_default());
+    found.extend(accounts(recording).map(data).map(|it| named("account", it)));
+    found.extend(rows(recording, List::Events).map(|it| named("event", it)));
+    found.extend(subjects(recording, List::Charges, "charge").into_iter().map(|it| named("charge", it)));
+    found.extend(subjects(recording, List::Invoices, "invoice").into_iter().map(|it| named("invoice", it)));
+    each(found, "object", |pair| {
+        let told = pair[1].get("object");
+        (told != Some(&pair[0])).then(|| (format!("object {}", pair[0]), format!("object {}", shown(told))))
+    })
+}
+
+/// The first of the names that an object lacks.
+fn lacks(object: &Value, names: &str) -> Flaw {
+    let missing = names.split_whitespace().find(|name| object.get(name).is_none())?;
+    Some((format!("the member {missing}"), "no such member".to_owned()))
+}
+
+pub(super) fn account_fields(recording: &Recording) -> Judged {
+    each(accounts(recording), "account", |body| lacks(body.get("data").unwrap_or(&Value::Null), ACCOUNT))
+}
+
+pub(super) fn charge_fields(recording: &Recording) -> Judged {
+    each(rows(recording, List::Charges), "charge", |charge| lacks(charge, CHARGE))
+}
+
+pub(super) fn invoice_fields(recording: &Recording) -> Judged {
+    each(rows(recording, List::Invoices), "invoice", |invoice| lacks(invoice, INVOICE))
+}
+
+fn one_of(told: Option<&Value>, allowed: &[&str]) -> Flaw {
+    let fine = told.and_then(Value::as_str).is_some_and(|it| allowed.contains(&it));
+    (!fine).then(|| (format!("one of {}", allowed.join(", ")), shown(told)))
+}
+
+pub(super) fn states(recording: &Recording) -> Judged {
+    let charge = ["pending", "underpaid", "paid", "expired", "canceled"];
+    let charges = subjects(recording, List::Charges, "charge");
+    each(charges, "charge", |it| one_of(it.get("status"), &charge))?;
+    let invoices = subjects(recording, List::Invoices, "invoice");
+    each(invoices, "invoice", |it| one_of(it.get("status"), &["open", "paid", "void"]))
+}
+
+pub(super) fn assets(recording: &Recording) -> Judged {
+    each(accounts(recording), "account", |body| {
+        let assets = body.get("meta").and_then(|it| it.get("accepted_assets"));
+        let assets = assets.and_then(Value::as_array).cloned().unwrap_or_default();
+        assets.iter().find_map(|asset| one_of(Some(asset), &COINS))
+    })
+}
+
+pub(super) fn details(recording: &Recording) -> Judged {
+    each(rows(recording, List::Events), "event", |event| {
+        let details = event.get("details")?.as_object()?;
+        let kind = text_at(event, &["type"])?;
+        let needed: &[&str] = match kind {
+            "charge.payment_detected" | "charge.late_payment" | "charge.paid" | "charge.underpaid" => {
+                &["amount", "txid"]
+            }
+            "charge.refunded" => &["amount"],
+            "charge.canceled" => return None,
+            _ if details.is_empty() => return None,
+            _ => return Some((format!("no details of {kind}"), shown(event.get("details")))),
+        };
+        let missing = needed.iter().find(|name| !details.get(**name).is_some_and(Value::is_string))?;
+        Some((format!("details.{missing} of {kind} as a text"), shown(details.get(*missing))))
+    })
+}
+
+pub(super) fn codes(recording: &Recording) -> Judged {
+    let charges = subjects(recording, List::Charges, "charge");
+    let invoices = subjects(recording, List::Invoices, "invoice");
+    each([charges, invoices].concat(), "charge or invoice", |it| {
+        let (id, code) = (it.get("id"), it.get("code"));
+        let is_code = |text: &str| {
+            text.len() == CODE_LEN && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        };
+        let fine = id == code && code.and_then(Value::as_str).is_some_and(is_code);
+        let told = || format!("id {}, code {}", shown(id), shown(code));
+        (!fine).then(|| ("the same 12 of a-z and 0-9 under id and code".to_owned(), told()))
+    })
+}
+
+pub(super) fn invoice_numbers(recording: &Recording) -> Judged {
+    each(subjects(recording, List::Invoices, "invoice"), "invoice", |it| {
+        let is_number = |text: &str| {
+            text.strip_prefix("INV-")
+                .is_some_and(|it| it.len() >= 4 && it.bytes().all(|b| b.is_ascii_digit()))
+        };
+        let fine = text_at(it, &["number"]).is_some_and(is_number);
+        (!fine).then(|| ("a number such as INV-0001".to_owned(), shown(it.get("number"))))
+    })
+}
+
+/// Strictly falling from row to row, since lists begin with the newest.
+pub(super) fn event_ids(recording: &Recording) -> Judged {
+    const VERSION_AT: usize = 14;
+    let mut pages: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for (number, event) in rows(recording, List::Events) {
+        pages.entry(number).or_default().push(text_at(&event, &["id"]).unwrap_or_default().to_owned());
+    }
+    for (number, ids) in &pages {
+        if let Some(id) = ids.iter().find(|id| id.as_bytes().get(VERSION_AT) != Some(&b'7')) {
+            return Err(CheckError::broken(*number, "a UUID of version 7", id.as_str()));
+        }
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] <= pair[1]) {
+            return Err(CheckError::broken(
+                *number,
+                "ids that fall",
+                format!("{} above {}", pair[0], pair[1]),
+            ));
+        }
+    }
+    if pages.is_empty() { Err(none("event")) } else { Ok(Held::Plainly) }
+}
+
+fn coin(text: &str) -> bool {
+    match text.split_once('.') {
+        None => true,
+        Some((_, decimals)) => !decimals.ends_with('0') && (1..=COIN_DECIMALS_MAX).contains(&decimals.len()),
+    }
+}
+
+fn fiat(text: &str) -> bool {
+    text.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2)
+}
+
+pub(super) fn amounts(recording: &Recording) -> Judged {
+    let odd = |it: &Value, name: &str, fine: fn(&str) -> bool, expected: &str| {
+        let told = it.get(name)?;
+        let is_fine = told.is_null() || told.as_str().is_some_and(fine);
+        (!is_fine).then(|| (format!("{name} {expected}"), shown(Some(told))))
+    };
+    each(subjects(recording, List::Charges, "charge"), "charge", |it| {
+        let coins = COIN_AMOUNTS.iter().find_map(|name| odd(it, name, coin, "without trailing zeros"));
+        coins.or_else(|| odd(it, "fiat_amount", fiat, "with two decimals"))
+    })?;
+    each(subjects(recording, List::Invoices, "invoice"), "invoice", |it| {
+        odd(it, "amount", fiat, "with two decimals")
+    })
+}
+
+/// Every member that tells a moment, at whatever depth. A due date is a day.
+fn moments(value: &Value, found: &mut Vec<Value>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|it| moments(it, found)),
+        Value::Object(members) => {
+            for (name, inner) in members {
+                let tells = (name.ends_with("_at") && name != "due_at") || name == "time";
+                if tells && inner.is_string() {
+                    found.push(inner.clone());
+                } else if name != "metadata" {
+                    moments(inner, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn times(recording: &Recording) -> Judged {
+    let found = successes(recording).flat_map(|(it, body)| {
+        let mut found = Vec::new();
+        moments(&body, &mut found);
+        found.into_iter().map(move |moment| (it.number, moment)).collect::<Vec<_>>()
+    });
+    each(found, "time", |moment| {
+        let text = moment.as_str().unwrap_or_default();
+        let shape: String = text.chars().map(|it| if it.is_ascii_digit() { '0' } else { it }).collect();
+        (shape != "0000-00-00T00:00:00.000000Z")
+            .then(|| ("a time with six decimals and a Z".to_owned(), text.to_owned()))
+    })
+}
+
+pub(super) fn meta(recording: &Recording) -> Judged {
+    let pages = successes(recording).filter(|(it, _)| matches!(it.purpose, Purpose::Page(_)));
+    each(pages.map(|(it, body)| (it.number, body)), "page", |body| {
+        let meta = body.get("meta")?;
+        let empty = body.get("data").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let bound =
+            |name: &str| meta.get(name).is_some_and(|it| if empty { it.is_null() } else { it.is_u64() });
+        let wrong = ["from", "to"].into_iter().find(|name| !bound(name));
+        let wrong = wrong.or_else(|| (!meta.get("path").is_some_and(Value::is_string)).then_some("path"))?;
+        Some((format!("meta.{wrong}"), shown(meta.get(wrong))))
+    })
+}
+
+pub(super) fn links(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for exchange in &recording.exchanges {
+        let Purpose::Page(PageAsk { filters, per_page, link: None, .. }) = &exchange.purpose else {
+            continue;
+        };
+        let Some(page) = Page::of(exchange) else { continue };
+        let mut kept = filters.clone();
+        kept.extend(per_page.map(|size| ("per_page".to_owned(), size.to_string())));
+        for rel in ["first", "last", "prev", "next"] {
+            let Some(link) = page.link(rel) else { continue };
+            let address = url::Url::parse(link).ok();
+            let Some(address) = address.filter(|it| it.has_host()) else {
+                return Err(CheckError::broken(
+                    exchange.number,
+                    format!("links.{rel} as an absolute address"),
+                    link,
+                ));
+            };
+            let pairs: Vec<_> = address.query_pairs().into_owned().collect();
+            if let Some((name, value)) = kept.iter().find(|pair| !pairs.contains(pair)) {
+                let expected = format!("links.{rel} with {name}={value}");
+                return Err(CheckError::broken(exchange.number, expected, link));
+            }
+            judged = true;
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(none("link")) }
+}
+
+pub(super) fn single_objects(recording: &Recording) -> Judged {
+    for what in ["charge", "invoice", "payment link"] {
+        let (exchange, answer) = choice(recording, what)?;
+        let asked = exchange.target.rsplit('/').next().unwrap_or_default();
+        let body = parse(answer).unwrap_or_default();
+        if answer.status != 200 || text_at(&body, &["data", "code"]) != Some(asked) {
+            return Err(CheckError::broken(
+                exchange.number,
+                format!("200 with data.code \"{asked}\""),
+                exchange.summary(),
+            ));
+        }
+    }
+    Ok(Held::Plainly)
+}

@@ -1,0 +1,268 @@
+//! Chapter "paging": what becomes of pages while records are created.
+//!
+//! Two ways to page, by number and by `links.next`. A record that a reader never gets to see is lost by
+//! any reading of the sentence; one that comes twice breaks the literal reading only.
+
+use std::collections::BTreeSet;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{Page, identity};
+use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::evidence::{Sheet, long, sheets};
+use super::{links, paging};
+use crate::check::Check;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Inserts];
+
+/// What must hold so that pages can be compared at all.
+const GROUNDS: [&str; 6] = [
+    "paging.per_page",
+    "paging.current_page",
+    "paging.length",
+    "paging.joined",
+    "paging.links_lead",
+    "paging.links_keep_size",
+];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("paging.stable", NEEDS, nothing_lost),
+    Check::of("paging.stable_literal", NEEDS, nothing_shifted),
+];
+
+/// One list, read page by page while it grew.
+struct Trail {
+    list: List,
+    /// "by page number" or "by links".
+    way: &'static str,
+    /// What was there before, the newest first.
+    before: Vec<String>,
+    /// The pages one after the other, each with the number of its exchange.
+    pages: Vec<(u32, Vec<String>)>,
+    /// What came to the list meanwhile, if the list was read again.
+    fresh: Option<(u32, Vec<String>)>,
+}
+
+/// What became of the records that were there.
+enum Fate {
+    /// Each page is what it would have been.
+    Unshifted,
+    /// Nothing is lost, but this one comes twice, or a newer one in its place.
+    Shifted { exchange: u32, seen: String },
+    /// This one never comes.
+    Lost { exchange: u32, id: String },
+}
+
+impl Trail {
+    fn fate(&self) -> Fate {
+        let size = self.pages.first().map_or(0, |(_, rows)| rows.len());
+        let mut shifted = None;
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        for (place, (exchange, rows)) in self.pages.iter().enumerate() {
+            let from = (place * size).min(self.before.len());
+            let expected = &self.before[from..self.before.len().min(from + size)];
+            if rows[..] != *expected && shifted.is_none() {
+                let differing = rows.iter().find(|id| !expected.contains(id));
+                shifted = Some((*exchange, differing.cloned().unwrap_or_else(|| "another order".into())));
+            }
+            // Whoever has come so far must have met all that stand before.
+            for id in rows {
+                if let Some(at) = self.before.iter().position(|it| it == id)
+                    && let Some(lost) =
+                        self.before[..at].iter().find(|it| !seen.contains(it.as_str()) && !rows.contains(it))
+                {
+                    return Fate::Lost { exchange: *exchange, id: lost.clone() };
+                }
+            }
+            seen.extend(rows.iter().map(String::as_str));
+        }
+        match shifted {
+            None => Fate::Unshifted,
+            Some((exchange, seen)) => Fate::Shifted { exchange, seen },
+        }
+    }
+
+    /// A new record that stands below an old one, after everything.
+    fn misplaced(&self) -> Option<(u32, &str)> {
+        let (exchange, rows) = self.fresh.as_ref()?;
+        let old: BTreeSet<_> = self.before.iter().collect();
+        let head = rows.iter().take_while(|id| !old.contains(id)).count();
+        // Where the long page ends, older records may come into sight again; before that, only known ones.
+        let known = rows.iter().rposition(|id| old.contains(id))?;
+        let stray = rows[head..known.max(head)].iter().find(|id| !old.contains(id))?;
+        Some((*exchange, stray))
+    }
+}
+
+type Along = fn(u64) -> Step;
+
+fn ids(page: &Page) -> Option<Vec<String>> {
+    Some(page.rows()?.iter().map(identity).collect())
+}
+
+/// What was read while the suite had records created. Only lists that did grow.
+fn arranged(recording: &Recording) -> Vec<Trail> {
+    let mut trails = Vec::new();
+    for list in List::ALL {
+        let read = |step: Step| -> Option<(u32, Vec<String>)> {
+            let wanted = Purpose::Between { list, step };
+            let it = recording.last(|it| it.purpose == wanted && it.status() == Some(200))?;
+            Some((it.number, ids(&Page::of(it)?)?))
+        };
+        let (Some((_, before)), Some(first), Some(fresh)) =
+            (read(Step::Whole), read(Step::First), read(Step::Fresh))
+        else {
+            continue;
+        };
+        // What came before the first small page was read is no part of the question.
+        if fresh.1.iter().all(|id| before.contains(id)) || !before.starts_with(&first.1) {
+            continue;
+        }
+        let ways: [(&'static str, Along); 2] =
+            [("by page number", |page| Step::ByNumber { page }), ("by links", |page| Step::ByLink { page })];
+        for (way, step) in ways {
+            let later: Vec<_> = (2..).map_while(|page| read(step(page))).collect();
+            if later.is_empty() {
+                continue;
+            }
+            let pages = [vec![first.clone()], later].concat();
+            trails.push(Trail { list, way, before: before.clone(), pages, fresh: Some(fresh.clone()) });
+        }
+    }
+    trails
+}
+
+/// Lists that somebody else's records came to between our first and our second page of them.
+fn natural(recording: &Recording) -> Vec<Trail> {
+    let sheets = sheets(recording);
+    let mut trails = Vec::new();
+    for second in sheets.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
+        let of_list = |it: &&Sheet<'_>| {
+            it.is_plain()
+                && (it.mode, it.ask.list, it.ask.per_page)
+                    == (second.mode, second.ask.list, second.ask.per_page)
+        };
+        let first = sheets.iter().filter(of_list).find(|it| it.ask.page == Some(1));
+        let before = long(&sheets, second.ask.list, second.mode);
+        let (Some(first), Some(before)) = (first, before) else { continue };
+        let ids = |it: &Sheet<'_>| it.rows().iter().map(identity).collect::<Vec<_>>();
+        let (known, on_first) = (ids(before), ids(first));
+        let grown = second.page.meta("total") > first.page.meta("total");
+        if grown && before.number() < first.number() && !on_first.is_empty() && known.starts_with(&on_first) {
+            let pages = vec![(first.number(), on_first), (second.number(), ids(second))];
+            trails.push(Trail {
+                list: second.ask.list,
+                way: "by page number",
+                before: known,
+                pages,
+                fresh: None,
+            });
+        }
+    }
+    trails
+}
+
+/// Pages that do not fit together while nothing is created tell nothing about what happens when something
+/// is.
+fn sound(recording: &Recording) -> Result<(), CheckError> {
+    let grounds = paging::CHECKS.iter().chain(links::CHECKS).filter(|check| GROUNDS.contains(&check.id));
+    for check in grounds {
+        if let Err(CheckError::Broken(_)) = (check.judge)(recording) {
+            return Err(CheckError::unjudged(
+                "pages do not fit together even while nothing is created",
+                format!("see {}", check.id),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn trails(recording: &Recording) -> Result<Vec<Trail>, CheckError> {
+    sound(recording)?;
+    let mut found = arranged(recording);
+    found.extend(natural(recording));
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let inserting = &recording.inserting;
+    if let Some(fault) = inserting.faults.first() {
+        return Err(CheckError::unjudged(
+            format!("nothing was created while the suite paged: {fault}"),
+            "set `check.create` in chargeproof.toml to a call that works, or mend the hook",
+        ));
+    }
+    let asked = recording.last(|it| matches!(it.purpose, Purpose::Between { .. }));
+    match asked {
+        None => Err(CheckError::unjudged(
+            "nothing was created while the suite paged",
+            "say --allow-writes (two charges are opened in test mode), name a command with --hook, or say \
+             --without inserts",
+        )),
+        Some(it) if !has_enough(recording) => Err(CheckError::unjudged(
+            format!("no list of the test mode has 3 or more records (exchange {})", it.number),
+            "open and cancel a few charges with the test key's account, then check again",
+        )),
+        Some(_) => Err(CheckError::unjudged(
+            format!("no list grew, although {} was to create something", inserting.by.join(" and ")),
+            "let the command return only when the record exists, and create it in test mode",
+        )),
+    }
+}
+
+fn has_enough(recording: &Recording) -> bool {
+    let first = |it: &Exchange| matches!(it.purpose, Purpose::Between { step: Step::First, .. });
+    recording.last(|it| first(it) && it.caller == Caller::Own(Mode::Test)).is_some()
+}
+
+fn nothing_lost(recording: &Recording) -> Judged {
+    let trails = trails(recording)?;
+    let mut readings = BTreeSet::new();
+    for trail in &trails {
+        let list = trail.list.word();
+        match trail.fate() {
+            Fate::Lost { exchange, id } => {
+                let expected = format!("every record that was there before, {} of {list}", trail.way);
+                return Err(CheckError::broken(exchange, expected, format!("{id} is on no page so far")));
+            }
+            Fate::Shifted { .. } => drop(readings.insert(format!("{list} {}: records repeat", trail.way))),
+            Fate::Unshifted => drop(readings.insert(format!("{list} {}: literally", trail.way))),
+        }
+        if let Some((exchange, id)) = trail.misplaced() {
+            let expected = format!("what was created at the head of {list}");
+            return Err(CheckError::broken(exchange, expected, format!("{id} below older records")));
+        }
+    }
+    Ok(Held::With(readings.into_iter().collect::<Vec<_>>().join(", ")))
+}
+
+/// Whoever offers one way in which nothing shifts has kept the promise for that way.
+fn nothing_shifted(recording: &Recording) -> Judged {
+    let trails = trails(recording)?;
+    let mut ways = BTreeSet::new();
+    for list in List::ALL {
+        let of_list: Vec<_> = trails.iter().filter(|trail| trail.list == list).collect();
+        let mut broken = None;
+        let mut kept = false;
+        for trail in &of_list {
+            match trail.fate() {
+                Fate::Unshifted => {
+                    kept = true;
+                    ways.insert(format!("{} {}", list.word(), trail.way));
+                }
+                Fate::Shifted { exchange, seen } => broken = Some((exchange, trail.way, seen)),
+                // The statement about what is lost tells of that.
+                Fate::Lost { .. } => {}
+            }
+        }
+        if let (false, Some((exchange, way, seen))) = (kept, broken) {
+            let expected = format!("{} {way} as if nothing had been created", list.word());
+            return Err(CheckError::broken(exchange, expected, format!("{seen} moved there")));
+        }
+    }
+    if ways.is_empty() {
+        return Err(CheckError::unjudged("records are lost while others are created", "see paging.stable"));
+    }
+    Ok(Held::With(ways.into_iter().collect::<Vec<_>>().join(", ")))
+}

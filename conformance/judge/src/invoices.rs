@@ -1,0 +1,78 @@
+//! Chapter "invoices": the invoice as deliveries carry it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use conformance_model::group::Group;
+use conformance_model::reading::text_at;
+use conformance_model::recording::Recording;
+use conformance_model::verdict::{Held, Judged};
+
+use super::delivered::{Seen, caught, missing, told};
+use crate::check::{Check, Flaw};
+use crate::subjects::each_subject;
+
+const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("invoices.fields", NEEDS_EVENTS, fields).and(NEEDS),
+    Check::of("invoices.formats", NEEDS, formats),
+    Check::of("invoices.status_values", NEEDS, status_values),
+];
+
+const FIELDS: [&str; 8] =
+    ["code", "number", "status", "amount", "currency", "customer", "hosted_url", "charges"];
+const WANTS: &str = "an invoice";
+
+fn invoice<'a>(it: &'a Seen<'_>) -> Option<&'a Value> {
+    it.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
+}
+
+fn fields(recording: &Recording) -> Judged {
+    each_subject(recording, "invoice", WANTS, |it| Some(missing_field(&it.object)))
+}
+
+fn missing_field(invoice: &Value) -> Flaw {
+    let name = FIELDS.into_iter().find(|name| invoice.get(name).is_none())?;
+    Some((format!("{name} in the invoice"), told(invoice, name)))
+}
+
+fn form(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn formats(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let mut forms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for invoice in catch.readable().filter_map(invoice) {
+        for (name, value) in FIELDS.iter().filter_map(|name| Some((*name, invoice.get(name)?))) {
+            forms.entry(name).or_default().insert(form(value));
+        }
+    }
+    if forms.is_empty() {
+        return Err(missing(WANTS));
+    }
+    let told = forms
+        .into_iter()
+        .map(|(name, forms)| format!("{name} {}", forms.into_iter().collect::<Vec<_>>().join(" or ")));
+    Ok(Held::Seen(told.collect::<Vec<_>>().join(", ")))
+}
+
+fn status_values(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let status = |it: &Value| text_at(it, &["status"]).map(str::to_owned);
+    let seen: BTreeSet<String> = catch.readable().filter_map(invoice).filter_map(status).collect();
+    if seen.is_empty() {
+        return Err(missing(WANTS));
+    }
+    Ok(Held::Seen(seen.into_iter().collect::<Vec<_>>().join(", ")))
+}

@@ -1,0 +1,308 @@
+//! Chapters "errors" and "isolation": what is not there, and what only the other mode has.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{Page, has_text, identity, named_identity, parse};
+use conformance_model::recording::{Caller, Exchange, Kind, List, Purpose, Recording, Side, shorten};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::evidence::{sheets, unanswered};
+use crate::check::Check;
+
+mod compare;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("errors.not_found", NEEDS, not_found),
+    Check::of("errors.not_found_json", NEEDS, not_found_json),
+    Check::of("isolation.not_found", NEEDS_LEAKS, foreign_not_found),
+    Check::of("isolation.indistinguishable", NEEDS, indistinguishable),
+    Check::of("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
+    Check::of("isolation.lists", NEEDS, lists),
+    Check::of("isolation.filter_charge", NEEDS, |it| twins(it, List::Events, "charge")),
+    Check::of("isolation.filter_invoice", NEEDS, |it| twins(it, List::Events, "invoice")),
+    Check::of("isolation.filter_payment_link", NEEDS, |it| twins(it, List::Charges, "payment_link")),
+    Check::of("isolation.second_account", &[Group::Account, Group::Other], second_account),
+];
+
+/// Answers to one absent or foreign id, beside a 200 for an own event on the same path.
+fn asked<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchange>, CheckError> {
+    let own = |mode| {
+        recording.last(|it| {
+            it.caller == Caller::Own(mode) && matches!(&it.purpose, Purpose::Event { side: Side::Own, .. })
+        })
+    };
+    let found: Vec<_> = recording
+        .exchanges
+        .iter()
+        .filter(|it| matches!(&it.purpose, Purpose::Event { side, .. } if wanted.contains(side)))
+        .filter(|it| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504)))
+        .filter(
+            |it| matches!(it.caller, Caller::Own(mode) if own(mode).and_then(Exchange::status) == Some(200)),
+        )
+        .collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    match Mode::BOTH.into_iter().find_map(own) {
+        Some(it) if it.status() != Some(200) => Err(unanswered(Some(it), "an own event on the same path")),
+        _ => Err(needs_both_modes("an event")),
+    }
+}
+
+fn needs_both_modes(what: &str) -> CheckError {
+    CheckError::unjudged(
+        format!("both modes are needed for this, and not both show {what} to ask for"),
+        "open a charge, an invoice and a payment link in live and in test mode, then check again",
+    )
+}
+
+const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
+
+fn not_found(recording: &Recording) -> Judged {
+    for exchange in asked(recording, ABSENT)? {
+        if exchange.status() != Some(404) {
+            return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn not_found_json(recording: &Recording) -> Judged {
+    for exchange in asked(recording, ABSENT)? {
+        let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
+        if !parse(answer).is_some_and(|body| has_text(&body)) {
+            return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn foreign_not_found(recording: &Recording) -> Judged {
+    for exchange in asked(recording, &[Side::Foreign])? {
+        if exchange.status() != Some(404) {
+            let expected = "404, the same body as for an unknown id";
+            return Err(CheckError::broken(exchange.number, expected, exchange.summary()));
+        }
+    }
+    both_directions(asked(recording, &[Side::Foreign])?)
+}
+
+fn indistinguishable(recording: &Recording) -> Judged {
+    let foreign = asked(recording, &[Side::Foreign])?;
+    let mut compared = Vec::new();
+    for mode in Mode::BOTH {
+        let of_mode = foreign.iter().filter(|it| it.caller == Caller::Own(mode));
+        let rounds: Vec<_> = of_mode.filter_map(|it| compare::Trio::around(recording, it)).collect();
+        let Some(first) = rounds.first() else { continue };
+        // A difference that does not last over the rounds is noise, not a trace of the object.
+        let lasting = rounds
+            .iter()
+            .map(compare::Trio::differences)
+            .reduce(|a, b| a.intersection(&b).cloned().collect())
+            .unwrap_or_default();
+        if let Some(difference) = lasting.into_iter().next() {
+            let expected = "the same answer as for an id that does not exist";
+            return Err(CheckError::broken(first.foreign.number, expected, difference));
+        }
+        compared.push(first.foreign);
+    }
+    if compared.is_empty() {
+        return Err(CheckError::unjudged(
+            "there was no 404 on both sides to compare",
+            "see isolation.not_found",
+        ));
+    }
+    both_directions(compared)
+}
+
+fn both_directions(found: Vec<&Exchange>) -> Judged {
+    match Mode::BOTH.into_iter().find(|mode| !found.iter().any(|it| it.caller == Caller::Own(*mode))) {
+        None => Ok(Held::Plainly),
+        Some(_) => Err(needs_both_modes("an event")),
+    }
+}
+
+fn lists(recording: &Recording) -> Judged {
+    let sheets = sheets(recording);
+    for list in List::ALL {
+        let rows = |mode| {
+            let of_mode = sheets.iter().filter(move |it| it.mode == mode && it.ask.list == list);
+            of_mode.flat_map(move |it| it.rows().iter().filter_map(move |row| Some((key(list, row)?, it))))
+        };
+        let live: BTreeMap<_, _> = rows(Mode::Live).collect();
+        let test: BTreeMap<_, _> = rows(Mode::Test).collect();
+        if list == List::Events && (live.is_empty() || test.is_empty()) {
+            return Err(needs_both_modes("an event"));
+        }
+        if let Some((key, sheet)) = live.iter().find(|(key, _)| test.contains_key(*key)) {
+            let actual = format!("{} is listed in both", shorten(key));
+            return Err(CheckError::broken(sheet.number(), "nothing that both modes list", actual));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+/// Numbers in a row are shorter than this for a long time; codes that are drawn are not.
+const CODE_LEN_MIN: usize = 6;
+
+/// What makes a row the same in another list. An event has its id. Where each mode counts its charges and
+/// invoices for itself, a code alone says little, so all of the row must agree; and a short one nothing.
+fn key(list: List, row: &Value) -> Option<String> {
+    match list {
+        List::Events => Some(identity(row)),
+        List::Charges | List::Invoices => {
+            named_identity(row).filter(|code| code.len() >= CODE_LEN_MIN).map(|_| row.to_string())
+        }
+    }
+}
+
+/// Single charges, invoices and payment links, where the operator has named their paths.
+fn objects(recording: &Recording) -> Judged {
+    let asked = |wanted: Kind, at: Side| {
+        recording.last(
+            |it| matches!(&it.purpose, Purpose::Object { kind, side, .. } if *kind == wanted && *side == at),
+        )
+    };
+    let any = recording.last(|it| matches!(it.purpose, Purpose::Object { .. }));
+    if any.is_none() {
+        let account = recording.account(Mode::Test);
+        if account.and_then(Exchange::status) != Some(200) {
+            return Err(unanswered(account, "the account"));
+        }
+        return Err(CheckError::Inapplicable(
+            "the paths of single objects are left open, and `check.paths` names none to ask for".into(),
+        ));
+    }
+    let mut judged = Vec::new();
+    for kind in [Kind::Charge, Kind::Invoice, Kind::PaymentLink] {
+        let (Some(own), Some(foreign)) = (asked(kind, Side::Own), asked(kind, Side::Foreign)) else {
+            continue;
+        };
+        if own.status() != Some(200) {
+            return Err(CheckError::unjudged(
+                format!("an own {} is answered {}", kind.word(), own.summary()),
+                "see whether `check.paths` names the right path",
+            ));
+        }
+        match foreign.status() {
+            None | Some(429 | 502..=504) => return Err(unanswered(Some(foreign), "a foreign object")),
+            Some(404) => {}
+            Some(_) => return Err(CheckError::broken(foreign.number, "404", foreign.summary())),
+        }
+        // One round only: a header that differs may be a whim of what stands in front.
+        let trio = compare::Trio::around(recording, foreign);
+        let differences = trio.map(|it| it.differences()).unwrap_or_default();
+        if let Some(difference) = differences.into_iter().find(|it| it.starts_with("body")) {
+            let expected = "the same answer as for one that does not exist";
+            return Err(CheckError::broken(foreign.number, expected, difference));
+        }
+        judged.push(kind.word());
+    }
+    if judged.is_empty() {
+        return Err(needs_both_modes("a charge, an invoice or a payment link"));
+    }
+    Ok(Held::With(format!("judged on {}", judged.join(", "))))
+}
+
+fn twins(recording: &Recording, list: List, name: &str) -> Judged {
+    let side = |mode, side| {
+        let twin = Purpose::Twin { list, filter: name.to_owned(), side };
+        recording.last(|it| it.caller == Caller::Own(mode) && it.purpose == twin)
+    };
+    let mut judged = false;
+    for mode in Mode::BOTH {
+        let (Some(absent), Some(foreign)) = (side(mode, Side::AbsentBefore), side(mode, Side::Foreign))
+        else {
+            continue;
+        };
+        for it in [absent, foreign] {
+            if it.status().is_none_or(|status| matches!(status, 429 | 502..=504)) {
+                return Err(unanswered(Some(it), "the filtered list"));
+            }
+        }
+        let (expected, actual) = (outline(absent), outline(foreign));
+        if expected != actual {
+            return Err(CheckError::broken(
+                foreign.number,
+                format!("{expected}, as for one that does not exist"),
+                actual,
+            ));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(needs_both_modes(&format!("a {}", name.replace('_', " ")))) }
+}
+
+/// What a filtered list tells: its status, its rows, its numbers, and which links there are.
+fn outline(exchange: &Exchange) -> String {
+    let status = exchange.status().unwrap_or_default();
+    let Some(page) = Page::of(exchange) else { return status.to_string() };
+    let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
+    let number = |name| page.meta(name).map_or("no number".into(), |it| it.to_string());
+    let links: Vec<_> =
+        ["first", "last", "prev", "next"].into_iter().filter(|rel| page.link(rel).is_some()).collect();
+    format!(
+        "{status} with {rows} rows, a total of {}, last_page {} and links to {}",
+        number("total"),
+        number("last_page"),
+        if links.is_empty() { "nothing".into() } else { links.join(" ") },
+    )
+}
+
+fn second_account(recording: &Recording) -> Judged {
+    let Some(account) =
+        recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
+    else {
+        return Err(CheckError::unjudged(
+            "there was no key of another account",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, or say --without other",
+        ));
+    };
+    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
+    let Some(asked) = asked.filter(|it| it.answer().is_some()) else {
+        return Err(nothing_of_the_other_account(recording, asked, account));
+    };
+    let Caller::Own(mode) = asked.caller else { return Err(unanswered(Some(asked), "our key")) };
+    if account.answer().map(|it| &it.body)
+        == recording.account(mode).and_then(Exchange::answer).map(|it| &it.body)
+    {
+        return Err(CheckError::unjudged(
+            "that key seems to belong to the same account",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account",
+        ));
+    }
+    match asked.status() {
+        Some(404) => Ok(Held::Plainly),
+        _ => Err(CheckError::broken(asked.number, "404", asked.summary())),
+    }
+}
+
+/// Why there is no answer about an event of the other account, and what helps.
+fn nothing_of_the_other_account(
+    recording: &Recording,
+    asked: Option<&Exchange>,
+    account: &Exchange,
+) -> CheckError {
+    if let Some(401 | 403) = account.status() {
+        return CheckError::unjudged(
+            "the key of the other account is refused",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
+        );
+    }
+    let listed = recording.last(|it| it.purpose == Purpose::OtherEvents);
+    match listed.map(|it| (it, Page::of(it))) {
+        Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => CheckError::unjudged(
+            "the other account has no event in the mode of its key",
+            "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
+        ),
+        Some((it, _)) if asked.is_none() => unanswered(Some(it), "the events of the other account"),
+        _ => unanswered(asked.or(Some(account)), "an event of the other account"),
+    }
+}

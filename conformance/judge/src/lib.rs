@@ -1,0 +1,142 @@
+//! The judge: pure functions of a recording, a file per chapter, each opening with its table of checks.
+//!
+//! It opens no socket and knows no probe: what a run asked, the recording says. So old recordings can be judged
+//! again, and the tests need no server.
+
+mod account;
+mod answers;
+mod auth;
+mod charges;
+mod check;
+mod delivered;
+mod endpoints;
+mod events;
+mod evidence;
+mod extended;
+mod filters;
+mod inserts;
+mod interference;
+mod invoices;
+mod isolation;
+mod limits;
+mod links;
+mod observe;
+mod paging;
+mod second;
+mod settling;
+mod subjects;
+mod webhooks;
+
+use conformance_model::catalogue::{extended as extended_catalogue, judged};
+use conformance_model::group::Group;
+use conformance_model::recording::Recording;
+use conformance_model::selection::Profile;
+use conformance_model::verdict::{Row, Verdict, verdict};
+
+pub use check::Check;
+pub use observe::{Observation, observations};
+
+/// Every check, chapter by chapter. Reports keep this order.
+pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
+    let ours = if profile == Profile::Extended { extended::CHECKS } else { &[] };
+    [
+        account::CHECKS,
+        answers::CHECKS,
+        auth::CHECKS,
+        isolation::CHECKS,
+        limits::CHECKS,
+        second::CHECKS,
+        paging::CHECKS,
+        links::CHECKS,
+        inserts::CHECKS,
+        filters::CHECKS,
+        events::CHECKS,
+        settling::CHECKS,
+        webhooks::ENVELOPE,
+        webhooks::SIGNATURE,
+        webhooks::ROUTE,
+        webhooks::AGREEMENT,
+        charges::CHECKS,
+        invoices::CHECKS,
+        endpoints::CHECKS,
+        ours,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Whether a statement is judged by what the target sends: by that alone, or by that as well.
+pub fn needs_deliveries(id: &str) -> bool {
+    checks(Profile::Spec)
+        .any(|check| check.id == id && check.needs.iter().chain(check.also).any(|it| *it == Group::Webhooks))
+}
+
+/// Judges a recording, all statements of the specification.
+pub fn judge(recording: &Recording) -> Vec<Row> {
+    rows(recording, Profile::Spec, |_| true, |_| false)
+}
+
+/// Judges a recording. `selected` and `skipped` decide by the name of the statement.
+pub fn rows(
+    recording: &Recording,
+    profile: Profile,
+    selected: impl Fn(&str) -> bool,
+    skipped: impl Fn(&str) -> bool,
+) -> Vec<Row> {
+    rows_by(checks(profile).copied(), recording, selected, skipped)
+}
+
+/// Judges a recording by these checks only.
+///
+/// # Panics
+///
+/// If a check names a statement that the catalogue does not hold as judged.
+pub fn rows_by(
+    checks: impl Iterator<Item = Check>,
+    recording: &Recording,
+    selected: impl Fn(&str) -> bool,
+    skipped: impl Fn(&str) -> bool,
+) -> Vec<Row> {
+    let mut catalogue = judged();
+    catalogue.extend(extended_catalogue());
+    let cached = interference::cached(recording);
+    let mut rows = Vec::new();
+    for check in checks.filter(|check| selected(check.id)) {
+        let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
+        let verdict = if skipped(check.id) {
+            Verdict::LeftOut { by: "--skip".into() }
+        } else if let Some(part) = recording.without.iter().find(|part| check.is_left_out_with(**part)) {
+            Verdict::LeftOut { by: format!("--without {}", part.word()) }
+        } else {
+            let judged = interference::weighed(&check, (check.judge)(recording), &cached);
+            verdict(requirement.level, judged)
+        };
+        rows.push(Row { id: check.id.to_owned(), requirement, verdict });
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_judged_statement_has_exactly_one_check() {
+        let named: Vec<_> = checks(Profile::Extended).map(|check| check.id.to_owned()).collect();
+        let distinct: BTreeSet<_> = named.iter().cloned().collect();
+        assert_eq!(named.len(), distinct.len(), "a statement is judged twice");
+        let all = judged().into_keys().chain(extended_catalogue().into_keys());
+        assert_eq!(distinct, all.collect());
+        let demanded: BTreeSet<_> = checks(Profile::Spec).map(|check| check.id.to_owned()).collect();
+        assert_eq!(demanded, judged().into_keys().collect());
+    }
+
+    #[test]
+    fn every_check_names_its_probes() {
+        for check in checks(Profile::Extended) {
+            assert!(!check.needs.is_empty(), "{} needs no probe", check.id);
+        }
+    }
+}

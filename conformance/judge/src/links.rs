@@ -1,0 +1,223 @@
+//! Chapter "paging", its links: where they are null, where they lead, and what they keep.
+
+use url::Url;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{identity, text_at};
+use conformance_model::recording::{List, PageAsk, Purpose, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use super::evidence::{Sheet, no_readable_list, origin, pages, sheets, too_few_records};
+use super::filters::{shows_its_filters, stranger};
+use crate::check::Check;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+const NEEDS_FILTERS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
+const RELS: [&str; 4] = ["first", "last", "prev", "next"];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("paging.links", NEEDS, links),
+    Check::of("paging.ends", NEEDS, ends),
+    Check::of("paging.links_lead", NEEDS, lead),
+    Check::of("paging.links_keep_size", NEEDS_FILTERS, keep_size),
+    Check::of("paging.links_keep_filters", NEEDS_FILTERS, keep_filters),
+    Check::of("paging.links_origin", NEEDS, stay_at_home),
+];
+
+fn links(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for sheet in &pages(recording) {
+        let Some(links) = sheet.page.links() else { continue };
+        let empty = sheet.page.meta("total") == Some(0);
+        for rel in RELS {
+            let may_be_null = empty || rel == "prev" || rel == "next";
+            match links.get(rel) {
+                Some(it) if it.is_string() || (may_be_null && it.is_null()) => {}
+                other => {
+                    let told = other.map_or("missing".to_owned(), ToString::to_string);
+                    let expected = if may_be_null { "an address or null" } else { "an address" };
+                    let actual = format!("links.{rel} {told}");
+                    return Err(CheckError::broken(
+                        sheet.number(),
+                        format!("links.{rel}: {expected}"),
+                        actual,
+                    ));
+                }
+            }
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_readable_list()) }
+}
+
+fn ends(recording: &Recording) -> Judged {
+    let (mut inner, mut judged) = (false, false);
+    for sheet in &pages(recording) {
+        let (Some(numbers), Some(links)) = (sheet.numbers(), sheet.page.links()) else { continue };
+        let last = numbers.pages().max(1);
+        if !sheet.ask.filters.is_empty() || numbers.current > last {
+            continue;
+        }
+        for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
+            let Some(told) = links.get(rel).filter(|it| it.is_null() || it.is_string()) else { continue };
+            if told.is_null() != at_end {
+                let place = format!("on page {} of {last}", numbers.current);
+                let expected = if at_end { "null" } else { "an address" };
+                let actual = format!("links.{rel} {told}");
+                return Err(CheckError::broken(
+                    sheet.number(),
+                    format!("links.{rel} {expected} {place}"),
+                    actual,
+                ));
+            }
+            inner |= !at_end;
+            judged = true;
+        }
+    }
+    match (judged, inner) {
+        (true, true) => Ok(Held::Plainly),
+        (true, false) => Err(too_few_records()),
+        (false, _) => Err(no_readable_list()),
+    }
+}
+
+/// Every followed link with the page it led to and the page it came from.
+fn followed<'s, 'a>(sheets: &'s [Sheet<'a>]) -> Vec<(&'s str, &'s Sheet<'a>, &'s Sheet<'a>)> {
+    let pair = |it: &'s Sheet<'a>| Some((it.ask.link.as_ref()?.rel.as_str(), it, origin(sheets, it)?));
+    sheets.iter().filter_map(pair).collect()
+}
+
+fn lead(recording: &Recording) -> Judged {
+    let sheets = sheets(recording);
+    let home = Url::parse(&recording.base).ok();
+    for sheet in &sheets {
+        for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, sheet.page.link(rel)?))) {
+            let address =
+                home.as_ref().and_then(|home| home.join(sheet.ask.list.path()).ok()?.join(link).ok());
+            if !address.is_some_and(|it| is_path_of(&it, sheet.ask.list, home.as_ref())) {
+                let expected = format!("links.{rel} to {}", sheet.ask.list.path());
+                return Err(CheckError::broken(sheet.number(), expected, link));
+            }
+        }
+    }
+    for it in &recording.exchanges {
+        let Purpose::Page(PageAsk { link: Some(link), .. }) = &it.purpose else { continue };
+        if it.status().is_some_and(|status| !matches!(status, 200 | 429 | 502..=504)) {
+            return Err(CheckError::broken(
+                it.number,
+                format!("200 behind links.{}", link.rel),
+                it.summary(),
+            ));
+        }
+    }
+    let mut judged = false;
+    for (rel, sheet, from) in followed(&sheets) {
+        let Some(there) = sheet.page.meta("current_page") else { continue };
+        // Every link that is followed belongs to a page that was asked for by its number, or to the first.
+        let here = from.ask.page.unwrap_or(1);
+        let wanted = match (rel, from.numbers()) {
+            ("first", _) => 1,
+            ("prev", _) => here.saturating_sub(1),
+            ("next", _) => here + 1,
+            (_, Some(numbers)) => numbers.pages().max(1),
+            (_, None) => continue,
+        };
+        if there != wanted {
+            let expected = format!("links.{rel} of page {here} to page {wanted}");
+            return Err(CheckError::broken(sheet.number(), expected, format!("page {there}")));
+        }
+        if let Some(named) = named(&sheets, sheet, wanted)
+            && let (Some(a), Some(b)) = (sheet.numbers(), named.numbers())
+            && (a.size, a.total) == (b.size, b.total)
+            && !sheet.rows().iter().map(identity).eq(named.rows().iter().map(identity))
+        {
+            let expected = format!("the records of page {wanted}, as in exchange {}", named.number());
+            return Err(CheckError::broken(sheet.number(), expected, "other records"));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(too_few_records()) }
+}
+
+/// A proxy may have put a prefix before the path, or taken it away. Another `/v1` is no such prefix.
+fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
+    let base = home.map_or("", |home| home.path().trim_end_matches('/'));
+    let Some(before) = address.path().strip_suffix(list.path()) else { return false };
+    before == base || !before.split('/').any(|part| part == "v1")
+}
+
+/// The same page of the same list, asked for by its number.
+fn named<'s, 'a>(sheets: &'s [Sheet<'a>], like: &Sheet<'_>, page: u64) -> Option<&'s Sheet<'a>> {
+    sheets.iter().find(|it| {
+        it.is_plain()
+            && like.ask.filters.is_empty()
+            && (it.mode, it.ask.list, it.ask.page) == (like.mode, like.ask.list, Some(page))
+            && it.page.meta("per_page") == like.page.meta("per_page")
+    })
+}
+
+fn keep_size(recording: &Recording) -> Judged {
+    let sheets = sheets(recording);
+    let mut judged = false;
+    for (rel, sheet, from) in followed(&sheets) {
+        let (Some(there), Some(here)) = (sheet.page.meta("per_page"), from.page.meta("per_page")) else {
+            continue;
+        };
+        if there != here {
+            let expected = format!("pages of {here} behind links.{rel}");
+            return Err(CheckError::broken(sheet.number(), expected, format!("pages of {there}")));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(too_few_records()) }
+}
+
+fn keep_filters(recording: &Recording) -> Judged {
+    let sheets = sheets(recording);
+    let mut judged = false;
+    for (rel, sheet, from) in followed(&sheets).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
+        // Whoever ignores a filter where it was asked for has nothing to keep.
+        if stranger(from).is_some() {
+            continue;
+        }
+        if let Some((row, (name, value))) = stranger(sheet) {
+            let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
+            let expected = format!("only {name}={value} behind links.{rel}");
+            return Err(CheckError::broken(
+                sheet.number(),
+                expected,
+                format!("{id} is not of {name} {value}"),
+            ));
+        }
+        judged |= shows_its_filters(sheet);
+    }
+    if judged {
+        Ok(Held::Plainly)
+    } else {
+        Err(CheckError::unjudged(
+            "no type of event has 3 or more events beside events of other types",
+            "open and cancel 3 charges with the test key's account, then check again",
+        ))
+    }
+}
+
+/// We never follow a link to another origin; a client that does would carry its key there.
+fn stay_at_home(recording: &Recording) -> Judged {
+    let Ok(home) = Url::parse(&recording.base) else { return Err(no_readable_list()) };
+    let mut judged = false;
+    for sheet in &pages(recording) {
+        for link in RELS.iter().filter_map(|rel| sheet.page.link(rel)) {
+            let Ok(address) = home.join(link) else { continue };
+            if address.origin() != home.origin() {
+                let expected = home.origin().ascii_serialization();
+                return Err(CheckError::broken(
+                    sheet.number(),
+                    expected,
+                    address.origin().ascii_serialization(),
+                ));
+            }
+            judged = true;
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_readable_list()) }
+}

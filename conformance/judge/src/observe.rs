@@ -1,0 +1,277 @@
+//! What the specification leaves open, and how this service does it. Noted, never judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use conformance_model::deliveries::Delivery;
+use conformance_model::reading::{Page, http_date, is_json, parse, text_at};
+use conformance_model::recording::{Answer, Exchange, Purpose, Recording, Side};
+use conformance_model::verdict::{Row, Verdict};
+
+use crate::interference::cached;
+
+/// An open choice, and what was seen of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Deserialize))]
+pub struct Observation {
+    /// What the specification leaves open.
+    pub topic: String,
+    /// What was seen here.
+    pub seen: String,
+}
+
+type Look = fn(&Recording) -> BTreeSet<String>;
+
+/// Every look at a recording. What nothing was seen of is not listed.
+const LOOKS: &[(&str, Look)] = &[
+    ("Retry-After", retry_after),
+    ("Media type of a refusal", refusal_types),
+    ("WWW-Authenticate of a 401", challenge),
+    ("Status for an event that does not exist", absent_events),
+    ("A filter that names nothing", absent_filters),
+    ("Ids of events", event_ids),
+    ("Times", times),
+    ("Links of a page", links),
+    ("last_page of an empty list", empty_last_page),
+    ("States in lists", states),
+    ("Headers about the limit", limit_headers),
+    ("A cache in front", cache),
+    ("Server", server),
+    ("Ids of deliveries", delivery_ids),
+    ("Repeated deliveries", repeated),
+    ("Order of deliveries", order),
+    ("Parts of the signature header", signature_parts),
+    ("More members of a delivery", more_members),
+    ("Test deliveries", test_deliveries),
+];
+
+/// Every observation: what the judge noted, then what the recording shows beside it.
+pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
+    let mut found = Vec::new();
+    for row in rows {
+        let topic = match (&row.verdict, row.id.as_str()) {
+            (Verdict::Pass { note: Some(_) }, "limits.refused") => "Reading of the rate limit".to_owned(),
+            (Verdict::Observed { .. }, _) => row.requirement.text.trim_end_matches('.').to_owned(),
+            _ => continue,
+        };
+        if let Verdict::Observed { seen } | Verdict::Pass { note: Some(seen) } = &row.verdict {
+            found.push(Observation { topic, seen: seen.clone() });
+        }
+    }
+    for (topic, look) in LOOKS {
+        let seen = look(recording);
+        if !seen.is_empty() {
+            let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
+            found.push(Observation { topic: (*topic).to_owned(), seen });
+        }
+    }
+    found
+}
+
+fn answers(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
+    recording.exchanges.iter().filter_map(|it| Some((it, it.answer()?)))
+}
+
+fn pages(recording: &Recording) -> impl Iterator<Item = Page> {
+    recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(Page::of)
+}
+
+fn rows(recording: &Recording) -> Vec<Value> {
+    pages(recording).flat_map(|page| page.rows().cloned().unwrap_or_default()).collect()
+}
+
+fn retry_after(recording: &Recording) -> BTreeSet<String> {
+    let refused = answers(recording).filter(|(_, answer)| answer.status == 429);
+    let form = |(_, answer): (&Exchange, &Answer)| match answer.header("retry-after") {
+        None => "absent",
+        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => "whole seconds",
+        Some(text) if http_date(text).is_some() => "an HTTP date",
+        Some(_) => "something else",
+    };
+    refused.map(form).map(str::to_owned).collect()
+}
+
+fn refusal_types(recording: &Recording) -> BTreeSet<String> {
+    let refused = answers(recording).filter(|(_, answer)| matches!(answer.status, 401 | 404 | 429));
+    let told = refused.map(|(_, answer)| {
+        let kind = answer.header("content-type").unwrap_or("none");
+        let members = parse(answer)
+            .filter(|_| is_json(answer))
+            .and_then(|body| Some(body.as_object()?.keys().cloned().collect::<Vec<_>>().join(" ")));
+        match members {
+            Some(members) => format!("{} {kind} ({members})", answer.status),
+            None => format!("{} {kind}", answer.status),
+        }
+    });
+    told.collect()
+}
+
+fn challenge(recording: &Recording) -> BTreeSet<String> {
+    let refused = answers(recording).filter(|(_, answer)| answer.status == 401);
+    refused.map(|(_, answer)| answer.header("www-authenticate").unwrap_or("absent").to_owned()).collect()
+}
+
+fn absent_events(recording: &Recording) -> BTreeSet<String> {
+    let absent = answers(recording)
+        .filter(|(it, _)| matches!(it.purpose, Purpose::Event { side: Side::AbsentBefore, .. }));
+    absent.map(|(_, answer)| answer.status.to_string()).collect()
+}
+
+fn absent_filters(recording: &Recording) -> BTreeSet<String> {
+    let asked = recording.exchanges.iter().filter_map(|it| match &it.purpose {
+        Purpose::Twin { filter, side: Side::AbsentBefore, .. } => Some((it, filter)),
+        _ => None,
+    });
+    let told = asked.filter_map(|(it, filter)| match it.status()? {
+        200 => Some(format!("?{filter}= an empty list")),
+        status => Some(format!("?{filter}= {status}")),
+    });
+    told.collect()
+}
+
+fn event_ids(recording: &Recording) -> BTreeSet<String> {
+    let ids = answers(recording).filter_map(|(it, _)| match &it.purpose {
+        Purpose::Event { id, side: Side::Own | Side::Foreign, .. } => Some(id),
+        _ => None,
+    });
+    ids.map(|id| uuid_version(id).unwrap_or_else(|| "no UUID".to_owned())).collect()
+}
+
+fn uuid_version(id: &str) -> Option<String> {
+    /// Where the version stands in a UUID.
+    const VERSION_AT: usize = 14;
+    let version = id.chars().nth(VERSION_AT)?;
+    (id.len() == 36 && id.matches('-').count() == 4).then(|| format!("UUID version {version}"))
+}
+
+fn times(recording: &Recording) -> BTreeSet<String> {
+    let rows = rows(recording);
+    let stamps = rows.iter().filter_map(|row| text_at(row, &["created_at"]));
+    let form = |text: &str| {
+        let (clock, zone) = match text.strip_suffix('Z') {
+            Some(clock) => (clock, "Z"),
+            None => text.split_at(text.len().saturating_sub("+00:00".len())),
+        };
+        let digits = clock.rsplit_once('.').map_or(0, |(_, digits)| digits.len());
+        format!("{zone} with {digits} decimals of a second")
+    };
+    stamps.filter(|text| text.is_ascii()).map(form).collect()
+}
+
+fn links(recording: &Recording) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for page in pages(recording) {
+        for rel in ["first", "last", "prev", "next"] {
+            if let Some(link) = page.link(rel) {
+                let form = if link.contains("://") { "absolute" } else { "relative" };
+                found.insert(form.to_owned());
+            }
+        }
+    }
+    found
+}
+
+fn empty_last_page(recording: &Recording) -> BTreeSet<String> {
+    let empty = pages(recording).filter(|page| page.meta("total") == Some(0));
+    empty.filter_map(|page| page.meta("last_page")).map(|number| number.to_string()).collect()
+}
+
+fn states(recording: &Recording) -> BTreeSet<String> {
+    rows(recording).iter().filter_map(|row| text_at(row, &["status"])).map(str::to_owned).collect()
+}
+
+fn limit_headers(recording: &Recording) -> BTreeSet<String> {
+    let names = answers(recording).flat_map(|(_, answer)| answer.headers.iter().map(|(name, _)| name));
+    names.filter(|name| name.contains("ratelimit") || name.contains("rate-limit")).cloned().collect()
+}
+
+fn cache(recording: &Recording) -> BTreeSet<String> {
+    let found = cached(recording);
+    let told: BTreeSet<_> =
+        found.iter().map(|(_, shown)| shown.split(':').next().unwrap_or_default()).collect();
+    let told = told.into_iter().collect::<Vec<_>>().join(", ");
+    let count = found.len();
+    if count == 0 { BTreeSet::new() } else { [format!("{count} answers from it, by {told}")].into() }
+}
+
+fn server(recording: &Recording) -> BTreeSet<String> {
+    answers(recording).filter_map(|(_, answer)| answer.header("server")).map(str::to_owned).collect()
+}
+
+/// Deliveries whose body is JSON.
+fn delivered(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> {
+    let caught = recording.deliveries.iter().flat_map(|it| &it.caught).filter(|it| !it.redirected);
+    caught.filter_map(|it| Some((it, serde_json::from_slice(&it.body.0).ok()?)))
+}
+
+fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
+    delivered(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
+}
+
+/// What comes again although it was taken.
+fn repeated(recording: &Recording) -> BTreeSet<String> {
+    let mut taken = BTreeSet::new();
+    let mut again = 0;
+    for (delivery, body) in delivered(recording) {
+        let event = text_at(&body, &["event_id"]).unwrap_or_default().to_owned();
+        if !event.is_empty() && delivery.was_taken() && !taken.insert((delivery.endpoint, event)) {
+            again += 1;
+        }
+    }
+    (again > 0).then(|| format!("{again} came again although they had been taken")).into_iter().collect()
+}
+
+/// By the times that the bodies name. One endpoint at a time.
+fn order(recording: &Recording) -> BTreeSet<String> {
+    let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
+    let mut found = BTreeSet::new();
+    for (delivery, body) in delivered(recording) {
+        let Some(at) = text_at(&body, &["created_at"]) else { continue };
+        if let Some(before) = last.insert(delivery.endpoint, at.to_owned()) {
+            found.insert(
+                if before.as_str() <= at { "as created" } else { "not always as created" }.to_owned(),
+            );
+        }
+    }
+    if found.len() > 1 {
+        found.remove("as created");
+    }
+    found
+}
+
+fn signature_parts(recording: &Recording) -> BTreeSet<String> {
+    let Some(deliveries) = &recording.deliveries else { return BTreeSet::new() };
+    let name = format!("{}-Signature", deliveries.header_prefix);
+    let mut found = BTreeSet::new();
+    for delivery in &deliveries.caught {
+        for value in delivery.values(&name) {
+            let parts: Vec<_> = value.split(',').filter_map(|it| it.trim().split_once('=')).collect();
+            let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
+            found.insert(names.join(", "));
+        }
+    }
+    found
+}
+
+fn more_members(recording: &Recording) -> BTreeSet<String> {
+    const ENVELOPE: &[&str] = &["id", "event_id", "event", "mode", "created_at", "data", "test"];
+    const DATA: &[&str] = &["charge", "invoice"];
+    let mut found = BTreeSet::new();
+    for (_, body) in delivered(recording) {
+        let names = |value: &Value| -> Vec<String> {
+            value.as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
+        };
+        found.extend(names(&body).into_iter().filter(|name| !ENVELOPE.contains(&name.as_str())));
+        let data = body.get("data").map(names).unwrap_or_default();
+        let more = data.into_iter().filter(|name| !DATA.contains(&name.as_str()));
+        found.extend(more.map(|name| format!("data.{name}")));
+    }
+    found
+}
+
+fn test_deliveries(recording: &Recording) -> BTreeSet<String> {
+    let tests = delivered(recording).filter(|(_, body)| body.get("test") == Some(&Value::Bool(true))).count();
+    (tests > 0).then(|| format!("{tests} marked `\"test\": true`")).into_iter().collect()
+}

@@ -1,0 +1,324 @@
+//! Chapter "paging": what each page says of itself, and how pages fit together.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{Page, named_identity, page_ask, text_at, utc};
+use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use super::evidence::{
+    Sheet, burst_pages, list_moved, long, moved, no_readable_list, pages, sheets, too_few_records, unanswered,
+};
+use crate::check::Check;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+const PER_PAGE_DEFAULT: u64 = 25;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("lists.served", NEEDS, served),
+    Check::of("paging.envelope", NEEDS, envelope),
+    Check::of("paging.meta", NEEDS, meta),
+    Check::of("paging.default_size", NEEDS, default_size),
+    Check::of("paging.per_page", NEEDS, per_page),
+    Check::of("paging.current_page", NEEDS, current_page),
+    Check::of("paging.length", NEEDS, length),
+    Check::of("paging.last_page", NEEDS, last_page),
+    Check::of("paging.joined", NEEDS, joined),
+    Check::of("paging.newest_first", NEEDS, newest_first),
+    Check::of("paging.newest_first_others", NEEDS, newest_first_others),
+    Check::of("paging.out_of_range", NEEDS, out_of_range),
+];
+
+/// A refusal of a page that is promised is no gap in the sample: it breaks the statement. Only what may pass is
+/// left aside, and pages that may not exist.
+fn served(recording: &Recording) -> Judged {
+    let unclear = |it: &Exchange| it.status().is_none_or(|status| matches!(status, 429 | 502..=504));
+    let pages = pages(recording);
+    for it in recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))) {
+        let Some(ask) = page_ask(it).filter(|ask| ask.is_allowed() && ask.filters.is_empty()) else {
+            continue;
+        };
+        let is_meant = it.status() != Some(200) && !unclear(it) && !may_be_limited(recording, it);
+        if ask.link.is_some() || !is_meant || !exists(&pages, it, &ask) {
+            continue;
+        }
+        return Err(CheckError::broken(it.number, "200", it.summary()));
+    }
+    for list in List::ALL {
+        let plain = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
+        let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(ask) if *ask == plain);
+        let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
+        if !asked.iter().any(|it| it.status() == Some(200)) {
+            return Err(unanswered(asked.last().copied(), list.path()));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+/// In a burst, whoever is refused once and for all has met the limit, whatever its status.
+fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
+    let in_burst = |it: &Exchange| matches!(it.purpose, Purpose::Burst(_));
+    let later = || recording.exchanges.iter().filter(|it| it.number > exchange.number && in_burst(it));
+    in_burst(exchange) && !later().any(|it| it.status() == Some(200) && it.target.contains("/v1/"))
+}
+
+/// Whether a page must exist: the first does, and any other by every total that was told.
+fn exists(pages: &[Sheet<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
+    let Some(page) = ask.page.filter(|page| *page > 1) else { return true };
+    let same = pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.ask.list == ask.list);
+    let totals = same.filter(|it| it.ask.filters.is_empty()).filter_map(|it| it.page.meta("total"));
+    totals
+        .min()
+        .is_some_and(|total| (page - 1).saturating_mul(ask.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
+}
+
+/// Judges every page that `applies`; the statement holds if all of these do.
+fn each<'a>(
+    sheets: &'a [Sheet<'a>],
+    mut wrong: impl FnMut(&Sheet<'a>) -> Option<Result<(), (String, String)>>,
+) -> Judged {
+    let mut judged = false;
+    for sheet in sheets {
+        match wrong(sheet) {
+            None => {}
+            Some(Ok(())) => judged = true,
+            Some(Err((expected, actual))) => {
+                return Err(CheckError::broken(sheet.number(), expected, actual));
+            }
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_readable_list()) }
+}
+
+fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)> {
+    if expected == actual { Ok(()) } else { Err((format!("{name} {expected}"), format!("{name} {actual}"))) }
+}
+
+fn envelope(recording: &Recording) -> Judged {
+    let held = each(&sheets(recording), |sheet| {
+        let wrong = not_in_envelope(&sheet.page);
+        Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), sheet.exchange.summary()))))
+    })?;
+    // Lists that are filtered by what is not there: an empty list is a list too.
+    for it in recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Twin { .. })) {
+        if let Some(what) = Page::of(it).and_then(|page| not_in_envelope(&page)) {
+            return Err(CheckError::broken(it.number, what, it.summary()));
+        }
+    }
+    Ok(held)
+}
+
+/// The first part of a list that is not there, or not of its type.
+fn not_in_envelope(page: &Page) -> Option<&'static str> {
+    let object = page.object();
+    let is_object = |name| object.and_then(|it| it.get(name)).is_some_and(|it| it.is_object());
+    let parts = [
+        ("an object", object.is_some()),
+        ("the array `data`", page.rows().is_some()),
+        ("the object `links`", is_object("links")),
+        ("the object `meta`", is_object("meta")),
+    ];
+    parts.iter().find(|(_, there)| !there).map(|(what, _)| *what)
+}
+
+fn meta(recording: &Recording) -> Judged {
+    each(&pages(recording), |sheet| {
+        let meta = sheet.page.object()?.get("meta")?.as_object()?;
+        let names = ["current_page", "last_page", "per_page", "total"];
+        let wrong = names.into_iter().find(|name| sheet.page.meta(name).is_none());
+        Some(wrong.map_or(Ok(()), |name| {
+            let told = meta.get(name).map_or("missing".to_owned(), ToString::to_string);
+            Err((format!("meta.{name} as an integer"), format!("meta.{name} {told}")))
+        }))
+    })
+}
+
+fn default_size(recording: &Recording) -> Judged {
+    each(&pages(recording), |sheet| {
+        let by_default = sheet.is_plain() && sheet.ask.per_page.is_none();
+        by_default.then_some(())?;
+        Some(equal("meta.per_page", PER_PAGE_DEFAULT, sheet.page.meta("per_page")?))
+    })
+}
+
+fn per_page(recording: &Recording) -> Judged {
+    each(&pages(recording), |sheet| {
+        Some(equal("meta.per_page", sheet.ask.per_page?, sheet.page.meta("per_page")?))
+    })
+}
+
+fn current_page(recording: &Recording) -> Judged {
+    let sheets = pages(recording);
+    let second = sheets.iter().any(|sheet| sheet.ask.page.is_some_and(|page| page > 1));
+    let judged = each(&sheets, |sheet| {
+        sheet.ask.link.is_none().then_some(())?;
+        Some(equal("meta.current_page", sheet.ask.page.unwrap_or(1), sheet.page.meta("current_page")?))
+    })?;
+    if second { Ok(judged) } else { Err(too_few_records()) }
+}
+
+/// Judged by the numbers of the page itself, so that nothing created meanwhile disturbs.
+fn length(recording: &Recording) -> Judged {
+    let mut full = false;
+    let judged = each(&pages(recording), |sheet| {
+        sheet.ask.filters.is_empty().then_some(())?;
+        let numbers = sheet.numbers()?;
+        full |= numbers.len() > 0;
+        Some(equal("rows:", numbers.len(), sheet.page.rows()?.len() as u64))
+    })?;
+    if full { Ok(judged) } else { Err(too_few_records()) }
+}
+
+fn last_page(recording: &Recording) -> Judged {
+    let (mut even, mut uneven) = (false, false);
+    let judged = each(&pages(recording), |sheet| {
+        sheet.ask.filters.is_empty().then_some(())?;
+        let numbers = sheet.numbers()?;
+        let told = sheet.page.meta("last_page")?;
+        if numbers.total == 0 {
+            // An empty list has no page or one empty page; both are honest.
+            return Some(if told <= 1 { Ok(()) } else { equal("meta.last_page", 1, told) });
+        }
+        even |= numbers.total % numbers.size == 0;
+        uneven |= numbers.total % numbers.size != 0;
+        Some(equal("meta.last_page", numbers.pages(), told))
+    })?;
+    if even && uneven { Ok(judged) } else { Err(too_few_records()) }
+}
+
+/// Every page of a list beside the long one, at the place that its number and size give it.
+fn joined(recording: &Recording) -> Judged {
+    let sheets = sheets(recording);
+    let (mut lists, mut disturbed) = (BTreeSet::new(), false);
+    for sheet in sheets.iter().filter(|it| it.ask.filters.is_empty()) {
+        let (list, mode) = (sheet.ask.list, sheet.mode);
+        if let Some(twice) = twice(sheet) {
+            return Err(CheckError::broken(
+                sheet.number(),
+                "every record once",
+                format!("{twice} stands there twice"),
+            ));
+        }
+        // What is behind a link is links_lead's, and another size than asked for is per_page's.
+        let told = sheet.page.meta("per_page").filter(|told| sheet.ask.per_page.is_none_or(|it| it == *told));
+        let (Some(size), Some(long)) = (told, long(&sheets, list, mode)) else { continue };
+        if sheet.ask.link.is_some() {
+            continue;
+        }
+        if moved(&sheets, list, mode) {
+            disturbed = true;
+            continue;
+        }
+        let from = (sheet.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
+        if let Some((expected, actual)) = out_of_place(sheet.rows(), long, from, size) {
+            return Err(CheckError::broken(sheet.number(), expected, actual));
+        }
+        if sheet.ask.page == Some(2) {
+            lists.insert(list.word());
+        }
+    }
+    // What the bursts read has long pages of its own: it was another minute.
+    let burst = burst_pages(recording);
+    for sheet in
+        burst.iter().filter(|it| it.ask.filters.is_empty() && it.exchange.caller == Caller::Own(it.mode))
+    {
+        let told = sheet.page.meta("per_page").filter(|told| sheet.ask.per_page.is_none_or(|it| it == *told));
+        let (Some(size), Some(long)) = (told, long(&burst, sheet.ask.list, sheet.mode)) else { continue };
+        if moved(&burst, sheet.ask.list, sheet.mode) {
+            continue;
+        }
+        let from = (sheet.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
+        if let Some((expected, actual)) = out_of_place(sheet.rows(), long, from, size) {
+            return Err(CheckError::broken(sheet.number(), expected, actual));
+        }
+    }
+    match (lists.is_empty(), disturbed) {
+        (false, _) => Ok(Held::With(format!("judged on {}", Vec::from_iter(lists).join(", ")))),
+        (true, true) => Err(list_moved()),
+        (true, false) => Err(too_few_records()),
+    }
+}
+
+/// The first record of a page that is not the one of the long page at its place.
+fn out_of_place(rows: &[Value], long: &Sheet<'_>, from: u64, size: u64) -> Option<(String, String)> {
+    let all = long.rows();
+    let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(all.len());
+    let beside = &all[at(from)..at(from.saturating_add(size))];
+    // Where the long page ends before the list does, it says nothing about what follows.
+    let is_end = long.page.meta("total") == Some(all.len() as u64) || beside.len() as u64 == size;
+    let places = if is_end { beside.len().max(rows.len()) } else { beside.len().min(rows.len()) };
+    // What has neither id nor code may show other words each time: only that it is there can be compared.
+    let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
+    let differs = |place: &usize| {
+        let (whole, here) = (beside.get(*place), rows.get(*place));
+        whole.is_some() != here.is_some() || named(whole).zip(named(here)).is_some_and(|(a, b)| a != b)
+    };
+    let place = (0..places).find(differs)?;
+    let told = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
+    let at = from.saturating_add(place as u64 + 1);
+    let expected =
+        format!("record {at} of the long page, exchange {}: {}", long.number(), told(beside.get(place)));
+    Some((expected, format!("{} in its place", told(rows.get(place)))))
+}
+
+/// A record that stands on a page twice.
+fn twice(sheet: &Sheet<'_>) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    sheet.rows().iter().filter_map(named_identity).find(|id| !seen.insert(id.clone()))
+}
+
+/// The first pair of rows in which the later one is the newer.
+fn disorder(sheet: &Sheet<'_>) -> Option<(String, String)> {
+    let times: Vec<_> = sheet.rows().iter().map(|row| text_at(row, &["created_at"])).collect();
+    times.windows(2).find_map(|pair| {
+        let (earlier_row, later_row) = (pair[0]?, pair[1]?);
+        let newer_below = utc(earlier_row).ok()? < utc(later_row).ok()?;
+        newer_below.then(|| (earlier_row.to_owned(), later_row.to_owned()))
+    })
+}
+
+fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> Judged {
+    let sheets = sheets(recording);
+    let mut judged = false;
+    for sheet in sheets.iter().filter(|it| wanted(it.ask.list)) {
+        if let Some((above, below)) = disorder(sheet) {
+            return Err(CheckError::broken(
+                sheet.number(),
+                "the newest record first",
+                format!("{above} above {below}"),
+            ));
+        }
+        let dated = sheet.rows().iter().filter_map(|row| text_at(row, &["created_at"]));
+        judged |= dated.filter(|text| utc(text).is_ok()).count() > 1;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(none) }
+}
+
+fn newest_first(recording: &Recording) -> Judged {
+    ordered(recording, |list| list == List::Events, too_few_records())
+}
+
+fn newest_first_others(recording: &Recording) -> Judged {
+    let rows = |it: &Sheet<'_>| it.ask.list != List::Events && it.rows().len() > 1;
+    let none = if sheets(recording).iter().any(rows) {
+        CheckError::Inapplicable("charges and invoices do not tell when they were created".into())
+    } else {
+        too_few_records()
+    };
+    ordered(recording, |list| list != List::Events, none)
+}
+
+fn out_of_range(recording: &Recording) -> Judged {
+    let asked =
+        recording.last(|it| matches!(&it.purpose, Purpose::Page(PageAsk { per_page: Some(101), .. })));
+    let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
+        return Err(unanswered(asked, "per_page=101"));
+    };
+    Ok(Held::Seen(match Page::of(exchange).and_then(|page| page.meta("per_page")) {
+        Some(size) => format!("200 with pages of {size}"),
+        None => exchange.summary(),
+    }))
+}

@@ -1,0 +1,152 @@
+//! Chapters "auth" and "limits", as far as a second key of the same account and mode shows more.
+
+use conformance_model::group::Group;
+use conformance_model::reading::{Page, identity, parse};
+use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::evidence::{list_moved, long, moved, sheets, unanswered};
+use super::limits::{burst_step, no_burst};
+use crate::check::Check;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("limits.second_key", &[Group::Account, Group::Burst, Group::Second], limited_alone),
+    Check::of("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], same_lists),
+];
+
+/// Without an answer to the second key there is nothing to say, and this is why.
+fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
+    let found = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account);
+    let Some(exchange) = found else {
+        return Err(CheckError::unjudged(
+            "there was no second key of the test key's account and mode",
+            "make another test key in the dashboard and set CHARGEPROOF_SECOND_KEY to it, or say --without second",
+        ));
+    };
+    match exchange.status() {
+        Some(200) => Ok(exchange),
+        Some(401 | 403) => Err(CheckError::unjudged(
+            "the second key is refused",
+            "set CHARGEPROOF_SECOND_KEY to a test key that works",
+        )),
+        _ => Err(unanswered(found, "the account of the second key")),
+    }
+}
+
+/// Whether both keys are told the same about their account, or see the same events. If not, they may be
+/// of different accounts.
+fn is_same_account(recording: &Recording) -> bool {
+    let told = |it: &Exchange| {
+        let body = it.answer().and_then(parse)?;
+        Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
+    };
+    let of_second = |wanted: fn(&Purpose) -> bool| {
+        recording.last(|it| it.caller == Caller::Second && wanted(&it.purpose))
+    };
+    let account = of_second(|it| *it == Purpose::Account).and_then(told);
+    if account.is_some() && account == recording.account(Mode::Test).and_then(told) {
+        return true;
+    }
+    let theirs = of_second(|it| matches!(it, Purpose::Page(_))).and_then(Page::of);
+    let theirs = theirs.as_ref().and_then(Page::rows).map(|rows| ids(rows));
+    let sheets = sheets(recording);
+    let ours = long(&sheets, List::Events, Mode::Test).map(|it| ids(it.rows()));
+    ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
+}
+
+fn ids(rows: &[serde_json::Value]) -> Vec<String> {
+    rows.iter().map(identity).collect()
+}
+
+fn another_account() -> CheckError {
+    CheckError::unjudged(
+        "the second key seems to be of another account than the test key",
+        "set CHARGEPROOF_SECOND_KEY to a test key of the same account; one of another account is \
+         CHARGEPROOF_OTHER_ACCOUNT_KEY",
+    )
+}
+
+fn limited_alone(recording: &Recording) -> Judged {
+    no_burst(recording)?;
+    account(recording)?;
+    let asked = burst_step(recording, &Burst::SecondKey);
+    let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
+        return Err(match asked {
+            None => CheckError::unjudged("no request of the test key was refused", "see limits.refused"),
+            Some(_) => unanswered(asked, "the second key"),
+        });
+    };
+    match exchange.status() {
+        // Two keys of different accounts would have limits of their own anyway.
+        Some(status) if status < 500 && status != 429 => {
+            if is_same_account(recording) {
+                Ok(Held::Plainly)
+            } else {
+                Err(another_account())
+            }
+        }
+        Some(429) => {
+            let busy = recording.exchanges.iter().any(|it| {
+                it.caller == Caller::Second
+                    && !matches!(it.purpose, Purpose::Burst(_))
+                    && it.status() == Some(429)
+            });
+            if busy {
+                return Err(CheckError::unjudged(
+                    "the second key is at its own limit",
+                    "check again with a second key that nobody else uses",
+                ));
+            }
+            let expected = "200 to the second key while the test key of the same account is refused";
+            Err(CheckError::broken(exchange.number, expected, "429"))
+        }
+        _ => Err(unanswered(asked, "the second key")),
+    }
+}
+
+fn same_lists(recording: &Recording) -> Judged {
+    account(recording)?;
+    let asked = recording.last(|it| it.caller == Caller::Second && matches!(it.purpose, Purpose::Page(_)));
+    let page = asked.and_then(Page::of);
+    let (Some(exchange), Some(theirs)) = (asked, page.as_ref().and_then(Page::rows)) else {
+        return Err(unanswered(asked, "the events of the second key"));
+    };
+    let sheets = sheets(recording);
+    let Some(ours) = long(&sheets, List::Events, Mode::Test) else {
+        return Err(CheckError::unjudged("the events of the test key were not listed", "see lists.served"));
+    };
+    let (ours_ids, theirs) = (ids(ours.rows()), ids(theirs));
+    if ours_ids == theirs {
+        return if theirs.is_empty() {
+            Err(CheckError::unjudged(
+                "neither key has an event",
+                "open a charge with the test key's account, then check again",
+            ))
+        } else {
+            Ok(Held::Plainly)
+        };
+    }
+    if !is_same_account(recording) {
+        return Err(another_account());
+    }
+    // Something new at the head, and the rest as it was: that is no difference between the keys.
+    let grown = |new: &[String], old: &[String]| {
+        old.first().is_some_and(|head| {
+            new.iter().position(|it| it == head).is_some_and(|at| {
+                let shared = (new.len() - at).min(old.len());
+                at > 0 && new[at..at + shared] == old[..shared]
+            })
+        })
+    };
+    if grown(&theirs, &ours_ids) || moved(&sheets, List::Events, Mode::Test) {
+        return Err(list_moved());
+    }
+    let expected =
+        format!("the {} events that the test key sees, exchange {}", ours_ids.len(), ours.number());
+    Err(CheckError::broken(
+        exchange.number,
+        expected,
+        format!("{} events, others or in another order", theirs.len()),
+    ))
+}

@@ -1,0 +1,165 @@
+//! What a paid invoice leaves behind: read from the events that the API shows.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{Page, text_at, utc};
+use conformance_model::recording::{Caller, List, PageAsk, Purpose, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use crate::check::Check;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("events.both_paid", NEEDS, both_paid),
+    Check::of("types.invoice_paid", NEEDS, invoice_paid),
+    Check::of("invoices.settled", NEEDS, settled),
+];
+
+/// Two events of one act may come to be one after the other.
+const APART: time::Duration = time::Duration::minutes(1);
+
+/// The long page of events of a mode.
+struct Ledger {
+    number: u32,
+    rows: Vec<Value>,
+    /// Whether the page holds all of them.
+    is_whole: bool,
+}
+
+fn ledgers(recording: &Recording) -> Vec<Ledger> {
+    Mode::BOTH.into_iter().filter_map(|mode| ledger(recording, mode)).collect()
+}
+
+fn ledger(recording: &Recording, mode: Mode) -> Option<Ledger> {
+    let exchange = recording.last(|it| {
+        let plain = matches!(
+            &it.purpose,
+            Purpose::Page(PageAsk { list: List::Events, filters, link: None, per_page: Some(100), .. })
+                if filters.is_empty()
+        );
+        plain && it.caller == Caller::Own(mode) && it.status() == Some(200)
+    })?;
+    let page = Page::of(exchange)?;
+    let rows = page.rows()?.clone();
+    let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
+    Some(Ledger { number: exchange.number, rows, is_whole })
+}
+
+impl Ledger {
+    fn of_type(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.rows.iter().filter(move |row| text_at(row, &["type"]) == Some(kind))
+    }
+
+    fn paid_charge(&self, code: &str) -> Option<&Value> {
+        self.of_type("charge.paid").find(|row| text_at(row, &["charge", "code"]) == Some(code))
+    }
+
+    fn paid_invoice(&self, code: &str) -> Option<&Value> {
+        self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
+    }
+
+    /// Whether what is not found is not there: all events are on the page, and each says which charge was paid.
+    fn is_telling(&self) -> bool {
+        self.is_whole && self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some())
+    }
+
+    /// Whether so much has happened since that what belongs to it would be there.
+    fn is_long_ago(&self, row: &Value) -> bool {
+        let at = |row: &Value| text_at(row, &["created_at"]).and_then(|text| utc(text).ok());
+        let newest: Option<OffsetDateTime> = self.rows.iter().filter_map(at).max();
+        newest.zip(at(row)).is_some_and(|(newest, then)| newest - then >= APART)
+    }
+}
+
+/// The codes of an invoice's charges: they may be told as objects or as codes.
+fn charges_of(row: &Value) -> Option<Vec<&str>> {
+    let charges = row.get("invoice")?.get("charges")?.as_array()?;
+    charges.iter().map(|it| it.as_str().or_else(|| text_at(it, &["code"]))).collect()
+}
+
+fn name(row: &Value) -> &str {
+    text_at(row, &["id"]).unwrap_or("without an id")
+}
+
+fn no_paid_invoice() -> CheckError {
+    CheckError::unjudged(
+        "no event shows an invoice that was paid and which charges it has",
+        "issue an invoice, pay one of its charges, then check again",
+    )
+}
+
+fn both_paid(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for ledger in ledgers(recording) {
+        for row in ledger.of_type("invoice.paid") {
+            let Some(codes) = charges_of(row).filter(|codes| !codes.is_empty()) else { continue };
+            if codes.iter().any(|code| ledger.paid_charge(code).is_some()) {
+                judged = true;
+            } else if ledger.is_telling() && ledger.is_long_ago(row) {
+                return Err(CheckError::broken(
+                    ledger.number,
+                    format!("a charge.paid beside invoice.paid {}", name(row)),
+                    format!("none for any of its charges {}", codes.join(", ")),
+                ));
+            }
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_paid_invoice()) }
+}
+
+fn invoice_paid(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for ledger in ledgers(recording) {
+        for row in ledger.of_type("invoice.paid") {
+            let Some(charges) = row.get("invoice").and_then(|it| it.get("charges")?.as_array()) else {
+                continue;
+            };
+            let by_status = charges.iter().any(|it| text_at(it, &["status"]) == Some("paid"));
+            let codes = charges_of(row);
+            let by_event = codes.iter().flatten().any(|code| ledger.paid_charge(code).is_some());
+            // How an invoice tells of its charges is left open: what can't be read proves nothing.
+            if by_event || by_status {
+                judged = true;
+            } else if codes.is_some() && ledger.is_telling() && ledger.is_long_ago(row) {
+                let codes = codes.unwrap_or_default();
+                let told = if codes.is_empty() { "no charge at all".to_owned() } else { codes.join(", ") };
+                return Err(CheckError::broken(
+                    ledger.number,
+                    format!("a paid charge in the invoice of invoice.paid {}", name(row)),
+                    told,
+                ));
+            }
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_paid_invoice()) }
+}
+
+fn settled(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for ledger in ledgers(recording) {
+        let voided: BTreeSet<&str> =
+            ledger.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
+        for row in &ledger.rows {
+            let Some(code) = text_at(row, &["invoice", "code"]) else { continue };
+            let codes = charges_of(row).unwrap_or_default();
+            let Some(paid) = codes.iter().find_map(|code| ledger.paid_charge(code)) else { continue };
+            if ledger.paid_invoice(code).is_some() {
+                judged = true;
+            } else if ledger.is_whole && ledger.is_long_ago(paid) && !voided.contains(code) {
+                // Money for an invoice that was withdrawn settles nothing.
+                return Err(CheckError::broken(
+                    ledger.number,
+                    format!("an invoice.paid of {code}, one of whose charges has charge.paid {}", name(paid)),
+                    "none",
+                ));
+            }
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(no_paid_invoice()) }
+}

@@ -1,0 +1,16 @@
+//! Chapter "webhooks": what a delivery looks like, how it is signed, where it goes, and what the API says of it.
+
+mod agreement;
+mod envelope;
+mod route;
+mod signature;
+
+pub(super) use agreement::CHECKS as AGREEMENT;
+pub(super) use envelope::CHECKS as ENVELOPE;
+pub(super) use route::CHECKS as ROUTE;
+pub(super) use signature::CHECKS as SIGNATURE;
+
+use conformance_model::group::Group;
+
+/// What it takes to see deliveries.
+const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];

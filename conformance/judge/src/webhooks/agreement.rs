@@ -1,0 +1,176 @@
+//! What the API says of the events that deliveries name.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use conformance_model::reading::{listed, single_event, text_at};
+use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::NEEDS;
+use crate::check::Check;
+use crate::delivered::{Seen, caught, is_uuid, told};
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check::of("webhooks.event_id", NEEDS, event_id),
+    Check::of("webhooks.mode", NEEDS, mode),
+    Check::of("isolation.delivered", NEEDS, isolated),
+];
+
+/// What was answered to a key asking for an event that was delivered.
+fn read<'a>(recording: &'a Recording, id: &str, key: Mode, side: Side) -> Option<&'a Exchange> {
+    let purpose = Purpose::DeliveredEvent { id: id.to_owned(), side };
+    recording.last(|it| it.caller == Caller::Own(key) && it.purpose == purpose)
+}
+
+/// What the API shows of the events of either mode.
+struct Api<'a> {
+    recording: &'a Recording,
+    listed: BTreeMap<Mode, BTreeMap<String, Value>>,
+}
+
+impl<'a> Api<'a> {
+    fn of(recording: &'a Recording) -> Api<'a> {
+        let listed = Mode::BOTH.map(|mode| (mode, listed(recording, mode)));
+        Api { recording, listed: listed.into() }
+    }
+
+    /// The event as a key of a mode sees it, if it was seen.
+    fn event(&self, id: &str, claimed: Mode, key: Mode) -> Option<Value> {
+        let side = if claimed == key { Side::Own } else { Side::Foreign };
+        let alone = read(self.recording, id, key, side).filter(|it| it.status() == Some(200));
+        // An answer that is another event is no sight of this one.
+        let alone = alone.and_then(single_event).filter(|event| text_at(event, &["id"]) == Some(id));
+        alone.or_else(|| self.listed[&key].get(id).cloned())
+    }
+
+    /// Whether the key was told that there is no such event.
+    fn absent(&self, id: &str, claimed: Mode) -> Option<&'a Exchange> {
+        read(self.recording, id, claimed, Side::Own).filter(|it| it.status() == Some(404))
+    }
+}
+
+/// Deliveries of real events, with the id that they name and the mode.
+fn events<'a>(seen: &'a [Seen<'a>]) -> impl Iterator<Item = (&'a Seen<'a>, &'a str, Mode)> {
+    let real = seen.iter().filter(|it| !it.is_test());
+    real.filter_map(|it| Some((it, it.text(&["event_id"])?, it.mode()?)))
+}
+
+fn event_id(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let api = Api::of(recording);
+    let mut types: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut confirmed = 0;
+    for (seen, id, mode) in events(&catch.seen) {
+        if !is_uuid(id) {
+            return Err(seen
+                .broken("event_id as a UUID", told(seen.body.as_ref().unwrap_or(&Value::Null), "event_id")));
+        }
+        let kind = seen.kind().unwrap_or_default();
+        if *types.entry(id).or_insert(kind) != kind {
+            return Err(
+                seen.broken(format!("event {id} to be one event"), format!("{} and {kind}", types[id]))
+            );
+        }
+        let Some(event) = api.event(id, mode, mode) else {
+            let elsewhere = api.event(id, mode, mode.other()).is_some();
+            match api.absent(id, mode) {
+                // webhooks.mode tells of an event that only the other key sees.
+                Some(exchange) if !elsewhere => {
+                    return Err(CheckError::broken(
+                        exchange.number,
+                        format!("event {id} in the API"),
+                        format!("{} ({})", exchange.summary(), seen.name()),
+                    ));
+                }
+                _ => continue,
+            }
+        };
+        for (path, own) in
+            [(&["type"][..], &["event"][..]), (&["charge", "code"], &["data", "charge", "code"])]
+        {
+            if let (Some(shown), Some(sent)) = (text_at(&event, path), seen.text(own))
+                && shown != sent
+            {
+                let what = path.join(".");
+                return Err(
+                    seen.broken(format!("{what} {sent} of event {id} in the API"), format!("{what} {shown}"))
+                );
+            }
+        }
+        confirmed += 1;
+    }
+    match confirmed {
+        0 => Err(CheckError::unjudged(
+            "the API was not seen to show any of the events that were delivered",
+            "see events.single; then cause a delivery of an event that is new",
+        )),
+        count => Ok(Held::With(format!("{count} deliveries name events that the API shows"))),
+    }
+}
+
+fn mode(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let api = Api::of(recording);
+    let mut judged = false;
+    for seen in catch.readable() {
+        let Some(word) = seen.text(&["mode"]) else { continue };
+        let Some(told) = seen.mode() else {
+            return Err(seen.broken(
+                "mode live or test",
+                format!("mode {}", conformance_model::recording::shorten(word)),
+            ));
+        };
+        judged = true;
+        let Some(id) = seen.text(&["event_id"]).filter(|_| !seen.is_test()) else { continue };
+        let other = told.other();
+        if api.event(id, told, told).is_none() && api.event(id, told, other).is_some() {
+            return Err(seen.broken(
+                format!("mode {}, in which the API shows event {id}", other.word()),
+                format!("mode {}", told.word()),
+            ));
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(crate::delivered::missing("a mode")) }
+}
+
+/// Counts only beside a 200 for the same path with the right key.
+fn isolated(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let api = Api::of(recording);
+    let mut judged = false;
+    for (seen, id, mode) in events(&catch.seen) {
+        if api.event(id, mode, mode).is_none() {
+            continue;
+        }
+        let other = mode.other();
+        if api.listed[&other].contains_key(id) {
+            return Err(seen.broken(
+                format!("event {id} in no list of {} mode", other.word()),
+                format!("the {} key sees it listed", other.word()),
+            ));
+        }
+        let beside = read(recording, id, mode, Side::Own).is_some_and(|it| it.status() == Some(200));
+        let Some(foreign) = read(recording, id, other, Side::Foreign).filter(|_| beside) else { continue };
+        match foreign.status() {
+            Some(404) => judged = true,
+            None | Some(429 | 502..=504) => {}
+            Some(_) => {
+                return Err(CheckError::broken(
+                    foreign.number,
+                    format!("404 for the {} key", other.word()),
+                    format!("{} ({})", foreign.summary(), seen.name()),
+                ));
+            }
+        }
+    }
+    if judged {
+        return Ok(Held::Plainly);
+    }
+    Err(CheckError::unjudged(
+        "no event that was delivered could be read with its own key",
+        "see events.single; then cause a delivery of an event that is new",
+    ))
+}

@@ -1,0 +1,158 @@
+//! The request: its headers, and the members of its body.
+
+use serde_json::Value;
+
+use conformance_model::catalogue::EVENT_TYPES;
+use conformance_model::deliveries::Deliveries;
+use conformance_model::reading::duplicate_key;
+use conformance_model::recording::{Recording, shorten};
+use conformance_model::verdict::{Held, Judged};
+
+use super::NEEDS;
+use crate::check::{Check, Flaw};
+use crate::delivered::{Seen, each, has_microseconds, is_uuid, told};
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check::of("webhooks.post", NEEDS, post),
+    Check::of("webhooks.content_type", NEEDS, |it| any(it, content_type)),
+    Check::of("webhooks.user_agent", NEEDS, |it| any(it, user_agent)),
+    Check::of("webhooks.event_header", NEEDS, |it| any(it, event_header)),
+    Check::of("webhooks.delivery_id", NEEDS, |it| any(it, delivery_id)),
+    Check::of("webhooks.body", NEEDS, |it| readable(it, body)),
+    Check::of("webhooks.duplicate_keys", NEEDS, |it| readable(it, duplicate_keys)),
+    Check::of("webhooks.event_type", NEEDS, |it| readable(it, event_type)),
+    Check::of("webhooks.created_at", NEEDS, |it| readable(it, created_at)),
+    Check::of("webhooks.data", NEEDS, |it| readable(it, data)),
+];
+
+fn any(recording: &Recording, flaw: fn(&Deliveries, &Seen<'_>) -> Flaw) -> Judged {
+    each(recording, "any content", |_| true, flaw)
+}
+
+/// Of a body that cannot be read, `webhooks.post` tells.
+fn readable(recording: &Recording, flaw: fn(&Value, &Seen<'_>) -> Flaw) -> Judged {
+    each(
+        recording,
+        "a body that is a JSON object",
+        |it| it.body.as_ref().is_some_and(Value::is_object),
+        |_, it| flaw(it.body.as_ref()?, it),
+    )
+}
+
+fn post(recording: &Recording) -> Judged {
+    any(recording, |_, it| {
+        if it.delivery.method != "POST" {
+            return Some(("POST".into(), shorten(&it.delivery.method)));
+        }
+        let fine = it.body.as_ref().is_some_and(Value::is_object);
+        (!fine).then(|| ("a body that is a JSON object".into(), shorten(&it.delivery.body.lossy())))
+    })?;
+    Ok(Held::With("of HTTPS the receiver sees nothing: whatever stands before it ends TLS".into()))
+}
+
+/// The one value of a header, or what is there instead.
+fn only(it: &Seen<'_>, name: &str) -> Result<String, String> {
+    let values = it.delivery.values(name);
+    match values.as_slice() {
+        [] => Err(format!("no {name}")),
+        [value] => Ok(value.clone()),
+        _ => Err(format!("{name} {} times", values.len())),
+    }
+}
+
+fn content_type(_: &Deliveries, it: &Seen<'_>) -> Flaw {
+    let found = only(it, "Content-Type");
+    let essence = |value: &String| {
+        let essence = value.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case("application/json")
+    };
+    let fine = found.as_ref().is_ok_and(essence);
+    let actual = || found.map_or_else(|none| none, |it| format!("Content-Type {}", shorten(&it)));
+    (!fine).then(|| ("Content-Type application/json".into(), actual()))
+}
+
+fn user_agent(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+    let found = only(it, "User-Agent");
+    let fine = found.as_ref().is_ok_and(|value| *value == all.user_agent);
+    let actual = || found.map_or_else(|none| none, |it| format!("User-Agent {}", shorten(&it)));
+    (!fine).then(|| (format!("User-Agent {}", all.user_agent), actual()))
+}
+
+fn event_header(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+    let name = format!("{}-Event", all.header_prefix);
+    let value = match only(it, &name) {
+        Ok(value) => value,
+        Err(none) => return Some((format!("{name} with the type of the event"), none)),
+    };
+    match it.kind() {
+        Some(kind) if kind != value => Some((
+            format!("{name} {}, as the body says", shorten(kind)),
+            format!("{name} {}", shorten(&value)),
+        )),
+        Some(_) => None,
+        None => {
+            let fine = EVENT_TYPES.contains(&value.as_str());
+            (!fine).then(|| {
+                (format!("{name} with one of the thirteen types"), format!("{name} {}", shorten(&value)))
+            })
+        }
+    }
+}
+
+fn delivery_id(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+    let name = format!("{}-Delivery", all.header_prefix);
+    let value = match only(it, &name) {
+        Ok(value) => value,
+        Err(none) => return Some((format!("{name} with a UUID"), none)),
+    };
+    if !is_uuid(&value) {
+        return Some((format!("{name} with a UUID"), format!("{name} {}", shorten(&value))));
+    }
+    match it.text(&["id"]) {
+        Some(id) if !id.eq_ignore_ascii_case(&value) => {
+            Some((format!("{name} and id alike"), format!("{name} {value}, id {}", shorten(id))))
+        }
+        _ => None,
+    }
+}
+
+fn body(body: &Value, it: &Seen<'_>) -> Flaw {
+    for name in ["id", "event_id", "event", "mode", "created_at"] {
+        // A test delivery tells of no event.
+        let fine = body.get(name).is_some_and(Value::is_string) || (it.is_test() && name == "event_id");
+        if !fine {
+            return Some((format!("{name} as a string"), told(body, name)));
+        }
+    }
+    let fine = body.get("data").is_some_and(Value::is_object);
+    (!fine).then(|| ("data as an object".into(), told(body, "data")))
+}
+
+fn duplicate_keys(_: &Value, it: &Seen<'_>) -> Flaw {
+    let double = duplicate_key(&it.delivery.body.lossy())?;
+    Some(("each name once in an object".into(), format!("`{}` twice", shorten(&double))))
+}
+
+fn event_type(body: &Value, it: &Seen<'_>) -> Flaw {
+    let fine = EVENT_TYPES.contains(&it.kind()?);
+    (!fine).then(|| ("one of the thirteen types".into(), told(body, "event")))
+}
+
+fn created_at(body: &Value, it: &Seen<'_>) -> Flaw {
+    let fine = has_microseconds(it.text(&["created_at"])?);
+    (!fine).then(|| ("an ISO 8601 time in UTC with microseconds".into(), told(body, "created_at")))
+}
+
+fn data(body: &Value, it: &Seen<'_>) -> Flaw {
+    let (there, other) = match it.kind()?.split_once('.')?.0 {
+        "charge" => ("charge", "invoice"),
+        "invoice" => ("invoice", "charge"),
+        _ => return None,
+    };
+    let data = body.get("data").filter(|it| it.is_object())?;
+    if !data.get(there).is_some_and(Value::is_object) {
+        return Some((format!("data.{there} as an object"), format!("data.{}", told(data, there))));
+    }
+    let alone = data.get(other).is_none_or(Value::is_null);
+    (!alone).then(|| (format!("no data.{other}"), format!("data.{}", told(data, other))))
+}

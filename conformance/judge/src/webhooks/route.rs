@@ -1,0 +1,286 @@
+//! Where deliveries go: to which endpoints, and never where a redirect points.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use conformance_model::catalogue::EVENT_TYPES;
+use conformance_model::deliveries::{Deliveries, Place};
+use conformance_model::group::Group;
+use conformance_model::reading::{after_rows, before_rows, text_at};
+use conformance_model::recording::Recording;
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::NEEDS;
+use crate::check::Check;
+use crate::delivered::{Catch, Seen, caught};
+
+/// The list shows which events are new.
+const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check::of("webhooks.mode_endpoints", WITH_LISTS, mode_endpoints),
+    Check::of("webhooks.subscribed", WITH_LISTS, subscribed),
+    Check::of("webhooks.pushed", WITH_LISTS, pushed),
+    Check::of("webhooks.redirects", NEEDS, redirects),
+    Check::of("webhooks.retries", NEEDS, retries),
+];
+
+/// How long deliveries of a type may stay behind others before the type counts as left out.
+const LATENESS: Duration = Duration::from_secs(30);
+/// How long a single one may.
+const LATENESS_LONG: Duration = Duration::from_secs(600);
+
+/// The events of a mode that came to be while somebody received, newest first; `None` if that is not known.
+fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
+    recording.deliveries.as_ref()?.receiver.as_ref()?;
+    let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
+    let before: BTreeSet<_> = before_rows(recording, mode).iter().filter_map(id).collect();
+    let mut rows = after_rows(recording, mode)?;
+    rows.retain(|row| id(row).is_some_and(|id| !before.contains(&id)));
+    Some(rows)
+}
+
+fn kind(row: &Value) -> &str {
+    text_at(row, &["type"]).unwrap_or_default()
+}
+
+/// Whether anything was there to go astray: an event of that mode.
+fn happened(recording: &Recording, catch: &Catch<'_>, mode: Mode) -> bool {
+    catch.readable().any(|it| it.mode() == Some(mode) && !it.is_test())
+        || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
+}
+
+fn mode_endpoints(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let mut exercised = false;
+    let mut known = false;
+    for seen in catch.readable() {
+        let (Some(own), Some(told)) = (catch.endpoint_mode(seen), seen.mode()) else { continue };
+        if own != told {
+            let path = &catch.all.endpoints[seen.delivery.endpoint.unwrap_or_default()].path;
+            return Err(seen.broken(
+                format!("events of {} mode only at {path}", own.word()),
+                format!("one of {} mode", told.word()),
+            ));
+        }
+        known = true;
+        exercised |= happened(recording, &catch, own.other());
+    }
+    match (exercised, known) {
+        (true, _) => Ok(Held::Plainly),
+        (false, true) => Err(CheckError::unjudged(
+            "events happened in one mode only",
+            "cause deliveries in the other mode too while the suite receives",
+        )),
+        (false, false) => Err(no_endpoint()),
+    }
+}
+
+fn no_endpoint() -> CheckError {
+    CheckError::unjudged(
+        "it is not known of which mode an endpoint is that got something",
+        "let the live endpoint's address end in /live and the test endpoint's in /test",
+    )
+}
+
+fn wanted(place: &Place) -> Option<(&BTreeSet<String>, Mode)> {
+    Some((place.events.as_ref()?, place.mode?))
+}
+
+fn subscribed(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let real = |it: &&Seen<'_>| !it.is_test();
+    for seen in catch.readable().filter(real) {
+        let Some(place) = seen.delivery.endpoint.and_then(|at| catch.all.endpoints.get(at)) else { continue };
+        if let (Some(events), Some(kind)) = (&place.events, seen.kind())
+            && !events.contains(kind)
+        {
+            let wants: Vec<_> = events.iter().map(String::as_str).collect();
+            return Err(seen.broken(format!("only {} at {}", wants.join(", "), place.path), kind));
+        }
+    }
+    // An endpoint that wants everything can't get too much.
+    let exercised = catch.all.endpoints.iter().filter_map(wanted).any(|(events, mode)| {
+        let unwanted = |it: &str| EVENT_TYPES.contains(&it) && !events.contains(it);
+        let delivered = catch.readable().filter(real).filter(|it| it.mode() == Some(mode));
+        delivered.filter_map(Seen::kind).any(unwanted)
+            || new_events(recording, mode).is_some_and(|rows| rows.iter().any(|row| unwanted(kind(row))))
+    });
+    if exercised {
+        return Ok(Held::Plainly);
+    }
+    Err(CheckError::unjudged(
+        "no endpoint is known to want some types and not others that happened",
+        "choose a few types at an endpoint, name them with `--subscribed`, and cause others too",
+    ))
+}
+
+fn pushed(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let mut count = 0;
+    let mut behind = None;
+    for (at, place) in catch.all.endpoints.iter().enumerate() {
+        let Some(row) = Row::of(recording, &catch, at) else { continue };
+        count += row.delivered();
+        for missing in row.missing() {
+            let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
+            let expected = format!("event {id} at {}", place.path);
+            if catch.all.settled || row.is_left_out(&missing) {
+                return Err(CheckError::broken(
+                    None,
+                    expected,
+                    format!("no delivery of this {} there, though others came", kind(missing.event)),
+                ));
+            }
+            behind.get_or_insert(expected);
+        }
+    }
+    if let Some(behind) = behind {
+        return Err(CheckError::unjudged(
+            format!("{behind} has not come, while later ones have"),
+            "it may have been lost on the way: receive longer with `--receive-for`, or check again",
+        ));
+    }
+    if count > 0 {
+        return Ok(Held::With(format!("{count} new events came to the endpoints that want them")));
+    }
+    Err(match catch.all.receiver {
+        None => CheckError::unjudged(
+            "which events happened while these deliveries were captured is not known",
+            "receive deliveries during the check, with `--receiver ADDR:PORT`",
+        ),
+        Some(_) => CheckError::unjudged(
+            "no new event came to an endpoint of which mode and types are known",
+            "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",
+        ),
+    })
+}
+
+/// The new events that one endpoint wants, newest first, each with the time at which it came there.
+struct Row {
+    events: Vec<(Value, Option<Duration>)>,
+    /// Whether everything was taken there: whoever was turned away may hold back what comes next.
+    in_favour: bool,
+    lasted: Duration,
+}
+
+/// An event that came to an endpoint later than another that is newer, or not at all.
+struct Missing<'a> {
+    event: &'a Value,
+    /// For how long newer ones have been there, if any is.
+    overtaken: Option<Duration>,
+}
+
+impl Row {
+    fn of(recording: &Recording, catch: &Catch<'_>, at: usize) -> Option<Row> {
+        let (events, mode) = wanted(&catch.all.endpoints[at])?;
+        let rows = new_events(recording, mode)?;
+        let here = || catch.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
+        let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
+        for seen in here() {
+            if let Some(id) = seen.text(&["event_id"]) {
+                arrivals.entry(id).or_insert(seen.delivery.arrived);
+            }
+        }
+        let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
+        let wanted = rows.into_iter().filter(|row| events.contains(kind(row)));
+        let events = wanted
+            .map(|row| {
+                let then = arrival(&row);
+                (row, then)
+            })
+            .collect();
+        let in_favour = here().all(|it| it.delivery.was_taken());
+        Some(Row { events, in_favour, lasted: catch.all.lasted })
+    }
+
+    fn delivered(&self) -> usize {
+        self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
+    }
+
+    /// Without an older one that was delivered, the endpoint may not have been there yet.
+    fn missing(&self) -> impl Iterator<Item = Missing<'_>> {
+        let oldest = self.events.iter().rposition(|(_, arrival)| arrival.is_some()).unwrap_or(0);
+        let all = self.events.iter().enumerate().take(if self.in_favour { oldest } else { 0 });
+        all.filter(|(_, (_, arrival))| arrival.is_none()).map(|(at, (event, _))| {
+            let newer = self.events[..at].iter().filter_map(|(_, arrival)| *arrival);
+            Missing { event, overtaken: newer.min().map(|then| self.lasted.saturating_sub(then)) }
+        })
+    }
+
+    /// One that is late may have been lost on its way to us, and be repeated. Not so a type of which none comes.
+    fn is_left_out(&self, missing: &Missing<'_>) -> bool {
+        let since = |it: &Missing<'_>, span| it.overtaken.is_some_and(|overtaken| overtaken >= span);
+        let alike = |it: &Missing<'_>| kind(it.event) == kind(missing.event) && since(it, LATENESS);
+        let came =
+            self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
+        since(missing, LATENESS_LONG) || (!came && self.missing().filter(alike).count() > 1)
+    }
+}
+
+fn redirects(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let all = catch.all;
+    let answered: Vec<_> = all.caught.iter().filter(|it| it.was_redirected()).collect();
+    let followed = all.caught.iter().find(|it| it.redirected);
+    if let Some(followed) = followed {
+        return Err(CheckError::broken(
+            None,
+            "nothing where a redirect pointed",
+            format!("a {} there (delivery {})", followed.method, followed.number),
+        ));
+    }
+    match answered.len() {
+        0 => Err(CheckError::unjudged(
+            "no delivery was answered with a redirect",
+            "check again with `--redirect-trial`: the first delivery is then answered 302",
+        )),
+        count => Ok(Held::With(format!("{count} answered with a redirect, none followed"))),
+    }
+}
+
+/// What became of deliveries that were not taken.
+fn retries(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let mut seen = BTreeSet::new();
+    let mut told = BTreeSet::new();
+    for (at, failed) in catch.seen.iter().enumerate().filter(|(_, it)| !it.delivery.was_taken()) {
+        let Some(event) = failed.text(&["event_id"]) else { continue };
+        // What became of the first attempt says it all.
+        if !told.insert((failed.delivery.endpoint, event)) {
+            continue;
+        }
+        let same = |it: &&Seen<'_>| {
+            it.delivery.endpoint == failed.delivery.endpoint && it.text(&["event_id"]) == Some(event)
+        };
+        let again: Vec<_> = catch.seen[at + 1..].iter().filter(same).collect();
+        let answer = match failed.delivery.answered {
+            Some(0) | None => "no answer".to_owned(),
+            Some(status) => format!("a {status}"),
+        };
+        let Some(first) = again.first() else {
+            seen.insert(format!("after {answer} it did not come again{}", within(catch.all)));
+            continue;
+        };
+        let kept = again.iter().all(|it| it.text(&["id"]) == failed.text(&["id"]));
+        let id = if kept { "under the same id" } else { "under a new id" };
+        // Where somebody moves the service's clock, ours tells nothing.
+        let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
+        let when = if catch.all.settled { String::new() } else { format!(" {gap} s later") };
+        seen.insert(format!("after {answer} it came again{when} {id}"));
+    }
+    if seen.is_empty() {
+        return Err(CheckError::unjudged(
+            "every delivery was taken",
+            "check again with `--redirect-trial`: the first delivery is then refused",
+        ));
+    }
+    Ok(Held::Seen(seen.into_iter().collect::<Vec<_>>().join(", ")))
+}
+
+fn within(all: &Deliveries) -> String {
+    if all.settled { String::new() } else { format!(" within {} s", all.lasted.as_secs()) }
+}

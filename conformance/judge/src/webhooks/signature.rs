@@ -1,0 +1,170 @@
+//! The signature: its form, whose secret it was made with, and how.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use conformance_model::deliveries::{Deliveries, Signed};
+use conformance_model::recording::{Recording, shorten};
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use super::NEEDS;
+use crate::check::{Check, Flaw};
+use crate::delivered::{Catch, Seen, caught, each};
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check::of("webhooks.signature_shape", NEEDS, shape),
+    Check::of("webhooks.signed", NEEDS, signed),
+    Check::of("webhooks.signature_covers", NEEDS, covers),
+    Check::of("webhooks.signature_scheme", NEEDS, scheme),
+];
+
+/// No clock shows so many seconds before the year 5138: whoever sends more counts in a smaller unit.
+const SECONDS_MAX: u64 = 100_000_000_000;
+
+fn shape(recording: &Recording) -> Judged {
+    each(recording, "any content", |_| true, flaw)
+}
+
+fn name(all: &Deliveries) -> String {
+    format!("{}-Signature", all.header_prefix)
+}
+
+fn flaw(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+    let name = name(all);
+    let expected = |what: &str| Some(format!("{name} with {what}"));
+    let values = it.delivery.values(&name);
+    let [value] = values.as_slice() else {
+        let found =
+            if values.is_empty() { format!("no {name}") } else { format!("{name} {} times", values.len()) };
+        return expected("t and v1").zip(Some(found));
+    };
+    let actual = Some(format!("{name} {}", shorten(value)));
+    let parts: Vec<_> = value.split(',').map(|part| part.trim().split_once('=')).collect();
+    let of = |wanted: &str| {
+        let fits = parts.iter().flatten().filter(move |(name, _)| *name == wanted);
+        fits.map(|(_, value)| *value).collect::<Vec<_>>()
+    };
+    let [time] = of("t")[..] else { return expected("one t").zip(actual) };
+    if time.is_empty() || !time.bytes().all(|byte| byte.is_ascii_digit()) {
+        return expected("whole seconds as t").zip(actual);
+    }
+    if !time.parse::<u64>().is_ok_and(|secs| secs < SECONDS_MAX) {
+        return expected("t in seconds").zip(actual);
+    }
+    let signatures = of("v1");
+    if signatures.is_empty() || signatures.iter().any(|it| it.is_empty()) {
+        return expected("a signature as v1").zip(actual);
+    }
+    None
+}
+
+fn signed(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    for seen in &catch.seen {
+        match &seen.delivery.signed {
+            Signed::Nothing => return Err(seen.broken("a signature", "none")),
+            Signed::Openly => {
+                return Err(
+                    seen.broken("a signature made with the endpoint's secret", "a hash without any secret")
+                );
+            }
+            Signed::By { own: false, .. } => {
+                return Err(seen.broken("the secret of its endpoint", "the secret of another endpoint"));
+            }
+            _ => {}
+        }
+    }
+    constant(&catch)?;
+    let with = |fits: fn(&Signed) -> bool| -> Vec<&Seen<'_>> {
+        catch.seen.iter().filter(|it| fits(&it.delivery.signed)).collect()
+    };
+    let verified = with(|it| matches!(it, Signed::By { .. }));
+    let unknown = with(|it| *it == Signed::Unknown);
+    // Of two endpoints at one address each has a secret of its own, and the event comes to both.
+    let beside = |odd: &&&Seen<'_>| {
+        let here = || verified.iter().filter(|it| it.delivery.endpoint == odd.delivery.endpoint);
+        let event = odd.text(&["event_id"]);
+        here().next().is_some() && !here().any(|it| event.is_some() && it.text(&["event_id"]) == event)
+    };
+    if let Some(odd) = unknown.iter().find(beside) {
+        return Err(odd.broken(
+            "the same secret as for the endpoint's other deliveries",
+            "a signature that does not fit it",
+        ));
+    }
+    if !unknown.is_empty() {
+        return Err(CheckError::unjudged(
+            format!("{} signatures fit the secret in no way that the suite knows", unknown.len()),
+            "is it the secret of this very endpoint? If it is, the service signs in a way of its own",
+        ));
+    }
+    if verified.is_empty() {
+        return Err(no_secret());
+    }
+    let more = with(|it| *it == Signed::NoSecret).len();
+    let note = format!("{} deliveries fit the secret of their endpoint", verified.len());
+    Ok(Held::With(if more > 0 { format!("{note}; of {more} others no secret is known") } else { note }))
+}
+
+/// What is signed must make a difference to the signature.
+fn constant(catch: &Catch<'_>) -> Result<(), CheckError> {
+    let mut bodies: BTreeMap<String, &[u8]> = BTreeMap::new();
+    for seen in &catch.seen {
+        let values = seen.delivery.values(&name(catch.all));
+        let signature =
+            values.iter().flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("v1="));
+        let Some(signature) = signature.filter(|it| !it.is_empty()) else { continue };
+        let body = seen.delivery.body.0.as_slice();
+        if bodies.insert(signature.to_owned(), body).is_some_and(|other| other != body) {
+            return Err(
+                seen.broken("another signature for another body", "the signature of an earlier delivery")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn no_secret() -> CheckError {
+    CheckError::unjudged(
+        "no secret of an endpoint is known",
+        "set CHARGEPROOF_LIVE_WEBHOOK_SECRET and CHARGEPROOF_TEST_WEBHOOK_SECRET",
+    )
+}
+
+/// How the deliveries that fit a secret were made.
+fn made(recording: &Recording) -> Result<Vec<(Seen<'_>, Vec<String>, String)>, CheckError> {
+    let catch = caught(recording)?;
+    let mut made = Vec::new();
+    for seen in catch.seen {
+        if let Signed::By { differs, .. } = &seen.delivery.signed {
+            let names = differs.iter().map(|it| it.name.clone()).collect();
+            let words: Vec<_> = differs.iter().map(|it| it.words.as_str()).collect();
+            let words = words.join("; ");
+            made.push((seen, names, words));
+        }
+    }
+    if made.is_empty() { Err(no_secret()) } else { Ok(made) }
+}
+
+/// `t` is worth nothing, and neither is a body, if whoever changes it need not sign again.
+fn covers(recording: &Recording) -> Judged {
+    for (seen, names, words) in made(recording)? {
+        let has = |name: &str| names.iter().any(|it| it == name);
+        if has("body_only") || has("body_rewritten") {
+            return Err(seen.broken("t and the raw body under the signature", words));
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+fn scheme(recording: &Recording) -> Judged {
+    let usual = "HMAC-SHA256 of `<t>.<body>` under the secret's text, in small hexadecimal digits";
+    let ways: BTreeSet<String> = made(recording)?
+        .into_iter()
+        .map(
+            |(_, names, words)| {
+                if names.is_empty() { usual.to_owned() } else { format!("as usual, but {words}") }
+            },
+        )
+        .collect();
+    Ok(Held::Seen(ways.into_iter().collect::<Vec<_>>().join(" · ")))
+}

@@ -1,0 +1,46 @@
+//! Chapter "auth": what a refusal has to stand beside, and what is said where there is none.
+
+use conformance_model::recording::{Caller, Forgery, Purpose, Side};
+
+use super::{LIVE, TEST, account, ask, check, check_says, exchange, page, recording, refusal};
+
+use serde_json::json;
+
+#[test]
+fn a_path_is_judged_only_beside_a_200_to_our_own_key_there() {
+    let forged = Caller::Forged(Forgery::Unknown);
+    for (caller, path, status, expected) in [
+        (LIVE, "/v1/charges", 200, "fail"),
+        (LIVE, "/v1/charges", 404, "not judged"),
+        (LIVE, "/v1/invoices", 200, "not judged"),
+        (forged, "/v1/charges", 200, "not judged"),
+    ] {
+        let refused =
+            exchange(Caller::Nobody, Purpose::Refusal, "/v1/charges", 404, &json!({ "message": "No." }));
+        let beside = exchange(caller, Purpose::Account, path, status, &json!({}));
+        check(&recording(vec![refused, beside]), "auth.every_path", expected);
+    }
+}
+
+#[test]
+fn a_key_without_letters_has_no_other_case() {
+    let cased = refusal(Caller::Forged(Forgery::LetterCase), 200);
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::Nobody, 401)];
+    check(&recording(served.clone()), "auth.letter_case", "not applicable");
+    check(&recording([served, vec![cased]].concat()), "auth.letter_case", "warn");
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_helps() {
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::Nobody, 401)];
+    check_says(&recording(served), "auth.revoked_key", "there was no revoked key to ask with");
+    let listed = vec![page(ask(None, 100), &json!([]), [1, 1, 100, 0])];
+    check_says(&recording(listed.clone()), "auth.every_path", "there is no event to ask for");
+    let own = Purpose::Event { id: "a".into(), side: Side::Own, round: 1 };
+    let lost = exchange(TEST, own, "/v1/events/a", 503, &json!({}));
+    check_says(
+        &recording([listed, vec![lost]].concat()),
+        "auth.every_path",
+        "also answers 200 to a key: 503",
+    );
+}

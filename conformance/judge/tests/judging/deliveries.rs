@@ -1,0 +1,285 @@
+//! What came to a receiver, made by hand.
+
+use std::time::Duration;
+
+use conformance_model::deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
+use conformance_model::octets::Octets;
+use conformance_model::recording::Recording;
+use conformance_model::words::Mode;
+
+use super::{check, check_says, recording};
+
+use serde_json::{Value, json};
+
+const AT: &str = "2026-02-01T10:00:00.000000Z";
+
+pub(super) fn delivery(body: &Value) -> Delivery {
+    Delivery {
+        number: 0,
+        arrived: Duration::ZERO,
+        endpoint: Some(0),
+        redirected: false,
+        method: "POST".into(),
+        path: "/test".into(),
+        headers: Vec::new(),
+        body: Octets(body.to_string().into_bytes()),
+        answered: Some(200),
+        signed: Signed::NoSecret,
+    }
+}
+
+pub(super) fn caught(deliveries: Vec<Delivery>) -> Recording {
+    let mut caught = deliveries;
+    for (number, delivery) in (1..).zip(&mut caught) {
+        delivery.number = number;
+    }
+    let endpoints = vec![Place { path: "/test".into(), mode: Some(Mode::Test), events: None }];
+    let deliveries = Deliveries {
+        header_prefix: "X-Service".into(),
+        user_agent: "Service-Webhooks/1.0".into(),
+        receiver: Some("127.0.0.1:80".into()),
+        lasted: Duration::from_secs(60),
+        endpoints,
+        caught,
+        ..Deliveries::default()
+    };
+    Recording { deliveries: Some(deliveries), ..recording(vec![]) }
+}
+
+/// A delivery of a type, with a charge.
+fn of_charge(kind: &str, at: &str, charge: &Value) -> Value {
+    json!({
+        "id": "0190a5c7-7f3e-7ddd-8def-000000000001",
+        "event_id": "0190a5c7-7f3e-7ddd-8def-000000000002",
+        "event": kind,
+        "mode": "test",
+        "created_at": at,
+        "data": { "charge": charge },
+    })
+}
+
+fn one(kind: &str, charge: &Value) -> Recording {
+    caught(vec![delivery(&of_charge(kind, AT, charge))])
+}
+
+#[test]
+fn a_charge_may_be_open_until_it_is_paid() {
+    for (kind, status, amount, metadata, expected) in [
+        ("charge.created", "pending", json!(null), json!(null), "pass"),
+        ("charge.paid", "pending", json!(null), json!({}), "fail"),
+        ("charge.refunded", "paid", json!(null), json!({}), "fail"),
+        ("charge.paid", "paid", json!("49.90"), json!({}), "pass"),
+        ("charge.created", "pending", json!(49.9), json!({}), "fail"),
+    ] {
+        let charge = json!({ "status": status, "fiat_amount": amount, "metadata": metadata });
+        check(&one(kind, &charge), "charges.amounts", expected);
+    }
+    for (kind, metadata, expected) in [
+        ("charge.created", json!(null), "pass"),
+        ("charge.paid", json!(null), "fail"),
+        ("charge.created", json!([]), "fail"),
+        ("charge.paid", json!({ "a": 1 }), "pass"),
+    ] {
+        check(&one(kind, &json!({ "metadata": metadata })), "charges.metadata", expected);
+    }
+}
+
+#[test]
+fn a_finding_names_the_delivery_and_the_value() {
+    let odd = one("charge.paid", &json!({ "fiat_amount": 49.9 }));
+    check_says(&odd, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
+    check_says(&odd, "webhooks.content_type", "no Content-Type (delivery 1");
+    check_says(&odd, "charges.fields", "code missing (delivery 1, charge.paid)");
+}
+
+#[test]
+fn what_charges_show_beside_the_documented_fields_is_noted() {
+    let seen = |charge: &Value| one("charge.paid", charge);
+    check_says(&seen(&json!({ "code": "k", "colour": "red" })), "charges.other_fields", "seen: \"colour\"");
+    check_says(&seen(&json!({ "code": "k" })), "charges.other_fields", "seen: \"nothing\"");
+}
+
+#[test]
+fn what_became_of_a_charge_is_read_by_the_time_of_its_events() {
+    let charge = |at, status: &str| of_charge("charge.paid", at, &json!({ "code": "k", "status": status }));
+    let later = "2026-02-01T11:00:00.000000Z";
+    let both = |first: &Value, second: &Value| caught(vec![delivery(first), delivery(second)]);
+    let (pending, paid) = (charge(AT, "pending"), charge(later, "paid"));
+    for recording in [both(&pending, &paid), both(&paid, &pending)] {
+        check_says(&recording, "charges.transitions", "seen: \"pending to paid\"");
+    }
+    check(&both(&paid, &paid), "charges.transitions", "not judged");
+    let mut tried = paid;
+    tried["test"] = json!(true);
+    check(&both(&pending, &tried), "charges.transitions", "not judged");
+}
+
+#[test]
+fn that_nothing_came_is_told_with_what_came_instead() {
+    let mut none = caught(vec![]);
+    check(&none, "webhooks.post", "not judged");
+    check_says(&none, "webhooks.post", "why: \"no delivery came within 60 s\"");
+    let deliveries = none.deliveries.as_mut().expect("a receiver");
+    (deliveries.strays, deliveries.trouble) = (2, Some("the command failed".into()));
+    let why = "within 60 s; the command failed; 2 requests came that had nothing of one";
+    check_says(&none, "webhooks.post", why);
+}
+
+fn signed(signed: Signed, endpoint: usize, event: &str) -> Delivery {
+    let body = json!({ "event_id": event, "n": endpoint });
+    Delivery { signed, endpoint: Some(endpoint), ..delivery(&body) }
+}
+
+fn by(own: bool, differs: &[&str]) -> Signed {
+    let differs = differs.iter().map(|it| Difference { name: (*it).into(), words: format!("in {it}") });
+    Signed::By { own, differs: differs.collect() }
+}
+
+#[test]
+fn a_signature_counts_by_whose_secret_it_fits() {
+    let ours = || by(true, &[]);
+    for (first, second, expected) in [
+        (signed(ours(), 0, "a"), signed(ours(), 0, "b"), "pass"),
+        (signed(ours(), 0, "a"), signed(Signed::NoSecret, 1, "b"), "pass"),
+        (signed(ours(), 0, "a"), signed(Signed::Nothing, 0, "b"), "fail"),
+        (signed(ours(), 0, "a"), signed(Signed::Openly, 0, "b"), "fail"),
+        (signed(ours(), 0, "a"), signed(by(false, &[]), 0, "b"), "fail"),
+        // The same endpoint and another event: a secret of its own there would have signed both.
+        (signed(ours(), 0, "a"), signed(Signed::Unknown, 0, "b"), "fail"),
+        (signed(ours(), 0, "a"), signed(Signed::Unknown, 0, "a"), "not judged"),
+        (signed(ours(), 0, "a"), signed(Signed::Unknown, 1, "b"), "not judged"),
+        (signed(Signed::NoSecret, 0, "a"), signed(Signed::NoSecret, 0, "b"), "not judged"),
+    ] {
+        check(&caught(vec![first, second]), "webhooks.signed", expected);
+    }
+    let all = caught(vec![signed(ours(), 0, "a"), signed(Signed::NoSecret, 1, "b")]);
+    check_says(&all, "webhooks.signed", "1 deliveries fit the secret of their endpoint; of 1 others");
+    let known = caught(vec![signed(ours(), 0, "a")]);
+    check_says(&known, "webhooks.signed", "fit the secret of their endpoint\"");
+    let none = caught(vec![signed(Signed::NoSecret, 0, "a")]);
+    check_says(&none, "webhooks.signed", "no secret of an endpoint is known");
+}
+
+#[test]
+fn what_is_not_signed_is_worth_nothing() {
+    for (name, expected) in [("body_only", "warn"), ("body_rewritten", "warn"), ("upper_case", "pass")] {
+        let made = caught(vec![signed(by(true, &[name]), 0, "a")]);
+        check(&made, "webhooks.signature_covers", expected);
+    }
+    check_says(&caught(vec![signed(by(true, &[]), 0, "a")]), "webhooks.signature_scheme", "HMAC-SHA256 of");
+    let odd = caught(vec![signed(by(true, &["x", "y"]), 0, "a")]);
+    check_says(&odd, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
+}
+
+#[test]
+fn the_signature_has_a_shape() {
+    for (value, expected) in [
+        ("t=1,v1=ab", "pass"),
+        ("v0=x, v1=ab, t=99999999999", "pass"),
+        ("t=100000000000,v1=ab", "fail"),
+        ("t=1,t=2,v1=ab", "fail"),
+        ("t=,v1=ab", "fail"),
+        ("t=-1,v1=ab", "fail"),
+        ("t=+1,v1=ab", "fail"),
+        ("t=1,v1=", "fail"),
+        ("t=1,v1=ab,v1=", "fail"),
+        ("t=1,v0=ab", "fail"),
+        ("v1=ab", "fail"),
+    ] {
+        let mut it = delivery(&json!({}));
+        it.headers.push(("x-service-signature".into(), Octets(value.into())));
+        check(&caught(vec![it.clone()]), "webhooks.signature_shape", expected);
+        it.headers.extend_from_within(..);
+        check(&caught(vec![it]), "webhooks.signature_shape", "fail");
+    }
+    check_says(&caught(vec![delivery(&json!({}))]), "webhooks.signature_shape", "no X-Service-Signature");
+}
+
+#[test]
+fn one_signature_for_two_bodies_is_none() {
+    let with = |value: &str, body: &Value| {
+        let headers = vec![("X-Service-Signature".into(), Octets(value.into()))];
+        Delivery { headers, signed: by(true, &[]), ..delivery(body) }
+    };
+    for (first, second, expected) in [
+        (with("t=1,v1=ab", &json!({ "a": 1 })), with("t=1,v1=ab", &json!({ "a": 1 })), "pass"),
+        (with("t=1,v1=ab", &json!({ "a": 1 })), with("t=2, v1=ab", &json!({ "a": 2 })), "fail"),
+        (with("t=1,v1=ab", &json!({ "a": 1 })), with("t=1,v1=cd", &json!({ "a": 2 })), "pass"),
+        (with("t=1,v1=", &json!({ "a": 1 })), with("t=1,v1=", &json!({ "a": 2 })), "pass"),
+    ] {
+        check(&caught(vec![first, second]), "webhooks.signed", expected);
+    }
+}
+
+#[test]
+fn an_address_counts_only_beside_one_that_was_taken() {
+    let tried = |public, accepted| Registration {
+        address: "http://10.0.0.1/".into(),
+        public,
+        accepted,
+        answer: "422".into(),
+    };
+    for (registrations, expected) in [
+        (vec![], "not judged"),
+        (vec![tried(true, true)], "not judged"),
+        (vec![tried(true, false), tried(false, false)], "not judged"),
+        (vec![tried(true, true), tried(false, false)], "pass"),
+        (vec![tried(true, true), tried(false, true)], "fail"),
+        (vec![tried(false, true)], "fail"),
+    ] {
+        let mut recording = caught(vec![]);
+        recording.deliveries.as_mut().expect("a receiver").registrations = registrations;
+        check(&recording, "endpoints.address", expected);
+    }
+}
+
+#[test]
+fn what_was_turned_away_is_told_with_what_became_of_it() {
+    let attempt = |id: &str, secs, answered| {
+        let body = json!({ "id": id, "event_id": "e" });
+        Delivery { answered, arrived: Duration::from_secs(secs), ..delivery(&body) }
+    };
+    let elsewhere = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
+    for (all, says) in [
+        (vec![attempt("1", 0, Some(200))], "every delivery was taken"),
+        (vec![attempt("1", 0, Some(500))], "after a 500 it did not come again within 60 s"),
+        (vec![attempt("1", 0, Some(0))], "after no answer it did not come again"),
+        (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it did not come again"),
+        (
+            vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))],
+            "came again 7 s later under the same id\"",
+        ),
+        (
+            vec![attempt("1", 1, Some(500)), attempt("2", 8, Some(500))],
+            "came again 7 s later under a new id\"",
+        ),
+    ] {
+        check_says(&caught(all), "webhooks.retries", says);
+    }
+    let mut settled = caught(vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))]);
+    settled.deliveries.as_mut().expect("a receiver").settled = true;
+    check_says(&settled, "webhooks.retries", "it came again under the same id");
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let with = |answered, redirected| Delivery { answered, redirected, ..delivery(&json!({})) };
+    for (all, expected) in [
+        (vec![with(Some(200), false)], "not judged"),
+        (vec![with(Some(304), false)], "not judged"),
+        (vec![with(Some(302), false)], "pass"),
+        (vec![with(Some(302), false), with(Some(200), true)], "fail"),
+    ] {
+        check(&caught(all), "webhooks.redirects", expected);
+    }
+}
+
+#[test]
+fn the_forms_of_an_invoice_are_noted() {
+    let invoice =
+        json!({ "code": "in1", "number": 7, "status": null, "charges": [], "customer": {}, "amount": true });
+    let seen = caught(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);
+    let forms =
+        "amount a boolean, charges an array, code a string, customer an object, number a number, status null";
+    check_says(&seen, "invoices.formats", forms);
+}

@@ -1,0 +1,104 @@
+//! Chapter "paging" while records are created: pages of a list that somebody else's records came to.
+
+use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Step};
+
+use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+
+use serde_json::{Value, json};
+
+fn rows(ids: &[u64]) -> Value {
+    Value::from_iter(ids.iter().map(|id| json!({ "id": id })))
+}
+
+/// The long page of five, the first of the small ones, and the second, by when a record more was there.
+fn grown(list: List, second: &[u64]) -> Vec<Exchange> {
+    let of_list = |page| PageAsk { list, ..ask(page, 2) };
+    vec![
+        page(PageAsk { list, ..ask(None, 100) }, &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+        page(of_list(Some(1)), &rows(&[5, 4]), [1, 3, 2, 5]),
+        page(of_list(Some(2)), &rows(second), [2, 3, 2, 6]),
+    ]
+}
+
+#[track_caller]
+fn check_both(exchanges: Vec<Exchange>, lost: &str, literal: &str) {
+    let recording = recording(exchanges);
+    check(&recording, "paging.stable", lost);
+    check(&recording, "paging.stable_literal", literal);
+}
+
+#[test]
+fn what_became_of_the_second_page_is_read_from_the_long_one() {
+    check_both(grown(List::Events, &[3, 2]), "pass", "pass");
+    check_both(grown(List::Events, &[4, 3]), "pass", "warn");
+    check_both(grown(List::Events, &[2, 1]), "fail", "not judged");
+    check_says(&recording(grown(List::Events, &[4, 3])), "paging.stable_literal", "4 moved there");
+}
+
+#[test]
+fn pages_that_are_not_of_one_list_are_not_put_together() {
+    let [long, first, second] = &grown(List::Events, &[4, 3])[..] else { panic!("three pages") };
+    let charges = grown(List::Charges, &[3, 2])[1].clone();
+    let before = vec![charges, long.clone(), first.clone(), second.clone()];
+    check(&recording(before), "paging.stable_literal", "warn");
+    let mut filtered = second.clone();
+    if let Purpose::Page(ask) = &mut filtered.purpose {
+        ask.filters.push(("type".into(), "charge.paid".into()));
+    }
+    check_both(vec![long.clone(), first.clone(), filtered], "not judged", "not judged");
+    // A long page that was read afterwards does not tell what was there before.
+    check_both(vec![first.clone(), second.clone(), long.clone()], "not judged", "not judged");
+    let behind = page(ask(Some(2), 100), &rows(&[16, 15, 14, 13, 12, 11]), [2, 2, 100, 106]);
+    let ahead = page(ask(Some(1), 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
+    check(&recording(vec![behind, ahead]), "paging.stable_literal", "not judged");
+}
+
+#[test]
+fn a_way_that_holds_in_one_list_excuses_no_other() {
+    let all = [(List::Charges, [3, 2]), (List::Invoices, [3, 2]), (List::Events, [4, 3])];
+    let exchanges = all.iter().flat_map(|(list, second)| grown(*list, second)).collect();
+    check_both(exchanges, "pass", "warn");
+}
+
+fn between(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
+    let list = List::Events;
+    let purpose = Purpose::Between { list, step };
+    exchange(caller, purpose, list.path(), 200, &json!({ "data": rows(ids) }))
+}
+
+#[test]
+fn why_nothing_grew_is_told() {
+    let says = |exchanges, part: &str| check_says(&recording(exchanges), "paging.stable", part);
+    says(vec![], "say --allow-writes");
+    let whole = between(TEST, Step::Whole, &[2, 1]);
+    says(vec![whole.clone()], "no list of the test mode has 3 or more records (exchange 1)");
+    says(vec![whole.clone(), between(LIVE, Step::First, &[2])], "has 3 or more records (exchange 2)");
+    says(vec![whole, between(TEST, Step::First, &[2])], "no list grew");
+}
+
+/// A list of four that was read page by page while records came to its head.
+fn arranged(later: &[Exchange], fresh: &[u64]) -> Recording {
+    let (whole, first) = (between(TEST, Step::Whole, &[4, 3, 2, 1]), between(TEST, Step::First, &[4, 3]));
+    recording([&[whole, first], later, &[between(TEST, Step::Fresh, fresh)]].concat())
+}
+
+#[test]
+fn what_was_created_stands_at_the_head_and_hides_nothing() {
+    let number = |ids: &[u64]| between(TEST, Step::ByNumber { page: 2 }, ids);
+    let link = |ids: &[u64]| between(TEST, Step::ByLink { page: 2 }, ids);
+    for (later, fresh, lost, literal) in [
+        (vec![number(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
+        (vec![number(&[3, 2])], vec![5, 4, 3, 2, 1], "pass", "warn"),
+        (vec![number(&[1])], vec![5, 4, 3, 2, 1], "fail", "not judged"),
+        (vec![number(&[3, 2]), link(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
+        (vec![number(&[2, 1])], vec![4, 5, 3, 2, 1], "fail", "pass"),
+        (vec![number(&[2, 1])], vec![4, 3, 2, 1], "not judged", "not judged"),
+        // Below what was known, older records may come into sight.
+        (vec![number(&[2, 1])], vec![5, 4, 3, 2, 1, 0], "pass", "pass"),
+        (vec![], vec![5, 4, 3, 2, 1], "not judged", "not judged"),
+    ] {
+        let recording = arranged(&later, &fresh);
+        check(&recording, "paging.stable", lost);
+        check(&recording, "paging.stable_literal", literal);
+    }
+}

@@ -1,0 +1,158 @@
+//! Lists: pages that make no sense, filters, and single events.
+
+use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
+
+use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+
+use serde_json::{Value, json};
+
+fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageAsk {
+    let filters = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    PageAsk { list, filters, ..ask(None, per_page) }
+}
+
+/// A page of so many rows that says of itself that it is the first and only one.
+fn whole(ask: PageAsk, rows: &Value) -> Exchange {
+    let len = rows.as_array().map_or(0, Vec::len) as u64;
+    let size = ask.per_page.unwrap_or(25);
+    page(ask, rows, [1, 1, size, len])
+}
+
+fn by(caller: Caller, exchange: Exchange) -> Exchange {
+    Exchange { caller, ..exchange }
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_counted_by_nobody() {
+    for meta in [[1, 1, 0, 5], [0, 1, 100, 5]] {
+        let odd = page(ask(None, 100), &json!([{ "id": 1 }]), meta);
+        check(&recording(vec![odd]), "paging.length", "not judged");
+    }
+}
+
+#[test]
+fn what_a_list_of_the_other_mode_does_disturbs_nothing() {
+    let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
+    let pages = |ids: &[u64]| {
+        vec![
+            page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+            page(ask(Some(2), 2), &rows(ids), [2, 3, 2, 5]),
+            by(LIVE, page(ask(Some(1), 2), &rows(&[9]), [1, 1, 2, 1])),
+            by(LIVE, page(ask(Some(1), 2), &rows(&[9, 8]), [1, 1, 2, 2])),
+        ]
+    };
+    check(&recording(pages(&[3, 2])), "paging.joined", "pass");
+    check(&recording(pages(&[4, 3])), "paging.joined", "fail");
+}
+
+/// A list filtered by a type, which came empty, beside a page that shows such an event.
+fn empty_beside(caller: Caller, ask: PageAsk) -> Recording {
+    let known = by(caller, whole(ask, &json!([{ "id": "a", "type": "charge.paid" }])));
+    recording(vec![known, whole(filtered(List::Events, &[("type", "charge.paid")], 100), &json!([]))])
+}
+
+#[test]
+fn an_empty_list_is_wrong_only_where_the_whole_list_of_that_mode_shows_more() {
+    check(&empty_beside(TEST, ask(None, 100)), "filters.type", "fail");
+    check(&empty_beside(LIVE, ask(None, 100)), "filters.type", "pass");
+    check(&empty_beside(TEST, PageAsk { list: List::Charges, ..ask(None, 100) }), "filters.type", "pass");
+    let other = filtered(List::Events, &[("charge", "ch1")], 100);
+    check(&empty_beside(TEST, other), "filters.type", "pass");
+}
+
+/// A list filtered in some way, and all events.
+fn of(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recording {
+    let (caller, events) = events;
+    let list = whole(filtered(List::Charges, filters, 100), rows);
+    recording(vec![by(caller, whole(ask(None, 100), events)), list])
+}
+
+#[test]
+fn charges_are_judged_by_what_they_show() {
+    let none = (TEST, &json!([]));
+    let paid = [("status", "paid")];
+    let link = [("payment_link", "pl1")];
+    for (filters, rows, id, expected) in [
+        (&paid, json!([{ "status": "paid" }]), "filters.status", "pass"),
+        (&paid, json!([{ "status": "paid" }, { "status": "open" }]), "filters.status", "warn"),
+        (&paid, json!([{ "code": "a" }]), "filters.status", "not applicable"),
+        (&paid, json!([{ "status": "paid" }, { "code": "a" }]), "filters.status", "not applicable"),
+        (&paid, json!([]), "filters.status", "not applicable"),
+        (&link, json!([{ "payment_link": "pl1" }]), "filters.payment_link", "pass"),
+        (&link, json!([{ "payment_link": { "code": "pl2" } }]), "filters.payment_link", "warn"),
+        (&link, json!([{ "payment_link": null }]), "filters.payment_link", "warn"),
+        (&link, json!([{}]), "filters.payment_link", "not applicable"),
+    ] {
+        check(&of(filters, &rows, none), id, expected);
+    }
+}
+
+#[test]
+fn a_link_that_an_event_of_the_mode_shows_has_charges() {
+    let shown = |link: &str| json!([{ "id": "a", "charge": { "payment_link": link } }]);
+    let empty = json!([]);
+    let link = [("payment_link", "pl1")];
+    check(&of(&link, &empty, (TEST, &shown("pl1"))), "filters.payment_link", "warn");
+    check(&of(&link, &empty, (TEST, &shown("pl2"))), "filters.payment_link", "not applicable");
+    check(&of(&link, &empty, (LIVE, &shown("pl1"))), "filters.payment_link", "not applicable");
+    let as_invoice = whole(PageAsk { list: List::Invoices, ..ask(None, 100) }, &shown("pl1"));
+    let list = whole(filtered(List::Charges, &link, 100), &empty);
+    check(&recording(vec![as_invoice, list]), "filters.payment_link", "not applicable");
+}
+
+#[test]
+fn filters_given_together_are_judged_where_something_shows() {
+    let both = [("status", "paid"), ("payment_link", "pl1")];
+    let fits = json!([{ "status": "paid", "payment_link": "pl1" }]);
+    // So many that the page is full, and no whole list beside it: nothing can be counted.
+    let full = |rows: &Value| recording(vec![page(filtered(List::Charges, &both, 1), rows, [1, 9, 1, 9])]);
+    check(&full(&fits), "filters.combined", "pass");
+    check(&full(&json!([{ "status": "paid" }])), "filters.combined", "not judged");
+    let odd = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
+    check(&full(&odd), "filters.combined", "warn");
+    check_says(&full(&odd), "filters.combined", "only records of status paid and payment_link pl1");
+    check_says(&full(&odd), "filters.combined", "k is not of status paid");
+}
+
+#[test]
+fn a_total_that_cannot_be_counted_is_no_pass() {
+    let of_type = filtered(List::Events, &[("type", "charge.paid")], 1);
+    let rows = json!([{ "id": "a", "type": "charge.paid" }]);
+    let long = page(ask(None, 100), &rows, [1, 2, 100, 150]);
+    let full = |total| page(of_type.clone(), &rows, [1, total, 1, total]);
+    check(&recording(vec![long.clone(), full(9)]), "filters.total", "not judged");
+    let all = whole(ask(None, 100), &rows);
+    check(&recording(vec![all.clone(), full(1)]), "filters.total", "pass");
+    check(&recording(vec![all.clone(), full(9)]), "filters.total", "fail");
+    check_says(&recording(vec![all, full(9)]), "filters.total", "meta.total 1 for type charge.paid");
+}
+
+fn own(caller: Caller, id: &str, status: u16, body: &Value) -> Exchange {
+    let purpose = Purpose::Event { id: id.into(), side: Side::Own, round: 1 };
+    exchange(caller, purpose, &format!("/v1/events/{id}"), status, body)
+}
+
+#[test]
+fn a_single_event_is_judged_where_it_is_served() {
+    let event = json!({ "id": "a" });
+    check(&recording(vec![own(TEST, "a", 200, &event)]), "events.single", "pass");
+    check(&recording(vec![own(TEST, "b", 200, &event)]), "events.single", "fail");
+    check(&recording(vec![own(TEST, "a", 404, &event)]), "events.single", "fail");
+    check(&recording(vec![own(Caller::Second, "a", 404, &event)]), "events.single", "not judged");
+    check(&recording(vec![own(TEST, "a", 404, &event)]), "events.envelope", "not judged");
+    check_says(&recording(vec![own(TEST, "a", 200, &event)]), "events.envelope", "bare");
+    check_says(
+        &recording(vec![own(TEST, "a", 200, &json!({ "data": event }))]),
+        "events.envelope",
+        "under data",
+    );
+}
+
+#[test]
+fn a_finding_quotes_what_is_wrong() {
+    let row = json!([{ "id": 7, "type": "charge.lost" }]);
+    let listed = recording(vec![whole(ask(None, 100), &row)]);
+    check_says(&listed, "events.type", "charge.lost");
+    check_says(&listed, "events.id", "id 7 (event without an id)");
+    check_says(&listed, "events.details", "details missing");
+}

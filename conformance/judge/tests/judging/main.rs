@@ -1,0 +1,289 @@
+//! The judge alone, on recordings made by hand: no network, no clock.
+
+mod auth;
+mod caches;
+mod deliveries;
+mod inserts;
+mod limits;
+mod lists;
+mod pages;
+mod routes;
+mod second;
+mod settling;
+mod shown;
+mod walls;
+
+use std::time::Duration;
+
+use conformance_judge::judge;
+use conformance_model::catalogue::judged;
+use conformance_model::recording::{
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, List, PageAsk, Purpose, Recording, Side,
+};
+use conformance_model::verdict::Verdict;
+use conformance_model::words::Mode;
+
+use serde_json::{Value, json};
+
+const LIVE: Caller = Caller::Own(Mode::Live);
+const TEST: Caller = Caller::Own(Mode::Test);
+
+fn recording(exchanges: Vec<Exchange>) -> Recording {
+    let mut exchanges = exchanges;
+    for (number, exchange) in (1..).zip(&mut exchanges) {
+        exchange.number = number;
+    }
+    Recording {
+        format: FORMAT,
+        base: "http://pay.example/".into(),
+        key_prefix: "svc".into(),
+        without: [].into(),
+        no_burst: None,
+        inserting: Inserting::default(),
+        exchanges,
+        deliveries: None,
+    }
+}
+
+fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchange {
+    let headers = vec![("content-type".into(), "application/json".into())];
+    let ending = Ending::Answered(Answer { status, headers, body: body.to_string() });
+    Exchange {
+        number: 0,
+        caller,
+        purpose,
+        target: target.into(),
+        sent: Duration::ZERO,
+        ended: Duration::ZERO,
+        ending,
+    }
+}
+
+fn account(caller: Caller, mode: &str) -> Exchange {
+    let body = json!({ "data": {}, "meta": { "mode": mode, "accepted_assets": [] } });
+    exchange(caller, Purpose::Account, "/v1/account", 200, &body)
+}
+
+fn refusal(caller: Caller, status: u16) -> Exchange {
+    exchange(caller, Purpose::Refusal, "/v1/account", status, &json!({ "message": "No." }))
+}
+
+fn page(ask: PageAsk, rows: &Value, meta: [u64; 4]) -> Exchange {
+    let [current, last, size, total] = meta;
+    let links = json!({ "first": "?page=1", "last": "?page=1", "prev": null, "next": null });
+    let meta = json!({ "current_page": current, "last_page": last, "per_page": size, "total": total });
+    let body = json!({ "data": rows, "links": links, "meta": meta });
+    let target = ask.list.path();
+    exchange(TEST, Purpose::Page(ask), target, 200, &body)
+}
+
+fn ask(page: Option<u64>, per_page: u64) -> PageAsk {
+    PageAsk { list: List::Events, filters: vec![], page, per_page: Some(per_page), link: None }
+}
+
+#[track_caller]
+fn check(recording: &Recording, id: &str, expected: &str) {
+    let rows = judge(recording);
+    let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
+    assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
+}
+
+/// What a verdict says: the note, the finding, or why there is none and what helps.
+#[track_caller]
+fn check_says(recording: &Recording, id: &str, part: &str) {
+    let rows = judge(recording);
+    let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
+    let said = format!("{:?}", row.verdict);
+    assert!(said.contains(part), "{part:?} in {said}");
+}
+
+#[test]
+fn silence_is_never_success() {
+    let rows = judge(&recording(Vec::new()));
+    assert_eq!(rows.len(), judged().len());
+    for row in rows {
+        assert!(matches!(row.verdict, Verdict::NotJudged { .. }), "{}: {:?}", row.id, row.verdict);
+    }
+}
+
+#[test]
+fn every_gap_names_a_remedy() {
+    for row in judge(&recording(Vec::new())) {
+        let Verdict::NotJudged { why, remedy } = row.verdict else { panic!("{} is judged", row.id) };
+        assert!(!why.is_empty() && !remedy.is_empty(), "{}", row.id);
+    }
+}
+
+#[test]
+fn a_refusal_counts_only_beside_a_200_on_the_same_path() {
+    let refused = refusal(Caller::Nobody, 401);
+    check(&recording(vec![refused.clone()]), "auth.no_header", "not judged");
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), refused];
+    check(&recording(served), "auth.no_header", "pass");
+}
+
+#[test]
+fn a_lost_answer_is_no_violation() {
+    let mut lost = refusal(Caller::Nobody, 401);
+    lost.ending = Ending::Lost("connection reset".into());
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), lost];
+    check(&recording(served), "auth.no_header", "not judged");
+}
+
+#[test]
+fn only_401_refuses_a_key() {
+    let forged = Caller::Forged(Forgery::Unknown);
+    for (status, expected) in
+        [(401, "pass"), (200, "fail"), (403, "fail"), (404, "fail"), (429, "not judged")]
+    {
+        let asked = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, status)];
+        check(&recording(asked), "auth.unknown_key", expected);
+    }
+}
+
+#[test]
+fn a_derived_statement_warns() {
+    let forged = Caller::Forged(Forgery::OtherScheme);
+    let asked = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, 200)];
+    check(&recording(asked), "auth.other_scheme", "warn");
+}
+
+#[test]
+fn pages_of_a_list_that_grows_are_not_compared() {
+    let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id.to_string() })));
+    let pages = |total| {
+        vec![
+            page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+            page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]),
+            page(ask(Some(2), 2), &rows(&[4, 3]), [2, 3, 2, total]),
+        ]
+    };
+    check(&recording(pages(5)), "paging.joined", "fail");
+    check(&recording(pages(6)), "paging.joined", "not judged");
+}
+
+#[test]
+fn an_empty_list_has_no_page_or_one() {
+    for (last, expected) in [(0, "not judged"), (1, "not judged"), (2, "fail")] {
+        let empty = page(ask(None, 25), &json!([]), [1, last, 25, 0]);
+        check(&recording(vec![empty]), "paging.last_page", expected);
+    }
+}
+
+#[test]
+fn both_readings_of_the_invoice_filter_are_honest() {
+    let invoice_event = json!({ "id": "a", "charge": null, "invoice": { "code": "in1" } });
+    let charge_event = json!({ "id": "b", "charge": { "code": "ch1", "invoice": "in1" }, "invoice": null });
+    let stranger = json!({ "id": "c", "charge": { "code": "ch2", "invoice": null }, "invoice": null });
+    let filtered = |rows: &Value| {
+        let len = rows.as_array().map_or(0, Vec::len) as u64;
+        let filters = vec![("invoice".into(), "in1".into())];
+        let all = json!([invoice_event, charge_event, stranger]);
+        recording(vec![
+            page(ask(None, 100), &all, [1, 1, 100, 3]),
+            page(PageAsk { filters, ..ask(None, 100) }, rows, [1, 1, 100, len]),
+        ])
+    };
+    for rows in [json!([invoice_event]), json!([invoice_event, charge_event])] {
+        check(&filtered(&rows), "filters.invoice", "pass");
+        check(&filtered(&rows), "filters.total", "pass");
+    }
+    check(&filtered(&json!([invoice_event, stranger])), "filters.invoice", "fail");
+    check(&filtered(&json!([])), "filters.invoice", "fail");
+}
+
+/// Absent, foreign, absent, with the value of one header each, for each round; and the other direction.
+fn trios(rounds: &[[&str; 3]]) -> Recording {
+    let mut exchanges = Vec::new();
+    for (caller, other) in [(LIVE, false), (TEST, true)] {
+        let event = |side, round, id: &str, status, body: &Value| {
+            let purpose = Purpose::Event { id: id.into(), side, round };
+            exchange(caller, purpose, &format!("/v1/events/{id}"), status, body)
+        };
+        exchanges.push(event(Side::Own, 1, "own", 200, &json!({ "id": "own" })));
+        for (round, servers) in (1..).zip(if other { &[["a", "a", "a"]] } else { rounds }) {
+            let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
+            for (side, server) in sides.into_iter().zip(servers) {
+                let id = format!("{side:?}");
+                let mut it = event(side, round, &id, 404, &json!({ "message": format!("No event {id}.") }));
+                let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+                answer.headers.push(("x-served-by".into(), (*server).into()));
+                exchanges.push(it);
+            }
+        }
+    }
+    recording(exchanges)
+}
+
+#[test]
+fn a_difference_must_last_to_be_a_trace() {
+    check(&trios(&[["a", "a", "a"]]), "isolation.indistinguishable", "pass");
+    check(&trios(&[["a", "b", "a"], ["a", "a", "b"]]), "isolation.indistinguishable", "pass");
+    check(&trios(&[["a", "b", "c"]]), "isolation.indistinguishable", "pass");
+    check(&trios(&[["a", "b", "a"], ["a", "b", "a"]]), "isolation.indistinguishable", "fail");
+}
+
+#[test]
+fn the_failure_names_the_difference() {
+    let rows = judge(&trios(&[["a", "b", "a"], ["a", "b", "a"]]));
+    let row = rows.iter().find(|row| row.id == "isolation.indistinguishable").expect("a row");
+    let Verdict::Fail(finding) = &row.verdict else { panic!("{:?}", row.verdict) };
+    assert_eq!(finding.actual, "header x-served-by: b (otherwise a)");
+}
+
+/// A long page of five, and another page of which the rows are given by the numbers of their ids.
+#[track_caller]
+fn check_page(number: u64, size: u64, ids: &[u64], expected: &str) {
+    let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
+    let pages = vec![
+        page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+        page(ask(Some(2), 4), &rows(&[1]), [2, 2, 4, 5]),
+        page(ask(Some(number), size), &rows(ids), [number, 5_u64.div_ceil(size), size, 5]),
+    ];
+    check(&recording(pages), "paging.joined", expected);
+}
+
+#[test]
+fn every_page_has_its_place_in_the_long_one() {
+    check_page(1, 2, &[5, 4], "pass");
+    check_page(3, 2, &[1], "pass");
+    check_page(4, 2, &[], "pass");
+    check_page(3, 2, &[2], "fail");
+    check_page(3, 2, &[], "fail");
+    check_page(3, 2, &[1, 0], "fail");
+    check_page(4, 2, &[1], "fail");
+    check_page(1, 3, &[5, 5, 4], "fail");
+    check_page(1, 2, &[5], "fail");
+}
+
+#[test]
+fn rows_without_a_name_may_look_different_each_time() {
+    let rows = |left: &[u64]| Value::from_iter(left.iter().map(|left| json!({ "seconds_left": left })));
+    let pages = |second: &[u64]| {
+        recording(vec![
+            page(ask(None, 100), &rows(&[9, 9, 9]), [1, 1, 100, 3]),
+            page(ask(Some(2), 2), &rows(second), [2, 2, 2, 3]),
+        ])
+    };
+    check(&pages(&[8]), "paging.joined", "pass");
+    check(&pages(&[8, 8]), "paging.joined", "fail");
+}
+
+#[test]
+fn rows_of_both_modes_are_the_same_only_if_all_of_them_is() {
+    let charges = |caller, row: &Value| {
+        let ask = PageAsk { list: List::Charges, ..ask(None, 100) };
+        Exchange { caller, ..page(ask, &json!([row]), [1, 1, 100, 1]) }
+    };
+    let event =
+        |caller, id| Exchange { caller, ..page(ask(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1]) };
+    let both = |live: &Value, test: &Value| {
+        recording(vec![event(LIVE, "a"), event(TEST, "b"), charges(LIVE, live), charges(TEST, test)])
+    };
+    let one = json!({ "code": "k3m9x2q7", "status": "paid" });
+    check(&both(&one, &one), "isolation.lists", "fail");
+    check(&both(&one, &json!({ "code": "k3m9x2q7", "status": "open" })), "isolation.lists", "pass");
+    check(&both(&json!({ "status": "paid" }), &json!({ "status": "paid" })), "isolation.lists", "pass");
+    let first = json!({ "id": 1, "status": "paid" });
+    check(&both(&first, &first), "isolation.lists", "pass");
+}

@@ -1,0 +1,107 @@
+//! Chapter "paging": how much must be seen before a page counts, and where links lead.
+
+use conformance_model::recording::{Ending, Exchange, Link, List, PageAsk, Recording};
+
+use super::{ask, check, check_says, page, recording};
+
+use serde_json::{Value, json};
+
+fn rows(ids: &[u64]) -> Value {
+    Value::from_iter(ids.iter().map(|id| json!({ "id": id })))
+}
+
+#[test]
+fn a_statement_about_pages_needs_pages_that_show_it() {
+    let empty = page(ask(None, 100), &json!([]), [1, 1, 100, 0]);
+    let first = page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
+    let second = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
+    let even = page(ask(Some(1), 2), &rows(&[4, 3]), [1, 2, 2, 4]);
+    let long = page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
+    for (pages, id, expected) in [
+        (vec![&empty], "paging.length", "not judged"),
+        (vec![&first], "paging.length", "pass"),
+        (vec![&first], "paging.current_page", "not judged"),
+        (vec![&second], "paging.current_page", "pass"),
+        (vec![&first], "paging.last_page", "not judged"),
+        (vec![&even], "paging.last_page", "not judged"),
+        (vec![&even, &first], "paging.last_page", "pass"),
+        (vec![&long, &first], "paging.joined", "not judged"),
+        (vec![&long, &second], "paging.joined", "pass"),
+    ] {
+        check(&recording(pages.into_iter().cloned().collect()), id, expected);
+    }
+}
+
+#[test]
+fn where_the_long_page_ends_what_it_shows_still_counts() {
+    // Five are told, and three are shown.
+    let long = page(ask(None, 100), &rows(&[5, 4, 3]), [1, 1, 100, 5]);
+    let beside = |ids: &[u64]| {
+        let last = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
+        recording(vec![long.clone(), last, page(ask(Some(1), 2), &rows(ids), [1, 3, 2, 5])])
+    };
+    check(&beside(&[5, 4]), "paging.joined", "pass");
+    check(&beside(&[5]), "paging.joined", "fail");
+    check_says(&beside(&[5, 3]), "paging.joined", "record 2 of the long page, exchange 1: 4");
+}
+
+#[test]
+fn an_order_shows_only_in_two_records_that_tell_their_time() {
+    let at = |day: u64| json!({ "created_at": format!("2026-02-0{day}T10:00:00.000000Z") });
+    let bare = json!({ "code": "a" });
+    let others = "paging.newest_first_others";
+    for (list, rows, id, expected) in [
+        (List::Events, json!([at(2)]), "paging.newest_first", "not judged"),
+        (List::Events, json!([at(2), at(1)]), "paging.newest_first", "pass"),
+        (List::Events, json!([at(1), at(2)]), "paging.newest_first", "fail"),
+        (List::Charges, json!([at(2), at(1)]), others, "pass"),
+        (List::Charges, json!([bare, bare]), others, "not applicable"),
+        (List::Charges, json!([bare]), others, "not judged"),
+        (List::Events, json!([bare, bare]), others, "not judged"),
+    ] {
+        let len = rows.as_array().map_or(0, Vec::len) as u64;
+        let sheet = page(PageAsk { list, ..ask(None, 100) }, &rows, [1, 1, 100, len]);
+        check(&recording(vec![sheet]), id, expected);
+    }
+}
+
+/// Puts an address where a page has none.
+fn leads(exchange: Exchange, rel: &str, address: &str) -> Exchange {
+    let mut exchange = exchange;
+    let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
+    let mut body: Value = serde_json::from_str(&answer.body).expect("JSON");
+    body["links"][rel] = json!(address);
+    answer.body = body.to_string();
+    exchange
+}
+
+#[test]
+fn the_ends_of_a_list_show_only_beside_its_middle() {
+    let only = page(ask(None, 100), &rows(&[1]), [1, 1, 100, 1]);
+    check(&recording(vec![only]), "paging.ends", "not judged");
+    let first = || page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
+    check(&recording(vec![leads(first(), "next", "?page=2")]), "paging.ends", "pass");
+    check(&recording(vec![first()]), "paging.ends", "fail");
+    check(&recording(vec![leads(first(), "prev", "?page=0")]), "paging.ends", "fail");
+}
+
+/// The first page, the second by its number, and what stands behind the first one's `next`.
+fn followed(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
+    let filters: Vec<_> = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let of = |filters, page| PageAsk { filters, ..ask(page, 2) };
+    let link = Some(Link { of: 1, rel: "next".into() });
+    recording(vec![
+        page(of(filters.clone(), Some(1)), &rows(&[5, 4]), [1, 3, 2, 5]),
+        page(of(vec![], Some(2)), &rows(&[3, 2]), [2, 3, 2, 5]),
+        page(PageAsk { link, per_page: None, ..of(filters, None) }, &rows(behind), [2, 3, 2, total]),
+    ])
+}
+
+#[test]
+fn a_link_leads_to_the_page_of_that_number() {
+    check(&followed(&[], &[3, 2], 5), "paging.links_lead", "pass");
+    check(&followed(&[], &[4, 3], 5), "paging.links_lead", "fail");
+    // The list has grown, or is another one.
+    check(&followed(&[], &[4, 3], 6), "paging.links_lead", "pass");
+    check(&followed(&[("charge", "ch1")], &[4, 3], 5), "paging.links_lead", "pass");
+}

@@ -1,0 +1,166 @@
+//! Deliveries beside what the API says, and the endpoints that they came to.
+
+use std::time::Duration;
+
+use conformance_model::deliveries::{Delivery, Place};
+use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
+use conformance_model::words::Mode;
+
+use super::deliveries::{caught, delivery};
+use super::{LIVE, TEST, check, check_says, exchange};
+
+use serde_json::{Value, json};
+
+const ID: &str = "0190a5c7-7f3e-7ddd-8def-000000000002";
+
+fn told(kind: &str, mode: &str) -> Delivery {
+    delivery(&json!({ "event_id": ID, "event": kind, "mode": mode }))
+}
+
+fn read(caller: Caller, side: Side, status: u16, body: &Value) -> Exchange {
+    let purpose = Purpose::DeliveredEvent { id: ID.into(), side };
+    exchange(caller, purpose, "/v1/events/x", status, body)
+}
+
+fn after(caller: Caller, rows: &Value) -> Exchange {
+    exchange(caller, Purpose::AfterDeliveries, "/v1/events", 200, &json!({ "data": rows }))
+}
+
+fn beside(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
+    Recording { exchanges: super::recording(exchanges).exchanges, ..caught(deliveries) }
+}
+
+#[test]
+fn a_delivery_names_an_event_that_the_api_shows() {
+    let event = json!({ "id": ID, "type": "charge.paid" });
+    let lied = json!({ "id": ID, "type": "charge.created" });
+    let other = json!({ "id": "another", "type": "charge.created" });
+    let none = json!({});
+    let refused = exchange(TEST, Purpose::Account, "/v1/account", 404, &none);
+    for (exchanges, expected) in [
+        (vec![read(TEST, Side::Own, 200, &event)], "pass"),
+        (vec![read(TEST, Side::Own, 200, &json!({ "data": event }))], "pass"),
+        (vec![after(TEST, &json!([event]))], "pass"),
+        (vec![read(TEST, Side::Own, 200, &lied)], "fail"),
+        (vec![after(TEST, &json!([lied]))], "fail"),
+        (vec![read(TEST, Side::Own, 404, &none)], "fail"),
+        // Who shows it at the other key has confused the modes.
+        (vec![read(TEST, Side::Own, 404, &none), read(LIVE, Side::Foreign, 200, &event)], "not judged"),
+        (vec![read(TEST, Side::Own, 200, &other)], "not judged"),
+        (vec![read(TEST, Side::Own, 503, &event)], "not judged"),
+        (vec![read(LIVE, Side::Own, 404, &none)], "not judged"),
+        (vec![refused], "not judged"),
+        (vec![], "not judged"),
+    ] {
+        check(&beside(vec![told("charge.paid", "test")], exchanges), "webhooks.event_id", expected);
+    }
+    let twice = vec![told("charge.paid", "test"), told("charge.paid", "test")];
+    let shown = beside(twice, vec![read(TEST, Side::Own, 200, &event)]);
+    check_says(&shown, "webhooks.event_id", "\"2 deliveries name events that the API shows");
+}
+
+#[test]
+fn a_delivery_names_the_mode_whose_key_sees_the_event() {
+    let event = json!({ "id": ID, "type": "charge.paid" });
+    let own = read(TEST, Side::Own, 200, &event);
+    let foreign = |status| read(LIVE, Side::Foreign, status, &event);
+    for (exchanges, mode, isolated) in [
+        (vec![own.clone(), foreign(404)], "pass", "pass"),
+        (vec![own.clone(), foreign(200)], "pass", "fail"),
+        (vec![own.clone(), foreign(503)], "pass", "not judged"),
+        (vec![own.clone(), after(LIVE, &json!([event]))], "pass", "fail"),
+        (vec![own], "pass", "not judged"),
+        (vec![foreign(200)], "fail", "not judged"),
+        (vec![], "pass", "not judged"),
+    ] {
+        let recording = beside(vec![told("charge.paid", "test")], exchanges);
+        check(&recording, "webhooks.mode", mode);
+        check(&recording, "isolation.delivered", isolated);
+    }
+}
+
+/// What came to an endpoint of test mode that wants `charge.paid` only.
+fn choosy(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
+    let mut recording = beside(deliveries, exchanges);
+    let all = recording.deliveries.as_mut().expect("a receiver");
+    all.endpoints[0].events = Some(["charge.paid".to_owned()].into());
+    all.endpoints.push(Place { path: "/all".into(), mode: Some(Mode::Live), events: None });
+    recording
+}
+
+fn at(endpoint: usize, it: Delivery) -> Delivery {
+    Delivery { endpoint: Some(endpoint), ..it }
+}
+
+fn tried(kind: &str, mode: &str) -> Delivery {
+    delivery(&json!({ "event_id": null, "event": kind, "mode": mode, "test": true }))
+}
+
+#[test]
+fn an_endpoint_gets_what_it_wants_and_that_shows_where_there_was_more() {
+    let paid = || told("charge.paid", "test");
+    let listed = |kind: &str| after(TEST, &json!([{ "id": "new", "type": kind }]));
+    for (deliveries, exchanges, subscribed, mode_endpoints) in [
+        (vec![paid()], vec![], "not judged", "not judged"),
+        (vec![told("charge.expired", "test")], vec![], "fail", "not judged"),
+        (vec![tried("charge.expired", "test")], vec![], "not judged", "not judged"),
+        (vec![paid(), at(2, told("charge.expired", "test"))], vec![], "pass", "not judged"),
+        (vec![paid(), at(2, tried("charge.expired", "test"))], vec![], "not judged", "not judged"),
+        (vec![paid(), at(2, told("charge.expired", "live"))], vec![], "not judged", "pass"),
+        (vec![paid(), at(2, told("charge.unheard_of", "test"))], vec![], "not judged", "not judged"),
+        (vec![paid(), at(2, tried("charge.expired", "live"))], vec![], "not judged", "not judged"),
+        (vec![paid(), at(1, told("charge.paid", "test"))], vec![], "not judged", "fail"),
+        (vec![paid()], vec![listed("charge.expired")], "pass", "not judged"),
+        (vec![paid()], vec![listed("charge.paid")], "not judged", "not judged"),
+        (vec![paid()], vec![after(LIVE, &json!([{ "id": "new" }]))], "not judged", "pass"),
+        (vec![paid()], vec![after(LIVE, &json!([]))], "not judged", "not judged"),
+    ] {
+        let recording = choosy(deliveries, exchanges);
+        check(&recording, "webhooks.subscribed", subscribed);
+        check(&recording, "webhooks.mode_endpoints", mode_endpoints);
+    }
+}
+
+/// Events, the newest first: by kind, and the second at which each came, if it did. All are listened for
+/// a thousand seconds.
+#[track_caller]
+fn check_pushed(events: &[(&str, Option<u64>)], settled: bool, expected: &str) {
+    let id = |place: usize| format!("event-{place}");
+    let rows = events.iter().enumerate().map(|(place, (kind, _))| json!({ "id": id(place), "type": kind }));
+    let came = events.iter().enumerate().filter_map(|(place, (kind, then))| {
+        let body = json!({ "event_id": id(place), "event": kind, "mode": "test" });
+        Some(Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) })
+    });
+    // Something else came, so that there is a delivery at all.
+    let other = at(1, told("charge.paid", "live"));
+    let listed = after(TEST, &Value::from_iter(rows));
+    let mut recording = beside([other].into_iter().chain(came).collect(), vec![listed]);
+    let all = recording.deliveries.as_mut().expect("a receiver");
+    all.endpoints[0].events = Some(["charge.paid".to_owned(), "charge.expired".to_owned()].into());
+    (all.lasted, all.settled) = (Duration::from_secs(1_000), settled);
+    check(&recording, "webhooks.pushed", expected);
+}
+
+#[test]
+fn what_newer_events_have_overtaken_for_long_is_lost() {
+    let (paid, expired) = ("charge.paid", "charge.expired");
+    for (events, expected) in [
+        (vec![], "not judged"),
+        (vec![(paid, None)], "not judged"),
+        (vec![(paid, Some(1))], "pass"),
+        (vec![(paid, None), (paid, Some(1))], "not judged"),
+        // Overtaken for ten minutes, and for less.
+        (vec![(paid, Some(400)), (paid, None), (paid, Some(1))], "fail"),
+        (vec![(paid, Some(401)), (paid, None), (paid, Some(1))], "not judged"),
+        // Of a type none comes, twice, for half a minute.
+        (vec![(paid, Some(970)), (expired, None), (expired, None), (paid, Some(1))], "fail"),
+        (vec![(paid, Some(971)), (expired, None), (expired, None), (paid, Some(1))], "not judged"),
+        (vec![(paid, Some(970)), (expired, None), (paid, None), (paid, Some(1))], "not judged"),
+        (vec![(paid, Some(970)), (expired, None), (paid, Some(1))], "not judged"),
+        (vec![(expired, Some(970)), (expired, None), (expired, None), (paid, Some(1))], "not judged"),
+        (vec![(paid, Some(970)), (expired, None), (expired, None)], "pass"),
+    ] {
+        check_pushed(&events, false, expected);
+    }
+    check_pushed(&[(paid, Some(999)), (paid, None), (paid, Some(1))], true, "fail");
+}

@@ -1,0 +1,236 @@
+//! What is said of an object holds wherever it shows: in API events, alone, and on pages of every purpose.
+
+use std::time::Duration;
+
+use conformance_model::recording::{Burst, Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::words::Part;
+use serde_json::{Value, json};
+
+use super::limits::burst;
+use super::{LIVE, TEST, account, ask, check, check_says, exchange, page, recording};
+
+const ID: &str = "0190a5c4-7f3e-7abc-8def-0123456789ab";
+
+fn charge() -> Value {
+    json!({
+        "code": "ch1", "status": "paid", "fiat_amount": "49.90", "fiat_currency": "EUR", "asset": "BTC",
+        "asset_amount": "0.001", "received_amount": "0.001", "customer_email": "a@b.example",
+        "description": "Shoes", "metadata": {}, "payment_link": null, "paid_at": "2026-01-05T09:00:00Z",
+    })
+}
+
+fn event(charge: &Value) -> Value {
+    json!({
+        "id": ID, "type": "charge.paid", "details": {}, "charge": charge, "invoice": null,
+        "created_at": "2026-01-05T09:00:00.000000Z",
+    })
+}
+
+/// A list of one event, and no deliveries.
+fn listed(event: &Value) -> Recording {
+    let mut found = recording(vec![page(ask(None, 100), &json!([event]), [1, 1, 100, 1])]);
+    found.without = [Part::Webhooks].into();
+    found
+}
+
+#[track_caller]
+fn check_charge(change: impl FnOnce(&mut Value), id: &str, expected: &str) {
+    let mut charge = charge();
+    change(&mut charge);
+    check(&listed(&event(&charge)), id, expected);
+}
+
+#[test]
+fn a_charge_in_an_event_has_the_fields_of_a_charge() {
+    for id in ["charges.fields", "charges.amounts", "charges.metadata", "charges.paid_at", "charges.status"] {
+        check_charge(|_| {}, id, "pass");
+    }
+    check_charge(|it| drop(it.as_object_mut().unwrap().remove("asset")), "charges.fields", "fail");
+    check_charge(|it| it["asset_amount"] = json!(0.001), "charges.amounts", "fail");
+    check_charge(|it| it["metadata"] = json!([]), "charges.metadata", "fail");
+    check_charge(|it| it["paid_at"] = json!("yesterday"), "charges.paid_at", "fail");
+    check_charge(|it| it["code"] = json!(7), "charges.code", "fail");
+    // Decimals are said of deliveries only.
+    check_charge(|_| {}, "charges.asset_amount", "left out");
+}
+
+#[test]
+fn what_comes_with_the_payment_may_be_absent_until_then() {
+    let without = |status: &str| {
+        let (status, status_of) = (status.to_owned(), status == "paid");
+        move |it: &mut Value| {
+            it["status"] = json!(status);
+            let charge = it.as_object_mut().unwrap();
+            charge.remove("paid_at");
+            if !status_of {
+                charge.remove("customer_email");
+                charge.remove("description");
+            }
+        }
+    };
+    let opened = |change: &dyn Fn(&mut Value)| {
+        let mut charge = charge();
+        change(&mut charge);
+        let mut event = event(&charge);
+        event["type"] = json!("charge.created");
+        listed(&event)
+    };
+    check(&opened(&without("pending")), "charges.fields", "pass");
+    check(&opened(&without("paid")), "charges.fields", "fail");
+    let no_amount = |it: &mut Value| drop(it.as_object_mut().unwrap().remove("received_amount"));
+    check(&opened(&no_amount), "charges.fields", "fail");
+}
+
+#[test]
+fn an_invoice_in_an_event_has_its_eight_fields() {
+    let mut invoice = json!({
+        "code": "in1", "number": "7", "status": "paid", "amount": "1.00", "currency": "EUR",
+        "customer": {}, "hosted_url": "https://pay.example/i/in1", "charges": [],
+    });
+    let of = |invoice: &Value| {
+        let mut event = event(&Value::Null);
+        event["type"] = json!("invoice.paid");
+        event["invoice"] = invoice.clone();
+        listed(&event)
+    };
+    check(&of(&invoice), "invoices.fields", "pass");
+    invoice.as_object_mut().unwrap().remove("hosted_url");
+    check(&of(&invoice), "invoices.fields", "fail");
+}
+
+/// The event in a list, and alone with another body.
+fn alone(body: &Value) -> Recording {
+    let purpose = Purpose::Event { id: ID.into(), side: Side::Own, round: 1 };
+    let single = exchange(TEST, purpose, &format!("/v1/events/{ID}"), 200, body);
+    let list = page(ask(None, 100), &json!([event(&charge())]), [1, 1, 100, 1]);
+    recording(vec![list, single])
+}
+
+#[test]
+fn a_single_event_stands_under_any_name() {
+    let event = event(&charge());
+    for body in [
+        event.clone(),
+        json!({ "data": event }),
+        json!({ "event": event }),
+        json!({ "result": event, "meta": { "id": "r1", "type": "answer" } }),
+    ] {
+        check(&alone(&body), "events.single", "pass");
+        check(&alone(&body), "events.id", "pass");
+    }
+    check_says(&alone(&json!({ "event": event })), "events.envelope", "under event");
+}
+
+#[test]
+fn a_single_event_is_the_one_of_the_list() {
+    for (name, other) in [
+        ("type", json!("charge.created")),
+        ("details", json!({ "amount": "1" })),
+        ("created_at", json!("2026-01-06T09:00:00Z")),
+        ("charge", json!({ "code": "ch2" })),
+    ] {
+        let mut event = event(&charge());
+        event[name] = other;
+        check(&alone(&json!({ "data": event })), "events.single", "fail");
+    }
+    // The same moment, and a charge that has moved on.
+    let mut moved = event(&charge());
+    moved["created_at"] = json!("2026-01-05T09:00:00Z");
+    moved["charge"]["status"] = json!("refunded");
+    check(&alone(&moved), "events.single", "pass");
+}
+
+fn refused(mut of: Exchange, status: u16) -> Exchange {
+    of.ending = exchange(TEST, of.purpose.clone(), "", status, &json!({ "message": "No." })).ending;
+    of
+}
+
+#[test]
+fn a_refused_page_that_must_be_there_breaks_the_list() {
+    let lists = |second: u16| {
+        let mut all: Vec<_> = List::ALL
+            .into_iter()
+            .map(|list| {
+                let ask = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
+                page(ask, &json!([{ "id": "a" }, { "id": "b" }, { "id": "c" }]), [1, 1, 25, 3])
+            })
+            .collect();
+        all.push(refused(page(ask(Some(2), 2), &json!([]), [2, 2, 2, 3]), second));
+        recording(all)
+    };
+    check(&lists(200), "lists.served", "pass");
+    for status in [400, 404, 422, 500] {
+        check(&lists(status), "lists.served", "fail");
+    }
+    check(&lists(503), "lists.served", "pass");
+}
+
+#[test]
+fn a_page_past_the_end_may_be_refused() {
+    let mut all: Vec<_> = List::ALL
+        .into_iter()
+        .map(|list| {
+            let ask = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
+            page(ask, &json!([{ "id": "a" }]), [1, 1, 25, 1])
+        })
+        .collect();
+    all.push(refused(page(ask(Some(2), 2), &json!([]), [2, 1, 2, 1]), 404));
+    check(&recording(all), "lists.served", "pass");
+}
+
+#[test]
+fn a_known_value_of_a_filter_is_served() {
+    let filters = vec![("type".to_owned(), "charge.paid".to_owned())];
+    let filtered = page(PageAsk { filters, ..ask(None, 2) }, &json!([]), [1, 1, 2, 0]);
+    for (status, expected) in [(400, "fail"), (500, "fail"), (503, "not judged")] {
+        let plain = page(ask(None, 2), &json!([]), [1, 1, 2, 0]);
+        let asked = vec![plain, refused(filtered.clone(), status)];
+        check(&recording(asked), "filters.type", expected);
+    }
+}
+
+#[test]
+fn a_page_of_a_burst_is_a_page() {
+    let of_burst = |rows: &Value, total: u64| {
+        let mut it = page(ask(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
+        it.purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        it.target = "/pay/v1/events?per_page=2&page=2".into();
+        recording(vec![it])
+    };
+    check(&of_burst(&json!([{ "id": "c" }, { "id": "d" }]), 5), "paging.length", "pass");
+    check(&of_burst(&json!([{ "id": "c" }]), 5), "paging.length", "fail");
+}
+
+/// Two bursts, each refused after so many, and what is said to be left at the first and the last shot of the second.
+fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
+    let mut all = vec![account(LIVE, "live")];
+    all.extend(burst(first, true, Duration::ZERO).exchanges);
+    let wait = Duration::from_secs(180);
+    let mut again = burst(second, true, Duration::ZERO).exchanges;
+    let last = again.len() - 2;
+    for (place, it) in again.iter_mut().enumerate() {
+        it.purpose = Purpose::Burst(Burst::Shot { series: 2 });
+        (it.sent, it.ended) = (wait, wait);
+        let Some((start, end)) = left.filter(|_| place == 0 || place == last) else { continue };
+        if let conformance_model::recording::Ending::Answered(answer) = &mut it.ending {
+            let left = if place == 0 { start } else { end };
+            answer.headers.push(("x-ratelimit-remaining".into(), left.to_string()));
+            answer.headers.push(("x-ratelimit-limit".into(), "120".into()));
+        }
+    }
+    all.extend(again);
+    recording(all)
+}
+
+#[test]
+fn somebody_else_on_the_key_is_no_violation() {
+    let id = "limits.served";
+    // Refused at the same place twice: a smaller limit. At different places: somebody else.
+    check(&twice(100, 100, None), id, "fail");
+    check(&twice(100, 87, None), id, "not judged");
+    // What is left falls as we ask, and says 120 nevertheless; or falls faster; or was low from the beginning.
+    check(&twice(100, 100, Some((119, 20))), id, "fail");
+    check(&twice(100, 60, Some((119, 0))), id, "not judged");
+    check(&twice(60, 60, Some((59, 0))), id, "not judged");
+    check_says(&twice(60, 60, Some((59, 0))), id, "somebody else seems to use the test key");
+}

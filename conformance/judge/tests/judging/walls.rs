@@ -1,0 +1,89 @@
+//! Chapter "isolation": what an answer about something foreign gives away.
+
+use conformance_model::recording::{Caller, Ending, Exchange, Purpose, Recording, Side};
+
+use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+
+use serde_json::{Value, json};
+
+fn event(caller: Caller, side: Side, status: u16, body: &Value) -> Exchange {
+    let purpose = Purpose::Event { id: format!("{side:?}"), side, round: 1 };
+    exchange(caller, purpose, "/v1/events/x", status, body)
+}
+
+#[test]
+fn why_nothing_could_be_asked_is_told() {
+    let none = &json!({});
+    let own = |status| event(TEST, Side::Own, status, none);
+    let foreign = event(TEST, Side::Foreign, 404, none);
+    let busy = recording(vec![own(503), foreign]);
+    check_says(&busy, "isolation.not_found", "an own event on the same path: 503");
+    check_says(&recording(vec![own(200)]), "isolation.not_found", "both modes are needed");
+}
+
+/// An own event, and three that are not there, each with a body and a Content-Length.
+fn trio(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Exchange> {
+    let mut all = vec![event(caller, Side::Own, 200, &json!({}))];
+    let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
+    for ((side, body), length) in sides.into_iter().zip(bodies).zip(lengths) {
+        let mut it = event(caller, side, 404, body);
+        let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+        answer.headers.push(("content-length".into(), length.into()));
+        all.push(it);
+    }
+    all
+}
+
+fn both(bodies: [&Value; 3], lengths: [&str; 3]) -> Recording {
+    recording([trio(TEST, bodies, lengths), trio(LIVE, bodies, lengths)].concat())
+}
+
+#[test]
+fn a_length_is_a_trace_unless_the_length_of_the_others_wavers() {
+    let (no, never) = (&json!({ "message": "No." }), &json!({ "message": "Never." }));
+    let same = ["9", "9", "9"];
+    let other = ["9", "8", "9"];
+    let id = "isolation.indistinguishable";
+    check(&both([no, no, no], same), id, "pass");
+    check(&both([no, no, no], other), id, "fail");
+    check(&both([no, no, never], other), id, "pass");
+    check(&both([no, never, no], same), id, "fail");
+    check_says(&both([no, never, no], same), id, "body length: 20 (otherwise 17)");
+    let found = |code| json!({ "error": { "code": code, "text": "No." } });
+    let told = "body.error.code: 7 (otherwise 5)";
+    check_says(&both([&found(5), &found(7), &found(5)], same), id, told);
+}
+
+#[test]
+fn both_modes_must_list_something_before_nothing_is_shared() {
+    let event = |caller, id: &str| Exchange {
+        caller,
+        ..page(ask(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1])
+    };
+    check(&recording(vec![event(LIVE, "a")]), "isolation.lists", "not judged");
+    check(&recording(vec![event(TEST, "a")]), "isolation.lists", "not judged");
+    check(&recording(vec![event(LIVE, "a"), event(TEST, "b")]), "isolation.lists", "pass");
+    let shared = recording(vec![event(LIVE, "a"), event(TEST, "a")]);
+    check_says(&shared, "isolation.lists", "exchange: Some(1)");
+}
+
+#[test]
+fn what_the_other_account_did_not_show_is_told() {
+    let by_other =
+        |purpose, status, body: &Value| exchange(Caller::OtherAccount, purpose, "/v1/events", status, body);
+    let account = |status| by_other(Purpose::Account, status, &json!({ "data": { "id": 1 } }));
+    let listed = |status, rows: Value| by_other(Purpose::OtherEvents, status, &json!({ "data": rows }));
+    let mut lost = event(TEST, Side::OtherAccount, 404, &json!({}));
+    lost.ending = Ending::Lost("connection reset".into());
+    for (all, says) in [
+        (vec![], "there was no key of another account"),
+        (vec![account(401)], "the key of the other account is refused"),
+        (vec![account(200), listed(200, json!([]))], "the other account has no event"),
+        (vec![account(200), listed(200, json!([1]))], "the events of the other account: 200"),
+        (vec![account(200), listed(503, json!([]))], "the events of the other account: 503"),
+        (vec![account(200), listed(200, json!([1])), lost], "an event of the other account: no answer"),
+        (vec![account(200)], "an event of the other account: 200"),
+    ] {
+        check_says(&recording(all), "isolation.second_account", says);
+    }
+}

@@ -1,0 +1,220 @@
+//! The catalogue: every statement by name, read from the chapters in `requirements`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+/// The 13 event types that the specification names.
+pub const EVENT_TYPES: [&str; 13] = [
+    "charge.created",
+    "charge.payment_detected",
+    "charge.paid",
+    "charge.underpaid",
+    "charge.late_payment",
+    "charge.refunded",
+    "charge.expired",
+    "charge.canceled",
+    "invoice.created",
+    "invoice.sent",
+    "invoice.viewed",
+    "invoice.paid",
+    "invoice.voided",
+];
+
+/// How firmly a statement stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The specification says so.
+    Must,
+    /// It follows from what the specification says, or from HTTP itself.
+    Should,
+    /// The specification leaves it open.
+    Open,
+}
+
+impl Level {
+    /// The word that stands in the catalogue.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Must => "must",
+            Level::Should => "should",
+            Level::Open => "open",
+        }
+    }
+}
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    /// Where the specification says it.
+    pub spec: String,
+    /// How firmly.
+    pub level: Level,
+    /// The statement in our words.
+    pub text: String,
+    /// What it is cited by: hashes of the sentences that it restates. Empty if HTTP says it, not the specification.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
+    /// Why no check judges it, if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
+}
+
+const CHAPTERS: &[(&str, &str)] = &[
+    ("account", include_str!("../requirements/account.toml")),
+    ("answers", include_str!("../requirements/answers.toml")),
+    ("auth", include_str!("../requirements/auth.toml")),
+    ("charges", include_str!("../requirements/charges.toml")),
+    ("endpoints", include_str!("../requirements/endpoints.toml")),
+    ("errors", include_str!("../requirements/errors.toml")),
+    ("events", include_str!("../requirements/events.toml")),
+    ("filters", include_str!("../requirements/filters.toml")),
+    ("invoices", include_str!("../requirements/invoices.toml")),
+    ("isolation", include_str!("../requirements/isolation.toml")),
+    ("limits", include_str!("../requirements/limits.toml")),
+    ("lists", include_str!("../requirements/lists.toml")),
+    ("paging", include_str!("../requirements/paging.toml")),
+    ("service", include_str!("../requirements/service.toml")),
+    ("types", include_str!("../requirements/types.toml")),
+    ("webhooks", include_str!("../requirements/webhooks.toml")),
+];
+
+/// Every sentence of the specification: a line each of its hash, its section and its place there.
+pub const SENTENCES: &str = include_str!("../requirements/sentences.txt");
+
+/// Every statement by its name, whether a check judges it or not.
+pub fn catalogue() -> BTreeMap<String, Requirement> {
+    // Read once: every judgement and every report asks for it.
+    static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
+        let mut found = BTreeMap::new();
+        for (chapter, text) in CHAPTERS {
+            for (name, requirement) in statements(chapter, text) {
+                found.insert(format!("{chapter}.{name}"), requirement);
+            }
+        }
+        found
+    });
+    READ.clone()
+}
+
+/// What the reference server chose where the specification leaves a choice, by its name. Judged on demand.
+pub fn extended() -> BTreeMap<String, Requirement> {
+    static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
+        let text = include_str!("../requirements/extended/choices.toml");
+        let named = |(name, requirement)| (format!("extended.{name}"), requirement);
+        statements("extended", text).into_iter().map(named).collect()
+    });
+    READ.clone()
+}
+
+/// The statements that a full run reports on: those that have a check.
+pub fn judged() -> BTreeMap<String, Requirement> {
+    catalogue().into_iter().filter(|(_, it)| it.unjudged.is_none()).collect()
+}
+
+/// A file holds one chapter, under its own name.
+fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
+    let mut chapters: BTreeMap<String, BTreeMap<String, Requirement>> =
+        toml::from_str(text).unwrap_or_else(|err| panic!("requirements/{chapter}.toml: {err}"));
+    let statements = chapters.remove(chapter).unwrap_or_default();
+    assert!(chapters.is_empty(), "requirements/{chapter}.toml holds statements of another chapter");
+    statements
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything: `paging.*`, `*.json`.
+pub fn fits(pattern: &str, id: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == id,
+        Some((head, rest)) => id.strip_prefix(head).is_some_and(|tail| {
+            tail.char_indices().map(|(at, _)| at).chain([tail.len()]).any(|at| fits(rest, &tail[at..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, id: &str, expected: bool) {
+        assert_eq!(fits(pattern, id), expected, "{pattern} on {id}");
+    }
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        check("paging.*", "paging.joined", true);
+        check("*.json", "limits.json", true);
+        check("a*c*e", "abcde", true);
+        check("*", "", true);
+    }
+
+    #[test]
+    fn without_a_star_only_the_name_itself_fits() {
+        check("paging.joined", "paging.joined", true);
+        check("paging", "paging.joined", false);
+        check("paging.*", "limits.json", false);
+    }
+
+    #[test]
+    fn every_file_is_a_chapter() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/requirements");
+        let mut files: Vec<_> = std::fs::read_dir(directory)
+            .expect("a directory of chapters")
+            .map(|file| file.expect("a file").file_name().into_string().expect("a plain name"))
+            .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+            .collect();
+        files.sort();
+        let chapters: Vec<_> = CHAPTERS.iter().map(|(chapter, _)| *chapter).collect();
+        assert_eq!(chapters, files);
+    }
+
+    #[test]
+    fn statements_stand_in_the_order_of_their_names() {
+        for (chapter, text) in CHAPTERS {
+            let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix('[')).collect();
+            assert!(names.is_sorted(), "{chapter}: {names:?}");
+            assert_eq!(names.len(), statements(chapter, text).len(), "{chapter}");
+        }
+    }
+
+    #[test]
+    fn every_statement_is_a_sentence() {
+        for (id, it) in catalogue() {
+            assert!(it.text.ends_with('.'), "{id}: a statement ends with a full stop");
+        }
+    }
+
+    #[test]
+    fn every_statement_cites_the_specification_or_names_another_document() {
+        let is_hash =
+            |text: &String| text.len() == 16 && text.bytes().all(|it| b"0123456789abcdef".contains(&it));
+        for (id, it) in catalogue() {
+            let is_ours = it.spec.starts_with(|it: char| it.is_ascii_digit());
+            assert_eq!(is_ours, !it.source.is_empty(), "{id}: {} and {:?}", it.spec, it.source);
+            assert!(is_ours || it.level == Level::Should, "{id}: only the specification can demand");
+            assert!(it.source.iter().all(is_hash), "{id}: {:?}", it.source);
+        }
+    }
+
+    #[test]
+    fn our_own_choices_cite_nothing_and_never_mix_with_the_specification() {
+        let all = catalogue();
+        for (id, it) in extended() {
+            assert!(it.spec.starts_with("reference: ") && it.source.is_empty(), "{id}: {}", it.spec);
+            assert!(it.text.ends_with('.') && it.unjudged.is_none(), "{id}: {}", it.text);
+            assert!(!all.contains_key(&id), "{id}");
+        }
+    }
+
+    #[test]
+    fn who_judges_nothing_says_why_in_a_clause() {
+        for (id, it) in catalogue() {
+            if let Some(why) = it.unjudged {
+                assert!(why.starts_with(char::is_lowercase) && !why.ends_with('.'), "{id}: {why}");
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What every layer of the conformance suite speaks of, as plain data: the catalogue of statements, the
+//! recording of a run, deliveries, verdicts, budgets and known failures.
+//!
+//! Nothing here opens a socket, reads a clock or a file, or judges. Probes write a recording, the judge reads
+//! it; both see this package and never each other.
+
+pub mod baseline;
+pub mod budget;
+pub mod catalogue;
+pub mod deliveries;
+pub mod group;
+pub mod octets;
+pub mod reading;
+pub mod recording;
+pub mod redaction;
+pub mod secret;
+pub mod selection;
+pub mod verdict;
+pub mod words;

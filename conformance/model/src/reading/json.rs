@@ -1,0 +1,129 @@
+//! JSON as it stands in the text, names given twice included.
+
+use std::fmt;
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::Value;
+
+use crate::recording::Answer;
+
+/// The body as JSON, if it is JSON.
+pub fn parse(answer: &Answer) -> Option<Value> {
+    serde_json::from_str(&answer.body).ok()
+}
+
+/// Whether the header says that the body is JSON.
+pub fn is_json(answer: &Answer) -> bool {
+    let kind = answer.header("content-type").unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// Whether an object says anything in words, at whatever depth.
+pub fn has_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => items.iter().any(has_text),
+        Value::Object(members) => members.values().any(has_text),
+        _ => false,
+    }
+}
+
+/// The first name that some object of the text gives twice. A parsed value no longer shows it.
+pub fn duplicate_key(text: &str) -> Option<String> {
+    let mut found = None;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    // The error is our own way out at the first double name; text that is no JSON has none.
+    let _ = Names { found: &mut found }.deserialize(&mut reader);
+    found
+}
+
+/// Walks through any value and stops at the first name given twice.
+struct Names<'a> {
+    found: &'a mut Option<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Names<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Names<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = std::collections::BTreeSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if !names.insert(name.clone()) {
+                *self.found = Some(name);
+                return Err(A::Error::custom("a name is given twice"));
+            }
+            map.next_value_seed(Names { found: self.found })?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(Names { found: self.found })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        IgnoredAny::deserialize(reader).map(drop)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        assert_eq!(duplicate_key(text).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_name_given_twice_is_found_at_any_depth() {
+        check(r#"{"a":1,"a":1}"#, Some("a"));
+        check(r#"{"a":[1,null,{"b":{"c":1.5,"c":"x"}}]}"#, Some("c"));
+    }
+
+    #[test]
+    fn the_same_name_in_two_objects_is_fine() {
+        check(r#"[{"a":1},{"a":true}]"#, None);
+        check("no json", None);
+    }
+}

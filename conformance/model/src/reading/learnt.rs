@@ -1,0 +1,107 @@
+//! What a recording has shown of a mode: its events, and the identifiers in them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Page, parse, text_at};
+use crate::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
+use crate::words::Mode;
+
+const LONG: u64 = 100;
+
+/// What the lists have shown of one mode.
+#[derive(Clone, Debug, Default)]
+pub struct Learnt {
+    /// The id of an event.
+    pub event: Option<String>,
+    /// The code of a charge.
+    pub charge: Option<String>,
+    /// The code of an invoice.
+    pub invoice: Option<String>,
+    /// The code of a payment link.
+    pub payment_link: Option<String>,
+}
+
+/// The events of a mode in the longest page that was read.
+pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
+    let long = |it: &Exchange| {
+        it.caller == Caller::Own(mode)
+            && matches!(
+                &it.purpose,
+                Purpose::Page(PageAsk { list: List::Events, filters, per_page: Some(LONG), .. })
+                    if filters.is_empty()
+            )
+            && it.status() == Some(200)
+    };
+    let page = recording.last(long).and_then(Page::of);
+    page.and_then(|page| page.rows().cloned()).unwrap_or_default()
+}
+
+/// Identifiers come from events: the items of the other lists are open.
+pub fn learn(recording: &Recording, mode: Mode) -> Learnt {
+    let events = events(recording, mode);
+    let first = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
+    Learnt {
+        event: first_event_id(&events),
+        charge: first(&["charge", "code"]),
+        invoice: first(&["invoice", "code"]),
+        payment_link: first(&["charge", "payment_link"]),
+    }
+}
+
+/// The single event in an answer: bare, or under any member, since its envelope is left open. Found by its shape:
+/// the object with the most members of an event.
+pub fn single_event(exchange: &Exchange) -> Option<Value> {
+    const MEMBERS: [&str; 6] = ["id", "type", "details", "charge", "invoice", "created_at"];
+    let body = parse(exchange.answer()?)?;
+    let likeness = |it: &Value| MEMBERS.iter().filter(|name| it.get(**name).is_some()).count();
+    let wrapped = body.as_object().into_iter().flat_map(|members| members.values());
+    let wrapped = wrapped.filter(|it| it.is_object()).max_by_key(|it| likeness(it)).cloned();
+    // What stands around an event has none of its members, or only few.
+    Some(wrapped.filter(|it| likeness(it) > likeness(&body)).unwrap_or(body))
+}
+
+/// The id of an event in the rows of a page.
+pub fn first_event_id(rows: &[Value]) -> Option<String> {
+    rows.iter().find_map(|row| row.get("id")?.as_str()).map(str::to_owned)
+}
+
+/// What `meta.mode` says.
+pub fn mode_told(exchange: &Exchange) -> Option<String> {
+    let body: Value = parse(exchange.answer()?)?;
+    text_at(&body, &["meta", "mode"]).map(str::to_owned)
+}
+
+/// The events of a mode that some list has shown, by id; as shown last.
+pub fn listed(recording: &Recording, mode: Mode) -> BTreeMap<String, Value> {
+    let mut listed = BTreeMap::new();
+    for rows in [
+        events(recording, mode),
+        before_rows(recording, mode),
+        after_rows(recording, mode).unwrap_or_default(),
+    ] {
+        for row in rows {
+            if let Some(id) = text_at(&row, &["id"]).map(str::to_owned) {
+                listed.insert(id, row);
+            }
+        }
+    }
+    listed
+}
+
+/// The events of a mode from before anything was delivered.
+pub fn before_rows(recording: &Recording, mode: Mode) -> Vec<Value> {
+    let asked = rows_of(recording, mode, &Purpose::BeforeDeliveries);
+    asked.unwrap_or_else(|| events(recording, mode))
+}
+
+/// The events of a mode once deliveries had come, newest first; `None` if they could not be read.
+pub fn after_rows(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
+    rows_of(recording, mode, &Purpose::AfterDeliveries)
+}
+
+fn rows_of(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<Value>> {
+    let exchange = recording.last(|it| it.caller == Caller::Own(mode) && it.purpose == *purpose)?;
+    Page::of(exchange)?.rows().cloned()
+}

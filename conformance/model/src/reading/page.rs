@@ -1,0 +1,161 @@
+//! A page of a list, and what can be learnt from its items.
+
+use serde_json::{Map, Value};
+
+use crate::reading::parse;
+use crate::recording::{Exchange, List, PageAsk, Purpose, Step};
+
+/// A list answered with 200 and JSON. Each part may still be missing or of another type.
+#[derive(Clone, Debug)]
+pub struct Page(Value);
+
+impl Page {
+    /// The page in an answer of 200 with a body of JSON.
+    pub fn of(exchange: &Exchange) -> Option<Page> {
+        let answer = exchange.answer().filter(|answer| answer.status == 200)?;
+        parse(answer).map(Page)
+    }
+
+    /// The whole, if it is an object.
+    pub fn object(&self) -> Option<&Map<String, Value>> {
+        self.0.as_object()
+    }
+
+    /// The records: the array `data`.
+    pub fn rows(&self) -> Option<&Vec<Value>> {
+        self.0.get("data")?.as_array()
+    }
+
+    /// The object `links`.
+    pub fn links(&self) -> Option<&Map<String, Value>> {
+        self.0.get("links")?.as_object()
+    }
+
+    /// A number of `meta`; `None` if it is missing or no whole number.
+    pub fn meta(&self, name: &str) -> Option<u64> {
+        self.0.get("meta")?.get(name)?.as_u64()
+    }
+
+    /// A link's address; `None` if it is null or missing.
+    pub fn link(&self, rel: &str) -> Option<&str> {
+        self.links()?.get(rel)?.as_str()
+    }
+}
+
+/// What an exchange asked for, if it is a page of a list that was asked for by a query.
+pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
+    match &exchange.purpose {
+        Purpose::Page(ask) => return Some(ask.clone()),
+        // Where a link leads, only the page that held it can tell.
+        Purpose::Between { step: Step::ByLink { .. }, .. } => return None,
+        Purpose::Burst(_)
+        | Purpose::Between { .. }
+        | Purpose::BeforeDeliveries
+        | Purpose::AfterDeliveries => {}
+        _ => return None,
+    }
+    let (path, query) = exchange.target.split_once('?').unwrap_or((&exchange.target, ""));
+    let list = List::ALL.into_iter().find(|list| path.ends_with(list.path()))?;
+    let mut ask = PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None };
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()).into_owned() {
+        match name.as_str() {
+            "page" => ask.page = Some(value.parse().ok()?),
+            "per_page" => ask.per_page = Some(value.parse().ok()?),
+            _ => ask.filters.push((name, value)),
+        }
+    }
+    Some(ask)
+}
+
+/// What tells one item of a list from another: its id or code, or all of it.
+pub fn identity(row: &Value) -> String {
+    named_identity(row).unwrap_or_else(|| row.to_string())
+}
+
+/// The id or code of an item. Two items without one may be equal and still be two.
+pub fn named_identity(row: &Value) -> Option<String> {
+    ["id", "code"].iter().find_map(|name| match row.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// Whether the invoice of an event counts that charge among its own.
+pub fn holds_charge(event: &Value, charge: &str) -> bool {
+    let charges = event.get("invoice").and_then(|it| it.get("charges")).and_then(Value::as_array);
+    charges.into_iter().flatten().any(|it| text_at(it, &["code"]) == Some(charge))
+}
+
+/// Whether the charge of an event says that it is of that invoice.
+pub fn names_invoice(event: &Value, invoice: &str) -> bool {
+    let is = |path: &[&str]| text_at(event, path) == Some(invoice);
+    is(&["charge", "invoice"]) || is(&["charge", "invoice", "code"])
+}
+
+/// The string at a path of names.
+pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
+    path.iter().try_fold(value, |at, name| at.get(name))?.as_str()
+}
+
+/// An identifier of the same make that nobody has: same length, same classes of characters, same
+/// version if it is a UUID. Otherwise a validator would be tested, and not the wall between the modes.
+pub fn twin_of(id: &str, seed: u64) -> String {
+    const UUID_LEN: usize = 36;
+    const UUID_NODE_LEN: usize = 12;
+    let is_uuid = id.len() == UUID_LEN && id.bytes().filter(|byte| *byte == b'-').count() == 4;
+    let kept = if is_uuid { UUID_LEN - UUID_NODE_LEN } else { id.rfind(['_', '-']).map_or(0, |at| at + 1) };
+    let mut state = seed;
+    let mut twin = String::with_capacity(id.len());
+    for (at, letter) in id.char_indices() {
+        let class: &[u8] = match letter {
+            _ if at < kept => b"",
+            '0'..='9' | 'a'..='f' if is_uuid => b"0123456789abcdef",
+            'A'..='F' if is_uuid => b"0123456789ABCDEF",
+            '0'..='9' => b"0123456789",
+            'a'..='z' => b"abcdefghijklmnopqrstuvwxyz",
+            'A'..='Z' => b"ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+            _ => b"",
+        };
+        match class.len() as u64 {
+            0 => twin.push(letter),
+            size => twin.push(char::from(class[(draw(&mut state) % size) as usize])),
+        }
+    }
+    twin
+}
+
+/// SplitMix64: enough to miss what exists, and the same for the same seed.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(id: &str, kept: &str) {
+        let twin = twin_of(id, 7);
+        assert_ne!(twin, id);
+        assert!(twin.starts_with(kept), "{twin}");
+        let class = |it: char| (it.is_ascii_digit(), it.is_ascii_lowercase(), it.is_ascii_uppercase());
+        if !id.contains("-7") {
+            assert!(id.chars().zip(twin.chars()).all(|(a, b)| class(a) == class(b)), "{twin}");
+        }
+        assert_eq!(twin.len(), id.len());
+        assert_eq!(twin, twin_of(id, 7), "the same seed makes the same twin");
+        assert_ne!(twin, twin_of(id, 8), "another seed makes another");
+    }
+
+    #[test]
+    fn a_twin_has_the_same_make() {
+        check("0190a5c4-7f3e-7abc-8def-0123456789ab", "0190a5c4-7f3e-7abc-8def-");
+        check("k3m9x2q7w1ab", "");
+        check("ch_9XyZ04aaQQ", "ch_");
+    }
+}

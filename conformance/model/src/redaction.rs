@@ -1,0 +1,232 @@
+//! Hides personal values and amounts in a recording, so that it can be shown to others.
+//!
+//! A value is replaced by another of the same make under a key that nobody keeps: equal values stay
+//! equal, different ones stay different, digits stay digits and letters letters. So every verdict stays.
+//! What remains readable is what the specification names: ids and codes, types, states, currencies, times.
+
+mod cipher;
+mod deliveries;
+mod json;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use self::cipher::Cipher;
+use crate::recording::{Answer, Ending, Recording};
+
+/// Header fields that say nothing about a person.
+const PLAIN_HEADERS: &[&str] = &[
+    "age",
+    "allow",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "date",
+    "keep-alive",
+    "location",
+    "retry-after",
+    "server",
+    "transfer-encoding",
+    "vary",
+    "www-authenticate",
+];
+/// A shorter identifier may be part of any word.
+const TELLING_ID: usize = 6;
+
+/// Hides values under a key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Redaction(Cipher);
+
+impl Redaction {
+    /// Takes a key that was drawn for one run and is kept nowhere.
+    pub fn new(key: [u8; 32]) -> Redaction {
+        Redaction(Cipher::new(key))
+    }
+
+    /// The recording with everything personal hidden.
+    pub fn redact(&self, recording: &mut Recording) {
+        let ids: BTreeSet<String> = recording.exchanges.iter().flat_map(|it| asked_ids(&it.target)).collect();
+        for exchange in &mut recording.exchanges {
+            let Ending::Answered(answer) = &mut exchange.ending else { continue };
+            let Answer { headers, body, .. } = answer;
+            for (_, value) in headers.iter_mut().filter(|(name, _)| !is_plain(name)) {
+                *value = self.hide_around(value, &ids);
+            }
+            *body = self.body(body, &ids);
+        }
+        if let Some(deliveries) = &mut recording.deliveries {
+            self.redact_deliveries(deliveries, &ids);
+        }
+    }
+
+    fn body(&self, body: &str, ids: &BTreeSet<String>) -> String {
+        if let Some(hidden) = json::map(body, |value| self.value(value, ids)) {
+            return hidden;
+        }
+        let mut hidden = self.hide_around(body, ids);
+        // What was no JSON must not become some.
+        if !body.is_empty() && json::map(&hidden, |_| None).is_some() {
+            hidden.push('?');
+        }
+        hidden
+    }
+
+    /// What stands instead of a value, or nothing if it may stand as it is.
+    fn value(&self, value: json::Scalar<'_>, ids: &BTreeSet<String>) -> Option<String> {
+        match value {
+            json::Scalar::Number { name, private, text } => {
+                let hidden = private || !json::names_a_count(name);
+                hidden.then(|| self.0.number(text))
+            }
+            json::Scalar::Text { text, .. } if is_time(text) || ids.contains(text) => None,
+            json::Scalar::Text { name, private, text } => {
+                if private || !json::names_something_plain(name, text) {
+                    Some(self.hide_around(text, ids))
+                } else if text.contains('@') {
+                    Some(self.hide_mail(text))
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    /// Hides a text but for the identifiers in it: two answers that differ only in the identifier asked
+    /// for must go on doing so.
+    fn hide_around(&self, text: &str, ids: &BTreeSet<String>) -> String {
+        let found = ids.iter().filter(|id| id.len() >= TELLING_ID);
+        let next = found.filter_map(|id| text.find(id.as_str()).map(|at| (at, id.len()))).min();
+        match next {
+            None => self.0.text(text),
+            Some((at, len)) => {
+                let (before, rest) = text.split_at(at);
+                let (id, after) = rest.split_at(len);
+                format!("{}{id}{}", self.0.text(before), self.hide_around(after, ids))
+            }
+        }
+    }
+
+    fn hide_mail(&self, text: &str) -> String {
+        let words = text.split(' ');
+        let hidden: Vec<_> =
+            words.map(|word| if word.contains('@') { self.0.text(word) } else { word.to_owned() }).collect();
+        hidden.join(" ")
+    }
+}
+
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redaction(…)")
+    }
+}
+
+fn is_plain(header: &str) -> bool {
+    PLAIN_HEADERS.contains(&header) || header.starts_with("x-ratelimit-") || header.starts_with("ratelimit")
+}
+
+/// What a request names: the last part of its path and the values of its query.
+fn asked_ids(target: &str) -> Vec<String> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let last = path.rsplit('/').next().unwrap_or_default().to_owned();
+    let values = url::form_urlencoded::parse(query.as_bytes()).map(|(_, value)| value.into_owned());
+    let named = [last].into_iter().chain(values);
+    named.filter(|id| !id.is_empty() && !id.bytes().all(|byte| byte.is_ascii_digit())).collect()
+}
+
+/// `2026-01-05T09:00:00Z` and all its kin.
+fn is_time(text: &str) -> bool {
+    const SHAPE: &[u8] = b"0000-00-00T00:00";
+    text.len() >= SHAPE.len()
+        && text.len() <= 40
+        && text.bytes().zip(SHAPE).all(|(byte, shape)| match shape {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == *shape,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn veil() -> Redaction {
+        Redaction::new([7; 32])
+    }
+
+    #[track_caller]
+    fn check(body: &str, kept: &[&str], hidden: &[&str]) {
+        let ids = asked_ids("/v1/events/0190a5c4-7f3e-7abc");
+        let found = veil().body(body, &ids.into_iter().collect());
+        for part in kept {
+            assert!(found.contains(part), "{part} in {found}");
+        }
+        for part in hidden {
+            assert!(!found.contains(part), "{part} in {found}");
+        }
+    }
+
+    #[test]
+    fn what_the_specification_names_stays_readable() {
+        check(
+            r#"{"id":"k3m9x2","type":"charge.paid","status":"paid","created_at":"2026-01-05T09:00:00.000000Z"}"#,
+            &["k3m9x2", "charge.paid", r#""paid""#, "2026-01-05T09:00:00.000000Z"],
+            &[],
+        );
+        check(r#"{"meta":{"total":17,"per_page":25}}"#, &["17", "25"], &[]);
+    }
+
+    #[test]
+    fn persons_and_amounts_are_hidden() {
+        check(
+            r#"{"customer":{"name":"Ann Lee","email":"ann@shop.example"},"description":"Red shoes"}"#,
+            &["email", "@", "customer"],
+            &["Ann", "Lee", "shop", "shoes"],
+        );
+        check(
+            r#"{"amount":"4913.57","fee":12.75,"address":"bc1qxy2kgdygjrsqtzq2n0yrf2493p83kkfjhx0wlh"}"#,
+            &["amount"],
+            &["4913.57", "12.75", "bc1qxy2kgd"],
+        );
+        check(r#"{"metadata":{"id":"Ann","total":4711}}"#, &["metadata"], &["Ann", "4711"]);
+        check(r#"{"message":"No customer ann@shop.example here."}"#, &["No customer "], &["shop"]);
+        check(r#"{"status":"paid by Ann Lee"}"#, &["status"], &["Ann"]);
+    }
+
+    #[test]
+    fn equal_values_stay_equal_wherever_they_stand() {
+        let hidden = veil().body(r#"["4913.57",{"amount":"4913.57"},4913.57]"#, &BTreeSet::new());
+        let value: serde_json::Value = serde_json::from_str(&hidden).unwrap();
+        assert_eq!(value[0], value[1]["amount"]);
+        assert_eq!(Some(value[2].to_string().as_str()), value[0].as_str());
+    }
+
+    #[test]
+    fn the_identifier_asked_for_stays_within_any_text() {
+        check(
+            "<p>No event 0190a5c4-7f3e-7abc of Ann</p>",
+            &["0190a5c4-7f3e-7abc", "<", "</"],
+            &["Ann", "event"],
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_stays_none() {
+        for body in [r#"{"a":01}"#, "0123", "<html>", r#"{"a":"b""#] {
+            let hidden = veil().body(body, &BTreeSet::new());
+            assert!(serde_json::from_str::<serde_json::Value>(&hidden).is_err(), "{body} became {hidden}");
+        }
+    }
+
+    #[test]
+    fn double_names_and_white_space_stay() {
+        let hidden = veil().body("{ \"name\": \"Ann\",\n \"name\": null }", &BTreeSet::new());
+        assert_eq!(crate::reading::duplicate_key(&hidden).as_deref(), Some("name"), "{hidden}");
+        assert!(hidden.contains(",\n "), "{hidden}");
+    }
+
+    #[test]
+    fn a_veil_does_not_print_its_key() {
+        assert_eq!(format!("{:?}", veil()), "Redaction(…)");
+    }
+}

@@ -1,0 +1,192 @@
+//! One value for another of the same make: a Feistel network over the letters and digits of a text.
+//!
+//! A hash may meet another; a permutation never does, so that no two values become equal by hiding them.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// Four rounds are a pseudorandom permutation as long as each round's function is one.
+const ROUNDS: u8 = 4;
+
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Cipher {
+    key: [u8; 32],
+}
+
+/// A place in a text that may change: which letter of which alphabet stands there.
+#[derive(Clone, Copy)]
+struct Slot {
+    first: u32,
+    size: u32,
+    index: u32,
+}
+
+impl Cipher {
+    pub(super) fn new(key: [u8; 32]) -> Cipher {
+        Cipher { key }
+    }
+
+    /// Another text with the same marks, and letters and digits in the same places.
+    pub(super) fn text(&self, text: &str) -> String {
+        if is_decimal(text) {
+            return self.number(text);
+        }
+        // The scheme of an address is no secret, and a statement may ask for it.
+        let open = text.find("://").map_or(0, |at| at + "://".len());
+        let (scheme, rest) = text.split_at(open);
+        let is_hex =
+            rest.chars().all(|it| it.is_ascii_hexdigit()) && rest.chars().any(|it| it.is_ascii_digit());
+        let places: Vec<_> = rest.chars().map(|letter| place(letter, is_hex)).collect();
+        scheme.to_owned() + &self.permuted(rest, &places)
+    }
+
+    /// Another number with as many digits. Zero stays zero, and nothing else becomes zero.
+    pub(super) fn number(&self, text: &str) -> String {
+        let mantissa = text.find(['e', 'E']).unwrap_or(text.len());
+        let (digits, exponent) = text.split_at(mantissa);
+        if digits.bytes().all(|byte| !matches!(byte, b'1'..=b'9')) {
+            return text.to_owned();
+        }
+        let whole = digits.find('.').unwrap_or(digits.len());
+        let first = digits.find(|it: char| it.is_ascii_digit());
+        let place = |(at, letter): (usize, char)| {
+            let leads = Some(at) == first && at < whole;
+            match letter {
+                '0' if leads => None,
+                '1'..='9' if leads => {
+                    Some(Slot { first: '1' as u32, size: 9, index: letter as u32 - '1' as u32 })
+                }
+                '0'..='9' => Some(Slot { first: '0' as u32, size: 10, index: letter as u32 - '0' as u32 }),
+                _ => None,
+            }
+        };
+        let mut hidden = digits.to_owned();
+        loop {
+            let places: Vec<_> = hidden.char_indices().map(place).collect();
+            hidden = self.permuted(&hidden, &places);
+            if hidden.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
+                return hidden + exponent;
+            }
+        }
+    }
+
+    fn permuted(&self, text: &str, places: &[Option<Slot>]) -> String {
+        let mut moving: Vec<Slot> = places.iter().copied().flatten().collect();
+        let shape: String =
+            text.chars().zip(places).map(|(it, place)| if place.is_some() { '\0' } else { it }).collect();
+        let (left, right) = moving.split_at_mut(places.iter().flatten().count().div_ceil(2));
+        for round in 0..ROUNDS {
+            match round % 2 {
+                0 => self.turn(round, &shape, left, right),
+                _ => self.turn(round, &shape, right, left),
+            }
+        }
+        let mut moved = moving.into_iter();
+        let letters = text.chars().zip(places).map(|(letter, place)| match place {
+            None => letter,
+            Some(_) => {
+                let place = moved.next().expect("as many places as before");
+                char::from_u32(place.first + place.index).unwrap_or(letter)
+            }
+        });
+        letters.collect()
+    }
+
+    /// Moves one half on by what the other half says.
+    fn turn(&self, round: u8, shape: &str, half: &mut [Slot], other: &[Slot]) {
+        let mut said = vec![round];
+        for place in other {
+            said.extend((place.first + place.index).to_be_bytes());
+        }
+        for (block, places) in (0_u32..).zip(half.chunks_mut(8)) {
+            let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length is a key");
+            // The other half first, with its length: the shape cannot pass for a part of it.
+            mac.update(&(said.len() as u64).to_be_bytes());
+            mac.update(&said);
+            mac.update(&block.to_be_bytes());
+            mac.update(shape.as_bytes());
+            let stream = mac.finalize().into_bytes();
+            for (place, bytes) in places.iter_mut().zip(stream.chunks_exact(4)) {
+                let step = u32::from_be_bytes(bytes.try_into().expect("four bytes"));
+                place.index = (place.index + step % place.size) % place.size;
+            }
+        }
+    }
+}
+
+fn is_decimal(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.starts_with(|it: char| it.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && digits.bytes().filter(|byte| *byte == b'.').count() <= 1
+}
+
+fn place(letter: char, is_hex: bool) -> Option<Slot> {
+    /// Letters beyond ASCII are changed for neighbours that take as many bytes.
+    const BLOCK: u32 = 64;
+    let letters = if is_hex { 6 } else { 26 };
+    let (first, size) = match letter {
+        '0'..='9' => ('0' as u32, 10),
+        'a'..='z' => ('a' as u32, letters),
+        'A'..='Z' => ('A' as u32, letters),
+        _ if letter.is_ascii() => return None,
+        _ => (letter as u32 / BLOCK * BLOCK, BLOCK),
+    };
+    Some(Slot { first, size, index: letter as u32 - first })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str) {
+        let hidden = Cipher::new([1; 32]).text(text);
+        assert_ne!(hidden, text);
+        assert_eq!(hidden, Cipher::new([1; 32]).text(text), "the same key hides alike");
+        assert_ne!(hidden, Cipher::new([2; 32]).text(text), "another key hides otherwise");
+        assert_eq!(hidden.len(), text.len());
+        for (before, after) in text.chars().zip(hidden.chars()).filter(|(it, _)| it.is_ascii()) {
+            let class = |it: char| (it.is_ascii_digit(), it.is_ascii_lowercase(), it.is_ascii_uppercase());
+            assert_eq!(class(before), class(after), "{hidden}");
+        }
+    }
+
+    #[test]
+    fn a_hidden_value_has_the_same_make() {
+        check("ann.lee@shop.example");
+        check("49.90");
+        check("0.001200000000000000");
+        check("https://pay.example/c/k3m9x2?who=Ann");
+        check("0xDe0B295669a9FD93d5F28D9Ec85E40f4cb697BAe");
+        check("Jürgen Ōno 小野");
+    }
+
+    #[test]
+    fn no_two_values_are_hidden_alike() {
+        let cipher = Cipher::new([3; 32]);
+        for count in [10_usize, 100, 1000] {
+            let width = count.ilog10() as usize;
+            let amounts: BTreeSet<_> = (0..count).map(|it| cipher.text(&format!("0.{it:0width$}"))).collect();
+            assert_eq!(amounts.len(), count);
+            let words: BTreeSet<_> =
+                (0..count).map(|it| cipher.text(&format!("order {it:0width$}"))).collect();
+            assert_eq!(words.len(), count);
+        }
+    }
+
+    #[test]
+    fn nothing_stays_nothing_and_a_number_stays_one() {
+        let cipher = Cipher::new([4; 32]);
+        assert_eq!((cipher.text("0.00"), cipher.text("")), ("0.00".to_owned(), String::new()));
+        for it in 1..200 {
+            let hidden = cipher.number(&it.to_string());
+            assert!(!hidden.starts_with('0'), "{hidden}");
+        }
+        assert!(cipher.number("1.5e-7").ends_with("e-7"), "an exponent stays");
+        assert!(cipher.text("https://shop.example").starts_with("https://"));
+        assert!(cipher.text("deadbeef01").chars().all(|it| it.is_ascii_hexdigit()));
+    }
+}

@@ -1,0 +1,325 @@
+//! Keys, and how they are kept out of everything that is shown or stored.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+/// Shorter runs than this say nothing about a key; longer ones are blanked.
+const TELLING_RUN: usize = 8;
+/// As many encodings on top of each other are taken off.
+const LAYERS_MAX: usize = 3;
+
+/// Stands in the place of a key.
+pub const KEY_BLANK: &str = "<key>";
+
+/// A text that must not be shown. It prints as a placeholder and is never serialized.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a key as the operator gave it.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The key itself. Only the `Authorization` header needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(KEY_BLANK)
+    }
+}
+
+/// Blanks every run that a text shares with a secret: as it is, in base64 or hexadecimal, and behind escapes of URLs,
+/// JSON and HTML.
+///
+/// Runs, not whole secrets: the suite also sends keys with a changed end or another prefix, and servers like to echo
+/// the half of what they refuse.
+#[derive(Clone)]
+pub struct Redactor {
+    runs: BTreeSet<Vec<u8>>,
+    /// How long they are.
+    sizes: BTreeSet<usize>,
+    /// Which three bytes a run begins with, a bit each: most text is passed over by a look at one bit.
+    beginnings: Vec<u64>,
+    blank: &'static str,
+}
+
+/// A text with escapes taken off: its bytes, and where each stands in the text. None if they stand where they are.
+struct View {
+    bytes: Vec<u8>,
+    places: Option<Vec<(usize, usize)>>,
+}
+
+impl View {
+    fn place(&self, at: usize) -> (usize, usize) {
+        self.places.as_ref().map_or((at, at + 1), |places| places[at])
+    }
+}
+
+/// As many bits of three bytes as ASCII takes.
+fn slot(bytes: &[u8]) -> usize {
+    bytes.iter().take(3).fold(0, |slot, byte| slot << 7 | usize::from(byte & 0x7f))
+}
+
+impl Redactor {
+    /// Blanks what a text shares with a secret: runs of 8 characters and more. `tails` are the secrets without a prefix
+    /// that everybody knows. What is found becomes `blank`.
+    pub fn new<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
+        Redactor::of(tails.into_iter().map(|tail| (tail, TELLING_RUN)), blank)
+    }
+
+    /// Blanks whole secrets only.
+    pub fn whole<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
+        Redactor::of(tails.into_iter().map(|tail| (tail, tail.len().max(TELLING_RUN))), blank)
+    }
+
+    /// Each secret with the length of the runs that tell something of it.
+    fn of<'a>(tails: impl Iterator<Item = (&'a str, usize)>, blank: &'static str) -> Redactor {
+        const SLOTS: usize = 1 << 21;
+        let mut runs = BTreeSet::new();
+        let mut take = |text: &[u8], length: usize| {
+            runs.extend(folded(text).windows(length).map(<[u8]>::to_vec));
+        };
+        for (tail, telling) in tails {
+            take(tail.as_bytes(), telling);
+            take(hex(tail.as_bytes()).as_bytes(), 2 * telling);
+            for shift in 0..3 {
+                // Fewer digits than the run has depend on nothing but the run.
+                take(&base64(tail.as_bytes(), shift), 8 * telling / 6 - 2);
+            }
+        }
+        let mut beginnings = vec![0; SLOTS / 64];
+        for run in &runs {
+            let slot = slot(run);
+            beginnings[slot / 64] |= 1_u64 << (slot % 64);
+        }
+        let sizes = runs.iter().map(Vec::len).collect();
+        Redactor { runs, sizes, beginnings, blank }
+    }
+
+    /// The text without what it shares with a secret.
+    pub fn clean(&self, text: &str) -> String {
+        let hidden = self.hidden(text.as_bytes());
+        let mut clean = String::with_capacity(text.len());
+        let mut blanked = false;
+        for (at, letter) in text.char_indices() {
+            if !hidden.get(at).copied().unwrap_or(false) {
+                clean.push(letter);
+            } else if !blanked {
+                clean.push_str(self.blank);
+            }
+            blanked = hidden.get(at).copied().unwrap_or(false);
+        }
+        clean
+    }
+
+    /// The same for bytes that may be no text.
+    pub fn clean_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let hidden = self.hidden(bytes);
+        let mut clean = Vec::with_capacity(bytes.len());
+        let mut blanked = false;
+        for (at, byte) in bytes.iter().enumerate() {
+            let hide = hidden.get(at).copied().unwrap_or(false);
+            if !hide {
+                clean.push(*byte);
+            } else if !blanked {
+                clean.extend_from_slice(self.blank.as_bytes());
+            }
+            blanked = hide;
+        }
+        clean
+    }
+
+    /// Which bytes must not be shown; empty if all may.
+    fn hidden(&self, bytes: &[u8]) -> Vec<bool> {
+        let mut hidden = Vec::new();
+        if self.runs.is_empty() {
+            return hidden;
+        }
+        let mut view = View { bytes: bytes.to_vec(), places: None };
+        for _ in 0..LAYERS_MAX {
+            self.mark(&view, &mut hidden, bytes.len());
+            let Some(inner) = unescaped(&view) else { break };
+            view = inner;
+        }
+        hidden
+    }
+
+    fn mark(&self, view: &View, hidden: &mut Vec<bool>, length: usize) {
+        let plain = folded(&view.bytes);
+        for (at, beginning) in plain.windows(3).enumerate() {
+            let slot = slot(beginning);
+            if self.beginnings[slot / 64] >> (slot % 64) & 1 == 0 {
+                continue;
+            }
+            for size in &self.sizes {
+                let Some(run) = plain.get(at..at + size) else { break };
+                if self.runs.contains(run) {
+                    hidden.resize(length, false);
+                    hidden[view.place(at).0..view.place(at + size - 1).1].fill(true);
+                }
+            }
+        }
+    }
+}
+
+/// Letters without their case, and base64 in one alphabet.
+fn folded(bytes: &[u8]) -> Vec<u8> {
+    let fold = |byte: &u8| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        byte => byte.to_ascii_lowercase(),
+    };
+    bytes.iter().map(fold).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What base64 makes of the bytes behind `shift` others, without the digits that depend on what stands around them.
+fn base64(bytes: &[u8], shift: usize) -> Vec<u8> {
+    let digits = STANDARD_NO_PAD.encode([&vec![0; shift], bytes].concat());
+    digits.as_bytes()[(8 * shift).div_ceil(6)..8 * (shift + bytes.len()) / 6].to_vec()
+}
+
+/// The text with one layer of escapes taken off: `%5A`, `\u005a`, `\x5a`, `&#90;`, `&#x5a;`. None if there is none.
+fn unescaped(view: &View) -> Option<View> {
+    let outer = &view.bytes;
+    outer.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
+    let mut bytes = Vec::with_capacity(outer.len());
+    let mut places = Vec::with_capacity(outer.len());
+    let mut at = 0;
+    while at < outer.len() {
+        let (byte, length) = escape(&outer[at..]).unwrap_or((outer[at], 1));
+        bytes.push(byte);
+        places.push((view.place(at).0, view.place(at + length - 1).1));
+        at += length;
+    }
+    (bytes.len() < outer.len()).then_some(View { bytes, places: Some(places) })
+}
+
+/// The byte that the text begins with in an escape, and how long the escape is.
+fn escape(text: &[u8]) -> Option<(u8, usize)> {
+    const LONGEST: usize = 8;
+    let number = |digits: &[u8], radix| {
+        let text =
+            std::str::from_utf8(digits).ok().filter(|text| !text.is_empty() && !text.starts_with('+'))?;
+        u8::from_str_radix(text, radix).ok()
+    };
+    match text {
+        [b'%', a, b, ..] => Some((number(&[*a, *b], 16)?, 3)),
+        [b'\\', b'u' | b'U', b'0', b'0', a, b, ..] => Some((number(&[*a, *b], 16)?, 6)),
+        [b'\\', b'x', a, b, ..] => Some((number(&[*a, *b], 16)?, 4)),
+        [b'&', b'#', rest @ ..] => {
+            let end = rest.iter().take(LONGEST).position(|byte| *byte == b';')?;
+            let value = match &rest[..end] {
+                [b'x' | b'X', digits @ ..] => number(digits, 16)?,
+                digits => number(digits, 10)?,
+            };
+            Some((value, end + 3))
+        }
+        _ => None,
+    }
+}
+
+/// The least number of characters a key has after its prefix, so that it can be blanked.
+pub const KEY_TAIL_MIN: usize = TELLING_RUN;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAIL: &str = "Zx81kQm2Pf7T";
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let redactor = Redactor::new([TAIL, "another-secret"], "<key>");
+        assert_eq!(redactor.clean(text), expected);
+        assert_eq!(redactor.clean_bytes(text.as_bytes()), expected.as_bytes());
+    }
+
+    #[test]
+    fn a_whole_key_is_blanked_and_its_prefix_stays() {
+        check("Bearer svc_live_Zx81kQm2Pf7T.", "Bearer svc_live_<key>.");
+    }
+
+    #[test]
+    fn a_part_of_a_key_and_another_case_are_blanked_too() {
+        check("no such key: …zx81KQM2", "no such key: …<key>");
+        check("svc_test_Zx81kQm2Pf7a", "svc_test_<key>a");
+    }
+
+    #[test]
+    fn a_whole_secret_is_blanked_and_a_part_of_it_is_not() {
+        let redactor = Redactor::whole([TAIL, "short"], "<secret>");
+        for text in [TAIL.to_owned(), hex(TAIL.as_bytes())] {
+            assert_eq!(redactor.clean(&format!("a {text}")), "a <secret>");
+        }
+        assert!(redactor.clean("dXNlcjpaeDgxa1FtMlBmN1Q=").contains("<secret>"));
+        assert_eq!(redactor.clean("Zx81kQm2Pf7 short"), "Zx81kQm2Pf7 short");
+    }
+
+    #[test]
+    fn other_text_stays_as_it_is() {
+        check("ключ Zx81kQm и another", "ключ Zx81kQm и another");
+        check("100% \\u0041 &#65; &# %zz \\u00", "100% \\u0041 &#65; &# %zz \\u00");
+    }
+
+    #[test]
+    fn no_encoding_hides_a_key() {
+        let escaped = |form: fn(u8) -> String| TAIL.bytes().map(form).collect::<String>();
+        for encoded in [
+            hex(TAIL.as_bytes()),
+            hex(TAIL.as_bytes()).to_uppercase(),
+            escaped(|byte| format!("%{byte:02X}")),
+            escaped(|byte| format!("%25{byte:02x}")),
+            escaped(|byte| format!("\\u{byte:04x}")),
+            escaped(|byte| format!("\\x{byte:02x}")),
+            escaped(|byte| format!("&#{byte};")),
+            escaped(|byte| format!("&#x{byte:X};")),
+        ] {
+            check(&format!("a {encoded} b"), "a <key> b");
+        }
+    }
+
+    #[test]
+    fn base64_hides_no_key_wherever_it_stands() {
+        // `user:`, `user1:` and `user12:` before it, by a tool of another hand.
+        for encoded in ["dXNlcjpaeDgxa1FtMlBmN1Q=", "dXNlcjE6Wng4MWtRbTJQZjdU", "dXNlcjEyOlp4ODFrUW0yUGY3VA"]
+        {
+            let redactor = Redactor::new([TAIL], "<key>");
+            let clean = redactor.clean(encoded);
+            assert!(clean.contains("<key>") && clean.len() < encoded.len(), "{clean}");
+        }
+    }
+
+    #[test]
+    fn a_secret_does_not_print() {
+        let secret = Secret::new("svc_live_Zx81kQm2Pf7T");
+        assert_eq!(format!("{secret} {secret:?}"), "<key> Secret(…)");
+    }
+}

@@ -1,0 +1,74 @@
+//! Plain words of the specification and of the command line that every layer uses.
+
+use serde::{Deserialize, Serialize};
+
+/// The path of the account behind a key, below the base address.
+pub const ACCOUNT_PATH: &str = "/v1/account";
+
+/// One of the two modes a key can act in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Real coins.
+    Live,
+    /// Test networks.
+    Test,
+}
+
+impl Mode {
+    /// Both modes.
+    pub const BOTH: [Mode; 2] = [Mode::Live, Mode::Test];
+
+    /// The word that stands in keys and in `meta.mode`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Live => "live",
+            Mode::Test => "test",
+        }
+    }
+
+    /// The mode this one must not see into.
+    pub fn other(self) -> Mode {
+        match self {
+            Mode::Live => Mode::Test,
+            Mode::Test => Mode::Live,
+        }
+    }
+}
+
+/// Something an operator may declare to be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// No revoked key is at hand.
+    Revoked,
+    /// No second key of the test key's account and mode is at hand.
+    Second,
+    /// No key of another account is at hand.
+    Other,
+    /// Nothing creates records while the suite pages.
+    Inserts,
+    /// Nobody receives deliveries.
+    Webhooks,
+}
+
+impl Part {
+    /// Every part.
+    pub const ALL: [Part; 5] = [Part::Revoked, Part::Second, Part::Other, Part::Inserts, Part::Webhooks];
+
+    /// The word after `--without`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Part::Revoked => "revoked",
+            Part::Second => "second",
+            Part::Other => "other",
+            Part::Inserts => "inserts",
+            Part::Webhooks => "webhooks",
+        }
+    }
+
+    /// The part of that word.
+    pub fn named(word: &str) -> Option<Part> {
+        Part::ALL.into_iter().find(|part| part.word() == word)
+    }
+}

@@ -1,0 +1,303 @@
+//! What one account has in one mode, and how it is asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use conformance::Mode;
+use serde_json::{Value, json};
+use url::form_urlencoded::Serializer;
+
+use super::{Reply, Request};
+
+/// The legal choices in which honest services differ.
+#[derive(Clone)]
+pub struct Choices {
+    /// A single event stands bare, not under `data`.
+    pub bare_event: bool,
+    /// Links have no host.
+    pub relative_links: bool,
+    /// A size above 100 is read as 100, not refused.
+    pub clamps: bool,
+    /// `last_page` of an empty list.
+    pub empty_last_page: u64,
+    /// How times end.
+    pub utc: &'static str,
+    /// A filter that names nothing is answered 404, not with an empty list.
+    pub foreign_filter_404: bool,
+    /// Refusals are problem details.
+    pub problem_json: bool,
+    /// Pages after the first go on from what was there when the first was read.
+    pub steady: bool,
+}
+
+#[derive(Clone)]
+/// The objects of an account in a mode.
+pub struct Book {
+    /// What the account calls itself.
+    pub name: String,
+    /// Newest first, all of them.
+    pub charges: Vec<Value>,
+    /// Newest first, all of them.
+    pub invoices: Vec<Value>,
+    /// Newest first, all of them.
+    pub events: Vec<Value>,
+    /// Whether the filter by an invoice also finds events of charges that belong to it.
+    pub wide: bool,
+    /// Its legal choices.
+    pub choices: Choices,
+    /// How many records there were when the first page was read, by list, filters, size and key.
+    pub anchors: RefCell<BTreeMap<String, usize>>,
+}
+
+impl Book {
+    /// No objects, and the plainest choices.
+    pub fn empty() -> Book {
+        let choices = Choices {
+            bare_event: false,
+            relative_links: false,
+            clamps: false,
+            empty_last_page: 1,
+            utc: "Z",
+            foreign_filter_404: false,
+            problem_json: false,
+            steady: true,
+        };
+        Book {
+            name: "A shop".into(),
+            charges: Vec::new(),
+            invoices: Vec::new(),
+            events: Vec::new(),
+            wide: false,
+            choices,
+            anchors: RefCell::default(),
+        }
+    }
+
+    /// Charges with two events each, then invoices with three.
+    pub fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
+        let mut book = Book::empty();
+        for number in 0..charges {
+            book.open_charge(world, number);
+        }
+        for number in 0..invoices {
+            let paid = book.charges.first().filter(|_| number == 0).cloned();
+            book.issue_invoice(world, number, paid);
+        }
+        book.newest_first()
+    }
+
+    /// More records than the longest page holds: charges, and an invoice after every second one.
+    pub fn long(world: u64, charges: u64) -> Book {
+        let mut book = Book::empty();
+        for number in 0..charges {
+            book.open_charge(world, number);
+            if number.is_multiple_of(2) {
+                let paid = book.charges.last().filter(|_| number.is_multiple_of(12)).cloned();
+                book.issue_invoice(world, number / 2, paid);
+            }
+        }
+        book.newest_first()
+    }
+
+    fn newest_first(mut self) -> Book {
+        for list in [&mut self.charges, &mut self.invoices, &mut self.events] {
+            list.reverse();
+        }
+        self
+    }
+
+    /// Opens one more charge, as the create call does.
+    pub fn open(&mut self) -> Reply {
+        let (charges, events) = (self.charges.len(), self.events.len());
+        self.open_charge(9, charges as u64);
+        self.charges.rotate_right(1);
+        // What came last comes first; the charge is settled at once.
+        let new = self.events.split_off(events);
+        self.events.splice(0..0, new.into_iter().rev());
+        Reply::json(201, json!({ "data": self.charges[0] }))
+    }
+
+    fn open_charge(&mut self, world: u64, number: u64) {
+        let paid = number.is_multiple_of(2);
+        let charge = json!({
+            "code": format!("ch{world}abcdef{number:02}"),
+            "status": if paid { "paid" } else { "canceled" },
+            "payment_link": if number % 30 == 1 { json!(format!("pl{world}ghijkl{number:02}")) } else { Value::Null },
+            "fiat_amount": "49.90",
+            "fiat_currency": "EUR",
+            "asset": "BTC",
+            "asset_amount": "0.00076192",
+            "received_amount": if paid { "0.00076192" } else { "0" },
+            "customer_email": "ann@shop.example",
+            "description": "Two cups of tea",
+            "metadata": { "order": number.to_string() },
+            "paid_at": if paid { json!(self.next_time()) } else { Value::Null },
+            "created_at": self.next_time(),
+        });
+        self.event(world, "charge.created", &charge, &Value::Null);
+        self.event(world, if paid { "charge.paid" } else { "charge.canceled" }, &charge, &Value::Null);
+        self.charges.push(charge);
+    }
+
+    /// An invoice that is open, or was paid by a charge.
+    fn issue_invoice(&mut self, world: u64, number: u64, paid: Option<Value>) {
+        let charges: Vec<_> =
+            paid.iter().map(|charge| json!({ "code": charge["code"], "status": "paid" })).collect();
+        let invoice = json!({
+            "code": format!("in{world}mnopqr{number:02}"),
+            "status": if paid.is_some() { "paid" } else { "open" },
+            "charges": charges,
+            "number": format!("INV-{:04}", number + 1),
+            "amount": "49.90",
+            "currency": "EUR",
+            "customer": { "name": "Ann Leerick", "email": "ann@shop.example" },
+            "hosted_url": format!("https://pay.example/i/{world}{number:02}"),
+            "created_at": self.next_time(),
+        });
+        let last = if paid.is_some() { "invoice.paid" } else { "invoice.viewed" };
+        for kind in ["invoice.created", "invoice.sent", last] {
+            self.event(world, kind, &Value::Null, &invoice);
+        }
+        self.invoices.push(invoice);
+    }
+
+    fn next_time(&self) -> String {
+        let minute = self.events.len() + self.charges.len() + self.invoices.len();
+        format!("2025-12-01T{:02}:{:02}:00.000000Z", minute / 60, minute % 60)
+    }
+
+    fn event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
+        let number = self.events.len();
+        self.events.push(json!({
+            "id": format!("0190a5c4-7f3e-7ab{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
+            "type": kind,
+            "details": {},
+            "charge": charge,
+            "invoice": invoice,
+            "created_at": self.next_time(),
+        }));
+    }
+
+    /// Answers a request of that mode.
+    pub fn answer(&self, request: &Request, mode: Mode, address: &str) -> Reply {
+        match request.path.as_str() {
+            "/v1/account" => Reply::json(
+                200,
+                json!({
+                    "data": { "type": "personal", "display_name": self.name, "default_currency": "EUR" },
+                    "meta": { "mode": mode.word(), "accepted_assets": ["BTC"] },
+                }),
+            ),
+            "/v1/charges" => self.page(request, &self.charges, address),
+            "/v1/invoices" => self.page(request, &self.invoices, address),
+            "/v1/events" => self.page(request, &self.events, address),
+            path if path.starts_with("/v1/charges/") => self.single(path, &self.charges),
+            path if path.starts_with("/v1/invoices/") => self.single(path, &self.invoices),
+            path => path.strip_prefix("/v1/events/").map_or_else(|| self.not_found(), |id| self.one(id)),
+        }
+    }
+
+    fn not_found(&self) -> Reply {
+        if !self.choices.problem_json {
+            return Reply::json(404, json!({ "message": "Not found." }));
+        }
+        let mut reply =
+            Reply::json(404, json!({ "type": "about:blank", "title": "Not Found", "status": 404 }));
+        reply.set("content-type", "application/problem+json");
+        reply
+    }
+
+    /// A charge or an invoice by its code.
+    fn single(&self, path: &str, all: &[Value]) -> Reply {
+        let code = path.rsplit('/').next().unwrap_or_default();
+        match all.iter().find(|it| it["code"] == code) {
+            None => self.not_found(),
+            Some(found) => Reply::json(200, json!({ "data": self.dressed(found) })),
+        }
+    }
+
+    fn one(&self, id: &str) -> Reply {
+        match self.events.iter().find(|event| event["id"] == id) {
+            None => self.not_found(),
+            Some(event) if self.choices.bare_event => Reply::json(200, self.dressed(event)),
+            Some(event) => Reply::json(200, json!({ "data": self.dressed(event) })),
+        }
+    }
+
+    fn dressed(&self, event: &Value) -> Value {
+        let mut event = event.clone();
+        let time = event["created_at"].as_str().expect("a time").replace('Z', self.choices.utc);
+        event["created_at"] = json!(time);
+        event
+    }
+
+    /// The records that were there when the first page was read, unless this is the first.
+    fn anchored<'a>(&self, request: &Request, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
+        if !self.choices.steady {
+            return fits;
+        }
+        let mut anchors = self.anchors.borrow_mut();
+        let list = format!("{} {:?}", list_of(request), request.authorization);
+        if page == 1 {
+            anchors.insert(list, fits.len());
+            return fits;
+        }
+        let until = anchors.get(&list).copied().unwrap_or(fits.len());
+        fits[fits.len().saturating_sub(until)..].to_vec()
+    }
+
+    fn page(&self, request: &Request, all: &[Value], address: &str) -> Reply {
+        let (page, mut size) =
+            (request.number("page").unwrap_or(1), request.number("per_page").unwrap_or(25));
+        if size > 100 && self.choices.clamps {
+            size = 100;
+        }
+        if page == 0 || size == 0 || size > 100 {
+            return Reply::json(422, json!({ "message": "per_page takes 1 to 100." }));
+        }
+        let fits: Vec<_> = all.iter().filter(|row| let_through(row, request, self.wide)).collect();
+        let named =
+            ["charge", "invoice", "payment_link"].iter().any(|name| request.query.contains_key(*name));
+        if fits.is_empty() && named && self.choices.foreign_filter_404 {
+            return self.not_found();
+        }
+        let fits = self.anchored(request, fits, page);
+        let total = fits.len() as u64;
+        let last = if total == 0 { self.choices.empty_last_page } else { total.div_ceil(size) };
+        let from = ((page - 1) * size) as usize;
+        let rows: Vec<_> =
+            fits.into_iter().skip(from).take(size as usize).map(|row| self.dressed(row)).collect();
+        let link = |to: u64| {
+            let mut query = Serializer::new(String::new());
+            for (name, value) in request.query.iter().filter(|(name, _)| *name != "page") {
+                query.append_pair(name, value);
+            }
+            query.append_pair("page", &to.to_string());
+            let home = if self.choices.relative_links { "" } else { address };
+            let path = if self.choices.relative_links { "" } else { request.path.as_str() };
+            json!(format!("{home}{path}?{}", query.finish()))
+        };
+        let links = json!({
+            "first": link(1),
+            "last": link(last.max(1)),
+            "prev": if page > 1 { link(page - 1) } else { Value::Null },
+            "next": if page < last { link(page + 1) } else { Value::Null },
+        });
+        let meta = json!({ "current_page": page, "last_page": last, "per_page": size, "total": total });
+        Reply::json(200, json!({ "data": rows, "links": links, "meta": meta }))
+    }
+}
+
+fn list_of(request: &Request) -> String {
+    let named = request.query.iter().filter(|(name, _)| *name != "page");
+    named.fold(request.path.clone(), |text, (name, value)| format!("{text} {name}={value}"))
+}
+
+fn let_through(row: &Value, request: &Request, wide: bool) -> bool {
+    request.query.iter().all(|(name, value)| match name.as_str() {
+        "type" | "status" | "payment_link" => row[name] == **value,
+        "invoice" if wide && row["charge"]["invoice"] == **value => true,
+        "charge" | "invoice" => row[name]["code"] == **value,
+        _ => true,
+    })
+}

@@ -1,0 +1,271 @@
+//! A small conforming service, written to test the suite and for nothing else.
+//!
+//! Its clock is shared with the waiter, so that no test sleeps. `Mutant::inject` spoils it: a fault
+//! in a rule, or an answer that is rewritten on the wire.
+
+pub mod book;
+mod limiter;
+mod run;
+pub mod sender;
+pub mod wire;
+
+pub use conformance_faults::Reply;
+pub use limiter::Limiter;
+pub use run::{block_on, named, plan, run, run_and_read, run_with};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use conformance::{Mode, Wait, Waiter};
+use serde_json::json;
+
+use book::Book;
+
+/// The account's key of live mode.
+pub const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
+/// The account's key of test mode.
+pub const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
+/// A key that was valid once.
+pub const REVOKED_KEY: &str = "svc_live_oldOLDoldOLDoldOLD99";
+/// A second key of the same account and mode as the test key.
+pub const SECOND_KEY: &str = "svc_test_zX8cV6bN4mQ2wE1rT3yU";
+/// A key of another account, in test mode.
+pub const OTHER_KEY: &str = "svc_test_another2account3key4";
+
+/// Microseconds since 2026-01-01T00:00:00Z, for the service and for whoever waits.
+#[derive(Clone, Default)]
+pub struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    /// What the clock shows.
+    pub fn micros(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, span: Duration) {
+        self.0.fetch_add(u64::try_from(span.as_micros()).expect("a short wait"), Ordering::Relaxed);
+    }
+}
+
+impl Waiter for Clock {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.micros())
+    }
+
+    fn wait(&mut self, span: Duration) -> Wait<'_> {
+        self.advance(span);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+/// The two forms that HTTP gives `Retry-After`.
+pub enum RetryAfter {
+    /// Whole seconds.
+    Seconds,
+    /// A date, beside the server's own.
+    Date,
+}
+
+/// What a request looks like once it is read.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The mode of the key, once it is known.
+    pub mode: Option<Mode>,
+    /// `GET` or `POST`.
+    pub method: String,
+    /// The header as it came.
+    pub authorization: Option<String>,
+    /// The path below the prefix.
+    pub path: String,
+    /// The parameters, each once.
+    pub query: BTreeMap<String, String>,
+}
+
+impl Request {
+    /// A parameter as a number, if it is one.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.query.get(name)?.parse().ok()
+    }
+
+    /// Whether one event is asked for.
+    pub fn is_event(&self) -> bool {
+        self.path.starts_with("/v1/events/")
+    }
+
+    /// Whether one of the three lists is asked for.
+    pub fn is_list(&self) -> bool {
+        matches!(self.path.as_str(), "/v1/charges" | "/v1/invoices" | "/v1/events")
+    }
+}
+
+/// Changes an answer before it is written.
+pub type ReplyRewrite = Box<dyn FnMut(&Request, &mut Reply) + Send>;
+/// Changes a request before it is understood.
+pub type RequestRewrite = Box<dyn FnMut(&mut Request) + Send>;
+
+/// The service: books, keys, a limiter, and what a mutant does to them.
+pub struct FakeServer {
+    /// Shared with whoever waits.
+    pub clock: Clock,
+    /// What the account has in live mode.
+    pub live: Book,
+    /// What the account has in test mode.
+    pub test: Book,
+    /// What the other account has in test mode.
+    pub second: Book,
+    /// Passes with every request.
+    pub tick: Duration,
+    /// How requests are counted.
+    pub limiter: Limiter,
+    /// How many are served.
+    pub limit: u64,
+    /// How a refusal says when to come back.
+    pub retry_after: RetryAfter,
+    /// Names the one who is counted: the key, unless a mutant thinks otherwise.
+    pub counted: fn(&Request) -> String,
+    /// Whether a refused request uses the limit up as well.
+    pub refusals_count: bool,
+    /// How the wire is used.
+    pub wire: wire::Wire,
+    /// Paths that begin so are not counted.
+    pub exempt: Option<&'static str>,
+    /// Whether what was given is that key.
+    pub key_fits: fn(&str, &str) -> bool,
+    /// Whether `Bearer` must be the scheme.
+    pub scheme_matters: bool,
+    /// Whether the revoked key is still let in.
+    pub revoked_works: bool,
+    /// What comes before every path.
+    pub prefix: &'static str,
+    /// Done to every request, in order.
+    pub request_rewrites: Vec<RequestRewrite>,
+    /// Done to every answer, in order.
+    pub reply_rewrites: Vec<ReplyRewrite>,
+    /// Who was served when, by the one who is counted.
+    pub hits: BTreeMap<String, Vec<u64>>,
+    /// Where it listens.
+    pub address: String,
+    /// Sends deliveries too, if it is there.
+    pub sender: Option<sender::Sender>,
+}
+
+impl Default for FakeServer {
+    fn default() -> FakeServer {
+        FakeServer {
+            clock: Clock::default(),
+            live: Book::seeded(1, 9, 3),
+            test: Book::seeded(2, 8, 4),
+            second: Book { name: "Another shop".into(), ..Book::seeded(3, 2, 1) },
+            tick: Duration::ZERO,
+            limiter: Limiter::Sliding,
+            limit: 120,
+            retry_after: RetryAfter::Seconds,
+            counted: |request| request.authorization.clone().unwrap_or_default(),
+            refusals_count: false,
+            wire: wire::Wire::default(),
+            exempt: None,
+            key_fits: |given, key| given == key,
+            scheme_matters: true,
+            revoked_works: false,
+            prefix: "",
+            request_rewrites: Vec::new(),
+            reply_rewrites: Vec::new(),
+            hits: BTreeMap::new(),
+            address: String::new(),
+            sender: None,
+        }
+    }
+}
+
+impl FakeServer {
+    /// Adds a change to answers.
+    pub fn rewrite(&mut self, rewrite: impl FnMut(&Request, &mut Reply) + Send + 'static) {
+        self.reply_rewrites.push(Box::new(rewrite));
+    }
+
+    /// Adds a change to requests.
+    pub fn rewrite_requests(&mut self, rewrite: impl FnMut(&mut Request) + Send + 'static) {
+        self.request_rewrites.push(Box::new(rewrite));
+    }
+
+    /// Answers, as honestly as the changes let it.
+    pub fn answer(&mut self, mut request: Request) -> Reply {
+        self.clock.advance(self.tick);
+        for rewrite in &mut self.request_rewrites {
+            rewrite(&mut request);
+        }
+        let mut reply = self.honest(&mut request);
+        for rewrite in &mut self.reply_rewrites {
+            rewrite(&request, &mut reply);
+        }
+        reply
+    }
+
+    fn honest(&mut self, request: &mut Request) -> Reply {
+        let Some((mode, second)) = self.principal(request) else {
+            let mut reply = Reply::json(401, json!({ "message": "This key is not known." }));
+            reply.set("www-authenticate", "Bearer");
+            return reply;
+        };
+        request.mode = Some(mode);
+        if let Some(wait) = self.refuse_until(request) {
+            return self.too_many(wait);
+        }
+        let book = match (second, mode) {
+            (true, _) => &mut self.second,
+            (false, Mode::Live) => &mut self.live,
+            (false, Mode::Test) => &mut self.test,
+        };
+        if request.method == "POST" && request.path == "/v1/charges" {
+            return book.open();
+        }
+        book.answer(request, mode, &format!("{}{}", self.address, self.prefix))
+    }
+
+    fn principal(&self, request: &Request) -> Option<(Mode, bool)> {
+        let text = request.authorization.as_deref()?;
+        let given = match text.split_once(' ') {
+            Some(("Bearer", key)) => key,
+            Some((_, key)) if !self.scheme_matters => key,
+            _ => return None,
+        };
+        let keys = [
+            (LIVE_KEY, Mode::Live, false, true),
+            (TEST_KEY, Mode::Test, false, true),
+            (SECOND_KEY, Mode::Test, false, true),
+            (OTHER_KEY, Mode::Test, true, true),
+            (REVOKED_KEY, Mode::Live, false, self.revoked_works),
+        ];
+        let found = keys.into_iter().find(|(key, _, _, valid)| *valid && (self.key_fits)(given, key));
+        found.map(|(_, mode, second, _)| (mode, second))
+    }
+
+    /// The microseconds after which the request would be served, if it is refused now.
+    fn refuse_until(&mut self, request: &Request) -> Option<u64> {
+        if self.exempt.is_some_and(|path| request.path.starts_with(path)) {
+            return None;
+        }
+        let now = self.clock.micros();
+        let hits = self.hits.entry((self.counted)(request)).or_default();
+        self.limiter.refuse_until(hits, now, self.limit, self.refusals_count)
+    }
+
+    fn too_many(&self, wait: u64) -> Reply {
+        let mut reply = Reply::json(429, json!({ "message": "Too many requests." }));
+        let seconds = wait.div_ceil(1_000_000);
+        let now = self.clock.micros() / 1_000_000;
+        match self.retry_after {
+            RetryAfter::Seconds => reply.set("retry-after", &seconds.to_string()),
+            RetryAfter::Date => {
+                reply.set("date", &wire::http_date(now));
+                // A date has no fractions: one second more, so that it is never too early.
+                reply.set("retry-after", &wire::http_date(now + seconds + 1));
+            }
+        }
+        reply
+    }
+}

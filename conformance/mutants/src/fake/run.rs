@@ -1,0 +1,69 @@
+//! Checks the fake server, as the command `check` would.
+
+use conformance::{Create, Outcome, Part, Plan, Secret, Silent, check, report};
+
+use super::{FakeServer, LIVE_KEY, OTHER_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY, sender, wire};
+
+/// A plan with every key in it.
+pub fn plan(base: &str) -> Plan {
+    let mut plan = Plan::new(base.parse().expect("an address"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
+    plan.second_key = Some(Secret::new(SECOND_KEY));
+    plan.other_account_key = Some(Secret::new(OTHER_KEY));
+    plan.revoked_key = Some(Secret::new(REVOKED_KEY));
+    plan.writes = Some(Create::default());
+    plan.paths.charge = Some("/v1/charges/{id}".into());
+    plan.paths.invoice = Some("/v1/invoices/{id}".into());
+    plan.seed = 42;
+    plan.without = [Part::Webhooks].into();
+    plan
+}
+
+/// Runs a future on a runtime of its own.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}
+
+/// Serves the fake server and checks it, with a plan that may be changed first. If it sends, somebody
+/// receives.
+pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
+    block_on(async {
+        let mut clock = server.clock.clone();
+        let sends = server.sender.as_ref().map(|it| it.quick);
+        let (base, server) = wire::serve_shared(server).await;
+        let mut plan = plan(&base);
+        if let Some(quick) = sends {
+            plan.without.remove(&Part::Webhooks);
+            plan.webhooks = Some(sender::webhooks(&server).await);
+            plan.quick = quick;
+        }
+        change(&mut plan);
+        let outcome = check(plan, &mut clock, &mut Silent).await;
+        assert!(!server.is_poisoned(), "the fake server crashed; a crash is no fault to be caught");
+        outcome
+    })
+}
+
+/// The same, for tests: how the run must end, and what its report must say.
+#[track_caller]
+pub fn run_and_read(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
+    let outcome = run_with(server, change);
+    let text = report::text(&outcome, report::Style::Plain);
+    assert_eq!(outcome.exit_code(), exit, "{text}");
+    for part in parts {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    outcome
+}
+
+/// Serves the fake server and checks it with a plan that has everything in it.
+pub fn run(server: FakeServer) -> Outcome {
+    run_with(server, |_| {})
+}
+
+/// The names of the statements with one of these words.
+pub fn named(outcome: &Outcome, words: &[&str]) -> Vec<String> {
+    let worded = outcome.rows.iter().filter(|row| words.contains(&row.verdict.word()));
+    let mut names: Vec<_> = worded.map(|row| row.id.clone()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,394 @@
+//! The part of the fake server that sends: things happen, and every endpoint that wants them is told.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use conformance::receiver::{Catch, Names};
+use conformance::{Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks};
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::FakeServer;
+use super::book::Book;
+
+const SIGNED_AT: u64 = 1_767_603_600;
+const KINDS: [&str; 13] = [
+    "charge.created",
+    "charge.payment_detected",
+    "charge.paid",
+    "charge.underpaid",
+    "charge.late_payment",
+    "charge.refunded",
+    "charge.expired",
+    "charge.canceled",
+    "invoice.created",
+    "invoice.sent",
+    "invoice.viewed",
+    "invoice.paid",
+    "invoice.voided",
+];
+const CHOSEN: [&str; 2] = ["charge.paid", "invoice.paid"];
+
+/// One delivery that is about to leave.
+pub struct Delivery {
+    /// The mode of the event.
+    pub mode: Mode,
+    /// Its type.
+    pub kind: String,
+    /// The event as the API shows it.
+    pub event: Value,
+    /// The path of the endpoint.
+    pub path: String,
+}
+
+/// A request as it goes out.
+pub struct DeliveryRequest {
+    /// The method.
+    pub method: String,
+    /// The path of the endpoint.
+    pub path: String,
+    /// The headers in order, without those that say where to and how long.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whether the body goes in pieces.
+    pub chunked: bool,
+}
+
+impl DeliveryRequest {
+    /// Gives a header another value.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.drop(name);
+        self.headers.push((name.into(), value.into()));
+    }
+
+    /// Takes a header away.
+    pub fn drop(&mut self, name: &str) {
+        self.headers.retain(|(it, _)| it != name);
+    }
+}
+
+/// Makes the value of the signature header.
+pub type Sign = fn(secret: &str, t: u64, body: &[u8]) -> String;
+
+/// Changes what a delivery says.
+pub type ChangeBody = Box<dyn Fn(&Delivery, &mut Value) + Send + Sync>;
+
+/// How the service sends; honest by default.
+pub struct Sender {
+    /// What the body says, before it is signed.
+    pub change_body: ChangeBody,
+    /// What goes over the wire, after it was signed.
+    pub change_request: fn(&Delivery, &mut DeliveryRequest),
+    /// The value of the signature header.
+    pub sign: Sign,
+    /// Whether an endpoint is told of an event.
+    pub delivers: fn(&Endpoint, Mode, &str) -> bool,
+    /// The secret that is signed with at an endpoint.
+    pub secret: fn(path: &str) -> String,
+    /// Whether it goes where a 302 points.
+    pub follows_redirects: bool,
+    /// How often each is sent.
+    pub times: usize,
+    /// Whether a retry has an id of its own.
+    pub new_ids: bool,
+    /// Whether the newest goes first.
+    pub reversed: bool,
+    /// Whether an address may become an endpoint.
+    pub accepts: fn(&str) -> bool,
+    /// Whether the check leaves out the burst: a liar about deliveries is found without it.
+    pub quick: bool,
+    /// Whether whoever causes all this knows when it is over.
+    pub settles: bool,
+}
+
+impl Default for Sender {
+    fn default() -> Sender {
+        Sender {
+            change_body: Box::new(|_, _| {}),
+            change_request: |_, _| {},
+            sign: |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, body)))),
+            delivers: |endpoint, mode, kind| {
+                endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+            },
+            secret: secret_of,
+            follows_redirects: false,
+            times: 1,
+            new_ids: false,
+            reversed: false,
+            accepts: |address| {
+                !["localhost", "127.", "10.", "169.254."].iter().any(|it| address.contains(it))
+            },
+            quick: true,
+            settles: true,
+        }
+    }
+}
+
+/// What is signed: the time, a full stop, the body.
+pub fn timed(t: u64, body: &[u8]) -> Vec<u8> {
+    [t.to_string().as_bytes(), b".", body].concat()
+}
+
+/// HMAC-SHA256.
+pub fn mac(secret: &str, message: &[u8]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length is a key");
+    mac.update(message);
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// Each endpoint has one of its own.
+pub fn secret_of(path: &str) -> String {
+    format!("whsec_{:a<12}0123456789abcdefghij", path.trim_start_matches('/').replace('-', "x"))
+}
+
+/// Two endpoints for everything, two that chose, one that moved, and one that is weak at first.
+fn endpoints() -> Vec<Endpoint> {
+    let all = || KINDS.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+    let some = |kinds: &[&str]| kinds.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+    let endpoint = |path: &str, mode, events| Endpoint {
+        path: path.to_owned(),
+        mode: Some(mode),
+        events: Some(events),
+        secret: Some(Secret::new(secret_of(path))),
+    };
+    vec![
+        endpoint("/live", Mode::Live, all()),
+        endpoint("/test", Mode::Test, all()),
+        endpoint("/live-some", Mode::Live, some(&CHOSEN)),
+        endpoint("/test-some", Mode::Test, some(&CHOSEN)),
+        endpoint("/moved", Mode::Live, some(&["charge.canceled"])),
+        endpoint("/weak", Mode::Test, some(&["charge.canceled"])),
+    ]
+}
+
+/// A charge with all its fields. What is not paid leaves open what it may.
+fn charge(world: u64, kind: &str) -> Value {
+    let (code, status, paid) = match kind {
+        "charge.created" | "charge.payment_detected" => ("a", "pending", false),
+        "charge.paid" => ("a", "paid", true),
+        "charge.underpaid" => ("b", "underpaid", false),
+        "charge.late_payment" | "charge.expired" => ("c", "expired", false),
+        "charge.refunded" => ("d", "paid", true),
+        _ => ("e", "canceled", false),
+    };
+    json!({
+        "code": format!("hook{world}{code}000001"),
+        "status": status,
+        "fiat_amount": "49.90",
+        "fiat_currency": "EUR",
+        "asset": "BTC",
+        "asset_amount": "0.000761920000000000",
+        "received_amount": if paid { json!("0.000761920000000000") } else { Value::Null },
+        "customer_email": if paid { json!("ann@shop.example") } else { Value::Null },
+        "description": if paid { json!("Two cups of tea") } else { Value::Null },
+        "metadata": if paid { json!({ "order": "A-4711-B" }) } else { Value::Null },
+        "payment_link": if code == "d" { json!("tea000000001") } else { Value::Null },
+        "paid_at": if paid { json!("2026-02-01T10:00:00.123456Z") } else { Value::Null },
+    })
+}
+
+fn invoice(world: u64, kind: &str) -> Value {
+    let status = match kind {
+        "invoice.paid" => "paid",
+        "invoice.voided" => "void",
+        _ => "open",
+    };
+    json!({
+        "code": format!("hook{world}i{}00001", if status == "void" { "v" } else { "p" }),
+        "number": "INV-0007",
+        "status": status,
+        "amount": "99.00",
+        "currency": "EUR",
+        "customer": { "name": "Ann Leerick", "email": "ann@shop.example" },
+        "hosted_url": "https://pay.example/i/hook",
+        "charges": if status == "paid" { json!([{ "code": format!("hook{world}a000001"), "status": "paid" }]) } else { json!([]) },
+    })
+}
+
+/// Lets one thing of each type happen in a book, and tells the events.
+fn happen(book: &mut Book, world: u64) -> Vec<Value> {
+    let mut events = Vec::new();
+    for (number, kind) in KINDS.iter().enumerate() {
+        let of_charge = kind.starts_with("charge.");
+        let event = json!({
+            "id": format!("0190a5c6-7f3e-7cc{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
+            "type": kind,
+            "details": {},
+            "charge": if of_charge { charge(world, kind) } else { Value::Null },
+            "invoice": if of_charge { Value::Null } else { invoice(world, kind) },
+            "created_at": format!("2026-02-01T10:00:{number:02}.000000Z"),
+        });
+        book.events.insert(0, event.clone());
+        events.push(event);
+    }
+    events
+}
+
+/// Whoever makes it all happen.
+pub struct Shop(pub Arc<Mutex<FakeServer>>);
+
+impl fmt::Debug for Shop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shop")
+    }
+}
+
+impl Occasion for Shop {
+    fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a> {
+        Box::pin(async move {
+            for endpoint in endpoints() {
+                catch.declare(endpoint);
+            }
+            catch.answer("/moved", "302".parse()?);
+            catch.answer("/weak", "500,200".parse()?);
+            let leaving = self.leaving();
+            for sent in leaving {
+                deliver(catch.address(), &sent.0, sent.1, sent.2).await;
+            }
+            let (accepts, settles) = {
+                let server = self.0.lock().expect("no answer panics");
+                let sender = server.sender.as_ref().expect("it sends");
+                (sender.accepts, sender.settles)
+            };
+            let addresses = [
+                "https://shop.example/hooks",
+                "https://localhost/hooks",
+                "https://127.0.0.1/hooks",
+                "https://10.0.0.1/hooks",
+                "https://169.254.169.254/hooks",
+            ];
+            let registrations = addresses.map(|address| Registration {
+                address: address.to_owned(),
+                public: address.contains("shop"),
+                accepted: accepts(address),
+                answer: if accepts(address) { "200".into() } else { "422".into() },
+            });
+            Ok(Caused { settled: settles, registrations: registrations.to_vec() })
+        })
+    }
+}
+
+impl Shop {
+    /// Every request in its order, whether redirects are followed, and what is sent when it fails.
+    fn leaving(&self) -> Vec<(DeliveryRequest, bool, Option<DeliveryRequest>)> {
+        let mut server = self.0.lock().expect("no answer panics");
+        let mut all = Vec::new();
+        for (mode, world) in [(Mode::Live, 1), (Mode::Test, 2)] {
+            let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
+            all.extend(happen(book, world).into_iter().map(|event| (mode, event)));
+        }
+        let sender = server.sender.as_ref().expect("it sends");
+        if sender.reversed {
+            all.reverse();
+        }
+        let mut leaving = Vec::new();
+        let mut number = 0;
+        for (mode, event) in all {
+            let kind = event["type"].as_str().expect("a type").to_owned();
+            for endpoint in endpoints().iter().filter(|it| (sender.delivers)(it, mode, &kind)) {
+                number += 1;
+                let (path, event) = (endpoint.path.clone(), event.clone());
+                let one = Delivery { mode, kind: kind.clone(), event, path };
+                for _ in 0..sender.times {
+                    let again = sender.request(&one, number + if sender.new_ids { 1000 } else { 0 });
+                    leaving.push((sender.request(&one, number), sender.follows_redirects, Some(again)));
+                }
+            }
+        }
+        leaving
+    }
+}
+
+impl Sender {
+    /// A whole charge of a mode.
+    pub fn charge(mode: Mode) -> Value {
+        charge(if mode == Mode::Live { 1 } else { 2 }, "charge.paid")
+    }
+
+    fn request(&self, leaving: &Delivery, number: u64) -> DeliveryRequest {
+        let id = format!("0190a5c7-7f3e-7ddd-8def-{number:012x}");
+        let of_charge = leaving.kind.starts_with("charge.");
+        let subject = if of_charge { "charge" } else { "invoice" };
+        let mut body = json!({
+            "id": id,
+            "event_id": leaving.event["id"],
+            "event": leaving.kind,
+            "mode": leaving.mode.word(),
+            "created_at": leaving.event["created_at"],
+            "data": { subject: leaving.event[subject] },
+        });
+        (self.change_body)(leaving, &mut body);
+        let body = body.to_string().into_bytes();
+        let signature = (self.sign)(&(self.secret)(&leaving.path), SIGNED_AT, &body);
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("User-Agent", "Service-Webhooks/1.0"),
+            ("X-Service-Event", &leaving.kind),
+            ("X-Service-Delivery", &id),
+            ("X-Service-Signature", &signature),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let (method, path) = ("POST".to_owned(), leaving.path.clone());
+        let mut sent = DeliveryRequest { method, path, headers, body, chunked: false };
+        (self.change_request)(leaving, &mut sent);
+        sent
+    }
+}
+
+async fn deliver(to: SocketAddr, sent: &DeliveryRequest, follows: bool, again: Option<DeliveryRequest>) {
+    let answer = post(to, sent).await;
+    let status = answer.split(' ').nth(1).unwrap_or_default();
+    if status == "302" && follows {
+        let location = answer.lines().find_map(|it| it.strip_prefix("location: ")).expect("a redirect");
+        let path = location.to_owned();
+        let headers = vec![("User-Agent".into(), "Service-Webhooks/1.0".into())];
+        let sent = DeliveryRequest { method: "GET".into(), path, headers, body: Vec::new(), chunked: false };
+        post(to, &sent).await;
+    }
+    if let Some(again) = again.filter(|_| status == "500") {
+        post(to, &again).await;
+    }
+}
+
+async fn post(to: SocketAddr, sent: &DeliveryRequest) -> String {
+    let mut stream = TcpStream::connect(to).await.expect("a receiver");
+    let mut text = format!("{} {} HTTP/1.1\r\nHost: here\r\n", sent.method, sent.path).into_bytes();
+    for (name, value) in &sent.headers {
+        text.extend(format!("{name}: {value}\r\n").into_bytes());
+    }
+    if sent.chunked {
+        text.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+        for chunk in sent.body.chunks(100) {
+            text.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+            text.extend(chunk);
+            text.extend(b"\r\n");
+        }
+        text.extend(b"0\r\n\r\n");
+    } else {
+        text.extend(format!("Content-Length: {}\r\n\r\n", sent.body.len()).into_bytes());
+        text.extend(&sent.body);
+    }
+    stream.write_all(&text).await.expect("a receiver that reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.expect("an answer");
+    String::from_utf8(answer).expect("text")
+}
+
+/// A receiver on a free port, and a shop that has something to tell.
+pub async fn webhooks(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
+    let catch = Catch::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+    Webhooks {
+        names: Names::default(),
+        source: Source::Receiver {
+            catch: Arc::new(catch),
+            receive_for: std::time::Duration::from_secs(60),
+            occasion: Some(Arc::new(Shop(Arc::clone(server)))),
+        },
+    }
+}

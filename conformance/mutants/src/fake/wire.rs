@@ -1,0 +1,141 @@
+//! The fake server on a socket.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use time::macros::{datetime, format_description};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use url::form_urlencoded;
+
+use super::{FakeServer, Reply, Request};
+
+/// What HTTP leaves to who speaks it.
+#[derive(Clone, Copy, Default)]
+pub struct Wire {
+    /// Bodies come in chunks, without their length.
+    pub chunked: bool,
+    /// Each connection is closed after one answer.
+    pub closed: bool,
+    /// Answers are those of HTTP/1.0.
+    pub old: bool,
+    /// Names of header fields begin with a capital.
+    pub title_case: bool,
+}
+
+/// Listens on a free port and tells the base address.
+pub async fn serve(server: FakeServer) -> String {
+    serve_shared(server).await.0
+}
+
+/// Listens on a free port; tells the base address, and shares the service, so that a crash can be seen.
+pub async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<FakeServer>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    server.address = format!("http://{}", listener.local_addr().expect("an address"));
+    let base = format!("{}{}", server.address, server.prefix);
+    let server = Arc::new(Mutex::new(server));
+    let shared = Arc::clone(&server);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(converse(Arc::clone(&server), stream));
+        }
+    });
+    (base, shared)
+}
+
+/// The same over TLS, under the name `localhost`. Tells the port.
+pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    server.address = format!("https://localhost:{port}");
+    let server = Arc::new(Mutex::new(server));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (tls, server) = (tls.clone(), Arc::clone(&server));
+            tokio::spawn(async move {
+                // A client that does not believe the certificate hangs up here.
+                if let Ok(stream) = tls.accept(stream).await {
+                    converse(server, stream).await;
+                }
+            });
+        }
+    });
+    port
+}
+
+async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let wire = server.lock().expect("no answer panics").wire;
+    let service = service_fn(move |request| {
+        let reply = answer(&mut server.lock().expect("no answer panics"), &request);
+        std::future::ready(Ok::<_, Infallible>(reply))
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.title_case_headers(wire.title_case).keep_alive(!wire.closed);
+    // A client may leave whenever it likes.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Response<Written> {
+    let authorization = request.headers().get("authorization").and_then(|it| it.to_str().ok());
+    let query = request.uri().query().unwrap_or_default();
+    let request = Request {
+        mode: None,
+        method: request.method().to_string(),
+        authorization: authorization.map(str::to_owned),
+        path: request.uri().path().strip_prefix(server.prefix).unwrap_or("/nowhere").to_owned(),
+        query: form_urlencoded::parse(query.as_bytes()).into_owned().collect::<BTreeMap<_, _>>(),
+    };
+    let Reply { status, headers, body, raw } = server.answer(request);
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(name, value);
+    }
+    let whole = Full::from(raw.unwrap_or_else(|| body.to_string()));
+    let body = Written { whole, chunked: server.wire.chunked };
+    let mut response = response.body(body).expect("a sound reply");
+    if server.wire.old {
+        *response.version_mut() = http::Version::HTTP_10;
+    }
+    response
+}
+
+/// A body that may hide how long it is.
+struct Written {
+    whole: Full<Bytes>,
+    chunked: bool,
+}
+
+impl Body for Written {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.whole).poll_frame(cx)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.chunked { SizeHint::default() } else { self.whole.size_hint() }
+    }
+}
+
+/// Seconds since 2026-01-01 as HTTP writes them.
+pub fn http_date(seconds: u64) -> String {
+    let time = datetime!(2026-01-01 0:00 UTC) + std::time::Duration::from_secs(seconds);
+    let format = format_description!(
+        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+    );
+    time.format(format).expect("a date")
+}

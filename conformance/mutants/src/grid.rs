@@ -1,0 +1,82 @@
+//! The grid: every known fault in the recording of one run against an honest server.
+//!
+//! A fault that a run does not notice survives. The table of survivors is kept, so that a check that stops looking
+//! at a place, and one that begins to, both show.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use conformance::{Caller, Mode};
+use conformance_faults::{Fault, Reach, Seen, Tried, tried};
+
+use crate::fake::book::Book;
+use crate::fake::sender::Sender;
+use crate::fake::{FakeServer, LIVE_KEY, Request, SECOND_KEY, TEST_KEY, run};
+
+/// An honest server with more records than the longest page holds, which sends deliveries too.
+pub fn long_server() -> FakeServer {
+    FakeServer {
+        live: Book::long(1, 64),
+        test: Book::long(2, 61),
+        sender: Some(Sender { quick: false, ..Sender::default() }),
+        ..FakeServer::default()
+    }
+}
+
+/// Puts a fault that answers show into an honest server.
+pub fn inject(fault: Fault, server: &mut FakeServer) {
+    server.rewrite(move |request, reply| {
+        let key = request.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer "));
+        let caller = match key {
+            Some(LIVE_KEY) => Caller::Own(Mode::Live),
+            Some(TEST_KEY) => Caller::Own(Mode::Test),
+            Some(SECOND_KEY) => Caller::Second,
+            _ => return,
+        };
+        let Request { path, query, .. } = request;
+        fault.spoil(&Seen { caller, path, query, side: None }, reply);
+    });
+}
+
+/// What becomes of every known fault in the recording of a run that has every key and a receiver.
+pub fn grid() -> Vec<Tried> {
+    tried(&run(long_server()).recording)
+}
+
+/// The table as it is kept: figures by chapter, then every survivor with the reason.
+pub fn grid_table(all: &[Tried]) -> String {
+    let mut chapters: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
+    let (mut missed, mut absent) = (String::new(), String::new());
+    for it in all {
+        let [noticed, not_noticed, not_shown, undecided] = chapters.entry(it.fault.chapter()).or_default();
+        let ids = it.fault.breaks.join(" ");
+        match &it.reach {
+            Reach::Noticed(_) => *noticed += 1,
+            Reach::Missed => {
+                *not_noticed += 1;
+                _ = writeln!(missed, "{}  ({ids})", it.fault);
+            }
+            Reach::Absent => {
+                *not_shown += 1;
+                _ = writeln!(absent, "{}", it.fault);
+            }
+            Reach::Undecided => {
+                *undecided += 1;
+                _ = writeln!(absent, "{}  (not judged: {ids})", it.fault);
+            }
+        }
+    }
+    let noticed: usize = chapters.values().map(|it| it[0]).sum();
+    let mut text = format!("{noticed} of {} known faults are noticed\n\n", all.len());
+    _ = writeln!(
+        text,
+        "{:<12}{:>9}{:>9}{:>11}{:>12}",
+        "chapter", "noticed", "missed", "not shown", "not judged"
+    );
+    for (name, [noticed, missed, absent, undecided]) in chapters {
+        _ = writeln!(text, "{name:<12}{noticed:>9}{missed:>9}{absent:>11}{undecided:>12}");
+    }
+    _ = writeln!(text, "\nmissed: the run saw it, and no statement failed\n{missed}");
+    _ = writeln!(text, "not shown: nothing that the run asked could show it\n{absent}");
+    text
+}

@@ -1,0 +1,279 @@
+//! Faults in what is not there, and about what only the other mode has.
+
+use std::collections::BTreeMap;
+
+use conformance::Mode;
+use serde_json::json;
+
+use crate::fake::{Reply, Request};
+use crate::mutant::{Mutant, empty, reply, rewrite, rule};
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    reply(
+        "an unknown id is answered 400",
+        &["errors.not_found", "isolation.not_found", "isolation.objects", "isolation.second_account"],
+        404,
+        |_, reply| reply.status = 400,
+    ),
+    reply("404 is a page", &["errors.not_found_json"], 404, |_, reply| {
+        reply.raw = Some("<h1>404</h1>".into())
+    }),
+    reply("an event of the other mode is answered 403", &["isolation.not_found"], 404, |_, reply| {
+        reply.status = 403
+    })
+    .at(foreign),
+    reply("an event of the other mode is answered", &["isolation.not_found"], 404, |_, reply| {
+        *reply = Reply::json(200, json!({ "data": { "leak": true } }))
+    })
+    .at(foreign),
+    reply("the 404 of the other mode says why", &["isolation.indistinguishable"], 404, |_, reply| {
+        reply.body["message"] = json!("Wrong mode.")
+    })
+    .at(foreign),
+    reply(
+        "the 404 of the other mode has a header more",
+        &["isolation.indistinguishable"],
+        404,
+        |_, reply| reply.set("x-mode", "other"),
+    )
+    .at(foreign),
+    reply("the 404 of the other mode has other spaces", &["isolation.indistinguishable"], 404, |_, reply| {
+        reply.raw = Some("{ \"message\": \"Not found.\" }".into())
+    })
+    .at(foreign),
+    rule("an event of the other account is answered", &["isolation.second_account"], |server| {
+        let of_second = |request: &Request| request.path.contains("-7ab3-");
+        rewrite(server, 404, of_second, |_, reply| *reply = Reply::json(200, json!({ "data": {} })));
+    }),
+    rule("an event is listed in both modes", &["isolation.lists"], |server| {
+        *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
+    }),
+    rule("the charge filter sees the other mode", &["isolation.filter_charge"], |server| {
+        let other = |request: &Request| {
+            let named = request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+            named && request.query.len() == 1
+        };
+        rewrite(server, 200, other, |_, reply| {
+            if empty(reply) {
+                reply.body["meta"]["total"] = json!(2)
+            }
+        });
+    }),
+    rule("the invoice filter tells the other mode by its status", &["isolation.filter_invoice"], |server| {
+        let other =
+            |request: &Request| request.query.get("invoice").is_some_and(|it| it.ends_with("mnopqr03"));
+        rewrite(server, 200, other, |_, reply| {
+            if empty(reply) {
+                reply.status = 403
+            }
+        });
+    }),
+    rule(
+        "the payment link filter shows a row of the other mode",
+        &["isolation.filter_payment_link"],
+        |server| {
+            let other = |request: &Request| {
+                request.query.get("payment_link").is_some_and(|it| it.ends_with("ghijkl01"))
+            };
+            rewrite(server, 200, other, |_, reply| {
+                if empty(reply) {
+                    reply.body["data"] = json!([{}])
+                }
+            });
+        },
+    ),
+    reply(
+        "an unknown id is answered 200 and null",
+        &["errors.not_found", "isolation.not_found", "isolation.second_account"],
+        404,
+        |_, reply| *reply = Reply::json(200, json!(null)),
+    )
+    .may(&["isolation.objects"]),
+    reply("an unknown id makes the server stumble", &["errors.not_found"], 404, |_, reply| {
+        *reply = Reply::json(500, json!({ "message": "No row was found" }))
+    })
+    .at(|request| !foreign(request) && !request.path.contains("-7ab3-"))
+    .may(&["isolation.objects"]),
+    reply("404 has no body", &["errors.not_found_json"], 404, |_, reply| reply.raw = Some(String::new())),
+    reply(
+        "404 is a page for developers that lists the routes",
+        &["errors.not_found_json"],
+        404,
+        |request, reply| {
+            reply.set("content-type", "text/html; charset=utf-8");
+            reply.raw = Some(format!("<h1>Page not found</h1><p>{} with DEBUG = True</p>", request.path));
+        },
+    ),
+    rule("an event of live mode is forbidden to test keys", &["isolation.not_found"], |server| {
+        let up = |request: &Request| foreign(request) && request.mode == Some(Mode::Test);
+        rewrite(server, 404, up, |_, reply| reply.status = 403);
+    }),
+    reply("an event of the other mode is gone", &["isolation.not_found"], 404, |_, reply| reply.status = 410)
+        .at(foreign),
+    reply("an event of the other mode is elsewhere", &["isolation.not_found"], 404, |_, reply| {
+        reply.status = 302;
+        reply.set("location", "/test/events");
+    })
+    .at(foreign),
+    reply(
+        "the 404 of the other mode names the object",
+        &["isolation.indistinguishable"],
+        404,
+        |request, reply| {
+            let id = request.path.rsplit('/').next().unwrap_or_default();
+            reply.body["message"] = json!(format!("Event {id} belongs to charge ch2abcdef07."));
+        },
+    )
+    .at(foreign),
+    reply("the 404 of the other mode has an ETag", &["isolation.indistinguishable"], 404, |_, reply| {
+        reply.set("etag", "W/\"5d41402a\"")
+    })
+    .at(foreign),
+    rule("the 404 of the other mode may be cached", &["isolation.indistinguishable"], |server| {
+        rewrite(server, 404, |_| true, |_, reply| reply.set("cache-control", "no-store"));
+        rewrite(server, 404, foreign, |_, reply| reply.set("cache-control", "private, must-revalidate"));
+    }),
+    reply("only absent ids get a header for debugging", &["isolation.indistinguishable"], 404, |_, reply| {
+        reply.set("x-debug", "no row")
+    })
+    .at(|request| !foreign(request)),
+    reply("the 404 of the other mode has a charset", &["isolation.indistinguishable"], 404, |_, reply| {
+        reply.set("content-type", "application/json; charset=utf-8")
+    })
+    .at(foreign),
+    rule("the 404 of the other mode has a code of its own", &["isolation.indistinguishable"], |server| {
+        rewrite(server, 404, |_| true, |_, reply| reply.body["code"] = json!(4041));
+        rewrite(server, 404, foreign, |_, reply| reply.body["code"] = json!(4042));
+    }),
+    rule(
+        "the 404 of the other mode names its members in another order",
+        &["isolation.indistinguishable"],
+        |server| {
+            rewrite(
+                server,
+                404,
+                |_| true,
+                |_, reply| {
+                    reply.raw = Some("{\"message\":\"Not found.\",\"code\":404}".into());
+                },
+            );
+            rewrite(server, 404, foreign, |_, reply| {
+                reply.raw = Some("{\"code\":404,\"message\":\"Not found.\"}".into());
+            });
+        },
+    ),
+    rule(
+        "live keys learn from the 404 of a test event, test keys do not",
+        &["isolation.indistinguishable"],
+        |server| {
+            let down = |request: &Request| foreign(request) && request.mode == Some(Mode::Live);
+            rewrite(server, 404, down, |_, reply| reply.body["hint"] = json!("Use your test key."));
+        },
+    ),
+    rule("charges are listed in both modes", &["isolation.lists"], |server| {
+        server.live.charges = server.test.charges.clone()
+    })
+    .may(&["isolation.filter_payment_link"]),
+    rule("an invoice is listed in both modes", &["isolation.lists"], |server| {
+        *server.live.invoices.last_mut().expect("an invoice") = server.test.invoices[3].clone()
+    }),
+    rule("the cache of lists forgets the mode", &["isolation.lists"], |server| {
+        let mut cache = BTreeMap::new();
+        server.rewrite(move |request, reply| {
+            if reply.status == 200 && request.is_list() {
+                let key = (request.path.clone(), request.query.clone());
+                reply.body = cache.entry(key).or_insert_with(|| reply.body.clone()).clone();
+            }
+        });
+    })
+    .may(&[
+        "paging.newest_first",
+        "paging.joined",
+        "filters.total",
+        "filters.charge",
+        "filters.invoice",
+        "filters.payment_link",
+        "events.single",
+        "isolation.filter_charge",
+        "isolation.filter_invoice",
+        "isolation.filter_payment_link",
+        "isolation.not_found",
+        "isolation.second_account",
+        "isolation.objects",
+    ]),
+    rule("the type filter forgets the mode", &["filters.total"], |server| {
+        let mut both = server.test.clone();
+        both.events.extend(server.live.events.iter().cloned());
+        server.rewrite(move |request, reply| {
+            if reply.status == 200 && request.query.contains_key("type") {
+                let links = reply.body["links"].take();
+                *reply = both.answer(request, Mode::Test, "");
+                reply.body["links"] = links;
+            }
+        });
+    })
+    .may(&["isolation.lists", "paging.newest_first"]),
+    rule(
+        "the charge filter is 404 for the other mode, empty for nobody's",
+        &["isolation.filter_charge"],
+        |server| {
+            let other =
+                |request: &Request| request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+            rewrite(server, 200, other, |_, reply| {
+                if empty(reply) {
+                    *reply = Reply::json(404, json!({ "message": "Not found." }));
+                }
+            });
+        },
+    ),
+    rule("the charge filter knows the pages of the other mode", &["isolation.filter_charge"], |server| {
+        let other =
+            |request: &Request| request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+        rewrite(server, 200, other, |_, reply| {
+            if empty(reply) {
+                reply.body["meta"]["last_page"] = json!(2);
+            }
+        });
+    }),
+    rule("the invoice filter shows the events of the other mode", &["isolation.filter_invoice"], |server| {
+        let books = [server.test.clone(), server.live.clone()];
+        server.rewrite(move |request, reply| {
+            if reply.status == 200 && request.query.contains_key("invoice") && empty(reply) {
+                *reply = books[usize::from(request.mode == Some(Mode::Test))].answer(request, Mode::Live, "");
+            }
+        });
+    })
+    .may(&["isolation.lists"]),
+    rule(
+        "the payment link filter is forbidden for the other mode",
+        &["isolation.filter_payment_link"],
+        |server| {
+            let other = |request: &Request| {
+                request.query.get("payment_link").is_some_and(|it| it.ends_with("ghijkl01"))
+            };
+            rewrite(server, 200, other, |_, reply| {
+                if empty(reply) {
+                    *reply = Reply::json(403, json!({ "message": "This link is one of test mode." }));
+                }
+            });
+        },
+    ),
+    rule("an event of the other account is forbidden", &["isolation.second_account"], |server| {
+        let of_second = |request: &Request| request.path.contains("-7ab3-");
+        rewrite(server, 404, of_second, |_, reply| reply.status = 403);
+    }),
+];
+
+/// An event of the other mode, by the make of its id.
+pub fn foreign(request: &Request) -> bool {
+    let other = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
+    request.path.contains(other) && known(request)
+}
+
+fn known(request: &Request) -> bool {
+    request
+        .path
+        .rsplit('-')
+        .next()
+        .is_some_and(|node| u64::from_str_radix(node, 16).is_ok_and(|number| number % 0x12_3456_789a == 0))
+}

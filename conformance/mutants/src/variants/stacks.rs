@@ -1,0 +1,360 @@
+//! Honest services as they come out of further frameworks' defaults, behind gateways, and with other limiters.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{NO_CHALLENGE, Variant, choices, each_link, on, plain, raw, times};
+use crate::fake::book::Book;
+use crate::fake::{FakeServer, Limiter, Request, RetryAfter};
+
+pub(super) const VARIANTS: &[Variant] = &[
+    // Frameworks.
+    plain("as a FastAPI developer would", fastapi),
+    unchallenged("as an ASP.NET developer would", aspnet),
+    unchallenged("as a NestJS developer would", nest),
+    plain("as a Flask developer would", flask),
+    plain("as a Symfony developer would", symfony),
+    unchallenged("as a Phoenix developer would", phoenix),
+    unchallenged("as an axum developer would", axum),
+    plain("as a Quarkus developer would", quarkus),
+    unchallenged("as a Fastify developer would", fastify),
+    plain("as a Ktor developer would", ktor),
+    // Gateways.
+    plain("behind nginx", |server| {
+        server.wire.closed = true;
+        headers(server, |_| vec![("server", "nginx/1.27.3".into()), ("vary", "Accept-Encoding".into())]);
+    }),
+    plain("behind Envoy", |server| {
+        server.wire.chunked = true;
+        headers(server, |count| {
+            let took = (count * 7 % 23).to_string();
+            vec![("server", "istio-envoy".into()), ("x-envoy-upstream-service-time", took)]
+        });
+    }),
+    plain("behind a CDN that tags each answer", |server| {
+        headers(server, |count| {
+            vec![
+                ("cf-ray", format!("{:016x}-FRA", count.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+                ("cf-cache-status", "DYNAMIC".into()),
+                ("set-cookie", format!("__cf_bm={count:032x}; path=/; HttpOnly; Secure")),
+                ("alt-svc", "h3=\":443\"; ma=86400".into()),
+            ]
+        });
+    }),
+    plain("behind a cache that passes everything on", |server| {
+        headers(server, |count| {
+            vec![
+                ("via", "1.1 varnish".into()),
+                ("age", "0".into()),
+                ("x-cache", "MISS".into()),
+                ("x-timer", format!("S{}.{count:06},VS0,VE{}", 1_767_225_600 + count, count % 9)),
+                ("cache-control", "private, no-store".into()),
+            ]
+        });
+    }),
+    plain("behind a cloud's API gateway", |server| {
+        server.prefix = "/prod";
+        headers(server, |count| {
+            vec![
+                ("x-amzn-requestid", format!("{count:08x}-7f3e-4ab1-9def-{count:012x}")),
+                ("x-amzn-trace-id", format!("Root=1-{count:08x}-{count:024x}")),
+                ("x-amz-apigw-id", format!("{count:014x}=")),
+            ]
+        });
+    }),
+    plain("behind a gateway that counts by the clock's minute and says so", |server| {
+        server.limiter = Limiter::AlignedMinute;
+        remaining(server, |left, until| {
+            vec![
+                ("ratelimit-limit", "120".into()),
+                ("ratelimit-remaining", left.to_string()),
+                ("ratelimit-reset", until.to_string()),
+                ("x-kong-upstream-latency", "3".into()),
+            ]
+        });
+    }),
+    // Limiters.
+    plain("a fixed window with the header fields of the RateLimit draft", |server| {
+        server.limiter = Limiter::AlignedMinute;
+        server.clock.advance(Duration::from_secs(17));
+        remaining(server, |left, until| {
+            vec![
+                ("ratelimit-policy", "\"default\";q=120;w=60".into()),
+                ("ratelimit", format!("\"default\";r={left};t={until}")),
+            ]
+        });
+    }),
+    plain("a log of times that is kept by the second", |server| {
+        server.limiter = Limiter::SlidingSeconds;
+        server.tick = Duration::from_millis(15);
+    }),
+    plain("the cell rate algorithm", |server| {
+        server.limiter = Limiter::Gcra;
+        server.tick = Duration::from_millis(10);
+    }),
+    plain("the cell rate algorithm, refused with a date", |server| {
+        server.limiter = Limiter::Gcra;
+        server.retry_after = RetryAfter::Date;
+    }),
+    plain("a fixed window that tells when it ends, as a moment", |server| {
+        server.limiter = Limiter::FromFirst;
+        let clock = server.clock.clone();
+        server.rewrite(move |_, reply| {
+            let reset = 1_767_225_600 + clock.micros() / 1_000_000 + 60;
+            reply.set("x-ratelimit-reset", &reset.to_string());
+        });
+    }),
+    // Pages and links.
+    plain("an account with many records", many),
+    plain("an account with many records, as a FastAPI developer would", |server| {
+        many(server);
+        fastapi(server);
+    }),
+    plain("first and prev leave page 1 unsaid", |server| {
+        server.rewrite(|request, reply| {
+            if reply.status == 200 && request.is_list() {
+                each_link(reply, |link| {
+                    let (path, query) = link.split_once('?').unwrap_or((link, ""));
+                    let kept: Vec<_> = query.split('&').filter(|pair| *pair != "page=1").collect();
+                    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+                });
+            }
+        });
+    }),
+    plain("links always name the size", |server| {
+        server.rewrite(|request, reply| {
+            if reply.status == 200 && request.is_list() && !request.query.contains_key("per_page") {
+                each_link(reply, |link| format!("{link}&per_page=25"));
+            }
+        });
+    }),
+    plain("links and meta hold more than was asked for", |server| {
+        server.rewrite(|request, reply| {
+            if reply.status == 200 && request.is_list() {
+                reply.body["links"]["self"] = json!(format!("https://pay.example{}", request.path));
+                reply.body["meta"]["count"] = json!(reply.body["data"].as_array().map_or(0, Vec::len));
+                reply.body["meta"]["has_more"] = json!(reply.body["links"]["next"].is_string());
+            }
+        });
+    }),
+    plain("a page below 1 is read as page 1", |server| {
+        server.rewrite_requests(|request| {
+            if request.number("page").is_none_or(|page| page == 0) && request.query.contains_key("page") {
+                request.query.insert("page".into(), "1".into());
+            }
+        });
+    }),
+];
+
+const fn unchallenged(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
+    Variant { name, warns: NO_CHALLENGE, choose }
+}
+
+/// More records than the longest page holds.
+fn many(server: &mut FakeServer) {
+    server.live = Book::long(1, 64);
+    server.test = Book::long(2, 61);
+}
+
+/// Gives every answer header fields. `write` is told how many answers there were.
+fn headers(server: &mut FakeServer, write: fn(u64) -> Vec<(&'static str, String)>) {
+    let mut count = 0;
+    server.rewrite(move |_, reply| {
+        count += 1;
+        for (name, value) in write(count) {
+            reply.set(name, &value);
+        }
+    });
+}
+
+/// Tells with every answer what is left of the clock's minute, and when it ends.
+fn remaining(server: &mut FakeServer, write: fn(u64, u64) -> Vec<(&'static str, String)>) {
+    let clock = server.clock.clone();
+    let mut served: BTreeMap<(Option<String>, u64), u64> = BTreeMap::new();
+    server.rewrite(move |request, reply| {
+        if matches!(reply.status, 401) {
+            return;
+        }
+        let (minute, second) = (clock.micros() / 60_000_000, clock.micros() / 1_000_000 % 60);
+        let count = served.entry((request.authorization.clone(), minute)).or_default();
+        *count = (*count + 1).min(120);
+        for (name, value) in write(120 - *count, 60 - second) {
+            reply.set(name, &value);
+        }
+    });
+}
+
+/// Rewrites the bodies of refusals. `write` is told the status, the request and how many refusals there were.
+fn refusals(server: &mut FakeServer, media: &'static str, write: fn(u16, &Request, u64) -> Value) {
+    let mut count = 0;
+    server.rewrite(move |request, reply| {
+        if reply.status >= 400 {
+            count += 1;
+            reply.body = write(reply.status, request, count);
+            reply.set("content-type", media);
+        }
+    });
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        401 => "Unauthorized",
+        404 => "Not Found",
+        429 => "Too Many Requests",
+        _ => "Bad Request",
+    }
+}
+
+/// `detail` alone, a list of details for what does not validate, a bare object, a log of times.
+fn fastapi(server: &mut FakeServer) {
+    choices(server, |it| it.bare_event = true);
+    times(server, |time| time.replace(".000000", ""));
+    refusals(server, "application/json", |status, _, _| match status {
+        422 => json!({ "detail": [{
+            "type": "less_than_equal", "loc": ["query", "per_page"],
+            "msg": "Input should be less than or equal to 100", "input": "101", "ctx": { "le": 100 },
+        }] }),
+        status => json!({ "detail": reason(status) }),
+    });
+    headers(server, |_| vec![("server", "uvicorn".into())]);
+}
+
+/// Problem details with an id for tracing in each, a fixed window, seven decimals of a second.
+fn aspnet(server: &mut FakeServer) {
+    server.limiter = Limiter::FromFirst;
+    choices(server, |it| it.bare_event = true);
+    times(server, |time| time.replace(".000000", ".1234567"));
+    on(server, 401, |reply| reply.drop_header("www-authenticate"));
+    refusals(server, "application/problem+json; charset=utf-8", |status, _, count| {
+        json!({
+            "type": "https://tools.ietf.org/html/rfc9110#section-15.5",
+            "title": reason(status),
+            "status": status,
+            "traceId": format!("00-{count:032x}-{count:016x}-00"),
+        })
+    });
+    headers(server, |_| vec![("server", "Kestrel".into())]);
+}
+
+/// Errors with a status code and a word, a window for each key with its header fields, an ETag on everything.
+fn nest(server: &mut FakeServer) {
+    server.limiter = Limiter::FromFirst;
+    times(server, |time| time.replace(".000000", ".000"));
+    on(server, 401, |reply| reply.drop_header("www-authenticate"));
+    refusals(server, "application/json; charset=utf-8", |status, request, _| match status {
+        429 => json!({ "statusCode": 429, "message": "ThrottlerException: Too Many Requests" }),
+        404 => {
+            json!({ "message": format!("Cannot GET {}", request.path), "error": "Not Found", "statusCode": 404 })
+        }
+        status => json!({ "message": reason(status), "statusCode": status }),
+    });
+    server.rewrite(|_, reply| {
+        let body = reply.body.to_string();
+        let sum = body.bytes().fold(5381_u32, |sum, byte| sum.wrapping_mul(33) ^ u32::from(byte));
+        reply.set("etag", &format!("W/\"{:x}-{sum:x}\"", body.len()));
+        reply.set("x-powered-by", "Express");
+    });
+}
+
+/// Pretty JSON with a line break at its end, an aligned window, descriptions instead of messages.
+fn flask(server: &mut FakeServer) {
+    server.limiter = Limiter::AlignedMinute;
+    choices(server, |it| it.clamps = true);
+    refusals(
+        server,
+        "application/json",
+        |status, _, _| json!({ "code": status, "name": reason(status), "description": "The server refuses the request." }),
+    );
+    headers(server, |_| vec![("server", "Werkzeug/3.1.3 Python/3.13.1".into())]);
+    raw(server, |body| serde_json::to_string_pretty(body).expect("JSON") + "\n");
+}
+
+/// Problem details that repeat the class of the exception, a sliding window, times with an offset.
+fn symfony(server: &mut FakeServer) {
+    choices(server, |it| it.utc = "+00:00");
+    times(server, |time| time.replace(".000000", ""));
+    refusals(server, "application/problem+json", |status, _, _| {
+        json!({
+            "@id": format!("/errors/{status}"), "@type": "hydra:Error", "status": status,
+            "type": format!("/errors/{status}"), "title": "An error occurred", "detail": reason(status),
+        })
+    });
+    headers(server, |_| {
+        vec![("x-robots-tag", "noindex".into()), ("cache-control", "no-cache, private".into())]
+    });
+}
+
+/// Errors below `errors`, an id for each request, a token bucket.
+fn phoenix(server: &mut FakeServer) {
+    server.limiter = Limiter::Bucket;
+    server.tick = Duration::from_millis(6);
+    on(server, 401, |reply| reply.drop_header("www-authenticate"));
+    refusals(
+        server,
+        "application/json; charset=utf-8",
+        |status, _, _| json!({ "errors": { "detail": reason(status) } }),
+    );
+    headers(server, |count| {
+        vec![
+            ("x-request-id", format!("F{:019x}", count.wrapping_mul(7919))),
+            ("cache-control", "max-age=0, private, must-revalidate".into()),
+        ]
+    });
+}
+
+/// Short errors, the cell rate algorithm with its header fields, nanoseconds, links without a host.
+fn axum(server: &mut FakeServer) {
+    server.limiter = Limiter::Gcra;
+    server.tick = Duration::from_millis(4);
+    choices(server, |it| {
+        it.bare_event = true;
+        it.relative_links = true;
+    });
+    times(server, |time| time.replace(".000000", ".123456789"));
+    on(server, 401, |reply| reply.drop_header("www-authenticate"));
+    refusals(server, "application/json", |status, _, _| json!({ "error": reason(status).to_lowercase() }));
+    on(server, 429, |reply| {
+        let told = reply.header("retry-after").unwrap_or_default().to_owned();
+        reply.set("x-ratelimit-after", &told);
+    });
+}
+
+/// Errors with an id of their own in each, chunks, an empty list without pages.
+fn quarkus(server: &mut FakeServer) {
+    choices(server, |it| it.empty_last_page = 0);
+    server.wire.chunked = true;
+    refusals(
+        server,
+        "application/json;charset=UTF-8",
+        |status, _, count| json!({ "details": format!("Error id {count:08x}-1"), "title": reason(status), "status": status }),
+    );
+}
+
+/// Errors with code and word, the header fields of its limiter, names of header fields in small letters.
+fn fastify(server: &mut FakeServer) {
+    server.limiter = Limiter::FromFirst;
+    on(server, 401, |reply| reply.drop_header("www-authenticate"));
+    refusals(server, "application/json; charset=utf-8", |status, request, _| match status {
+        404 => {
+            json!({ "message": format!("Route GET:{} not found", request.path), "error": "Not Found", "statusCode": 404 })
+        }
+        429 => {
+            json!({ "statusCode": 429, "code": "FST_ERR_RATE_LIMIT", "error": "Too Many Requests", "message": "Rate limit exceeded, retry in 1 minute" })
+        }
+        status => json!({ "statusCode": status, "error": reason(status), "message": "Refused" }),
+    });
+    on(server, 429, |reply| reply.set("x-ratelimit-limit", "120"));
+}
+
+/// Members that are null are written, times of whole seconds, connections that stay.
+fn ktor(server: &mut FakeServer) {
+    times(server, |time| time.replace(".000000", ""));
+    choices(server, |it| it.foreign_filter_404 = true);
+    refusals(
+        server,
+        "application/json",
+        |status, _, _| json!({ "code": reason(status).to_uppercase().replace(' ', "_"), "message": reason(status), "cause": null }),
+    );
+}

@@ -1,0 +1,50 @@
+//! The grid of known faults: what one run notices, and that a server shows what a spoiled recording does.
+
+use std::collections::BTreeSet;
+
+use conformance::judged;
+use conformance_faults::{Place, Reach, faults};
+use mutants::fake::{named, run};
+use mutants::{grid, grid_table, inject, long_server};
+
+#[test]
+fn one_run_notices_the_known_faults_that_it_noticed_before() {
+    let now = grid_table(&grid());
+    let kept = include_str!("../grid.txt");
+    let changed = now.lines().find(|line| !kept.lines().any(|it| it == *line));
+    assert!(
+        now == kept,
+        "{changed:?}; `cargo xtask mutants --grid` shows the differences, --bless keeps them"
+    );
+}
+
+#[test]
+fn known_faults_name_statements_that_are_judged_and_are_told_apart() {
+    let (known, all) = (judged(), faults());
+    for fault in &all {
+        assert!(!fault.breaks.is_empty(), "{fault} breaks nothing");
+        assert!(fault.breaks.iter().all(|id| known.contains_key(*id)), "{fault} names no statement");
+    }
+    let names: BTreeSet<_> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(names.len(), all.len());
+}
+
+/// What a spoiled recording shows, a server with the same fault shows too.
+#[test]
+fn a_server_with_a_known_fault_is_caught() {
+    let shown = |place: Place| {
+        matches!(place, Place::Account | Place::Page(_) | Place::Event(_) | Place::Filtered(_))
+    };
+    let noticed =
+        grid().into_iter().filter(|it| shown(it.fault.place) && matches!(it.reach, Reach::Noticed(_)));
+    let mut tried = 0;
+    for one in noticed.step_by(41) {
+        let (name, breaks) = (one.fault.to_string(), one.fault.breaks.clone());
+        let mut server = long_server();
+        inject(one.fault, &mut server);
+        let broken = named(&run(server), &["fail", "warn"]);
+        assert!(breaks.iter().any(|id| broken.iter().any(|it| it == id)), "{name}: {broken:?}");
+        tried += 1;
+    }
+    assert!(tried >= 8, "only {tried} were tried");
+}

@@ -1,0 +1,23 @@
+//! The probes of the conformance suite: they ask a server over HTTP and write down what it answers.
+//!
+//! A run is a recording. What an answer means for a statement is the judge's business, which this package
+//! does not know.
+
+mod hook;
+mod interrupt;
+mod plan;
+mod probes;
+mod progress;
+mod run;
+mod session;
+mod target;
+mod waiter;
+mod webhooks;
+
+pub use interrupt::Interrupt;
+pub use plan::{Create, Hook, Paths, Plan};
+pub use progress::{Progress, Silent};
+pub use run::{Run, budget, record};
+pub use target::line::{Connections, Line};
+pub use waiter::{RealTime, Wait, Waiter};
+pub use webhooks::{Caused, Causing, Occasion, Source, Webhooks};

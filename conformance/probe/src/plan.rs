@@ -1,0 +1,377 @@
+//! What to check, with which keys, and how far to go.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use url::Url;
+
+use conformance_model::baseline::Baseline;
+use conformance_model::catalogue::{extended, judged};
+use conformance_model::recording::Kind;
+use conformance_model::redaction::Redaction;
+use conformance_model::secret::{KEY_TAIL_MIN, Secret};
+use conformance_model::selection::{Profile, Selection};
+use conformance_model::words::{Mode, Part};
+
+use crate::interrupt::Interrupt;
+use crate::target::trust;
+use crate::webhooks::Webhooks;
+
+/// The call that creates a record, for paging while something is created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Create {
+    /// The path below the base address.
+    pub path: String,
+    /// The JSON that is posted. `{asset}` stands for the first coin that the account accepts.
+    pub body: String,
+}
+
+impl Default for Create {
+    /// Opens a charge as the reference server takes it.
+    fn default() -> Create {
+        let body = r#"{"asset":"{asset}","amount":"10.00","currency":"EUR"}"#.to_owned();
+        Create { path: "/v1/charges".to_owned(), body }
+    }
+}
+
+/// Where single objects are read: paths with `{id}` in them. The specification leaves them open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Of a charge.
+    pub charge: Option<String>,
+    /// Of an invoice.
+    pub invoice: Option<String>,
+    /// Of a payment link.
+    pub payment_link: Option<String>,
+}
+
+impl Paths {
+    /// The kinds of objects, and the path that each has, if it has one.
+    pub(crate) fn all(&self) -> [(Kind, Option<&String>); 3] {
+        [
+            (Kind::Charge, self.charge.as_ref()),
+            (Kind::Invoice, self.invoice.as_ref()),
+            (Kind::PaymentLink, self.payment_link.as_ref()),
+        ]
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let wrong = |path: &&String| {
+            !path.starts_with("/v1/") || path.matches("{id}").count() != 1 || path.contains(['?', '#', ' '])
+        };
+        match self.all().into_iter().filter_map(|(_, path)| path).find(wrong) {
+            None => Ok(()),
+            Some(path) => Err(format!(
+                "the path of single objects is `{path}`; it takes one such as /v1/charges/{{id}}"
+            )),
+        }
+    }
+}
+
+/// A command of the operator that makes something happen, and returns when it has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// What `sh -c` runs.
+    pub command: String,
+    /// How long it may take, in real time.
+    pub time_limit: Duration,
+}
+
+/// What to check.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The service's base address. A path is kept as a prefix of every path.
+    pub base: Url,
+    /// A key of live mode. Only read with, and never in a burst.
+    pub live_key: Secret,
+    /// A key of test mode that nobody else uses meanwhile.
+    pub test_key: Secret,
+    /// A second key of the test key's account and mode.
+    pub second_key: Option<Secret>,
+    /// A key of another account, in either mode.
+    pub other_account_key: Option<Secret>,
+    /// A key that was revoked.
+    pub revoked_key: Option<Secret>,
+    /// Only the statements that fit one of these patterns; all if there are none.
+    pub only: Vec<String>,
+    /// Not the statements that fit one of these patterns.
+    pub skip: Vec<String>,
+    /// What the operator declares to be left out.
+    pub without: BTreeSet<Part>,
+    /// Where deliveries come from, if any are seen.
+    pub webhooks: Option<Webhooks>,
+    /// Leaves out the burst, and with it the wait for the next window.
+    pub quick: bool,
+    /// Repeats the burst right after the minute of the server's clock, which tells limiters apart.
+    pub thorough: bool,
+    /// Allows to create records with the test key, and says how.
+    pub writes: Option<Create>,
+    /// What else creates records.
+    pub hook: Option<Hook>,
+    /// Where single objects are read.
+    pub paths: Paths,
+    /// What is asked for: the specification, or also our own choices.
+    pub profile: Profile,
+    /// What keys begin with, before `_live_` or `_test_`.
+    pub key_prefix: String,
+    /// How long one request may take, in real time.
+    pub time_limit: Duration,
+    /// Failures that are known, and the day.
+    pub baseline: Baseline,
+    /// Certificates in PEM that are trusted besides the usual ones, for a target over https.
+    pub ca_pem: Option<String>,
+    /// Hides personal values and amounts from the recording, and so from every report.
+    pub privacy: Option<Redaction>,
+    /// Makes the identifiers and keys that must not exist. Equal seeds ask the same.
+    pub seed: u64,
+    /// Ends the run early; what was recorded until then is judged.
+    pub interrupt: Interrupt,
+}
+
+impl Plan {
+    /// A plan with everything in it and the specification's own names.
+    pub fn new(base: Url, live_key: Secret, test_key: Secret) -> Plan {
+        Plan {
+            base,
+            live_key,
+            test_key,
+            second_key: None,
+            other_account_key: None,
+            revoked_key: None,
+            only: Vec::new(),
+            skip: Vec::new(),
+            without: BTreeSet::new(),
+            webhooks: None,
+            quick: false,
+            thorough: false,
+            writes: None,
+            hook: None,
+            paths: Paths::default(),
+            profile: Profile::Spec,
+            key_prefix: "svc".to_owned(),
+            time_limit: Duration::from_secs(10),
+            baseline: Baseline::default(),
+            ca_pem: None,
+            privacy: None,
+            seed: 0,
+            interrupt: Interrupt::default(),
+        }
+    }
+
+    /// The base address without the places where people hide keys.
+    pub(crate) fn shown_base(&self) -> Url {
+        let mut base = self.base.clone();
+        // These two fail only for addresses that cannot have a user at all.
+        let _ = base.set_username("");
+        let _ = base.set_password(None);
+        base.set_query(None);
+        base.set_fragment(None);
+        base
+    }
+
+    /// What keys of a mode begin with.
+    pub(crate) fn prefix(&self, mode: Mode) -> String {
+        format!("{}_{}_", self.key_prefix, mode.word())
+    }
+
+    pub(crate) fn key(&self, mode: Mode) -> &Secret {
+        match mode {
+            Mode::Live => &self.live_key,
+            Mode::Test => &self.test_key,
+        }
+    }
+
+    /// Every key at hand without the prefix that names its mode.
+    pub(crate) fn key_tails(&self) -> impl Iterator<Item = &str> {
+        let keys = [
+            Some(&self.live_key),
+            Some(&self.test_key),
+            self.second_key.as_ref(),
+            self.other_account_key.as_ref(),
+            self.revoked_key.as_ref(),
+        ];
+        keys.into_iter().flatten().map(|key| self.tail(key))
+    }
+
+    pub(crate) fn tail<'a>(&self, key: &'a Secret) -> &'a str {
+        let text = key.expose();
+        Mode::BOTH.iter().find_map(|mode| text.strip_prefix(&self.prefix(*mode))).unwrap_or(text)
+    }
+
+    /// Which statements are asked for.
+    pub fn selection(&self) -> Selection {
+        Selection { profile: self.profile, only: self.only.clone(), skip: self.skip.clone() }
+    }
+
+    /// What is wrong with the plan, found without a single byte on the wire.
+    #[expect(clippy::too_many_lines, reason = "one line for each setting that can be wrong")]
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let (base, shown) = (&self.base, self.shown_base());
+        match base.scheme() {
+            "http" | "https" => {}
+            other => {
+                return Err(format!("`{other}` is no scheme to ask by; it takes http:// or https://"));
+            }
+        }
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(
+                "the base address holds a user name or a password; keys come from the environment".into()
+            );
+        }
+        if base.host_str().is_none() || base.query().is_some() || base.fragment().is_some() {
+            return Err(format!(
+                "`{shown}` came with more than a base address has; it takes scheme, host, port and a path prefix"
+            ));
+        }
+        if let Some(pem) = &self.ca_pem {
+            trust::certificates(pem)?;
+        }
+        for mode in Mode::BOTH {
+            self.validate_slot(mode)?;
+        }
+        let others = [
+            ("second", &self.second_key),
+            ("other account's", &self.other_account_key),
+            ("revoked", &self.revoked_key),
+        ];
+        for (name, key) in others {
+            if let Some(key) = key {
+                self.validate_key(name, key)?;
+            }
+        }
+        if let Some(key) = &self.second_key {
+            if !key.expose().starts_with(&self.prefix(Mode::Test)) {
+                return Err(
+                    "the second key is of another mode; it takes another test key of the same account".into(),
+                );
+            }
+            if *key == self.test_key {
+                return Err(
+                    "the second key is the test key itself; it takes another test key of the same account"
+                        .into(),
+                );
+            }
+        }
+        if self.live_key == self.test_key {
+            return Err("the live key and the test key are the same; each mode has keys of its own".into());
+        }
+        self.paths.validate()?;
+        if let Some(create) = &self.writes {
+            if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
+                return Err(format!(
+                    "the path of the create call is `{}`; it takes one such as /v1/charges",
+                    create.path
+                ));
+            }
+            if let Err(err) = serde_json::from_str::<serde_json::Value>(&create.body) {
+                return Err(format!("the body of the create call is not JSON: {err}"));
+            }
+        }
+        if self.webhooks.is_some() && self.without.contains(&Part::Webhooks) {
+            return Err("deliveries are received although `--without webhooks` leaves them out".into());
+        }
+        for id in self.baseline.known.keys() {
+            if !judged().contains_key(id) && !extended().contains_key(id) {
+                return Err(format!(
+                    "the baseline names `{id}`, and no statement is called so; \
+                     `chargeproof check --list` names them"
+                ));
+            }
+        }
+        self.selection().validate()?;
+        Ok(())
+    }
+
+    fn validate_slot(&self, mode: Mode) -> Result<(), String> {
+        let (word, other) = (mode.word(), mode.other());
+        let text = self.key(mode).expose();
+        if text.starts_with(&self.prefix(other)) {
+            return Err(format!(
+                "the {word} key begins with `{}`: it is a {} key in the wrong slot",
+                self.prefix(other),
+                other.word()
+            ));
+        }
+        if !text.starts_with(&self.prefix(mode)) {
+            return Err(format!(
+                "the {word} key does not begin with `{}`; if this API's keys begin with something else, set \
+                 `key_prefix` in [dialect] of chargeproof.toml",
+                self.prefix(mode)
+            ));
+        }
+        self.validate_key(word, self.key(mode))
+    }
+
+    fn validate_key(&self, name: &str, key: &Secret) -> Result<(), String> {
+        if !key.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!(
+                "the {name} key has a character that no header can carry; it takes visible ASCII"
+            ));
+        }
+        if self.tail(key).len() < KEY_TAIL_MIN {
+            return Err(format!(
+                "the {name} key is too short; it takes {KEY_TAIL_MIN} characters after its prefix"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(base: &str, live: &str, test: &str) -> Plan {
+        Plan::new(base.parse().unwrap(), Secret::new(live), Secret::new(test))
+    }
+
+    #[track_caller]
+    fn check(base: &str, live: &str, test: &str, expected: &str) {
+        let found = plan(base, live, test).validate().map_or_else(|err| err, |()| "fine".into());
+        assert!(found.contains(expected), "{found}");
+    }
+
+    const LIVE: &str = "svc_live_0123456789";
+    const TEST: &str = "svc_test_9876543210";
+
+    #[test]
+    fn a_base_address_may_have_a_path_prefix() {
+        check("http://127.0.0.1:8080/pay/api", LIVE, TEST, "fine");
+    }
+
+    #[test]
+    fn a_base_address_holds_no_query_and_no_password() {
+        check("http://127.0.0.1/?key=1", LIVE, TEST, "came with more than a base address has");
+        check("http://me:pass@127.0.0.1/", LIVE, TEST, "holds a user name or a password");
+        check("ftp://127.0.0.1/", LIVE, TEST, "`ftp` is no scheme to ask by; it takes http:// or https://");
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_slot_is_seen_before_the_first_byte() {
+        check("http://a/", TEST, LIVE, "it is a test key in the wrong slot");
+        check("http://a/", "acme_live_0123456789", TEST, "set `key_prefix`");
+        check("http://a/", LIVE, "svc_test_12", "is too short");
+    }
+
+    #[test]
+    fn no_message_shows_a_key() {
+        let found = plan("http://a/", "secret-secret-secret", TEST).validate().unwrap_err();
+        assert!(!found.contains("secret-secret"), "{found}");
+        for base in ["http://u:secret-secret@a/", "https://u:secret-secret@a/", "http://a/?key=secret-secret"]
+        {
+            let plan = plan(base, LIVE, TEST);
+            let found = plan.validate().unwrap_err() + plan.shown_base().as_str();
+            assert!(!found.contains("secret-secret"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_fits_nothing_is_refused() {
+        for pattern in ["pagin.*", "service.purpose"] {
+            let mut plan = plan("http://a/", LIVE, TEST);
+            plan.only = vec![pattern.into()];
+            let refusal = format!("no statement that is judged is called `{pattern}`");
+            assert!(plan.validate().unwrap_err().contains(&refusal));
+        }
+    }
+}

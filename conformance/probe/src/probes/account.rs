@@ -1,0 +1,61 @@
+//! Who is asking: the account with each key, before anything else.
+
+use conformance_model::budget::Cost;
+use conformance_model::reading::mode_told;
+use conformance_model::recording::{Answer, Caller, Ending, Exchange, Purpose};
+use conformance_model::verdict::Stop;
+use conformance_model::words::{ACCOUNT_PATH, Mode};
+
+use crate::session::Session;
+
+pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
+
+/// Asks for the account with both keys. A key that cannot be what its slot says ends the run.
+pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
+    for mode in Mode::BOTH {
+        let exchange = session.ask(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
+        usable(&exchange, mode)?;
+    }
+    if session.recording.account(Mode::Test).and_then(mode_told).as_deref() != Some(Mode::Test.word()) {
+        // A burst must never meet a key that might be live.
+        session.recording.no_burst =
+            Some("the account does not say that the test key is one of test mode".into());
+    }
+    Ok(())
+}
+
+fn usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
+    let word = mode.word();
+    let answer = match &exchange.ending {
+        Ending::Answered(answer) => answer,
+        Ending::Lost(why) => return Err(Stop::Unreachable(why.clone())),
+    };
+    let configuration = |text: String| Err(Stop::Configuration(text));
+    match answer.status {
+        401 | 403 => configuration(format!(
+            "the {word} key is refused with {}; is it revoked, or a key of another server?",
+            answer.status
+        )),
+        404 => configuration(format!(
+            "{ACCOUNT_PATH} is not found below the base address; does it need a path prefix?"
+        )),
+        300..=399 => configuration(format!(
+            "{ACCOUNT_PATH} is answered {} to `{}`; redirects are not followed, so give that address",
+            answer.status,
+            answer.header("location").unwrap_or("nowhere")
+        )),
+        // A gateway that reaches no service. Any other 5xx is the service's own answer, and judged.
+        502..=504 => Err(Stop::Unreachable(format!("{ACCOUNT_PATH} is answered {}", answer.status))),
+        200..=299 if is_page(answer) => configuration(format!(
+            "{ACCOUNT_PATH} is answered with a page of HTML; is this the API's base address?"
+        )),
+        // A key whose account tells the other mode is a violation, not a mistake of the operator: its prefix is right.
+        _ => Ok(()),
+    }
+}
+
+/// A page for people: a login, a landing page, a gateway's own answer.
+fn is_page(answer: &Answer) -> bool {
+    let html = answer.header("content-type").is_some_and(|it| it.to_ascii_lowercase().contains("text/html"));
+    html || answer.body.trim_start().starts_with('<')
+}

@@ -1,0 +1,53 @@
+//! What the reference server chose where the specification leaves a choice: asked for with GETs only.
+
+use conformance_model::reading::learn;
+use conformance_model::recording::{Caller, Purpose};
+use conformance_model::words::Mode;
+
+use crate::session::Session;
+
+pub(crate) const REQUESTS_MAX: u32 = 13;
+/// Beyond the end of every list.
+const FAR: u32 = 1_000_000;
+
+/// Each choice, and the path that shows it. `{charge}` and the like stand for what the test mode has.
+const ASKED: [(&str, &str); REQUESTS_MAX as usize] = [
+    ("page=0", "/v1/events?page=0"),
+    ("page=x", "/v1/events?page=x"),
+    ("per_page=0", "/v1/events?per_page=0"),
+    ("per_page=101", "/v1/charges?per_page=101"),
+    ("type=", "/v1/events?type=charge.melted"),
+    ("status=", "/v1/charges?status=melted"),
+    ("far", "/v1/events?page={far}"),
+    ("anchor=", "/v1/events?page=2&anchor={absent}"),
+    ("method", "/v1/charges/{charge}/cancel"),
+    ("path", "/v1/no-such-thing"),
+    ("charge", "/v1/charges/{charge}"),
+    ("invoice", "/v1/invoices/{invoice}"),
+    ("payment link", "/v1/payment-links/{payment_link}"),
+];
+
+pub(crate) async fn probe(session: &mut Session<'_>) {
+    let learnt = learn(&session.recording, Mode::Test);
+    let absent = learnt.event.as_deref().map(|id| session.absent_twin(id, 11));
+    let known = [
+        ("{charge}", learnt.charge),
+        ("{invoice}", learnt.invoice),
+        ("{payment_link}", learnt.payment_link),
+        ("{absent}", absent),
+        ("{far}", Some(FAR.to_string())),
+    ];
+    for (what, path) in ASKED {
+        let mut path = path.to_owned();
+        for (place, value) in &known {
+            if let Some(value) = value {
+                let value: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+                path = path.replace(place, &value);
+            }
+        }
+        // What the account does not have cannot be asked for.
+        if !path.contains('{') {
+            session.ask(Caller::Own(Mode::Test), Purpose::Choice { what: what.to_owned() }, &path).await;
+        }
+    }
+}

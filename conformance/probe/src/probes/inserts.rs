@@ -1,0 +1,122 @@
+//! Paging while something creates records: the create call, the operator's hook, or both.
+
+use serde_json::Value;
+
+use conformance_model::reading::{Page, parse};
+use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
+use conformance_model::words::Mode;
+
+use crate::hook;
+use crate::plan::Plan;
+use crate::probes::lists::{LONG, RECORDS_MIN, sized};
+use crate::session::{Session, path_of};
+
+const KEY: Caller = Caller::Own(Mode::Test);
+/// Small, so that short lists have pages enough, but not 1.
+const SIZE: u64 = 2;
+/// Whole and first, second and third page either way, and the fresh one.
+const PER_LIST: u32 = 7;
+const TIMES: u32 = 2;
+
+/// What this costs beyond all else.
+pub(crate) fn requests(plan: &Plan) -> u32 {
+    lists(plan).len() as u32 * PER_LIST + writes(plan)
+}
+
+/// Of these, the ones that create something.
+pub(crate) fn writes(plan: &Plan) -> u32 {
+    if plan.writes.is_some() { TIMES } else { 0 }
+}
+
+/// Nobody knows what a hook creates. The create call opens charges.
+fn lists(plan: &Plan) -> &'static [List] {
+    if plan.hook.is_some() { &List::ALL } else { &[List::Charges, List::Events] }
+}
+
+pub(crate) async fn probe(session: &mut Session<'_>) {
+    let plan = session.plan;
+    session.recording.inserting.by = [
+        plan.writes.as_ref().map(|_| "--allow-writes".to_owned()),
+        plan.hook.as_ref().map(|_| "--hook".to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let mut trails = Vec::new();
+    for list in lists(plan) {
+        let whole = ask(session, *list, Step::Whole, &by_number(*list, None, LONG)).await;
+        let count = Page::of(&whole).and_then(|page| Some(page.rows()?.len())).unwrap_or_default();
+        if count as u64 >= RECORDS_MIN {
+            let first = ask(session, *list, Step::First, &by_number(*list, Some(1), SIZE)).await;
+            trails.push((*list, Some(first)));
+        }
+    }
+    if trails.is_empty() {
+        return;
+    }
+    for page in 2..2 + u64::from(TIMES) {
+        create(session).await;
+        for (list, last) in &mut trails {
+            ask(session, *list, Step::ByNumber { page }, &by_number(*list, Some(page), SIZE)).await;
+            let path = last.take().and_then(|from| session.linked(&from, *list, "next"));
+            if let Some(path) = path {
+                *last = Some(ask(session, *list, Step::ByLink { page }, &path).await);
+            }
+        }
+    }
+    for (list, _) in trails {
+        ask(session, list, Step::Fresh, &by_number(list, Some(1), LONG)).await;
+    }
+}
+
+fn by_number(list: List, page: Option<u64>, size: u64) -> String {
+    path_of(&sized(list, page, size))
+}
+
+async fn ask(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
+    session.ask(KEY, Purpose::Between { list, step }, path).await
+}
+
+async fn create(session: &mut Session<'_>) {
+    let plan = session.plan;
+    if let Some(create) = &plan.writes {
+        let asset = accepted_asset(session).unwrap_or_else(|| "BTC".to_owned());
+        let body = create.body.replace("{asset}", &asset);
+        let answer = session.post(KEY, &create.path, &body).await;
+        if !answer.status().is_some_and(|status| (200..300).contains(&status)) {
+            fault(
+                session,
+                format!("POST {}: {} (exchange {})", create.path, answer.summary(), answer.number),
+            );
+        }
+    }
+    if let Some(hook) = &plan.hook {
+        session.progress.waiting(hook.time_limit, "the hook creates something");
+        let base = plan.shown_base();
+        let environment = [
+            ("CHARGEPROOF_URL", base.as_str()),
+            ("CHARGEPROOF_TEST_KEY", plan.test_key.expose()),
+            ("CHARGEPROOF_WANTED", "insert"),
+        ];
+        if let Err(why) = hook::run(hook, &environment).await {
+            let why = session.cleaned(&why);
+            fault(session, why);
+        }
+    }
+}
+
+fn fault(session: &mut Session<'_>, why: String) {
+    let faults = &mut session.recording.inserting.faults;
+    if !faults.contains(&why) {
+        faults.push(why);
+    }
+}
+
+/// The first coin that the test mode takes, be it a code or an object with one.
+fn accepted_asset(session: &Session<'_>) -> Option<String> {
+    let body: Value = parse(session.recording.account(Mode::Test)?.answer()?)?;
+    let first = body.get("meta")?.get("accepted_assets")?.get(0)?;
+    let code = first.as_str().or_else(|| first.get("code")?.as_str())?;
+    // It becomes part of a JSON text.
+    code.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-').then(|| code.to_owned())
+}

@@ -1,0 +1,71 @@
+//! One event of every type, asked for with the key of the other mode: a wall may have a hole for one type.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use conformance_model::budget::Cost;
+use conformance_model::catalogue::EVENT_TYPES;
+use conformance_model::reading::{events, text_at};
+use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
+use conformance_model::words::Mode;
+
+use crate::probes::isolation::ask_event;
+use crate::session::Session;
+
+/// All requests of a run with the two keys, bursts and repeats left aside, stay within this.
+pub(crate) const KEYED_MAX: u32 = 70;
+const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
+pub(crate) const COST: Cost = Cost { live: ASKED_MAX, test: ASKED_MAX, other: 0, total: ASKED_MAX };
+/// Beside the rounds that have absent twins.
+pub(crate) const ROUND: u8 = 9;
+
+/// Asks for as many types as the budget has left.
+pub(crate) async fn probe(session: &mut Session<'_>) {
+    let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
+    for (place, (_, of)) in wanted {
+        // In turns, so that both walls are tried.
+        let turn = Mode::BOTH[place % 2];
+        let found = [turn, turn.other()].into_iter().find_map(|mode| Some((mode, of.get(&mode)?)));
+        let Some((mode, id)) = found else { continue };
+        if keyed(&session.recording) >= KEYED_MAX + session.ledger.repeats {
+            return;
+        }
+        ask_event(session, mode.other(), id, Side::Foreign, ROUND).await;
+    }
+}
+
+/// Requests with the two keys so far, without those in bursts.
+fn keyed(recording: &Recording) -> u32 {
+    let counts = |it: &&Exchange| {
+        matches!(it.caller, Caller::Own(_))
+            && !matches!(it.purpose, Purpose::Burst(_) | Purpose::Object { .. })
+    };
+    recording.exchanges.iter().filter(counts).count() as u32
+}
+
+/// For each type the first event of each mode, without those that were asked for from the other side.
+fn types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
+    let mut found: BTreeMap<String, BTreeMap<Mode, String>> = BTreeMap::new();
+    let mut tried = Vec::new();
+    for mode in Mode::BOTH {
+        for event in events(recording, mode) {
+            let (Some(kind), Some(id)) = (text_at(&event, &["type"]), text_at(&event, &["id"])) else {
+                continue;
+            };
+            if was_asked(recording, &event) {
+                tried.push(kind.to_owned());
+            }
+            found.entry(kind.to_owned()).or_default().entry(mode).or_insert_with(|| id.to_owned());
+        }
+    }
+    found.retain(|kind, _| !tried.contains(kind));
+    found
+}
+
+fn was_asked(recording: &Recording, event: &Value) -> bool {
+    recording.exchanges.iter().any(|it| match &it.purpose {
+        Purpose::Event { id, side: Side::Foreign, .. } => event["id"] == **id,
+        _ => false,
+    })
+}

@@ -1,0 +1,17 @@
+//! A second key of the test key's account and mode: the same account, and the same events.
+
+use conformance_model::budget::Cost;
+use conformance_model::recording::{Caller, List, Purpose};
+use conformance_model::words::ACCOUNT_PATH;
+
+use crate::probes::lists::{LONG, sized};
+use crate::session::{Session, path_of};
+
+pub(crate) const COST: Cost = Cost { live: 0, test: 0, other: 2, total: 2 };
+
+pub(crate) async fn probe(session: &mut Session<'_>) {
+    session.ask(Caller::Second, Purpose::Account, ACCOUNT_PATH).await;
+    let events = sized(List::Events, None, LONG);
+    let path = path_of(&events);
+    session.ask(Caller::Second, Purpose::Page(events), &path).await;
+}

@@ -1,0 +1,232 @@
+//! Deliveries: what came, and what the API says of the events that they name.
+//!
+//! Nothing is sent to make deliveries happen. Whoever causes them is told when, and is waited for.
+
+use conformance_model::budget::Cost;
+use conformance_model::deliveries::{Deliveries, Delivery, Signed};
+use conformance_model::octets::Octets;
+use conformance_model::reading::{events, listed, text_at};
+use conformance_model::recording::{Caller, List, Purpose, Recording, Side};
+use conformance_model::secret::{Redactor, Secret};
+use conformance_model::words::Mode;
+use conformance_receiver::{
+    Catch, Caught, Endpoint, Haul, Keyring, Names, REDIRECTED, Withheld, construction,
+};
+
+use crate::session::{Session, event_path};
+use crate::webhooks::{Caused, Occasion, Source, Webhooks};
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub(crate) const COST: Cost = Cost { live: 6, test: 6, other: 0, total: 12 };
+/// Events of a mode that are read one by one, with either key.
+const SINGLES_MAX: usize = 2;
+const LONG: &str = "?per_page=100";
+
+pub(crate) async fn probe(session: &mut Session<'_>) {
+    let Some(webhooks) = &session.plan.webhooks else { return };
+    let deliveries = match &webhooks.source {
+        Source::Receiver { catch, receive_for, occasion } => {
+            before(session).await;
+            let made = receive(session, catch, *receive_for, occasion.as_deref()).await;
+            let haul = catch.haul().await;
+            listened(webhooks, catch, haul, made, &session.redactor)
+        }
+        Source::Captured { caught, endpoints } => captured(webhooks, caught, endpoints, &session.redactor),
+    };
+    let none = deliveries.caught.is_empty();
+    session.recording.deliveries = Some(deliveries);
+    if !none {
+        read_back(session).await;
+    }
+}
+
+/// Which events there are already. The lists have often shown it.
+async fn before(session: &mut Session<'_>) {
+    for mode in Mode::BOTH {
+        if events(&session.recording, mode).is_empty() {
+            ask_long(session, mode, Purpose::BeforeDeliveries).await;
+        }
+    }
+}
+
+async fn ask_long(session: &mut Session<'_>, mode: Mode, purpose: Purpose) {
+    let path = format!("{}{LONG}", List::Events.path());
+    session.ask(Caller::Own(mode), purpose, &path).await;
+}
+
+/// Waits until all has come, or as long as the plan says.
+async fn receive(
+    session: &mut Session<'_>,
+    catch: &Catch,
+    receive_for: Duration,
+    occasion: Option<&dyn Occasion>,
+) -> Result<Caused, String> {
+    let made = match occasion {
+        None => Ok(Caused::default()),
+        Some(occasion) => occasion.cause(catch).await,
+    };
+    if !made.as_ref().is_ok_and(|caused| caused.settled) {
+        session.pause(receive_for, "deliveries may come now").await;
+    }
+    made
+}
+
+fn listened(
+    webhooks: &Webhooks,
+    catch: &Catch,
+    haul: Haul,
+    made: Result<Caused, String>,
+    keys: &Redactor,
+) -> Deliveries {
+    let (caused, trouble) = match made {
+        Ok(caused) => (caused, None),
+        Err(why) => (Caused::default(), Some(keys.clean(&why))),
+    };
+    let Haul { kept, lost, strays } = haul;
+    let began = catch.began();
+    let since = |caught: &Caught| Duration::try_from(caught.at - began).unwrap_or_default();
+    let arrivals = kept.iter().map(|(caught, status)| (since(caught), caught, *status));
+    let mut deliveries = written(&webhooks.names, &catch.endpoints(), arrivals, keys);
+    deliveries.receiver = Some(catch.address().to_string());
+    deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - began).unwrap_or_default();
+    deliveries.settled = caused.settled;
+    deliveries.trouble = trouble;
+    deliveries.registrations = caused.registrations;
+    deliveries.lost = lost;
+    deliveries.strays += strays;
+    deliveries
+}
+
+fn captured(webhooks: &Webhooks, caught: &[Caught], endpoints: &[Endpoint], keys: &Redactor) -> Deliveries {
+    let first = caught.iter().map(|it| it.at).min();
+    let since =
+        |it: &Caught| first.and_then(|first| Duration::try_from(it.at - first).ok()).unwrap_or_default();
+    let lasted = caught.iter().map(since).max().unwrap_or_default();
+    let arrivals = caught.iter().map(|it| (since(it), it, None));
+    Deliveries { lasted, ..written(&webhooks.names, endpoints, arrivals, keys) }
+}
+
+/// Writes down what came, without keys and secrets.
+fn written<'a>(
+    names: &Names,
+    endpoints: &[Endpoint],
+    arrivals: impl Iterator<Item = (Duration, &'a Caught, Option<u16>)>,
+    keys: &Redactor,
+) -> Deliveries {
+    let secrets = endpoints.iter().filter_map(|it| it.secret.as_ref());
+    let withheld = Withheld::new(secrets);
+    let mut deliveries = Deliveries {
+        header_prefix: names.header_prefix.clone(),
+        user_agent: names.user_agent.clone(),
+        endpoints: endpoints.iter().map(Endpoint::place).collect(),
+        ..Deliveries::default()
+    };
+    for (arrived, caught, answered) in arrivals {
+        let path = caught.path.split('?').next().unwrap_or_default();
+        let redirected = path == REDIRECTED;
+        if !redirected && !looks_like_one(caught, names) {
+            deliveries.strays = deliveries.strays.saturating_add(1);
+            continue;
+        }
+        // What stands before, a proxy may have put there.
+        let endpoint = endpoints.iter().position(|it| path.ends_with(&it.path));
+        let clean = withheld.clean_request(caught);
+        deliveries.caught.push(Delivery {
+            number: deliveries.caught.len() as u32 + 1,
+            arrived,
+            endpoint,
+            redirected,
+            method: keys.clean(&clean.method),
+            path: keys.clean(&clean.path),
+            headers: clean.headers.iter().map(|(name, it)| (keys.clean(name), blanked(keys, it))).collect(),
+            body: blanked(keys, &clean.body),
+            answered,
+            signed: match construction(caught, &keyring(names, endpoints, endpoint)) {
+                // It may be signed with a secret that nobody told us.
+                Signed::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
+                    Signed::NoSecret
+                }
+                signed => signed,
+            },
+        });
+    }
+    deliveries
+}
+
+/// Whoever listens in public gets all sorts of requests. One of these marks is enough.
+fn looks_like_one(caught: &Caught, names: &Names) -> bool {
+    let marked =
+        ["Event", "Delivery", "Signature"].iter().any(|it| !caught.values(&names.header(it)).is_empty());
+    let envelope = || {
+        let body: Option<Value> = serde_json::from_slice(&caught.body.0).ok();
+        body.is_some_and(|body| body.get("event_id").is_some() && body.get("data").is_some())
+    };
+    marked || caught.text("User-Agent") == Some(&names.user_agent) || envelope()
+}
+
+/// The secrets as they look from an endpoint.
+fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring {
+    let mut keyring = Keyring { names: names.clone(), ..Keyring::default() };
+    let own_secret = own.and_then(|at| endpoints[at].secret.as_ref());
+    for (at, endpoint) in endpoints.iter().enumerate() {
+        let Some(secret) = &endpoint.secret else { continue };
+        let named = (endpoint.path.clone(), secret.clone());
+        // Endpoints may share a secret, so where its own is not known any may be.
+        if own == Some(at) || own_secret.is_none_or(|it: &Secret| it == secret) {
+            keyring.secrets.push(named);
+        } else {
+            keyring.other_mode.push(named);
+        }
+    }
+    keyring
+}
+
+fn blanked(keys: &Redactor, octets: &Octets) -> Octets {
+    match std::str::from_utf8(&octets.0) {
+        Ok(text) => Octets(keys.clean(text).into_bytes()),
+        Err(_) => {
+            let text = octets.lossy();
+            let clean = keys.clean(&text);
+            if clean == *text {
+                return octets.clone();
+            }
+            // What was no text must not become some.
+            Octets([clean.as_bytes(), &[0xff]].concat())
+        }
+    }
+}
+
+/// What the API says of the events that were delivered.
+async fn read_back(session: &mut Session<'_>) {
+    for mode in Mode::BOTH {
+        ask_long(session, mode, Purpose::AfterDeliveries).await;
+    }
+    for mode in Mode::BOTH {
+        for id in telling(&session.recording, mode) {
+            for (key, side) in [(mode, Side::Own), (mode.other(), Side::Foreign)] {
+                let purpose = Purpose::DeliveredEvent { id: id.clone(), side };
+                session.ask(Caller::Own(key), purpose, &event_path(&id)).await;
+            }
+        }
+    }
+}
+
+/// The events of a mode that are worth reading alone: first those that no list shows.
+fn telling(recording: &Recording, mode: Mode) -> Vec<String> {
+    let listed = listed(recording, mode);
+    let mut wanted: Vec<(bool, String)> = Vec::new();
+    let caught = recording.deliveries.iter().flat_map(|it| &it.caught);
+    for body in caught.filter_map(|it| serde_json::from_slice::<Value>(&it.body.0).ok()) {
+        let Some(id) = text_at(&body, &["event_id"]).filter(|id| !id.is_empty()) else { continue };
+        if text_at(&body, &["mode"]) != Some(mode.word()) || wanted.iter().any(|(_, it)| it == id) {
+            continue;
+        }
+        wanted.push((listed.contains_key(id), id.to_owned()));
+    }
+    // Stable: within each half the first to come is read first.
+    wanted.sort_by_key(|(listed, _)| *listed);
+    wanted.into_iter().take(SINGLES_MAX).map(|(_, id)| id).collect()
+}

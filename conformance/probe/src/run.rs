@@ -1,0 +1,153 @@
+//! A run: what it will cost, and every group of probes in its order.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use conformance_model::budget::{Budget, Cost, Ledger};
+use conformance_model::group::Group;
+use conformance_model::recording::Recording;
+use conformance_model::verdict::Stop;
+
+use crate::plan::Plan;
+use crate::probes::leaks::KEYED_MAX;
+use crate::probes::{
+    account, auth, burst, extended as choices, filters, inserts, isolation, leaks, lists, objects, second,
+    webhooks,
+};
+use crate::progress::Progress;
+use crate::session::{REPEATS_MAX, Session};
+use crate::waiter::Waiter;
+
+/// Everything that a run asked and was answered.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The exchanges, without keys.
+    pub recording: Recording,
+    /// Why the run was stopped, if it was.
+    pub stop: Option<Stop>,
+    /// The worst case that was announced.
+    pub budget: Budget,
+    /// What was spent.
+    pub ledger: Ledger,
+    /// If the operator interrupted the run, the groups of probes that had come to their end. The exchanges of the
+    /// others are not in the recording: half a group would show what is not so.
+    pub interrupted: Option<BTreeSet<Group>>,
+}
+
+/// Runs the groups of probes that a plan allows, and writes down what is answered.
+///
+/// The waiter's clock must be the one that the target goes by. Needs a Tokio runtime with I/O and time.
+pub async fn record(
+    plan: &Plan,
+    groups: &BTreeSet<Group>,
+    waiter: &mut dyn Waiter,
+    progress: &mut dyn Progress,
+) -> Run {
+    let budget = budget(groups, plan);
+    let mut session = Session::open(plan, waiter, progress);
+    let mut ended = BTreeSet::new();
+    let stop = match plan.validate() {
+        Err(why) => Some(Stop::Configuration(why)),
+        Ok(()) => {
+            session.progress.budget(&budget);
+            talk(&mut session, groups, &mut ended).await.err()
+        }
+    };
+    let Session { recording, ledger, .. } = session;
+    let interrupted = plan.interrupt.is_raised().then_some(ended);
+    let stop = stop.filter(|_| interrupted.is_none());
+    Run { recording, stop, budget, ledger, interrupted }
+}
+
+/// The worst case of a plan, before the first byte.
+pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
+    let bursting = groups.contains(&Group::Burst);
+    let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };
+    let settling_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
+    let spent = |span: Duration| if bursting { span } else { Duration::ZERO };
+    let mut functional = Cost::default();
+    let costs = groups.iter().filter(|group| **group != Group::Leaks).map(|group| cost(*group));
+    for cost in costs {
+        functional.live += cost.live;
+        functional.test += cost.test;
+        functional.other += cost.other;
+        functional.total += cost.total;
+    }
+    // What comes last takes only what the others have left.
+    if groups.contains(&Group::Leaks) {
+        let left = KEYED_MAX.saturating_sub(functional.total - functional.other);
+        let leaks = cost(Group::Leaks).total.min(left);
+        functional.total += leaks;
+        functional.live += leaks;
+        functional.test += leaks;
+    }
+    Budget {
+        functional,
+        burst: if bursting { burst::REQUESTS_MAX + settling } else { 0 },
+        repeats: REPEATS_MAX,
+        objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
+        extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
+        between: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
+        writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
+        wait: spent(burst::WAIT_USUAL + settling_wait),
+        wait_worst: spent(burst::WAIT_MAX + settling_wait),
+    }
+}
+
+/// What it asks at worst, bursts and repeats left aside.
+fn cost(group: Group) -> Cost {
+    match group {
+        Group::Account => account::COST,
+        Group::Burst | Group::Extended | Group::Inserts | Group::Objects => Cost::default(),
+        Group::Lists => lists::COST,
+        Group::Filters => filters::COST,
+        Group::Isolation => isolation::COST,
+        Group::Auth => auth::COST,
+        Group::Revoked => auth::REVOKED_COST,
+        Group::Second => second::COST,
+        Group::Other => isolation::OTHER_COST,
+        Group::Leaks => leaks::COST,
+        Group::Webhooks => webhooks::COST,
+    }
+}
+
+async fn talk(
+    session: &mut Session<'_>,
+    groups: &BTreeSet<Group>,
+    ended: &mut BTreeSet<Group>,
+) -> Result<(), Stop> {
+    if session.plan.quick {
+        session.recording.no_burst = Some("--quick leaves it out".into());
+    }
+    for group in groups {
+        let before = session.mark();
+        let result = probe(session, *group).await;
+        if session.plan.interrupt.is_raised() {
+            session.go_back(before);
+            break;
+        }
+        result?;
+        ended.insert(*group);
+    }
+    Ok(())
+}
+
+async fn probe(session: &mut Session<'_>, group: Group) -> Result<(), Stop> {
+    match group {
+        Group::Account => account::probe(session).await?,
+        Group::Burst => burst::probe(session).await,
+        Group::Lists => lists::probe(session).await,
+        Group::Filters => filters::probe(session).await,
+        Group::Isolation => isolation::probe(session).await,
+        Group::Auth => auth::probe(session).await,
+        Group::Revoked => auth::probe_revoked(session).await,
+        Group::Second => second::probe(session).await,
+        Group::Extended => choices::probe(session).await,
+        Group::Inserts => inserts::probe(session).await,
+        Group::Objects => objects::probe(session).await,
+        Group::Leaks => leaks::probe(session).await,
+        Group::Other => isolation::probe_other(session).await,
+        Group::Webhooks => webhooks::probe(session).await,
+    }
+    Ok(())
+}

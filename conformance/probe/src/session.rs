@@ -1,0 +1,396 @@
+//! The one way to ask: keys go on, the ledger counts, the answer is cleaned and written down.
+
+use conformance_model::budget::Ledger;
+use conformance_model::reading::{Page, retry_after, twin_of};
+use conformance_model::recording::{
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Link, List, PageAsk, Purpose, Recording,
+};
+use conformance_model::secret::{KEY_BLANK, Redactor};
+use conformance_model::words::Mode;
+
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::target::Target;
+use crate::waiter::Waiter;
+
+use std::time::Duration;
+
+use url::Url;
+use url::form_urlencoded::Serializer;
+
+/// A server that is silent this often in a row is not asked any further.
+const SILENCES_MAX: u32 = 3;
+/// Bodies of a whole run together. An ordinary run has less than a tenth of it.
+const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
+/// A retry is a request. So many in a whole run, and no more.
+pub(crate) const REPEATS_MAX: u32 = 4;
+/// The pause before a repeat when nothing asks for more.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// One second more than the window, for servers that count in whole seconds.
+pub(crate) const IDLE_WINDOW: Duration = Duration::from_secs(61);
+/// No run waits longer than this for a server that asks for patience.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Why an exchange has no answer after an interrupt.
+const INTERRUPTED: &str = "not asked: the run was interrupted";
+
+/// A place in a recording.
+pub(crate) struct Mark {
+    length: usize,
+    rest: Recording,
+}
+
+/// A run in progress.
+pub(crate) struct Session<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) waiter: &'a mut dyn Waiter,
+    pub(crate) progress: &'a mut dyn Progress,
+    pub(crate) recording: Recording,
+    pub(crate) ledger: Ledger,
+    target: Target,
+    pub(crate) redactor: Redactor,
+    silences: u32,
+    /// Bytes of bodies in the recording.
+    kept_bytes: usize,
+    /// Whether a second idle window was waited for.
+    has_rested: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn open(
+        plan: &'a Plan,
+        waiter: &'a mut dyn Waiter,
+        progress: &'a mut dyn Progress,
+    ) -> Session<'a> {
+        let recording = Recording {
+            format: FORMAT,
+            base: plan.shown_base().to_string(),
+            key_prefix: plan.key_prefix.clone(),
+            without: plan.without.clone(),
+            no_burst: None,
+            inserting: Inserting::default(),
+            exchanges: Vec::new(),
+            deliveries: None,
+        };
+        let target = Target::new(&plan.base, plan.time_limit, plan.ca_pem.as_deref());
+        let redactor = Redactor::new(plan.key_tails(), KEY_BLANK);
+        Session {
+            plan,
+            waiter,
+            progress,
+            recording,
+            ledger: Ledger::default(),
+            target,
+            redactor,
+            silences: 0,
+            kept_bytes: 0,
+            has_rested: false,
+        }
+    }
+
+    /// What is recorded so far, to go back to.
+    pub(crate) fn mark(&mut self) -> Mark {
+        // What was exchanged is only added to, and may be large.
+        let exchanges = std::mem::take(&mut self.recording.exchanges);
+        let mark = Mark { length: exchanges.len(), rest: self.recording.clone() };
+        self.recording.exchanges = exchanges;
+        mark
+    }
+
+    /// Takes back what was recorded since.
+    pub(crate) fn go_back(&mut self, mark: Mark) {
+        let mut exchanges = std::mem::take(&mut self.recording.exchanges);
+        exchanges.truncate(mark.length);
+        self.recording = Recording { exchanges, ..mark.rest };
+    }
+
+    /// Asks once, whatever comes back. `path` lies below the base address.
+    pub(crate) async fn ask_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
+        let target = self.target_of(path);
+        let sent = self.waiter.now();
+        if self.is_silent() {
+            let why = match self.plan.interrupt.is_raised() {
+                true => INTERRUPTED,
+                false => "not asked: the server had fallen silent",
+            };
+            let ending = Ending::Lost(why.into());
+            return self.write_down(caller, purpose, &target, sent, ending);
+        }
+        let authorization = self.authorization(caller);
+        let ending = tokio::select! {
+            ending = self.target.get(&target, authorization.as_deref()) => ending,
+            () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
+        };
+        self.count(caller, &purpose);
+        self.write_down(caller, purpose, &target, sent, ending)
+    }
+
+    /// Posts once, whatever comes back: a write is never repeated.
+    pub(crate) async fn post(&mut self, caller: Caller, path: &str, body: &str) -> Exchange {
+        let target = self.target_of(path);
+        let sent = self.waiter.now();
+        let authorization = self.authorization(caller);
+        let ending = self.target.post(&target, authorization.as_deref(), body).await;
+        self.count(caller, &Purpose::Create);
+        self.ledger.writes += 1;
+        self.write_down(caller, Purpose::Create, &target, sent, ending)
+    }
+
+    /// Asks for several paths at a time, and writes them down in the order given.
+    pub(crate) async fn ask_together(
+        &mut self,
+        caller: Caller,
+        purpose: &Purpose,
+        paths: &[String],
+    ) -> Vec<Exchange> {
+        let authorization = self.authorization(caller);
+        let sent = self.waiter.now();
+        let mut tasks = Vec::new();
+        for path in paths {
+            let (client, authorization, path) =
+                (self.target.clone(), authorization.clone(), self.target_of(path));
+            let target = path.clone();
+            let ask = async move { client.get(&path, authorization.as_deref()).await };
+            tasks.push((target, tokio::spawn(ask)));
+        }
+        let mut exchanges = Vec::new();
+        for (target, task) in tasks {
+            let ending = task.await.unwrap_or_else(|err| Ending::Lost(err.to_string()));
+            self.count(caller, purpose);
+            exchanges.push(self.write_down(caller, purpose.clone(), &target, sent, ending));
+        }
+        exchanges
+    }
+
+    fn target_of(&self, path: &str) -> String {
+        format!("{}{path}", self.plan.base.path().trim_end_matches('/'))
+    }
+
+    fn count(&mut self, caller: Caller, purpose: &Purpose) {
+        self.ledger.count(caller);
+        if matches!(purpose, Purpose::Burst(_)) {
+            self.ledger.in_bursts += 1;
+        }
+        self.progress.asked(&self.ledger);
+    }
+
+    fn write_down(
+        &mut self,
+        caller: Caller,
+        purpose: Purpose,
+        target: &str,
+        sent: Duration,
+        ending: Ending,
+    ) -> Exchange {
+        let ending = self.bounded(ending);
+        self.silences = if matches!(ending, Ending::Lost(_)) { self.silences + 1 } else { 0 };
+        let number = self.recording.exchanges.len() as u32 + 1;
+        let (target, ending) = (self.redactor.clean(target), self.clean(ending));
+        let ended = self.waiter.now();
+        let exchange = Exchange { number, caller, purpose, target, sent, ended, ending };
+        self.recording.exchanges.push(exchange.clone());
+        exchange
+    }
+
+    /// What is too much to keep is as good as lost.
+    fn bounded(&mut self, ending: Ending) -> Ending {
+        let Ending::Answered(answer) = &ending else { return ending };
+        self.kept_bytes += answer.body.len();
+        match self.kept_bytes > KEPT_BYTES_MAX {
+            false => ending,
+            true => Ending::Lost(format!(
+                "{} with a body of {} bytes: all answers together exceed {} MiB",
+                answer.status,
+                answer.body.len(),
+                KEPT_BYTES_MAX / (1024 * 1024)
+            )),
+        }
+    }
+
+    /// Asks, and once more if the limit or a passing weakness came in between.
+    pub(crate) async fn ask(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
+        let first = self.ask_once(caller, purpose.clone(), path).await;
+        self.repeat(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_weakness(answer)))
+            .await
+    }
+
+    /// Asks, and once more after a passing weakness, but not after a refusal: that may be the answer.
+    pub(crate) async fn ask_past_weakness(
+        &mut self,
+        caller: Caller,
+        purpose: Purpose,
+        path: &str,
+    ) -> Exchange {
+        let first = self.ask_once(caller, purpose, path).await;
+        self.repeat(first, pause_after_weakness).await
+    }
+
+    async fn repeat(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
+        let Some(pause) = first.answer().and_then(pause) else { return first };
+        if self.ledger.repeats >= REPEATS_MAX || pause > PATIENCE {
+            return first;
+        }
+        // A limiter that counts a share of the minute before still counts the burst: who waits only as long as it
+        // says is refused again at once.
+        let after_burst = self.ledger.in_bursts > 0 && !matches!(first.purpose, Purpose::Burst(_));
+        let pause = if first.status() == Some(429) && after_burst && !self.has_rested {
+            self.has_rested = true;
+            pause.max(IDLE_WINDOW)
+        } else {
+            pause
+        };
+        if !self.pause(pause, "the server asked to wait").await {
+            return first;
+        }
+        self.ledger.repeats += 1;
+        let below = self.plan.base.path().trim_end_matches('/').len();
+        let path = first.target[below..].to_owned();
+        self.ask_once(first.caller, first.purpose, &path).await
+    }
+
+    /// Asks for a page and tells its exchange and content.
+    pub(crate) async fn page(&mut self, mode: Mode, ask: PageAsk) -> (Exchange, Option<Page>) {
+        let path = path_of(&ask);
+        let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
+        let page = Page::of(&exchange);
+        (exchange, page)
+    }
+
+    /// Follows a link of a page, if there is one that leads into the same list. The base address stays.
+    pub(crate) async fn follow(
+        &mut self,
+        mode: Mode,
+        from: &Exchange,
+        rel: &str,
+    ) -> Option<(Exchange, Page)> {
+        let Purpose::Page(PageAsk { list, filters, .. }) = &from.purpose else { return None };
+        let path = self.linked(from, *list, rel)?;
+        let link = Some(Link { of: from.number, rel: rel.to_owned() });
+        let ask = PageAsk { list: *list, filters: filters.clone(), page: None, per_page: None, link };
+        let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
+        Page::of(&exchange).map(|page| (exchange, page))
+    }
+
+    /// The path below the base address that a link of a page leads to, if it leads into that list.
+    pub(crate) fn linked(&self, from: &Exchange, list: List, rel: &str) -> Option<String> {
+        self.path_behind(Page::of(from)?.link(rel)?, list)
+    }
+
+    /// The text without what it shares with a key.
+    pub(crate) fn cleaned(&self, text: &str) -> String {
+        self.redactor.clean(text)
+    }
+
+    /// Lets time pass, and tells whether it did.
+    pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
+        self.progress.waiting(span, why);
+        tokio::select! {
+            waited = self.waiter.wait(span) => waited.is_ok(),
+            () = self.plan.interrupt.raised() => false,
+        }
+    }
+
+    /// Whether nothing more is asked: the server has stopped answering, or the operator has interrupted the run.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silences >= SILENCES_MAX || self.plan.interrupt.is_raised()
+    }
+
+    /// An identifier like this one that nobody has. `which` tells several apart.
+    pub(crate) fn absent_twin(&self, id: &str, which: u64) -> String {
+        twin_of(id, self.plan.seed.wrapping_add(which.wrapping_mul(0x5851_f42d_4c95_7f2d)))
+    }
+
+    /// The path below the base address that a link leads to, if it is one of that list. A proxy may
+    /// have put a prefix before the path, or taken it away.
+    fn path_behind(&self, link: &str, list: List) -> Option<String> {
+        let base = self.plan.base.join(list.path()).ok()?;
+        let address: Url = base.join(link).ok()?;
+        let at = address.path().rfind(list.path())?;
+        let path = &address.path()[at..];
+        Some(address.query().map_or(path.to_owned(), |query| format!("{path}?{query}")))
+    }
+
+    fn authorization(&self, caller: Caller) -> Option<String> {
+        let plan = self.plan;
+        let bearer = |key: &str| Some(format!("Bearer {key}"));
+        let test_key = plan.test_key.expose();
+        let test_tail = plan.tail(&plan.test_key);
+        let prefix = |mode| plan.prefix(mode);
+        match caller {
+            Caller::Own(mode) => bearer(plan.key(mode).expose()),
+            Caller::Second => bearer(plan.second_key.as_ref()?.expose()),
+            Caller::OtherAccount => bearer(plan.other_account_key.as_ref()?.expose()),
+            Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
+            Caller::Nobody => None,
+            Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
+            Caller::Forged(Forgery::OtherScheme) => Some(format!("Token {test_key}")),
+            Caller::Forged(Forgery::Unknown) => {
+                bearer(&format!("{}{}", prefix(Mode::Test), self.absent_twin(test_tail, 0)))
+            }
+            Caller::Forged(Forgery::LastCharacter) => bearer(&format!(
+                "{}{}",
+                &test_key[..test_key.len() - 1],
+                other_last_character(test_key.ends_with('a'))
+            )),
+            Caller::Forged(Forgery::LetterCase) => {
+                bearer(&format!("{}{}", prefix(Mode::Test), swap_case(test_tail)))
+            }
+            Caller::Forged(Forgery::Appended) => bearer(&format!("{test_key}0")),
+            Caller::Forged(Forgery::OtherPrefix) => bearer(&format!("{}{test_tail}", prefix(Mode::Live))),
+        }
+    }
+
+    fn clean(&self, ending: Ending) -> Ending {
+        match ending {
+            Ending::Lost(why) => Ending::Lost(self.redactor.clean(&why)),
+            Ending::Answered(answer) => Ending::Answered(Answer {
+                status: answer.status,
+                headers: answer
+                    .headers
+                    .into_iter()
+                    .map(|(name, value)| (name, self.redactor.clean(&value)))
+                    .collect(),
+                body: self.redactor.clean(&answer.body),
+            }),
+        }
+    }
+}
+
+/// Another character than the key's own last one.
+pub(crate) fn other_last_character(ends_with_a: bool) -> char {
+    if ends_with_a { 'b' } else { 'a' }
+}
+
+fn swap_case(text: &str) -> String {
+    let swap =
+        |it: char| if it.is_ascii_lowercase() { it.to_ascii_uppercase() } else { it.to_ascii_lowercase() };
+    text.chars().map(swap).collect()
+}
+
+fn pause_after_refusal(answer: &Answer) -> Option<Duration> {
+    (answer.status == 429).then(|| retry_after(answer))?.map(|span| span.max(PAUSE_MIN))
+}
+
+fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
+    matches!(answer.status, 502..=504).then(|| retry_after(answer).unwrap_or(PAUSE_MIN))
+}
+
+pub(crate) fn path_of(ask: &PageAsk) -> String {
+    let mut query = Serializer::new(String::new());
+    for (name, value) in &ask.filters {
+        query.append_pair(name, value);
+    }
+    for (name, value) in [("per_page", ask.per_page), ("page", ask.page)] {
+        if let Some(value) = value {
+            query.append_pair(name, &value.to_string());
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { ask.list.path().to_owned() } else { format!("{}?{query}", ask.list.path()) }
+}
+
+/// The path of one event.
+pub(crate) fn event_path(id: &str) -> String {
+    let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    format!("{}/{id}", List::Events.path())
+}

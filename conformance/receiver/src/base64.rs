@@ -1,0 +1,45 @@
+//! Base64 as senders write it: either alphabet, padded or not.
+
+use base64::Engine;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+/// Rests of bits that no encoder writes are taken for what they are: a digest cut short reads no better.
+const TOLERANT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+
+/// The bytes of a text in either alphabet, padded or not. `None` if it is no Base64.
+pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+    // Padding is whole or not there.
+    if text.ends_with('=') && !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let alphabet = if text.contains(['-', '_']) { URL_SAFE } else { STANDARD };
+    GeneralPurpose::new(&alphabet, TOLERANT).decode(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&[u8]>) {
+        assert_eq!(decode(text).as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn either_alphabet_is_read_with_and_without_padding() {
+        check("Zm9vYg==", Some(b"foob"));
+        check("Zm9vYg", Some(b"foob"));
+        check("+//+", Some(&[0xfb, 0xff, 0xfe]));
+        check("-__-", Some(&[0xfb, 0xff, 0xfe]));
+    }
+
+    #[test]
+    fn other_text_is_no_base64() {
+        for text in ["A", "AAAAA", "A===", "Zg=", "Zm9v====", "Zm 9", "Zm9v=Zg="] {
+            check(text, None);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Whether a delivery is signed rightly, and if not, why.
+
+use super::{
+    caught::{Caught, Names},
+    fit,
+    header::{Header, quote},
+    keyring::Keyring,
+    reason::{Reason, TOLERANCE_SECS},
+};
+
+/// What is to be said of a delivery's signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Diagnosis {
+    /// It is right.
+    Verified {
+        /// The name of the secret that it was made with.
+        secret: String,
+    },
+    /// It is not right.
+    NotVerified {
+        /// Why: at least one, in the order in which they are best put right.
+        reasons: Vec<Reason>,
+    },
+    /// Its form and time are right, but no secret is known to verify it with.
+    NotJudged,
+}
+
+impl Diagnosis {
+    /// Why it is not right; nothing otherwise.
+    pub fn reasons(&self) -> &[Reason] {
+        match self {
+            Diagnosis::NotVerified { reasons } => reasons,
+            Diagnosis::Verified { .. } | Diagnosis::NotJudged => &[],
+        }
+    }
+}
+
+/// Judges the signature of a request, at a receiver whose clock shows `now_unix` seconds.
+pub fn diagnose(caught: &Caught, keyring: &Keyring, now_unix: i64) -> Diagnosis {
+    let text = match header_text(caught, &keyring.names) {
+        Ok(text) => text,
+        Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
+    };
+    let header = Header::read(text);
+    let mut reasons = header.faults.clone();
+    let late = header.unix_secs.and_then(|unix_secs| lateness(unix_secs, now_unix));
+    let unknown = keyring.secrets.is_empty() && keyring.other_mode.is_empty();
+    if unknown {
+        reasons.extend(header.claims.first().and_then(|claim| claim.fault.clone()));
+        reasons.extend(late);
+        return match reasons.is_empty() {
+            true => Diagnosis::NotJudged,
+            false => Diagnosis::NotVerified { reasons },
+        };
+    }
+    let delivery = caught.text(&keyring.names.header("Delivery")).map(str::to_owned);
+    match fit::find(&header, delivery.as_deref(), &caught.body.0, keyring) {
+        Some(fit) => {
+            reasons.extend(fit.faults);
+            reasons.extend(late);
+            if reasons.is_empty() {
+                return Diagnosis::Verified { secret: fit.secret.to_owned() };
+            }
+        }
+        // Nothing in the header could be read as a signature: that has been said.
+        None if header.claims.is_empty() => {}
+        None => {
+            reasons.extend(header.claims.first().and_then(|claim| claim.fault.clone()));
+            // A time that nobody signed for is not worth a word.
+            let all = keyring.secrets.iter().chain(&keyring.other_mode);
+            reasons.push(Reason::WrongSecret { tried: all.map(|(name, _)| name.clone()).collect() });
+        }
+    }
+    Diagnosis::NotVerified { reasons }
+}
+
+/// The one value of the signature header.
+pub(super) fn header_text<'a>(caught: &'a Caught, names: &Names) -> Result<&'a str, Reason> {
+    let name = names.header("Signature");
+    match caught.values(&name).as_slice() {
+        [] => {
+            let similar = caught
+                .headers
+                .iter()
+                .map(|(own, _)| own)
+                .find(|own| own.to_ascii_lowercase().ends_with("-signature"));
+            Err(Reason::HeaderMissing { name, similar: similar.map(|own| quote(own)) })
+        }
+        [value] => match std::str::from_utf8(value) {
+            Ok(text) if text.is_ascii() => Ok(text),
+            _ => Err(Reason::HeaderNotText),
+        },
+        more => Err(Reason::HeaderRepeated { times: more.len() }),
+    }
+}
+
+fn lateness(unix_secs: i64, now_unix: i64) -> Option<Reason> {
+    let by_secs = unix_secs.abs_diff(now_unix);
+    match by_secs > TOLERANCE_SECS {
+        false => None,
+        true if unix_secs < now_unix => Some(Reason::Stale { by_secs }),
+        true => Some(Reason::Future { by_secs }),
+    }
+}

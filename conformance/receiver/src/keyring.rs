@@ -1,0 +1,16 @@
+//! The secrets that deliveries are verified with.
+
+use conformance_model::secret::Secret;
+
+use super::caught::Names;
+
+/// The secrets that deliveries may be signed with, each with the name it is spoken of.
+#[derive(Clone, Debug, Default)]
+pub struct Keyring {
+    /// What the headers are called.
+    pub names: Names,
+    /// The secrets of the endpoints that are received for.
+    pub secrets: Vec<(String, Secret)>,
+    /// Secrets of the other mode's endpoints: a delivery signed with one of them went astray.
+    pub other_mode: Vec<(String, Secret)>,
+}

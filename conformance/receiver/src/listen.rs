@@ -1,0 +1,407 @@
+//! The server that catches. Everything a sender can make it hold or wait for is bounded.
+
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use conformance_model::octets::Octets;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use time::OffsetDateTime;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, mpsc},
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
+
+use super::{
+    answers::{Answers, Reply},
+    caught::Caught,
+    forward::ForwardTo,
+    header::quote,
+    routes::Routes,
+    tap::{Head, Tap},
+};
+
+/// Where a scripted redirect leads: whoever asks for it has followed.
+pub const REDIRECTED: &str = "/chargeproof-redirected";
+/// Arrivals that wait for the one who reads them. Senders wait when it is full.
+const ARRIVALS_MAX: usize = 256;
+/// A body that is too large is read on this far, so that the sender reads its answer.
+const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How a receiver is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it listens; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// What it answers when it passes nothing on.
+    pub answers: Answers,
+    /// What it answers instead to requests to some paths.
+    pub routes: Routes,
+    /// Which requests it catches.
+    pub methods: Methods,
+    /// Who answers in its place.
+    pub forward_to: Option<ForwardTo>,
+    /// What senders may take up.
+    pub bounds: Bounds,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            answers: Answers::default(),
+            routes: Routes::default(),
+            methods: Methods::Post,
+            forward_to: None,
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+/// Which requests are caught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Methods {
+    /// POST; others are turned away.
+    Post,
+    /// All, for whoever wants to see what a sender does wrong.
+    Any,
+}
+
+/// What senders may take up.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Bytes of a body.
+    pub body_bytes: usize,
+    /// Bytes of a request line and its headers.
+    pub head_bytes: usize,
+    /// Connections at once; others wait to be accepted.
+    pub connections: usize,
+    /// How long a head and a body may each take to come.
+    pub read_time: Duration,
+    /// How long a sender is kept waiting by the answer `timeout`.
+    pub hold_time: Duration,
+    /// How long a connection may last at all.
+    pub connection_time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            body_bytes: 1024 * 1024,
+            head_bytes: 64 * 1024,
+            connections: 64,
+            read_time: Duration::from_secs(15),
+            hold_time: Duration::from_secs(60),
+            connection_time: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Something that reached the receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A request that was caught, and the answer to it.
+    Caught(Caught, Given),
+    /// Something that was not.
+    Turned(Turned),
+}
+
+/// The answer that a caught request was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// What the script says.
+    Scripted(Reply),
+    /// What the handler says: its status.
+    Forwarded(u16),
+    /// 502, because the handler could not be asked.
+    NotForwarded(String),
+}
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Given::Scripted(Reply::Status(status)) | Given::Forwarded(status) => write!(f, "{status}"),
+            Given::Scripted(Reply::Timeout) => f.write_str("timeout"),
+            Given::Scripted(Reply::Close) => f.write_str("close"),
+            Given::NotForwarded(why) => write!(f, "502 ({why})"),
+        }
+    }
+}
+
+/// Why something was turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turned {
+    /// Not a POST; answered with 405.
+    Method {
+        /// The method, shortened.
+        method: String,
+        /// The path, shortened.
+        path: String,
+    },
+    /// The body is larger than the bound; answered with 413.
+    BodyTooLarge {
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// The body did not come to its end.
+    BodyCut {
+        /// Why.
+        why: String,
+    },
+    /// A TLS handshake, which this receiver does not speak.
+    Tls,
+    /// Something that is not HTTP, or no complete request.
+    NotHttp {
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for Turned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Turned::Method { method, path } => write!(f, "{method} {path}: 405, deliveries are POSTs"),
+            Turned::BodyTooLarge { bytes_max } => write!(f, "a body of more than {bytes_max} bytes: 413"),
+            Turned::BodyCut { why } => write!(f, "a body that did not come to its end: {why}"),
+            Turned::Tls => f.write_str(
+                "a TLS handshake: this receiver speaks plain HTTP, so let a tunnel or proxy before it end TLS",
+            ),
+            Turned::NotHttp { why } => write!(f, "no complete HTTP request: {why}"),
+        }
+    }
+}
+
+/// A server that catches deliveries. It stops when it is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    address: SocketAddr,
+    arrivals: mpsc::Receiver<Arrival>,
+    /// Arrivals so far, those that nobody has taken yet included.
+    count: Arc<AtomicUsize>,
+    listening: JoinHandle<()>,
+}
+
+impl Receiver {
+    /// Starts to listen. Needs a Tokio runtime with time and I/O.
+    pub async fn start(settings: Settings) -> io::Result<Receiver> {
+        let listener = TcpListener::bind(settings.address).await?;
+        let address = listener.local_addr()?;
+        let (arrivals, received) = mpsc::channel(ARRIVALS_MAX);
+        let count = Arc::new(AtomicUsize::new(0));
+        let catcher = Arc::new(Catcher {
+            answers: Mutex::new(settings.answers),
+            routes: settings.routes,
+            methods: settings.methods,
+            forward_to: settings.forward_to,
+            bounds: settings.bounds,
+            arrivals,
+            count: Arc::clone(&count),
+        });
+        let listening = tokio::spawn(accept(listener, catcher));
+        Ok(Receiver { address, arrivals: received, count, listening })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next arrival; none after `stop` once all have been taken.
+    pub async fn next(&mut self) -> Option<Arrival> {
+        self.arrivals.recv().await
+    }
+
+    /// How many arrivals there have been. Whoever has got an answer has been counted.
+    pub(super) fn count(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.count)
+    }
+
+    /// Closes the door and every connection. What has arrived can still be taken.
+    pub fn stop(&mut self) {
+        self.listening.abort();
+        self.arrivals.close();
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+struct Catcher {
+    answers: Mutex<Answers>,
+    routes: Routes,
+    methods: Methods,
+    forward_to: Option<ForwardTo>,
+    bounds: Bounds,
+    arrivals: mpsc::Sender<Arrival>,
+    count: Arc<AtomicUsize>,
+}
+
+/// Ends when its task is aborted, and every connection with it.
+async fn accept(listener: TcpListener, catcher: Arc<Catcher>) {
+    let room = Arc::new(Semaphore::new(catcher.bounds.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let seat = Arc::clone(&room).acquire_owned().await.expect("the semaphore is never closed");
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, mostly: some will come back.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        let catcher = Arc::clone(&catcher);
+        connections.spawn(async move {
+            let _ = timeout(catcher.bounds.connection_time, connection(&catcher, stream)).await;
+            drop(seat);
+        });
+    }
+}
+
+/// One connection, one request: so the bytes before the first empty line are that request's head.
+async fn connection(catcher: &Arc<Catcher>, stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let tap = Tap::new(stream, catcher.bounds.head_bytes);
+    let head = tap.head();
+    let understood = AtomicBool::new(false);
+    let service = service_fn(|request| {
+        understood.store(true, Relaxed);
+        let (catcher, head) = (Arc::clone(catcher), head.clone());
+        async move { catcher.on_request(&head, request).await }
+    });
+    let served = http1::Builder::new()
+        .keep_alive(false)
+        // A sender that sends all it has and then listens is a good sender.
+        .half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(catcher.bounds.read_time)
+        .max_header_size(catcher.bounds.head_bytes)
+        .serve_connection(TokioIo::new(tap), service)
+        .await;
+    if let Err(error) = served
+        && !understood.load(Relaxed)
+        && !head.is_empty()
+    {
+        let turned = match head.is_tls() {
+            true => Turned::Tls,
+            false => Turned::NotHttp { why: error.to_string() },
+        };
+        catcher.tell(Arrival::Turned(turned)).await;
+    }
+}
+
+impl Catcher {
+    /// An error closes the connection without an answer.
+    async fn on_request(
+        self: Arc<Self>,
+        head: &Head,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, &'static str> {
+        let (method, path) = head.request_line();
+        if request.method() != Method::POST && self.methods == Methods::Post {
+            let turned = Turned::Method { method: quote(&method), path: quote(&path) };
+            self.tell(Arrival::Turned(turned)).await;
+            let mut answer = answer(StatusCode::METHOD_NOT_ALLOWED);
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+            return Ok(answer);
+        }
+        let headers = head.headers();
+        let read = timeout(self.bounds.read_time, read(request.into_body(), self.bounds.body_bytes));
+        let late = || Turned::BodyCut { why: format!("not within {} s", self.bounds.read_time.as_secs()) };
+        let body = match read.await.unwrap_or_else(|_| Err(late())) {
+            Ok(body) => Octets(body),
+            Err(turned) => {
+                let status = match turned {
+                    Turned::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+                    _ => StatusCode::REQUEST_TIMEOUT,
+                };
+                self.tell(Arrival::Turned(turned)).await;
+                return Ok(answer(status));
+            }
+        };
+        let caught = Caught { at: OffsetDateTime::now_utc(), method, path, headers, body };
+        // A task of its own: what was caught is told even if the sender goes away meanwhile.
+        let catcher = Arc::clone(&self);
+        let answering = tokio::spawn(async move { catcher.on_caught(caught).await });
+        match answering.await.expect("answering does not panic") {
+            Some(answer) => Ok(answer),
+            None => Err("closed without an answer, as the script says"),
+        }
+    }
+
+    async fn on_caught(&self, caught: Caught) -> Option<Response<Full<Bytes>>> {
+        if let Some(handler) = &self.forward_to {
+            let (given, response) = match handler.post(&caught).await {
+                Ok(response) => (Given::Forwarded(response.status().as_u16()), response),
+                Err(why) => (Given::NotForwarded(why), answer(StatusCode::BAD_GATEWAY)),
+            };
+            self.tell(Arrival::Caught(caught, given)).await;
+            return Some(response);
+        }
+        let routed = self.routes.take(&caught.path);
+        let reply =
+            routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.tell(Arrival::Caught(caught, Given::Scripted(reply))).await;
+        match reply {
+            Reply::Status(status) => Some(scripted(status)),
+            Reply::Close => None,
+            Reply::Timeout => {
+                tokio::time::sleep(self.bounds.hold_time).await;
+                None
+            }
+        }
+    }
+
+    async fn tell(&self, arrival: Arrival) {
+        self.count.fetch_add(1, Relaxed);
+        // Nobody listens any more: then nobody needs to know.
+        let _ = self.arrivals.send(arrival).await;
+    }
+}
+
+async fn read(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Turned> {
+    let mut bytes = BytesMut::new();
+    let mut total = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Turned::BodyCut { why: error.to_string() })?;
+        let Ok(data) = frame.into_data() else { continue };
+        total += data.len();
+        match total {
+            ..=DRAINED_BYTES_MAX if total > bytes_max => bytes.clear(),
+            ..=DRAINED_BYTES_MAX => bytes.extend_from_slice(&data),
+            _ => break,
+        }
+    }
+    match total > bytes_max {
+        true => Err(Turned::BodyTooLarge { bytes_max }),
+        false => Ok(bytes.to_vec()),
+    }
+}
+
+fn scripted(status: u16) -> Response<Full<Bytes>> {
+    let status = StatusCode::from_u16(status).expect("a script holds statuses only");
+    let mut answer = answer(status);
+    if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+        answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static(REDIRECTED));
+    }
+    answer
+}
+
+fn answer(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = status;
+    response
+}

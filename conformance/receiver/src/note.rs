@@ -1,0 +1,229 @@
+//! What is worth a word about a delivery beside its signature.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+};
+
+use serde_json::Value;
+
+use conformance_model::catalogue::EVENT_TYPES;
+
+use super::{
+    caught::{Caught, Names},
+    diagnose::header_text,
+    header::{Header, quote},
+    listen::REDIRECTED,
+};
+
+/// Something in the envelope that is not as the specification has it, or that a reader may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The body is not a JSON object.
+    BodyForm,
+    /// A member of the body is missing, or not a text.
+    MemberMissing {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A header is missing.
+    HeaderMissing {
+        /// Its name.
+        name: String,
+    },
+    /// A header and the member of the body that it repeats say different things.
+    HeaderDiffers {
+        /// The header's name.
+        name: String,
+        /// What it says.
+        header: String,
+        /// The member's name.
+        member: &'static str,
+        /// What that says.
+        body: String,
+    },
+    /// The `Content-Type` is another.
+    ContentType {
+        /// What it is.
+        got: String,
+    },
+    /// The `User-Agent` is another.
+    UserAgent {
+        /// What it is.
+        got: String,
+    },
+    /// No such event type is specified.
+    UnknownEvent {
+        /// What it is.
+        got: String,
+    },
+    /// The mode is neither `live` nor `test`.
+    UnknownMode {
+        /// What it is.
+        got: String,
+    },
+    /// `data` does not hold what the event is about.
+    SubjectMissing {
+        /// `charge` or `invoice`.
+        name: &'static str,
+    },
+    /// White space stands between the parts of the signature header; not every receiver trims it.
+    SignatureSpaced,
+    /// A test delivery from the dashboard.
+    TestDelivery,
+    /// The request quotes a secret, which is blanked wherever the request is shown or stored.
+    SecretQuoted,
+    /// The sender followed a redirect that this receiver had answered with.
+    RedirectFollowed,
+    /// A delivery with this id has come before.
+    Retry {
+        /// How often it has come by now.
+        try_number: u32,
+    },
+}
+
+impl Note {
+    /// A fixed name to branch on.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Note::BodyForm => "body_form",
+            Note::MemberMissing { .. } => "member_missing",
+            Note::HeaderMissing { .. } => "header_missing",
+            Note::HeaderDiffers { .. } => "header_differs",
+            Note::ContentType { .. } => "content_type",
+            Note::UserAgent { .. } => "user_agent",
+            Note::UnknownEvent { .. } => "unknown_event",
+            Note::UnknownMode { .. } => "unknown_mode",
+            Note::SubjectMissing { .. } => "subject_missing",
+            Note::SignatureSpaced => "signature_spaced",
+            Note::TestDelivery => "test_delivery",
+            Note::SecretQuoted => "secret_quoted",
+            Note::RedirectFollowed => "redirect_followed",
+            Note::Retry { .. } => "retry",
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::BodyForm => f.write_str("the body is not a JSON object"),
+            Note::MemberMissing { name } => write!(f, "the body has no `{name}` that is a text"),
+            Note::HeaderMissing { name } => write!(f, "there is no `{name}` header"),
+            Note::HeaderDiffers { name, header, member, body } => {
+                write!(f, "`{name}` is `{header}`, but the body's `{member}` is `{body}`")
+            }
+            Note::ContentType { got } => write!(f, "`Content-Type` is `{got}`; it is `application/json`"),
+            Note::UserAgent { got } => write!(f, "`User-Agent` is `{got}`, which is another sender's"),
+            Note::UnknownEvent { got } => write!(f, "`{got}` is no specified event type"),
+            Note::UnknownMode { got } => write!(f, "the mode is `{got}`; it takes `live` or `test`"),
+            Note::SubjectMissing { name } => write!(f, "`data.{name}` holds no {name}"),
+            Note::SignatureSpaced => {
+                f.write_str("white space stands in the signature header; not every receiver trims it")
+            }
+            Note::TestDelivery => f.write_str("a test delivery"),
+            Note::SecretQuoted => {
+                f.write_str("the request quotes a secret; it is blanked here and in a record")
+            }
+            Note::RedirectFollowed => f.write_str("the sender followed a redirect; it must not"),
+            Note::Retry { try_number } => write!(f, "a retry: this delivery id came {try_number} times"),
+        }
+    }
+}
+
+/// What is worth a word about one request by itself.
+pub fn notes(caught: &Caught, names: &Names) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if caught.path == REDIRECTED {
+        notes.push(Note::RedirectFollowed);
+    }
+    if header_text(caught, names).is_ok_and(|text| Header::read(text).spaced) {
+        notes.push(Note::SignatureSpaced);
+    }
+    let content_type = lossy(caught, "Content-Type").unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        notes.push(Note::ContentType { got: quote(&content_type) });
+    }
+    let agent = lossy(caught, "User-Agent").unwrap_or_default();
+    if agent != names.user_agent {
+        notes.push(Note::UserAgent { got: quote(&agent) });
+    }
+    match serde_json::from_slice(&caught.body.0) {
+        Ok(body @ Value::Object(_)) => of_body(caught, names, &body, &mut notes),
+        _ => notes.push(Note::BodyForm),
+    }
+    notes
+}
+
+fn of_body(caught: &Caught, names: &Names, body: &Value, notes: &mut Vec<Note>) {
+    for (ending, member) in [("Delivery", "id"), ("Event", "event")] {
+        let name = names.header(ending);
+        match (lossy(caught, &name), body[member].as_str()) {
+            (None, _) => notes.push(Note::HeaderMissing { name }),
+            (Some(header), Some(value)) if header != value => {
+                let (header, body) = (quote(&header), quote(value));
+                notes.push(Note::HeaderDiffers { name, header, member, body });
+            }
+            (Some(_), _) => {}
+        }
+    }
+    let is_test = body["test"] == Value::Bool(true);
+    if is_test {
+        notes.push(Note::TestDelivery);
+    }
+    for name in ["id", "event_id", "event", "mode", "created_at"] {
+        // A test delivery tells of no event.
+        let may_lack = is_test && name == "event_id";
+        if !body[name].is_string() && !may_lack {
+            notes.push(Note::MemberMissing { name });
+        }
+    }
+    if let Some(event) = body["event"].as_str() {
+        if !EVENT_TYPES.contains(&event) {
+            notes.push(Note::UnknownEvent { got: quote(event) });
+        }
+        let subject = ["charge", "invoice"].into_iter().find(|kind| event.split('.').next() == Some(kind));
+        if let Some(name) = subject.filter(|name| !body["data"][name].is_object()) {
+            notes.push(Note::SubjectMissing { name });
+        }
+    }
+    if let Some(mode) = body["mode"].as_str().filter(|mode| !["live", "test"].contains(mode)) {
+        notes.push(Note::UnknownMode { got: quote(mode) });
+    }
+}
+
+fn lossy(caught: &Caught, name: &str) -> Option<String> {
+    caught.values(name).first().map(|value| String::from_utf8_lossy(value).into_owned())
+}
+
+/// Counts how often each delivery id has come. Remembers a bounded number of them.
+#[derive(Debug, Default)]
+pub struct Tally {
+    times: BTreeMap<String, u32>,
+    order: VecDeque<String>,
+}
+
+/// Delivery ids that are remembered; the oldest is forgotten first.
+const REMEMBERED_MAX: usize = 100_000;
+/// A UUID has 36 letters. Whatever is longer is remembered by its beginning.
+const REMEMBERED_LETTERS_MAX: usize = 64;
+
+impl Tally {
+    /// Counts one more coming of this delivery id; 1 is the first.
+    pub fn count(&mut self, delivery: &str) -> u32 {
+        let id: String = delivery.chars().take(REMEMBERED_LETTERS_MAX).collect();
+        if let Some(times) = self.times.get_mut(&id) {
+            *times = times.saturating_add(1);
+            return *times;
+        }
+        if self.order.len() == REMEMBERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.times.remove(&oldest);
+        }
+        self.order.push_back(id.clone());
+        self.times.insert(id, 1);
+        1
+    }
+}

@@ -1,0 +1,332 @@
+//! Why a signature is not right. Closed: each reason has a name, a sentence and a way on.
+
+use std::fmt;
+
+use super::rewriting::Rewriting;
+
+/// How far a delivery's time may be from the receiver's clock, in seconds.
+pub const TOLERANCE_SECS: u64 = 300;
+
+/// One way in which a signature is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// There is no signature header.
+    HeaderMissing {
+        /// What it is called.
+        name: String,
+        /// A header of another prefix that also ends in `-Signature`.
+        similar: Option<String>,
+    },
+    /// The signature header comes more than once.
+    HeaderRepeated {
+        /// How often.
+        times: usize,
+    },
+    /// The header's value is not ASCII text.
+    HeaderNotText,
+    /// A part of the header is not of the form `name=value`.
+    PartForm {
+        /// The part, shortened.
+        got: String,
+    },
+    /// The header has no `t`.
+    TimeMissing,
+    /// The header has more than one `t`.
+    TimeRepeated,
+    /// `t` is not a whole number.
+    TimeForm {
+        /// What it is, shortened.
+        got: String,
+    },
+    /// `t` is in a smaller unit than seconds.
+    TimeNotSeconds {
+        /// In which.
+        unit: TimeUnit,
+    },
+    /// The header has no `v1`.
+    SignatureMissing,
+    /// `v1` is not hexadecimal.
+    SignatureForm {
+        /// What it is, shortened.
+        got: String,
+    },
+    /// `v1` holds the right number of bytes in another writing.
+    SignatureEncoding {
+        /// Which.
+        encoding: Encoding,
+    },
+    /// `v1` has another length than SHA-256 gives.
+    DigestLength {
+        /// The bytes that were written.
+        bytes: usize,
+    },
+    /// The signature fits another writing of the body.
+    BodyRewritten {
+        /// Which.
+        how: Rewriting,
+    },
+    /// Only the body was signed, without the time.
+    BodyOnly,
+    /// Time and body were signed, but not joined with a full stop.
+    TimeJoined {
+        /// How they were joined.
+        how: Joined,
+    },
+    /// The header's time is not the one that was signed: that one is in seconds.
+    TimeSignedInSeconds,
+    /// The secret and the message were hashed together, without HMAC.
+    PlainHash,
+    /// The key is the secret without `whsec_`.
+    SecretPrefixDropped,
+    /// The key has a `whsec_` that the receiver's secret lacks.
+    SecretPrefixAdded,
+    /// The key is not the secret's text but what it decodes to.
+    SecretDecoded {
+        /// Read as what.
+        from: Encoding,
+    },
+    /// White space at an end of the secret makes the difference.
+    SecretPadded {
+        /// At whose end.
+        whose: Padding,
+    },
+    /// The signature fits the other mode's secret.
+    OtherMode {
+        /// The name of that secret.
+        secret: String,
+    },
+    /// The signature fits no known secret in any known way.
+    WrongSecret {
+        /// The names of the secrets that were tried.
+        tried: Vec<String>,
+    },
+    /// The time is too long ago.
+    Stale {
+        /// By how many seconds it is off.
+        by_secs: u64,
+    },
+    /// The time is too far ahead.
+    Future {
+        /// By how many seconds it is off.
+        by_secs: u64,
+    },
+}
+
+/// A unit of time that is not the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// A thousandth.
+    Milliseconds,
+    /// A millionth.
+    Microseconds,
+    /// A thousand-millionth.
+    Nanoseconds,
+}
+
+/// A writing of bytes as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Base64, in either alphabet.
+    Base64,
+    /// Hexadecimal in small letters.
+    Hex,
+    /// Hexadecimal with capital letters.
+    UpperCaseHex,
+}
+
+/// How time and body were joined, other than with a full stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// With nothing between.
+    Directly,
+    /// With this character between.
+    By(char),
+    /// As `<delivery id>.<t>.<body>`.
+    AfterDeliveryId,
+    /// The body first, and then the time.
+    BodyFirst,
+}
+
+/// Whose secret ends in white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// The one that the receiver was given.
+    Given,
+    /// The one that the sender uses.
+    Sender,
+}
+
+impl Reason {
+    /// A fixed name to branch on.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Reason::HeaderMissing { .. } => "header_missing",
+            Reason::HeaderRepeated { .. } => "header_repeated",
+            Reason::HeaderNotText => "header_not_text",
+            Reason::PartForm { .. } => "part_form",
+            Reason::TimeMissing => "time_missing",
+            Reason::TimeRepeated => "time_repeated",
+            Reason::TimeForm { .. } => "time_form",
+            Reason::TimeNotSeconds { .. } => "time_not_seconds",
+            Reason::SignatureMissing => "signature_missing",
+            Reason::SignatureForm { .. } => "signature_form",
+            Reason::SignatureEncoding { .. } => "signature_encoding",
+            Reason::DigestLength { .. } => "digest_length",
+            Reason::BodyRewritten { .. } => "body_rewritten",
+            Reason::BodyOnly => "body_only",
+            Reason::TimeJoined { .. } => "time_joined",
+            Reason::TimeSignedInSeconds => "time_signed_in_seconds",
+            Reason::PlainHash => "plain_hash",
+            Reason::SecretPrefixDropped => "secret_prefix_dropped",
+            Reason::SecretPrefixAdded => "secret_prefix_added",
+            Reason::SecretDecoded { .. } => "secret_decoded",
+            Reason::SecretPadded { .. } => "secret_padded",
+            Reason::OtherMode { .. } => "other_mode",
+            Reason::WrongSecret { .. } => "wrong_secret",
+            Reason::Stale { .. } => "stale",
+            Reason::Future { .. } => "future",
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Reason::HeaderMissing { similar: Some(_), .. } => "name the sender's prefix with --header-prefix",
+            Reason::HeaderMissing { similar: None, .. } => {
+                "send it with every delivery, and look for a proxy that drops it"
+            }
+            Reason::HeaderRepeated { .. } => "send one header; several `v1` may stand in it",
+            Reason::HeaderNotText | Reason::PartForm { .. } => {
+                "write the header as `t=<unix seconds>,v1=<64 hexadecimal digits>`"
+            }
+            Reason::TimeMissing | Reason::TimeRepeated => "write one `t=<unix seconds>` into the header",
+            Reason::TimeForm { .. } | Reason::TimeNotSeconds { .. } => {
+                "write whole seconds since 1970, in the header and in what is signed"
+            }
+            Reason::SignatureMissing => "write `v1=<64 hexadecimal digits>` into the header",
+            Reason::SignatureForm { .. } | Reason::SignatureEncoding { .. } => {
+                "write the 32 bytes of the HMAC as 64 small hexadecimal digits"
+            }
+            Reason::DigestLength { .. } => "use HMAC with SHA-256, and write all of its 32 bytes",
+            Reason::BodyRewritten { .. } => "serialise once; sign and send, or verify, those very bytes",
+            Reason::BodyOnly | Reason::TimeJoined { .. } => {
+                "sign the time as the header has it, a full stop, and the raw body"
+            }
+            Reason::TimeSignedInSeconds => "write the signed seconds into the header, too",
+            Reason::PlainHash => "use HMAC-SHA256 with the secret as its key",
+            Reason::SecretPrefixDropped => "use the secret's whole text as the key, with `whsec_`",
+            Reason::SecretPrefixAdded => "give the receiver the secret's whole text, with `whsec_`",
+            Reason::SecretDecoded { .. } => "use the secret's text as the key, as it stands; decode nothing",
+            Reason::SecretPadded { whose: Padding::Given } => {
+                "take the white space from the environment variable"
+            }
+            Reason::SecretPadded { whose: Padding::Sender } => {
+                "trim the secret where the sender reads it: a file often ends in a line break"
+            }
+            Reason::OtherMode { .. } => "sign with the secret of the endpoint that is posted to",
+            Reason::WrongSecret { .. } => {
+                "copy the endpoint's secret again: each endpoint and each mode has its own, and it may have been rotated"
+            }
+            Reason::Stale { .. } => {
+                "sign every attempt anew with its own time, and compare the clocks of both machines"
+            }
+            Reason::Future { .. } => "set the sender's clock, or the receiver's",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::HeaderMissing { name, similar: None } => write!(f, "there is no `{name}` header"),
+            Reason::HeaderMissing { name, similar: Some(similar) } => {
+                write!(f, "there is no `{name}` header, but a `{similar}`")
+            }
+            Reason::HeaderRepeated { times } => write!(f, "the signature header comes {times} times"),
+            Reason::HeaderNotText => f.write_str("the signature header is not ASCII text"),
+            Reason::PartForm { got } => write!(f, "`{got}` in the header is not `name=value`"),
+            Reason::TimeMissing => f.write_str("the header has no `t`"),
+            Reason::TimeRepeated => f.write_str("the header has more than one `t`"),
+            Reason::TimeForm { got } => write!(f, "`t` is `{got}`; it takes a whole number of seconds"),
+            Reason::TimeNotSeconds { unit } => write!(f, "`t` is in {unit}; it takes seconds"),
+            Reason::SignatureMissing => f.write_str("the header has no `v1`"),
+            Reason::SignatureForm { got } => {
+                write!(f, "`v1` is `{got}`; it takes 64 hexadecimal digits")
+            }
+            Reason::SignatureEncoding { encoding } => {
+                write!(f, "`v1` is in {encoding}; it takes small hexadecimal digits")
+            }
+            Reason::DigestLength { bytes } => {
+                let looks_like = match bytes {
+                    16 => ", as many as of MD5",
+                    20 => ", as many as of SHA-1",
+                    48 => ", as many as of SHA-384",
+                    64 => ", as many as of SHA-512",
+                    _ => "",
+                };
+                write!(f, "`v1` has {bytes} bytes{looks_like}; SHA-256 has 32")
+            }
+            Reason::BodyRewritten { how } => write!(f, "the signature fits {how}, not the body that came"),
+            Reason::BodyOnly => f.write_str("only the body was signed, without the time"),
+            Reason::TimeJoined { how } => write!(f, "what was signed is {how}; it is `<t>.<body>`"),
+            Reason::TimeSignedInSeconds => {
+                f.write_str("the signed time is in seconds, and the header's is not")
+            }
+            Reason::PlainHash => f.write_str("secret and message were hashed together, without HMAC"),
+            Reason::SecretPrefixDropped => f.write_str("it was signed with the secret without `whsec_`"),
+            Reason::SecretPrefixAdded => {
+                f.write_str("it was signed with `whsec_` before the receiver's secret")
+            }
+            Reason::SecretDecoded { from } => {
+                write!(f, "it was signed with the secret decoded from {from}, not with its text")
+            }
+            Reason::SecretPadded { whose: Padding::Given } => {
+                f.write_str("the receiver's secret has white space at an end, and the sender's has not")
+            }
+            Reason::SecretPadded { whose: Padding::Sender } => {
+                f.write_str("the sender's secret has white space at its end, and the receiver's has not")
+            }
+            Reason::OtherMode { secret } => write!(f, "it was signed with the other mode's secret, {secret}"),
+            Reason::WrongSecret { tried } => {
+                write!(f, "the signature fits none of the secrets: {}", tried.join(", "))
+            }
+            Reason::Stale { by_secs } => {
+                write!(f, "the time is {by_secs} s old; at most {TOLERANCE_SECS} s are accepted")
+            }
+            Reason::Future { by_secs } => {
+                write!(f, "the time is {by_secs} s ahead; at most {TOLERANCE_SECS} s are accepted")
+            }
+        }
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TimeUnit::Milliseconds => "milliseconds",
+            TimeUnit::Microseconds => "microseconds",
+            TimeUnit::Nanoseconds => "nanoseconds",
+        })
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Encoding::Base64 => "base64",
+            Encoding::Hex => "hexadecimal",
+            Encoding::UpperCaseHex => "capital hexadecimal digits",
+        })
+    }
+}
+
+impl fmt::Display for Joined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Joined::Directly => f.write_str("`<t><body>`"),
+            Joined::By(mark) => write!(f, "`<t>{}<body>`", mark.escape_default()),
+            Joined::AfterDeliveryId => f.write_str("`<delivery id>.<t>.<body>`"),
+            Joined::BodyFirst => f.write_str("`<body>.<t>`"),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+use ::base64::Engine;
+use ::base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::{BODY, DELIVERY, NOW, SECRET, delivery, keyring, mac, mac_bytes, named, signed};
+use crate::{
+    Caught, Diagnosis, Encoding, Joined, Keyring, Padding, Reason, Rewriting, TimeUnit, base64, diagnose,
+};
+
+#[track_caller]
+fn check_with(caught: &Caught, keyring: &Keyring, now: i64, expected: &[Reason]) {
+    let diagnosis = diagnose(caught, keyring, now);
+    assert_eq!(diagnosis.reasons(), expected, "{diagnosis:?}");
+    for reason in expected {
+        let (says, secret) = (format!("{reason} {}", reason.remedy()), &SECRET[6..]);
+        assert!(!says.contains(secret), "{says}");
+    }
+}
+
+/// A header of that value is wrong for these reasons.
+#[track_caller]
+fn check(header: &str, expected: &[Reason]) {
+    check_with(&delivery(header, BODY), &keyring(), NOW, expected);
+}
+
+/// A signature over that message is wrong for this reason.
+#[track_caller]
+fn check_message(message: impl AsRef<[u8]>, expected: Reason) {
+    check(&format!("t={NOW},v1={}", mac(SECRET, message)), &[expected]);
+}
+
+/// A signature with that key is wrong for this reason.
+#[track_caller]
+fn check_key(key: impl AsRef<[u8]>, expected: Reason) {
+    check(&format!("t={NOW},v1={}", mac(key, format!("{NOW}.{BODY}"))), &[expected]);
+}
+
+#[test]
+fn the_right_signature_is_verified_within_five_minutes() {
+    let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
+    for now in [NOW - 300, NOW, NOW + 300] {
+        assert_eq!(diagnose(&delivery(&signed(BODY), BODY), &keyring(), now), verified);
+    }
+}
+
+/// The vector of the README. Whoever parses this body and writes it again gets other bytes.
+#[test]
+fn a_signature_made_with_openssl_is_verified() {
+    // { printf '1767603600.'; cat body.json; } | openssl dgst -sha256 -hmac "$SECRET"
+    let header = "t=1767603600,v1=415c0e51184762bf0f187e1e4ee6e587e0ab7cdd942673eaad05eea5f9e32a88";
+    let body = r#"{"id": "01a0be42","event":"charge.paid","note":"ü \/"}"#;
+    let secrets = vec![named("A", SECRET), named("B", "whsec_0123456789abcdefghijklmnopqrstuv")];
+    let keyring = Keyring { secrets, ..Keyring::default() };
+    let diagnosis = diagnose(&delivery(header, body), &keyring, NOW);
+    assert_eq!(diagnosis, Diagnosis::Verified { secret: "B".to_owned() });
+}
+
+#[test]
+fn one_right_signature_among_several_is_enough() {
+    let zeros = "0".repeat(64);
+    check(&format!("{},v1={zeros}", signed(BODY)), &[]);
+    check(&signed(BODY).replace(",v1=", &format!(",v1={zeros},v0=old,v1=")), &[]);
+    check(&signed(BODY).replace(',', ", "), &[]);
+}
+
+#[test]
+fn a_time_that_is_off_is_stale_or_ahead() {
+    let caught = delivery(&signed(BODY), BODY);
+    check_with(&caught, &keyring(), NOW + 301, &[Reason::Stale { by_secs: 301 }]);
+    check_with(&caught, &keyring(), NOW - 301, &[Reason::Future { by_secs: 301 }]);
+}
+
+#[test]
+fn a_missing_header_is_named_and_one_of_another_prefix_is_shown() {
+    let mut caught = delivery(&signed(BODY), BODY);
+    let name = "X-Service-Signature".to_owned();
+    caught.headers.last_mut().unwrap().0 = "X-Acme-Signature".to_owned();
+    let similar = Some("X-Acme-Signature".to_owned());
+    check_with(&caught, &keyring(), NOW, &[Reason::HeaderMissing { name: name.clone(), similar }]);
+    caught.headers.pop();
+    check_with(&caught, &keyring(), NOW, &[Reason::HeaderMissing { name, similar: None }]);
+}
+
+#[test]
+fn a_repeated_header_and_one_that_is_no_text_are_refused() {
+    let mut caught = delivery(&signed(BODY), BODY);
+    caught.headers.push(caught.headers.last().unwrap().clone());
+    check_with(&caught, &keyring(), NOW, &[Reason::HeaderRepeated { times: 2 }]);
+    check("t=1,v1=ü", &[Reason::HeaderNotText]);
+}
+
+#[test]
+fn a_header_of_another_form_is_named() {
+    let got = |text: &str| text.to_owned();
+    let right = mac(SECRET, format!("{NOW}.{BODY}"));
+    let body_only = mac(SECRET, BODY);
+    check("", &[Reason::PartForm { got: got("") }, Reason::TimeMissing, Reason::SignatureMissing]);
+    check(&format!("t={NOW}"), &[Reason::SignatureMissing]);
+    check(&format!("t={NOW},v2={right}"), &[Reason::SignatureMissing]);
+    check(&format!("v1={body_only}"), &[Reason::TimeMissing, Reason::BodyOnly]);
+    let bare = [Reason::TimeMissing, Reason::SignatureMissing, Reason::BodyOnly];
+    check(&format!("sha256={body_only}"), &bare);
+    check(&format!("t={NOW},t={NOW},v1={right}"), &[Reason::TimeRepeated]);
+    check(
+        &format!("t={NOW};v1={right}"),
+        &[Reason::TimeForm { got: format!("{NOW};v1={right}") }, Reason::SignatureMissing],
+    );
+    check(&format!("t={NOW},v1=nonsense!"), &[Reason::SignatureForm { got: got("nonsense!") }]);
+    check(&format!("t={NOW},v1="), &[Reason::SignatureForm { got: got("") }]);
+}
+
+#[test]
+fn a_time_in_another_unit_is_named() {
+    for (time, unit) in [
+        (NOW * 1_000 + 7, TimeUnit::Milliseconds),
+        (NOW * 1_000_000, TimeUnit::Microseconds),
+        (NOW * 1_000_000_000, TimeUnit::Nanoseconds),
+    ] {
+        let header =
+            |signed_time: i64| format!("t={time},v1={}", mac(SECRET, format!("{signed_time}.{BODY}")));
+        check(&header(time), &[Reason::TimeNotSeconds { unit }]);
+        check(&header(NOW), &[Reason::TimeNotSeconds { unit }, Reason::TimeSignedInSeconds]);
+    }
+}
+
+#[test]
+fn a_time_that_is_no_whole_number_is_named() {
+    for time in ["2026-01-05T09:00:00Z", "-5", "1767603600.5", "", "99999999999999999999"] {
+        let header = format!("t={time},v1={}", mac(SECRET, format!("{time}.{BODY}")));
+        check(&header, &[Reason::TimeForm { got: time.to_owned() }]);
+    }
+}
+
+#[test]
+fn a_signature_in_another_writing_is_named() {
+    let bytes = mac_bytes(SECRET, format!("{NOW}.{BODY}"));
+    let encoding = |encoding| [Reason::SignatureEncoding { encoding }];
+    let base = STANDARD.encode(&bytes);
+    check(&format!("t={NOW},v1={}", hex::encode_upper(&bytes)), &encoding(Encoding::UpperCaseHex));
+    check(&format!("t={NOW},v1={base}"), &encoding(Encoding::Base64));
+    let url_safe = base.replace('+', "-").replace('/', "_");
+    check(&format!("t={NOW},v1={}", url_safe.trim_end_matches('=')), &encoding(Encoding::Base64));
+}
+
+#[test]
+fn a_digest_of_another_length_is_named() {
+    for (bytes, looks_like) in [(16, "MD5"), (20, "SHA-1"), (48, "SHA-384"), (64, "SHA-512"), (31, "")] {
+        let reason = Reason::DigestLength { bytes };
+        assert!(reason.to_string().contains(looks_like), "{reason}");
+        check(&format!("t={NOW},v1={}", "ab".repeat(bytes)), &[reason]);
+    }
+    check(&format!("t={NOW},v1={}", STANDARD.encode([9; 20])), &[Reason::DigestLength { bytes: 20 }]);
+}
+
+#[test]
+fn another_message_is_named() {
+    let time_joined = |how| Reason::TimeJoined { how };
+    check_message(BODY, Reason::BodyOnly);
+    check_message(format!("{NOW}{BODY}"), time_joined(Joined::Directly));
+    check_message(format!("{NOW}:{BODY}"), time_joined(Joined::By(':')));
+    check_message(format!("{NOW}\n{BODY}"), time_joined(Joined::By('\n')));
+    check_message(format!("{DELIVERY}.{NOW}.{BODY}"), time_joined(Joined::AfterDeliveryId));
+    check_message(format!("{BODY}.{NOW}"), time_joined(Joined::BodyFirst));
+}
+
+#[test]
+fn a_body_written_again_is_named() {
+    let rewritten = |how| Reason::BodyRewritten { how };
+    check_message(format!("{NOW}."), rewritten(Rewriting::Empty));
+    check_message(format!("{NOW}.{BODY}\n"), rewritten(Rewriting::NewlineAdded));
+    let python = BODY.replace("\":", "\": ").replace(",\"", ", \"");
+    check_message(format!("{NOW}.{python}"), rewritten(Rewriting::Spaced));
+    let php = BODY.replace('/', "\\/").replace('ü', "\\u00fc");
+    check_message(format!("{NOW}.{php}"), rewritten(Rewriting::SlashesEscaped));
+    // The other way round: what was signed is what it was before a proxy made it pretty.
+    for (sent, how) in
+        [(format!("{BODY}\n"), Rewriting::Trimmed), (BODY.replace(",\"", ",\n  \""), Rewriting::Compact)]
+    {
+        check_with(&delivery(&signed(BODY), &sent), &keyring(), NOW, &[rewritten(how)]);
+    }
+    let sorted = r#"{"a":{"c":1,"d":2},"b":0}"#;
+    let unsorted = r#"{"b":0,"a":{"d":2,"c":1}}"#;
+    check_with(&delivery(&signed(sorted), unsorted), &keyring(), NOW, &[rewritten(Rewriting::Sorted)]);
+    let indented = "{\n  \"b\": 0\n}";
+    check_with(
+        &delivery(&signed(indented), "{\"b\":0}"),
+        &keyring(),
+        NOW,
+        &[rewritten(Rewriting::Indented2)],
+    );
+}
+
+#[test]
+fn another_key_is_named() {
+    let tail = &SECRET[6..];
+    check_key(tail, Reason::SecretPrefixDropped);
+    check_key(base64::decode(tail).unwrap(), Reason::SecretDecoded { from: Encoding::Base64 });
+    for end in ["\n", "\r\n", " "] {
+        check_key(format!("{SECRET}{end}"), Reason::SecretPadded { whose: Padding::Sender });
+    }
+    check_key("whsec_of_the_test_mode_000000000000", Reason::OtherMode { secret: "SHOP_TEST".to_owned() });
+    let tried = vec!["SHOP".to_owned(), "SHOP_TEST".to_owned()];
+    check_key("whsec_another", Reason::WrongSecret { tried });
+}
+
+#[test]
+fn a_fault_of_the_given_secret_is_named() {
+    let caught = delivery(&signed(BODY), BODY);
+    let with = |text: &str| Keyring { secrets: vec![named("SHOP", text)], ..Keyring::default() };
+    let padded = Reason::SecretPadded { whose: Padding::Given };
+    check_with(&caught, &with(&format!("{SECRET}\n")), NOW, &[padded]);
+    check_with(&caught, &with(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
+    let hexadecimal = hex::encode("0123456789");
+    let signature = mac("0123456789", format!("{NOW}.{BODY}"));
+    let caught = delivery(&format!("t={NOW},v1={signature}"), BODY);
+    let decoded = Reason::SecretDecoded { from: Encoding::Hex };
+    check_with(&caught, &with(&format!("whsec_{hexadecimal}")), NOW, &[decoded]);
+}
+
+#[test]
+fn a_hash_without_hmac_is_named() {
+    for message in [format!("{SECRET}{NOW}.{BODY}"), format!("{NOW}.{BODY}{SECRET}")] {
+        check(&format!("t={NOW},v1={}", hex::encode(Sha256::digest(message))), &[Reason::PlainHash]);
+    }
+}
+
+#[test]
+fn several_faults_are_all_named() {
+    let base = STANDARD.encode(mac_bytes(&SECRET[6..], BODY));
+    let caught = delivery(&format!("t={NOW}000,v1={base}"), BODY);
+    check_with(
+        &caught,
+        &keyring(),
+        NOW + 400,
+        &[
+            Reason::TimeNotSeconds { unit: TimeUnit::Milliseconds },
+            Reason::SignatureEncoding { encoding: Encoding::Base64 },
+            Reason::BodyOnly,
+            Reason::SecretPrefixDropped,
+            Reason::Stale { by_secs: 400 },
+        ],
+    );
+}
+
+#[test]
+fn two_faults_of_the_message_are_both_named() {
+    let rewritten = Reason::BodyRewritten { how: Rewriting::Trimmed };
+    let sent = delivery(&format!("t={NOW},v1={}", mac(SECRET, BODY)), &format!("{BODY}\n"));
+    check_with(&sent, &keyring(), NOW, &[Reason::BodyOnly, rewritten.clone()]);
+    let header = signed(BODY).replace("t=1767603600", "t=1767603600000");
+    let milliseconds = Reason::TimeNotSeconds { unit: TimeUnit::Milliseconds };
+    check_with(
+        &delivery(&header, &format!("{BODY}\n")),
+        &keyring(),
+        NOW,
+        &[milliseconds, Reason::TimeSignedInSeconds, rewritten],
+    );
+}
+
+#[test]
+fn without_a_secret_form_and_time_are_judged_all_the_same() {
+    let caught = delivery(&signed(BODY), BODY);
+    assert_eq!(diagnose(&caught, &Keyring::default(), NOW), Diagnosis::NotJudged);
+    check_with(&caught, &Keyring::default(), NOW + 500, &[Reason::Stale { by_secs: 500 }]);
+    let caught = delivery("t=1", BODY);
+    check_with(&caught, &Keyring::default(), 1, &[Reason::SignatureMissing]);
+}

@@ -1,0 +1,147 @@
+use conformance_model::octets::Octets;
+use conformance_model::secret::Secret;
+
+use super::{BODY, DELIVERY, SECRET, delivery, signed};
+use crate::{Caught, Glance, Names, Note, Tally, Withheld, diagnose, notes};
+
+#[track_caller]
+fn check(change: impl FnOnce(&mut Caught), expected: &[Note]) {
+    let mut caught = delivery(&signed(BODY), BODY);
+    change(&mut caught);
+    assert_eq!(notes(&caught, &Names::default()), expected);
+}
+
+fn set(caught: &mut Caught, name: &str, value: &str) {
+    let header = caught.headers.iter_mut().find(|(own, _)| own == name).unwrap();
+    header.1 = value.as_bytes().into();
+}
+
+fn drop_header(caught: &mut Caught, name: &str) {
+    caught.headers.retain(|(own, _)| own != name);
+}
+
+fn swap(caught: &mut Caught, from: &str, to: &str) {
+    assert!(caught.body.lossy().contains(from));
+    caught.body = caught.body.lossy().replace(from, to).as_bytes().into();
+}
+
+#[test]
+fn a_delivery_as_it_should_be_is_not_worth_a_word() {
+    check(|_| {}, &[]);
+    check(|it| set(it, "Content-Type", "Application/JSON; charset=utf-8"), &[]);
+}
+
+#[test]
+fn headers_are_compared_with_the_body() {
+    let delivery_header = "X-Service-Delivery".to_owned();
+    check(
+        |it| drop_header(it, "X-Service-Delivery"),
+        &[Note::HeaderMissing { name: delivery_header.clone() }],
+    );
+    let differs = Note::HeaderDiffers {
+        name: delivery_header,
+        header: "another".to_owned(),
+        member: "id",
+        body: DELIVERY.to_owned(),
+    };
+    check(|it| set(it, "X-Service-Delivery", "another"), &[differs]);
+    let differs = Note::HeaderDiffers {
+        name: "X-Service-Event".to_owned(),
+        header: "charge.created".to_owned(),
+        member: "event",
+        body: "charge.paid".to_owned(),
+    };
+    check(|it| set(it, "X-Service-Event", "charge.created"), &[differs]);
+}
+
+#[test]
+fn other_headers_are_noted() {
+    let got = "text/plain".to_owned();
+    check(|it| set(it, "Content-Type", "text/plain"), &[Note::ContentType { got }]);
+    check(|it| drop_header(it, "Content-Type"), &[Note::ContentType { got: String::new() }]);
+    check(|it| set(it, "User-Agent", "x\u{1b}[2J"), &[Note::UserAgent { got: "x\\u{1b}[2J".to_owned() }]);
+    check(|it| set(it, "X-Service-Signature", "t=1, v1=00"), &[Note::SignatureSpaced]);
+}
+
+#[test]
+fn the_body_s_members_are_looked_at() {
+    check(|it| it.body = b"[]".as_slice().into(), &[Note::BodyForm]);
+    check(
+        |it| swap(it, "\"mode\":\"live\"", "\"mode\":\"prod\""),
+        &[Note::UnknownMode { got: "prod".to_owned() }],
+    );
+    check(
+        |it| swap(it, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", "\"event_id\":null"),
+        &[Note::MemberMissing { name: "event_id" }],
+    );
+    check(|it| swap(it, "{\"charge\":", "{\"invoice\":"), &[Note::SubjectMissing { name: "charge" }]);
+    let unknown = |it: &mut Caught| {
+        set(it, "X-Service-Event", "refund.paid");
+        swap(it, "charge.paid", "refund.paid");
+    };
+    check(unknown, &[Note::UnknownEvent { got: "refund.paid".to_owned() }]);
+}
+
+#[test]
+fn a_test_delivery_needs_no_event() {
+    let test = "\"test\":true,\"event_id\":null";
+    check(
+        |it| swap(it, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", test),
+        &[Note::TestDelivery],
+    );
+}
+
+#[test]
+fn a_redirect_that_is_followed_is_noted() {
+    check(|it| it.path = "/chargeproof-redirected".to_owned(), &[Note::RedirectFollowed]);
+}
+
+#[test]
+fn a_glance_shows_what_the_sender_wrote() {
+    let caught = delivery(&signed(BODY), BODY);
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        caught.glance(&Names::default()),
+        Glance {
+            delivery: text(DELIVERY),
+            event: text("charge.paid"),
+            mode: text("live"),
+            subject: text("kanwf93se5yn"),
+        }
+    );
+    let caught = delivery("", "no JSON");
+    let glance = caught.glance(&Names::default());
+    assert_eq!(glance.event, text("charge.paid"), "the header, where the body says nothing");
+    assert_eq!(glance.subject, None);
+}
+
+#[test]
+fn each_coming_of_a_delivery_is_counted() {
+    let mut tally = Tally::default();
+    let counts = ["a", "b", "a", "a", "b"].map(|id| tally.count(id));
+    assert_eq!(counts, [1, 1, 2, 3, 2]);
+}
+
+#[test]
+fn a_record_gives_back_every_byte() {
+    let mut caught = delivery(&signed(BODY), BODY);
+    caught.headers.push(("x-ODD".to_owned(), Octets(vec![0xff, 0x00])));
+    for body in [&b"{\"a\": 1}\r\n"[..], &[0xff, 0xfe, 0x00], b""] {
+        caught.body = body.into();
+        let line = serde_json::to_string(&caught).unwrap();
+        assert_eq!(serde_json::from_str::<Caught>(&line).unwrap(), caught, "{line}");
+    }
+}
+
+#[test]
+fn a_record_is_judged_like_the_request_and_never_quotes_the_secret() {
+    let caught = delivery(&signed(BODY), BODY);
+    let withheld = Withheld::new([&Secret::new(SECRET)]);
+    assert_eq!(withheld.clean_request(&caught), caught);
+    assert!(diagnose(&caught, &super::keyring(), super::NOW).reasons().is_empty());
+
+    let mut loud = delivery(SECRET, &format!("{{\"secret\":\"{SECRET}\"}}"));
+    loud.path = format!("/hooks?secret={}", &SECRET[6..]);
+    let line = serde_json::to_string(&withheld.clean_request(&loud)).unwrap();
+    assert!(!line.contains(&SECRET[6..]), "{line}");
+}

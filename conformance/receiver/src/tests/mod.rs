@@ -1,0 +1,66 @@
+//! Every way of signing wrongly has a name, and the server catches what is really on the wire.
+
+mod diagnosis;
+mod envelope;
+mod junk;
+mod wire;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use time::OffsetDateTime;
+
+use conformance_model::secret::Secret;
+
+use super::{Caught, Keyring, Names};
+
+const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1u";
+const NOW: i64 = 1_767_603_600;
+const DELIVERY: &str = "01a0be42-2100-7000-8000-01e7e4f1ca48";
+const BODY: &str = r#"{"id":"01a0be42-2100-7000-8000-01e7e4f1ca48","event_id":"01a0be42-2100-7000-8000-014aeed46937","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:00:00.000000Z","data":{"charge":{"code":"kanwf93se5yn","url":"https://shop.example/ü?a&b"}}}"#;
+
+/// HMAC-SHA256 of a message, in hexadecimal.
+fn mac(key: impl AsRef<[u8]>, message: impl AsRef<[u8]>) -> String {
+    hex::encode(mac_bytes(key, message))
+}
+
+fn mac_bytes(key: impl AsRef<[u8]>, message: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_ref()).unwrap();
+    mac.update(message.as_ref());
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// The right header for a body, signed at `NOW`.
+fn signed(body: &str) -> String {
+    format!("t={NOW},v1={}", mac(SECRET, format!("{NOW}.{body}")))
+}
+
+/// A delivery as it should be, but for the signature and the body.
+fn delivery(signature: &str, body: &str) -> Caught {
+    let headers = [
+        ("Host", "127.0.0.1"),
+        ("Content-Type", "application/json"),
+        ("User-Agent", "Service-Webhooks/1.0"),
+        ("X-Service-Event", "charge.paid"),
+        ("X-Service-Delivery", DELIVERY),
+        ("X-Service-Signature", signature),
+    ];
+    Caught {
+        at: OffsetDateTime::from_unix_timestamp(NOW).unwrap(),
+        method: "POST".to_owned(),
+        path: "/hooks".to_owned(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.as_bytes().into())).to_vec(),
+        body: body.as_bytes().into(),
+    }
+}
+
+fn named(name: &str, text: &str) -> (String, Secret) {
+    (name.to_owned(), Secret::new(text))
+}
+
+fn keyring() -> Keyring {
+    Keyring {
+        names: Names::default(),
+        secrets: vec![named("SHOP", SECRET)],
+        other_mode: vec![named("SHOP_TEST", "whsec_of_the_test_mode_000000000000")],
+    }
+}

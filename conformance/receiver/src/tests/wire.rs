@@ -1,0 +1,219 @@
+//! Real sockets: what is caught is what was written.
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+
+use conformance_model::octets::Octets;
+
+use super::{BODY, NOW, keyring, signed};
+use crate::{Arrival, Bounds, Diagnosis, Given, Receiver, Reply, Settings, Turned, diagnose};
+
+/// Far longer than anything here takes: a hang becomes a failure.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn start(settings: Settings) -> Receiver {
+    Receiver::start(settings).await.unwrap()
+}
+
+async fn next(receiver: &mut Receiver) -> Arrival {
+    timeout(PATIENCE, receiver.next()).await.expect("something arrives").expect("it listens")
+}
+
+async fn connect(receiver: &Receiver) -> TcpStream {
+    TcpStream::connect(receiver.address()).await.unwrap()
+}
+
+/// Everything that comes back until the connection closes.
+async fn read(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection closes").unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+async fn send(receiver: &Receiver, text: &[u8]) -> String {
+    let mut stream = connect(receiver).await;
+    stream.write_all(text).await.unwrap();
+    read(stream).await
+}
+
+fn post(headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST /hooks?a=%20b HTTP/1.1\r\nHost: here\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+#[tokio::test]
+async fn a_request_is_caught_as_it_was_written() {
+    let mut receiver = start(Settings::default()).await;
+    let headers = format!(
+        "X-SERVICE-signature:  {} \r\nx-Odd: \u{fc}\r\nX-Service-Event: a\r\nx-odd: 2\r\n",
+        signed(BODY)
+    );
+    let answer = send(&receiver, &post(&headers, BODY)).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let Arrival::Caught(caught, given) = next(&mut receiver).await else { panic!("it was caught") };
+    assert_eq!(given, Given::Scripted(Reply::Status(200)));
+    assert_eq!((caught.method.as_str(), caught.path.as_str()), ("POST", "/hooks?a=%20b"));
+    let names: Vec<&str> = caught.headers.iter().map(|(name, _)| name.as_str()).collect();
+    let written = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
+    assert_eq!(names, written);
+    assert_eq!(caught.values("X-Odd"), ["\u{fc}".as_bytes(), b"2"]);
+    assert_eq!(caught.body.lossy(), BODY);
+    assert!(matches!(diagnose(&caught, &keyring(), NOW), Diagnosis::Verified { .. }));
+}
+
+#[tokio::test]
+async fn a_request_in_pieces_and_chunks_is_caught_whole() {
+    let mut receiver = start(Settings::default()).await;
+    let mut stream = connect(&receiver).await;
+    let text =
+        "\r\nPOST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n1\r\n}\r\n0\r\n\r\n";
+    for byte in text.as_bytes() {
+        stream.write_all(&[*byte]).await.unwrap();
+    }
+    assert!(read(stream).await.starts_with("HTTP/1.1 200"));
+    let Arrival::Caught(caught, _) = next(&mut receiver).await else { panic!("it was caught") };
+    assert_eq!(caught.body, Octets(b"{ }".to_vec()));
+    assert_eq!(caught.headers.len(), 2);
+}
+
+#[tokio::test]
+async fn answers_follow_the_script() {
+    let bounds = Bounds { hold_time: Duration::from_millis(1), ..Bounds::default() };
+    let answers = "500,302,timeout,close,204".parse().unwrap();
+    let mut receiver = start(Settings { answers, bounds, ..Settings::default() }).await;
+    for (start, given) in [
+        ("HTTP/1.1 500 ", Reply::Status(500)),
+        ("HTTP/1.1 302 Found\r\nlocation: /chargeproof-redirected\r\n", Reply::Status(302)),
+        ("", Reply::Timeout),
+        ("", Reply::Close),
+        ("HTTP/1.1 204 ", Reply::Status(204)),
+        ("HTTP/1.1 204 ", Reply::Status(204)),
+    ] {
+        let answer = send(&receiver, &post("", "{}")).await;
+        assert!(answer.starts_with(start) && answer.is_empty() == start.is_empty(), "{given:?}: {answer}");
+        let Arrival::Caught(_, got) = next(&mut receiver).await else { panic!("it was caught") };
+        assert_eq!(got, Given::Scripted(given));
+    }
+}
+
+#[track_caller]
+fn check_turned(arrival: Arrival, expected: &Turned) {
+    assert_eq!(arrival, Arrival::Turned(expected.clone()));
+}
+
+#[tokio::test]
+async fn another_method_is_not_caught() {
+    let mut receiver = start(Settings::default()).await;
+    let answer = send(&receiver, b"GET /hooks HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: POST\r\n"), "{answer}");
+    let (method, path) = ("GET".to_owned(), "/hooks".to_owned());
+    check_turned(next(&mut receiver).await, &Turned::Method { method, path });
+}
+
+#[tokio::test]
+async fn a_body_over_the_bound_is_refused_and_the_sender_reads_it() {
+    let mut receiver = start(Settings::default()).await;
+    let bytes_max = 1024 * 1024;
+    let answer = send(&receiver, &post("", &"x".repeat(bytes_max))).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
+    let answer = send(&receiver, &post("", &"x".repeat(bytes_max + 1))).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    check_turned(next(&mut receiver).await, &Turned::BodyTooLarge { bytes_max });
+}
+
+#[tokio::test]
+async fn a_body_cut_short_is_not_caught() {
+    let mut receiver = start(Settings::default()).await;
+    let mut stream = connect(&receiver).await;
+    stream.write_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n{}").await.unwrap();
+    stream.shutdown().await.unwrap();
+    assert!(matches!(next(&mut receiver).await, Arrival::Turned(Turned::BodyCut { .. })));
+}
+
+#[tokio::test]
+async fn garbage_is_told_apart_from_tls_and_the_next_request_is_caught() {
+    let mut receiver = start(Settings::default()).await;
+    send(&receiver, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
+    check_turned(next(&mut receiver).await, &Turned::Tls);
+    send(&receiver, b"\x00\xff nonsense\r\n\r\n").await;
+    assert!(matches!(next(&mut receiver).await, Arrival::Turned(Turned::NotHttp { .. })));
+    // Somebody who only looks whether the port is open is no arrival.
+    drop(connect(&receiver).await);
+    send(&receiver, &post("", "{}")).await;
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
+}
+
+#[tokio::test]
+async fn more_connections_than_seats_are_served_one_after_another() {
+    let bounds = Bounds { connections: 1, ..Bounds::default() };
+    let receiver = start(Settings { bounds, ..Settings::default() }).await;
+    let (first, second) = (post("", "{\"n\":1}"), post("", "{\"n\":2}"));
+    let (first, second) = tokio::join!(send(&receiver, &first), send(&receiver, &second));
+    assert!(first.starts_with("HTTP/1.1 200") && second.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_stopped_receiver_gives_out_what_it_has_and_takes_nothing_more() {
+    let mut receiver = start(Settings::default()).await;
+    send(&receiver, &post("", "{}")).await;
+    receiver.stop();
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
+    assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), None);
+}
+
+/// A handler that answers one request with this text, and gives back what it read.
+async fn handler(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/local?x=1", listener.local_addr().unwrap());
+    let read = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = String::new();
+        while !request.ends_with(BODY) {
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).await.unwrap();
+            assert_ne!(count, 0, "{request}");
+            request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        request
+    });
+    (address, read)
+}
+
+#[tokio::test]
+async fn a_handler_gets_the_raw_request_and_its_answer_goes_back() {
+    let (address, read) =
+        handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno").await;
+    let forward_to = Some(address.parse().unwrap());
+    let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
+    let headers = format!("X-Service-Signature: {}\r\nConnection: close\r\n", signed(BODY));
+    let answer = send(&receiver, &post(&headers, BODY)).await;
+    assert!(answer.starts_with("HTTP/1.1 418 ") && answer.ends_with("\r\n\r\nno"), "{answer}");
+    assert!(answer.contains("x-handler: yes\r\n"), "{answer}");
+    let request = timeout(PATIENCE, read).await.unwrap().unwrap();
+    assert!(request.starts_with("POST /local?x=1 HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains(&format!("x-service-signature: {}\r\n", signed(BODY))), "{request}");
+    assert!(!request.contains("connection: close"), "{request}");
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, Given::Forwarded(418))));
+}
+
+#[tokio::test]
+async fn a_handler_that_is_not_there_is_a_bad_gateway() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let forward_to = Some(address.parse().unwrap());
+    let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
+    let answer = send(&receiver, &post("", BODY)).await;
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, Given::NotForwarded(_))));
+}

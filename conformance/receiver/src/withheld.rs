@@ -1,0 +1,72 @@
+//! Keeps the known secrets out of what is shown and stored.
+
+use conformance_model::octets::Octets;
+use conformance_model::secret::{Redactor, Secret};
+
+use super::caught::Caught;
+
+const BLANK: &str = "<secret>";
+/// Every secret begins with it.
+const PREFIX: &str = "whsec_";
+
+/// Blanks what a request quotes of a secret, whatever it is encoded in.
+#[derive(Clone)]
+pub struct Withheld(Redactor);
+
+impl Withheld {
+    /// Withholds these.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Withheld {
+        let tail = |secret: &'a Secret| {
+            let whole = secret.expose().trim();
+            whole.strip_prefix(PREFIX).unwrap_or(whole)
+        };
+        Withheld(Redactor::whole(secrets.into_iter().map(tail), BLANK))
+    }
+
+    /// The text without secrets.
+    pub fn clean(&self, text: &str) -> String {
+        self.0.clean(text)
+    }
+
+    /// The request without secrets. One that quotes a secret can't be judged again: its bytes are others.
+    pub fn clean_request(&self, caught: &Caught) -> Caught {
+        Caught {
+            at: caught.at,
+            method: self.clean(&caught.method),
+            path: self.clean(&caught.path),
+            headers: caught
+                .headers
+                .iter()
+                .map(|(name, value)| (self.clean(name), self.clean_octets(value)))
+                .collect(),
+            body: self.clean_octets(&caught.body),
+        }
+    }
+
+    fn clean_octets(&self, octets: &Octets) -> Octets {
+        Octets(self.0.clean_bytes(&octets.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let withheld = Withheld::new([&Secret::new("whsec_0123456789abcdef "), &Secret::new("short")]);
+        assert_eq!(withheld.clean(text), expected);
+        assert_eq!(withheld.clean_octets(&text.as_bytes().into()), expected.as_bytes().into());
+    }
+
+    #[test]
+    fn a_quoted_secret_is_blanked_with_and_without_its_prefix() {
+        check("a whsec_0123456789abcdef b", "a whsec_<secret> b");
+        check("a 0123456789abcdef b 0123456789abcdef", "a <secret> b <secret>");
+    }
+
+    #[test]
+    fn other_text_stays() {
+        check("short whsec_0123", "short whsec_0123");
+    }
+}

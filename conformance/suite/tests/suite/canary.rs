@@ -1,0 +1,106 @@
+//! The canary: a check that always fails must turn a run red that is green without it, in every report.
+
+use std::iter::once;
+
+use ::mutants::fake::{FakeServer, run};
+use serde_json::Value;
+
+use conformance::report::{Format, Style, render};
+use conformance::{Level, Outcome, Profile};
+use conformance_judge::{Check, checks, rows_by};
+use conformance_model::verdict::CheckError;
+
+/// An honest service, checked: a run without a failure or a gap.
+fn honest() -> Outcome {
+    let outcome = run(FakeServer::default());
+    assert_eq!(outcome.exit_code(), 0, "the ground is not green");
+    outcome
+}
+
+/// The same with one check that says that its statement is broken, whatever was recorded.
+fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
+    let canary = Check { judge: |_| Err(CheckError::broken(1, "a song", "silence")), ..*check };
+    let mut outcome = honest.clone();
+    // What was left out is not asked, and nothing that is asked may hide the song.
+    let mut whole = outcome.recording.clone();
+    whole.without.clear();
+    let sung = rows_by(once(canary), &whole, |_| true, |_| false);
+    let place = outcome.rows.iter().position(|row| row.id == check.id).expect("a row for each check");
+    outcome.rows.splice(place..=place, sung);
+    outcome
+}
+
+#[test]
+fn every_required_check_turns_the_run_red_when_it_fails() {
+    let honest = honest();
+    for check in checks(Profile::Spec) {
+        let outcome = with_canary(&honest, check);
+        let row = outcome.rows.iter().find(|row| row.id == check.id).expect("a row");
+        let (word, exit) = match row.requirement.level {
+            Level::Must => ("fail", 1),
+            Level::Should => ("warn", 0),
+            Level::Open => ("observed", 0),
+        };
+        assert_eq!((row.verdict.word(), outcome.exit_code()), (word, exit), "{}", check.id);
+    }
+}
+
+#[track_caller]
+fn check_red(format: Format, says: &[&str]) {
+    let honest = honest();
+    let victim = checks(Profile::Spec).find(|it| it.id == "paging.joined").expect("a check");
+    let (green, red) = (render(&honest, format, Style::Plain), {
+        render(&with_canary(&honest, victim), format, Style::Plain)
+    });
+    for text in says {
+        assert!(red.contains(text), "`{text}` is missing:\n{red}");
+        assert!(!green.contains(text), "`{text}` stands in a green report:\n{green}");
+    }
+}
+
+#[test]
+fn the_text_turns_red() {
+    check_red(Format::Text, &["fail  paging.joined", "exit 1\n", "silence"]);
+}
+
+#[test]
+fn the_json_turns_red() {
+    check_red(Format::Json, &["\"exit_code\": 1", "\"verdict\": \"fail\"", "silence"]);
+    let red = render(
+        &with_canary(&honest(), checks(Profile::Spec).next().expect("a check")),
+        Format::Json,
+        Style::Plain,
+    );
+    let report: Value = serde_json::from_str(&red).expect("JSON");
+    assert_eq!(report["exit_code"], 1);
+}
+
+#[test]
+fn the_junit_xml_turns_red() {
+    check_red(Format::Junit, &["failures=\"1\"", "<failure ", "silence"]);
+}
+
+#[test]
+fn the_markdown_turns_red() {
+    check_red(Format::Markdown, &["❌", "Violations found", "silence"]);
+}
+
+#[test]
+fn the_html_turns_red() {
+    check_red(Format::Html, &["exit 1", "silence"]);
+}
+
+#[test]
+fn the_annotations_turn_red() {
+    check_red(Format::Github, &["::error title=fail%3A paging.joined", "silence"]);
+}
+
+#[test]
+fn a_check_that_does_not_report_leaves_the_run_incomplete() {
+    let honest = honest();
+    for check in checks(Profile::Spec) {
+        let mut outcome = honest.clone();
+        outcome.rows.retain(|row| row.id != check.id);
+        assert_eq!(outcome.exit_code(), 3, "{}", check.id);
+    }
+}

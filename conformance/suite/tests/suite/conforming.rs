@@ -1,0 +1,247 @@
+//! Honest services: what a run asks, spends and says. The choices in which they differ stand among the
+//! variants of the package `mutants`.
+
+use std::time::Duration;
+
+use ::mutants::choices;
+use ::mutants::fake::book::Book;
+use ::mutants::fake::{
+    FakeServer, LIVE_KEY, Limiter, OTHER_KEY, REVOKED_KEY, Reply, Request, SECOND_KEY, TEST_KEY, block_on,
+    named, plan, run, run_with, wire,
+};
+use conformance::{
+    Budget, Caller, Ledger, Mode, Outcome, Part, Plan, Progress, Purpose, RealTime, Recording, Silent,
+    check as check_plan, judge, report,
+};
+use serde_json::json;
+
+#[track_caller]
+fn check_with(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8) {
+    let outcome = run_with(server, change);
+    let report = report::text(&outcome, report::Style::Plain);
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{report}");
+    assert_eq!(outcome.exit_code(), exit, "{report}");
+    within_budget(&outcome);
+}
+
+#[track_caller]
+fn within_budget(outcome: &Outcome) {
+    let (spent, allowed) = (&outcome.ledger, &outcome.budget);
+    assert!(spent.functional() <= allowed.outside_bursts() + spent.repeats, "{spent:?}");
+    let keyed = allowed.functional.total - allowed.functional.other;
+    assert!(keyed <= 70, "{allowed:?}");
+    assert!(spent.writes <= allowed.writes, "{spent:?}");
+    assert!(spent.in_bursts <= allowed.burst, "{spent:?}");
+    assert!(spent.live <= allowed.functional.live + spent.repeats + 2, "{spent:?}");
+    assert!(spent.repeats <= allowed.repeats, "{spent:?}");
+}
+
+#[track_caller]
+fn check(change: impl FnOnce(&mut FakeServer)) {
+    let mut server = FakeServer::default();
+    change(&mut server);
+    check_with(server, |_| {}, 0);
+}
+
+#[test]
+fn a_conforming_service_passes_everything() {
+    check(|_| {});
+}
+
+#[test]
+fn a_burst_across_the_border_of_a_window_is_repeated() {
+    let server = FakeServer {
+        limiter: Limiter::AlignedMinute,
+        tick: Duration::from_millis(20),
+        ..FakeServer::default()
+    };
+    server.clock.advance(Duration::from_secs(59));
+    let outcome = run(server);
+    let report = report::text(&outcome, report::Style::Plain);
+    assert!(report.contains("aligned window: the 169th request"), "{report}");
+    assert_eq!(outcome.exit_code(), 0, "{report}");
+}
+
+#[test]
+fn a_key_that_somebody_else_used_before_gets_a_second_burst() {
+    let mut server = FakeServer::default();
+    server.hits.insert(format!("Bearer {TEST_KEY}"), vec![0; 30]);
+    let outcome = run(server);
+    let report = report::text(&outcome, report::Style::Plain);
+    assert!(report.contains("exact: the 121st request, once the key was idle"), "{report}");
+    assert_eq!(outcome.exit_code(), 0, "{report}");
+}
+
+#[test]
+fn one_passing_weakness_is_asked_again() {
+    for at in [1, 2, 60, 121, 150, 170, 190] {
+        let mut request = 0;
+        check(move |server| {
+            server.rewrite(move |_, reply| {
+                request += 1;
+                if request == at {
+                    *reply = Reply::json(503, json!({ "message": "Come back in a moment." }));
+                }
+            });
+        });
+    }
+}
+
+#[test]
+fn an_empty_account_decides_almost_nothing() {
+    for last_page in [0, 1] {
+        let mut server = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
+        choices(&mut server, |it| it.empty_last_page = last_page);
+        check_with(server, |_| {}, 3);
+    }
+}
+
+#[test]
+fn an_empty_account_is_told_what_to_create() {
+    let server = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
+    let report = report::text(&run(server), report::Style::Plain);
+    assert!(
+        report.contains("remedy      open a charge, an invoice and a payment link in live and in test mode")
+    );
+    assert!(
+        report.contains("remedy      open and cancel a few charges with the test key's account"),
+        "{report}"
+    );
+}
+
+#[test]
+fn what_is_created_meanwhile_is_not_held_against_the_service() {
+    let mut server = FakeServer::default();
+    let mut request = 0;
+    server.rewrite(move |asked, reply| {
+        if asked.path == "/v1/events" && asked.mode == Some(Mode::Live) && reply.status == 200 {
+            request += 1;
+            // The list has grown by one at its head, between two of our requests.
+            if request > 4 && !asked.query.contains_key("type") {
+                grow(asked, reply);
+            }
+        }
+    });
+    let outcome = run(server);
+    let report = report::text(&outcome, report::Style::Plain);
+    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new(), "{report}");
+}
+
+/// The page as it would be, had one more event been recorded.
+fn grow(asked: &Request, reply: &mut Reply) {
+    let mut book = Book::seeded(1, 9, 3);
+    let mut newest = book.events[0].clone();
+    newest["id"] = json!("0190a5c4-7f3e-7abf-8def-00000000ffff");
+    book.events.insert(0, newest);
+    *reply = book.answer(asked, Mode::Live, "");
+}
+
+#[test]
+fn parts_may_be_declared_to_be_left_out() {
+    check_with(
+        FakeServer::default(),
+        |plan| {
+            plan.revoked_key = None;
+            plan.second_key = None;
+            plan.other_account_key = None;
+            plan.without.extend([Part::Revoked, Part::Second, Part::Other]);
+        },
+        0,
+    );
+}
+
+#[test]
+fn a_key_that_is_not_there_leaves_a_gap() {
+    check_with(FakeServer::default(), |plan| plan.revoked_key = None, 3);
+    check_with(FakeServer::default(), |plan| plan.second_key = None, 3);
+    check_with(FakeServer::default(), |plan| plan.other_account_key = None, 0);
+}
+
+#[test]
+fn a_quick_check_is_incomplete_and_says_so() {
+    let outcome = run_with(FakeServer::default(), |plan| plan.quick = true);
+    assert_eq!(outcome.exit_code(), 3);
+    assert_eq!(outcome.budget.burst, 0);
+    within_budget(&outcome);
+    assert!(named(&outcome, &["not judged"]).iter().all(|id| id.starts_with("limits.")));
+    assert!(named(&outcome, &["not judged"]).contains(&"limits.second_key".to_owned()));
+}
+
+#[test]
+fn one_statement_alone_can_be_checked() {
+    let only = |pattern: &str| {
+        let pattern = pattern.to_owned();
+        run_with(FakeServer::default(), move |plan| plan.only = vec![pattern])
+    };
+    let outcome = only("auth.no_header");
+    assert_eq!(outcome.exit_code(), 0);
+    assert_eq!(outcome.rows.len(), 1);
+    assert_eq!(outcome.ledger.in_bursts, 0, "no burst for a statement that needs none");
+    assert_eq!(only("isolation.*").exit_code(), 0);
+}
+
+#[test]
+fn the_budget_is_stated_before_the_first_byte() {
+    struct Told(Vec<String>);
+    impl Progress for Told {
+        fn budget(&mut self, budget: &Budget) {
+            self.0.push(budget.to_string());
+        }
+        fn asked(&mut self, ledger: &Ledger) {
+            self.0.push(format!("{} asked", ledger.total()));
+        }
+    }
+    let mut told = Told(Vec::new());
+    let server = FakeServer::default();
+    let mut clock = server.clock.clone();
+    block_on(async { check_plan(plan(&wire::serve(server).await), &mut clock, &mut told).await });
+    let expected = "at most 87 requests: 70 with the two keys (at most 56 with the live one, 57 with the test \
+                    one), 17 with other keys or none; 8 more for single objects; 16 more with the test \
+                    key to page while something is created, 2 of them writes, \
+                    before that bursts of about 140 with the test key (509 at worst), \
+                    and 61 s of waiting (333 s at worst)";
+    assert_eq!(told.0[..2], [expected, "1 asked"]);
+}
+
+#[test]
+fn real_time_serves_where_nothing_has_to_wait() {
+    let outcome = block_on(async {
+        let mut plan = plan(&wire::serve(FakeServer::default()).await);
+        plan.quick = true;
+        check_plan(plan, &mut RealTime::start(), &mut Silent).await
+    });
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
+}
+
+#[test]
+fn the_live_key_is_never_burst_with() {
+    let outcome = run(FakeServer::default());
+    let live = outcome.recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Live));
+    let in_burst = live.filter(|it| matches!(it.purpose, Purpose::Burst(_))).count();
+    assert_eq!(in_burst, 1, "one request, to see that the other key is served");
+}
+
+#[test]
+fn a_recording_holds_no_key_and_can_be_judged_again() {
+    let mut server = FakeServer::default();
+    server.rewrite(|asked, reply| {
+        // The worst a server can do: show everything it was given.
+        let given = asked.authorization.clone().unwrap_or_default();
+        reply.set("x-you-sent", &given);
+        if reply.status == 401 {
+            reply.body = json!({ "message": format!("no such key: {given}") });
+        }
+    });
+    let outcome = run(server);
+    let text = serde_json::to_string(&outcome.recording).unwrap();
+    let report = report::text(&outcome, report::Style::Plain) + &report::json(&outcome);
+    for key in [LIVE_KEY, TEST_KEY, REVOKED_KEY, SECOND_KEY, OTHER_KEY] {
+        let tail = &key["svc_live_".len()..];
+        for part in [tail, &tail[..12], &tail[8..]] {
+            assert!(!text.contains(part) && !report.contains(part), "a part of a key shows");
+        }
+    }
+    let again: Recording = serde_json::from_str(&text).unwrap();
+    let words = |rows: Vec<conformance::Row>| rows.into_iter().map(|row| row.verdict).collect::<Vec<_>>();
+    assert_eq!(words(judge(&again)), words(outcome.rows));
+}

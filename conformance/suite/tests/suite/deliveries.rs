@@ -1,0 +1,332 @@
+//! Honest senders and the legal choices in which they differ, what is kept of their deliveries, and what is said
+//! when none came.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use ::mutants::fake::sender::{Sender, mac, secret_of, timed};
+use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, named, run_with};
+use conformance::receiver::{Catch, Caught, Names, Octets};
+use conformance::{Endpoint, Mode, Outcome, Part, Plan, Redaction, Secret, Source, Webhooks, judge, report};
+use serde_json::json;
+
+fn sends(change: impl FnOnce(&mut Sender)) -> FakeServer {
+    let mut sender = Sender::default();
+    change(&mut sender);
+    FakeServer { sender: Some(sender), ..FakeServer::default() }
+}
+
+/// Everything is judged but for the burst that is left out, and nothing is wrong.
+#[track_caller]
+fn check_server(server: FakeServer) -> Outcome {
+    let outcome = run_with(server, |_| {});
+    let text = report::text(&outcome, report::Style::Plain);
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
+    let open: Vec<_> =
+        named(&outcome, &["not judged"]).into_iter().filter(|id| !id.starts_with("limits.")).collect();
+    assert_eq!(open, Vec::<String>::new(), "{text}");
+    let (spent, allowed) = (&outcome.ledger, &outcome.budget);
+    assert!(spent.functional() <= allowed.outside_bursts() + spent.repeats, "{spent:?}");
+    outcome
+}
+
+#[track_caller]
+fn check(change: impl FnOnce(&mut Sender)) -> Outcome {
+    check_server(sends(change))
+}
+
+#[track_caller]
+fn check_seen(outcome: &Outcome, part: &str) {
+    let text = report::text(outcome, report::Style::Plain);
+    assert!(text.contains(part), "{part:?} in {text}");
+}
+
+#[test]
+fn an_honest_sender_passes_everything() {
+    let outcome = check(|_| {});
+    check_seen(&outcome, "after a 500 it came again under the same id");
+    check_seen(&outcome, "after a 302 it did not come again");
+    check_seen(&outcome, "HMAC-SHA256 of `<t>.<body>` under the secret's text, in small hexadecimal digits");
+    check_seen(&outcome, "pending to paid");
+}
+
+#[test]
+fn a_retry_may_have_an_id_of_its_own() {
+    check_seen(&check(|it| it.new_ids = true), "after a 500 it came again under a new id");
+}
+
+#[test]
+fn deliveries_may_come_twice_and_in_any_order() {
+    let outcome = check(|it| {
+        it.times = 2;
+        it.reversed = true;
+    });
+    check_seen(&outcome, "came again although they had been taken");
+    check_seen(&outcome, "not always as created");
+}
+
+#[test]
+fn signatures_may_be_made_in_other_ways() {
+    check(|it| {
+        it.sign = |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))))
+    });
+    check(|it| {
+        it.sign = |secret, t, body| format!("v0=x, v1={}, t={t}", hex::encode(mac(secret, &timed(t, body))))
+    });
+    let outcome = check(|it| {
+        it.sign = |secret, t, body| {
+            let message = [t.to_string().as_bytes(), b":", body].concat();
+            format!("t={t},v1={}", hex::encode(mac(secret, &message)))
+        };
+    });
+    check_seen(&outcome, "as usual, but what was signed is `<t>:<body>`");
+}
+
+#[test]
+fn a_way_of_signing_that_nobody_knows_is_not_held_against_the_sender() {
+    let outcome = run_with(
+        sends(|it| {
+            it.sign = |secret, t, body| {
+                let doubled = [body, body].concat();
+                format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, &doubled))))
+            };
+        }),
+        |_| {},
+    );
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    let open = named(&outcome, &["not judged"]);
+    assert!(open.contains(&"webhooks.signed".to_owned()), "{open:?}");
+    check_seen(&outcome, "is it the secret of this very endpoint?");
+}
+
+#[test]
+fn a_test_delivery_tells_of_no_event_and_goes_where_it_is_sent() {
+    let outcome = check(|it| {
+        it.delivers = |endpoint, mode, kind| {
+            let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+            endpoint.mode == Some(mode)
+                && (wants || (kind == "charge.created" && endpoint.path == "/live-some"))
+        };
+        it.change_body = Box::new(|leaving, body| {
+            if leaving.path == "/live-some" && leaving.kind == "charge.created" {
+                body["test"] = json!(true);
+                body["event_id"] = json!(null);
+            }
+        });
+    });
+    check_seen(&outcome, "1 marked `\"test\": true`");
+}
+
+/// What is kept of a run gives the same words, and shows no secret.
+#[track_caller]
+fn check_kept(make: impl Fn() -> FakeServer) {
+    let words = |outcome: &Outcome| {
+        let rows = outcome.rows.iter();
+        rows.map(|row| format!("{} {}", row.id, row.verdict.word())).collect::<Vec<_>>()
+    };
+    let plain = run_with(make(), |_| {});
+    for privacy in [None, Some(Redaction::new([1; 32])), Some(Redaction::new([2; 32]))] {
+        let hidden = privacy.is_some();
+        let outcome = run_with(make(), |plan| plan.privacy = privacy);
+        assert_eq!(words(&outcome), words(&plain));
+        let file = outcome.to_file();
+        let again = Outcome::from_file(&file).expect("a kept run");
+        assert_eq!(report::json(&again), report::json(&outcome));
+        assert_eq!(again.to_file(), file);
+        for secret in
+            [&LIVE_KEY[9..], &TEST_KEY[9..], &secret_of("/live")[6..], &secret_of("/test-some")[6..]]
+        {
+            assert!(!file.contains(secret), "a secret shows");
+        }
+        for part in ["Leerick", "ann@shop", "A-4711-B", "Two cups"] {
+            assert_eq!(file.contains(part), !hidden, "{part}");
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_is_judged_alike_and_shows_no_secret_and_nobody() {
+    check_kept(|| sends(|_| {}));
+    check_kept(|| {
+        sends(|it| {
+            // The worst a sender can do: show what it was given.
+            it.change_request = |leaving, sent| {
+                sent.set("X-Secret", &secret_of(&leaving.path));
+                sent.set("X-Key", LIVE_KEY);
+            };
+        })
+    });
+    check_kept(|| sends(|it| it.change_request = |_, sent| sent.body.push(0xff)));
+    check_kept(|| {
+        sends(|it| {
+            it.change_body = Box::new(|_, body| {
+                if body["data"]["charge"].is_object() {
+                    body["data"]["charge"]["fiat_amount"] = json!("49.9");
+                    body["data"]["charge"]["received_amount"] = json!(0.1);
+                }
+            });
+        })
+    });
+}
+
+#[track_caller]
+fn check_remedy(change: impl FnOnce(&mut Plan), id: &str, part: &str) {
+    let outcome = run_with(FakeServer::default(), |plan| {
+        plan.quick = true;
+        plan.without.remove(&Part::Webhooks);
+        change(plan);
+    });
+    assert_eq!(outcome.exit_code(), 3);
+    assert!(named(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
+    check_seen(&outcome, part);
+}
+
+fn from(source: Source) -> Webhooks {
+    Webhooks { names: Names::default(), source }
+}
+
+#[test]
+fn without_a_receiver_nothing_is_said_of_deliveries_and_the_way_is_shown() {
+    check_remedy(|_| {}, "webhooks.post", "receive them with `--receiver ADDR:PORT`");
+    check_remedy(|_| {}, "endpoints.address", "`--register COMMAND`");
+    let outcome = run_with(FakeServer::default(), |_| {});
+    assert_eq!(outcome.exit_code(), 0);
+    let left = named(&outcome, &["left out"]);
+    assert!(left.iter().any(|id| id == "charges.asset_amount") && left.len() > 30, "{left:?}");
+    check_seen(&outcome, "--without webhooks");
+}
+
+fn captured(signature: &str) -> Vec<Caught> {
+    let body = json!({
+        "id": "0190a5c7-7f3e-7ddd-8def-000000000001",
+        "event_id": FakeServer::default().test.events[0]["id"],
+        "event": FakeServer::default().test.events[0]["type"],
+        "mode": "test",
+        "created_at": "2026-02-01T10:00:00.000000Z",
+        "data": { "invoice": {} },
+    });
+    let record = json!({
+        "at": "2026-02-01T10:00:01.000000Z",
+        "method": "POST",
+        "path": "/test",
+        "headers": [["X-Service-Signature", signature]],
+        "body": body.to_string(),
+    });
+    let stray = json!({
+        "at": "2026-02-01T10:00:02.000000Z",
+        "method": "GET",
+        "path": "/robots.txt",
+        "headers": [],
+        "body": "",
+    });
+    [record, stray].map(|it| serde_json::from_value(it).expect("a request")).to_vec()
+}
+
+fn endpoint(path: &str, mode: Mode) -> Endpoint {
+    Endpoint { path: path.into(), mode: Some(mode), events: None, secret: Some(Secret::new(secret_of(path))) }
+}
+
+#[test]
+fn captured_deliveries_are_judged_as_far_as_they_tell() {
+    let outcome = run_with(FakeServer::default(), |plan| {
+        plan.quick = true;
+        plan.without.remove(&Part::Webhooks);
+        let endpoints = vec![endpoint("/live", Mode::Live), endpoint("/test", Mode::Test)];
+        plan.webhooks = Some(from(Source::Captured { caught: captured("t=1,v1=ab"), endpoints }));
+    });
+    let broken = named(&outcome, &["fail"]);
+    for id in ["webhooks.content_type", "webhooks.user_agent", "webhooks.delivery_id", "invoices.fields"] {
+        assert!(broken.contains(&id.to_owned()), "{id} in {broken:?}");
+    }
+    for id in ["webhooks.event_id", "webhooks.body", "webhooks.post"] {
+        assert!(named(&outcome, &["pass"]).contains(&id.to_owned()), "{id}");
+    }
+    for id in ["webhooks.pushed", "webhooks.redirects", "charges.asset_amount"] {
+        assert!(named(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
+    }
+    let kept = outcome.recording.deliveries.as_ref().expect("deliveries");
+    assert_eq!((kept.caught.len(), kept.strays), (1, 1));
+    assert_eq!(kept.caught[0].headers[0].1, Octets(b"t=1,v1=ab".to_vec()));
+}
+
+#[test]
+fn a_receiver_and_its_being_left_out_exclude_each_other() {
+    let outcome = run_with(sends(|_| {}), |plan| {
+        plan.without.insert(Part::Webhooks);
+    });
+    assert_eq!(outcome.exit_code(), 2);
+}
+
+#[test]
+fn a_receiver_that_nobody_sends_to_says_so() {
+    block_on(async {
+        let mut plan = ::mutants::fake::plan(&::mutants::fake::wire::serve(FakeServer::default()).await);
+        plan.quick = true;
+        plan.without.remove(&Part::Webhooks);
+        let catch = Catch::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+        plan.webhooks = Some(from(Source::Receiver {
+            catch: Arc::new(catch),
+            receive_for: Duration::from_secs(60),
+            occasion: None,
+        }));
+        let outcome =
+            conformance::check(plan, &mut ::mutants::fake::Clock::default(), &mut conformance::Silent).await;
+        assert_eq!(outcome.exit_code(), 3);
+        check_seen(&outcome, "no delivery came within");
+        check_seen(&outcome, "add its public address as an endpoint");
+    });
+}
+
+#[test]
+fn two_endpoints_at_one_address_are_not_held_against_the_sender() {
+    // Every other delivery to an address is signed for the other endpoint there.
+    let outcome = run_with(
+        sends(|it| {
+            it.times = 2;
+            it.sign = |secret, t, body| {
+                static TURN: AtomicU32 = AtomicU32::new(0);
+                let other = TURN.fetch_add(1, Ordering::Relaxed) / 2 % 2 == 1;
+                let secret = if other { secret_of("/elsewhere") } else { secret.to_owned() };
+                format!("t={t},v1={}", hex::encode(mac(&secret, &timed(t, body))))
+            };
+        }),
+        |_| {},
+    );
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    assert!(named(&outcome, &["not judged"]).contains(&"webhooks.signed".to_owned()));
+}
+
+/// The word on `webhooks.pushed`, if the receiver had listened so much longer, with nobody knowing when all came.
+#[track_caller]
+fn check_pushed(tells: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
+    let outcome = run_with(
+        sends(|it| {
+            it.delivers = tells;
+            it.settles = false;
+        }),
+        |_| {},
+    );
+    let mut recording = outcome.recording;
+    let deliveries = recording.deliveries.as_mut().expect("it sends");
+    deliveries.lasted += longer;
+    // One that was turned away may be held back.
+    deliveries.caught.iter_mut().for_each(|it| it.answered = Some(200));
+    let rows = judge(&recording);
+    let row = rows.iter().find(|row| row.id == "webhooks.pushed").expect("a row");
+    assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
+}
+
+fn all(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
+    endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+}
+
+#[test]
+fn what_is_late_is_not_yet_lost() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    check_pushed(all, MINUTE, "pass");
+    let one_missing = |it: &Endpoint, mode, kind: &str| all(it, mode, kind) && kind != "charge.underpaid";
+    check_pushed(one_missing, Duration::ZERO, "not judged");
+    check_pushed(one_missing, MINUTE, "not judged");
+    check_pushed(one_missing, MINUTE * 11, "fail");
+}

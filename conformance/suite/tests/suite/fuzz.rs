@@ -1,0 +1,142 @@
+//! Whole runs against the fake server, honest and lying, over real sockets.
+
+use std::time::Duration;
+
+use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, wire::serve};
+use conformance::{
+    Mode, Secret, Waiter,
+    fuzz::{Found, Kept, Outcome, Plan, Progress, fuzz, kept, replay, text},
+    report::Style,
+};
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn asked(&mut self, _: u32, _: u32, _: usize) {}
+    fn waiting(&mut self, _: Duration, _: &str) {}
+}
+
+fn plan(base: &str, seed: u64) -> Plan {
+    Plan {
+        base: base.parse().expect("an address"),
+        live_key: Secret::new(LIVE_KEY),
+        test_key: Secret::new(TEST_KEY),
+        key_prefix: "svc".to_owned(),
+        seed,
+        requests: 300,
+        rate: Some(110),
+        allow_writes: false,
+        time_limit: Duration::from_secs(5),
+        ca_pem: None,
+    }
+}
+
+fn run(spoil: impl FnOnce(&mut FakeServer)) -> Outcome {
+    let mut server = FakeServer::default();
+    spoil(&mut server);
+    let mut clock = server.clock.clone();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let base = serve(server).await;
+        fuzz(&plan(&base, 1), &mut clock as &mut dyn Waiter, &mut Quiet).await
+    })
+}
+
+#[test]
+fn an_honest_service_keeps_every_law() {
+    let outcome = run(|_| {});
+    assert_eq!(
+        (outcome.exit_code(), &outcome.found),
+        (0, &Vec::new()),
+        "{}",
+        text(&outcome, Style::Plain, None)
+    );
+    assert!(outcome.statuses.keys().any(|it| it == "404") && outcome.statuses.keys().any(|it| it == "401"));
+    assert!(!outcome.statuses.contains_key("429"), "{:?}", outcome.statuses);
+}
+
+/// A fault, the law that it breaks, and how many requests show it.
+#[track_caller]
+fn check(spoil: impl FnOnce(&mut FakeServer), law: &str, requests_max: usize) {
+    let outcome = run(spoil);
+    let told = text(&outcome, Style::Plain, Some("kept.json"));
+    let found: &Found =
+        outcome.found.iter().find(|it| it.breach.law == law).unwrap_or_else(|| panic!("{told}"));
+    assert!(found.repeats && found.asks.len() <= requests_max, "{told}");
+    assert_eq!(outcome.exit_code(), 1);
+    assert!(told.contains("asked     curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{told}");
+    assert!(told.contains("--replay kept.json"), "{told}");
+    assert_eq!(Kept::read(&kept(&outcome)).map(|kept| kept.found), Ok(outcome.found.clone()));
+}
+
+#[test]
+fn a_crash_on_an_odd_value_is_found_in_one_request() {
+    let crash = |server: &mut FakeServer| {
+        server.rewrite(|asked, reply| {
+            if asked.query.get("page").is_some_and(|page| page.parse::<i32>().is_err()) {
+                reply.status = 500;
+            }
+        });
+    };
+    check(crash, "answers.no_server_error", 1);
+}
+
+#[test]
+fn a_leak_through_one_filter_is_found_and_shrunk() {
+    // The filter looks in both modes.
+    let leak = |server: &mut FakeServer| {
+        let rows = server.test.events.clone();
+        server.rewrite(move |asked, reply| {
+            let leaks = asked.mode == Some(Mode::Live) && reply.status == 200;
+            if let Some(row) = rows.iter().find(|row| {
+                leaks && asked.query.get("charge").is_some_and(|code| row["charge"]["code"] == **code)
+            }) {
+                reply.body["data"] = serde_json::json!([row]);
+                reply.body["meta"]["total"] = 1.into();
+            }
+        });
+    };
+    check(leak, "isolation.filters", 2);
+}
+
+#[test]
+fn a_kept_sequence_can_be_asked_again() {
+    let spoil = |server: &mut FakeServer| {
+        server.rewrite(|asked, reply| {
+            if asked.path.ends_with("/account") {
+                reply.status = 500
+            }
+        })
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let found = run(|server| {
+        server.rewrite(|asked, reply| {
+            if asked.is_list() && asked.query.contains_key("sort") {
+                reply.status = 501;
+            }
+        });
+    })
+    .found;
+    assert_eq!(found.len(), 1);
+    // The fault is mended: nothing breaks. Something else is broken: the keys do not even work.
+    for (spoiled, exit) in [(false, 0), (true, 2)] {
+        let mut server = FakeServer::default();
+        if spoiled {
+            spoil(&mut server);
+        }
+        let mut clock = server.clock.clone();
+        let outcome = runtime.block_on(async {
+            let base = serve(server).await;
+            replay(&plan(&base, 1), &found, &mut clock, &mut Quiet).await
+        });
+        assert_eq!(outcome.exit_code(), exit, "{outcome:?}");
+    }
+}
+
+#[test]
+fn who_is_not_there_is_unreachable() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut clock = FakeServer::default().clock.clone();
+    let outcome = runtime.block_on(fuzz(&plan("http://127.0.0.1:9/", 1), &mut clock, &mut Quiet));
+    assert_eq!((outcome.exit_code(), outcome.requests), (4, 1));
+}

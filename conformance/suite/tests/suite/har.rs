@@ -1,0 +1,145 @@
+//! HAR files: what can be judged of them, what is left out, and that no key stays.
+
+use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, named, plan, wire};
+use conformance::{Outcome, Secret, Silent, check as check_plan, report};
+use serde_json::{Value, json};
+
+/// A run of ours, written as a browser would have written it.
+fn har(server: FakeServer) -> Value {
+    let outcome = block_on(async {
+        let mut clock = server.clock.clone();
+        let mut plan = plan(&wire::serve(server).await);
+        plan.quick = true;
+        plan.revoked_key = Some(Secret::new("svc_live_oldOLDoldOLDoldOLD99"));
+        check_plan(plan, &mut clock, &mut Silent).await
+    });
+    let base = outcome.recording.base.trim_end_matches('/').to_owned();
+    let headers = |all: &[(String, String)]| -> Vec<Value> {
+        all.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    let entries: Vec<_> = outcome
+        .recording
+        .exchanges
+        .iter()
+        .filter_map(|it| {
+            let answer = it.answer()?;
+            let key = match format!("{:?}", it.caller).as_str() {
+                "Own(Live)" => vec![("Authorization".to_owned(), format!("Bearer {LIVE_KEY}"))],
+                "Own(Test)" => vec![("Authorization".to_owned(), format!("Bearer {TEST_KEY}"))],
+                "Nobody" => vec![],
+                _ => return None,
+            };
+            Some(json!({
+                "startedDateTime": format!("2026-01-05T09:00:00.{:03}Z", it.number % 1000),
+                "time": 12.5,
+                "request": {
+                    "method": it.method(), "url": format!("{base}{}", it.target), "headers": headers(&key),
+                },
+                "response": {
+                    "status": answer.status,
+                    "headers": headers(&answer.headers),
+                    "content": { "mimeType": "application/json", "text": answer.body },
+                },
+            }))
+        })
+        .collect();
+    json!({ "log": { "version": "1.2", "entries": entries } })
+}
+
+#[track_caller]
+fn judged(har: &Value) -> Outcome {
+    let text = har.to_string();
+    assert!(Outcome::is_har(&text));
+    Outcome::from_har(&text, "svc").expect("it can be used").0
+}
+
+#[test]
+fn an_honest_service_breaks_nothing_in_a_har_file() {
+    let outcome = judged(&har(FakeServer::default()));
+    let text = report::text(&outcome, report::Style::Plain);
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
+    assert_eq!(outcome.exit_code(), 3, "much cannot be judged, and that is no success: {text}");
+    let passed = named(&outcome, &["pass"]);
+    for id in ["account.mode", "events.id", "paging.length", "paging.joined", "filters.type", "auth.message"]
+    {
+        assert!(passed.contains(&id.to_owned()), "{id} in {text}");
+    }
+    for id in ["limits.refused", "isolation.not_found", "filters.total"] {
+        assert!(!passed.contains(&id.to_owned()), "{id} in {text}");
+    }
+}
+
+#[test]
+fn a_broken_service_is_seen_in_a_har_file() {
+    let mut server = FakeServer::default();
+    server.rewrite(|asked, reply| {
+        if asked.path == "/v1/account" && reply.status == 200 {
+            reply.body["meta"]["accepted_assets"] = json!("BTC");
+        }
+        for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+            if row["details"].is_object() {
+                row["details"] = json!([]);
+            }
+        }
+    });
+    let broken = named(&judged(&har(server)), &["fail"]);
+    assert_eq!(broken, ["account.accepted_assets", "events.details"]);
+}
+
+#[test]
+fn no_key_and_no_cookie_stays() {
+    let mut file = har(FakeServer::default());
+    for entry in file["log"]["entries"].as_array_mut().expect("entries") {
+        let cookie = json!({ "name": "Set-Cookie", "value": "session=s3cr3ts3cr3t" });
+        let echo = json!({ "name": "X-Echo", "value": format!("{TEST_KEY} {LIVE_KEY}") });
+        entry["response"]["headers"].as_array_mut().expect("headers").extend([cookie, echo]);
+    }
+    let outcome = judged(&file);
+    let told = outcome.to_file() + &report::html(&outcome);
+    for part in [&TEST_KEY["svc_test_".len()..], &LIVE_KEY["svc_live_".len()..], "s3cr3ts3cr3t"] {
+        assert!(!told.contains(part), "a secret shows");
+    }
+}
+
+#[track_caller]
+fn check_refused(file: &Value, expected: &str) {
+    let err = Outcome::from_har(&file.to_string(), "svc").expect_err("it is refused");
+    assert!(err.contains(expected), "{err}");
+}
+
+#[test]
+fn a_file_of_which_nothing_can_be_used_is_told_why() {
+    check_refused(&json!({ "log": { "entries": [] } }), "nothing under /v1 was asked for");
+    check_refused(&json!({ "log": {} }), "no HAR file");
+    let mut file = har(FakeServer::default());
+    let entries = file["log"]["entries"].as_array_mut().expect("entries");
+    entries.retain(|it| it["response"]["status"] == 200);
+    for entry in entries {
+        entry["request"]["headers"] = json!([]);
+    }
+    check_refused(&file, "with their Authorization headers");
+    assert!(!Outcome::is_har("{\"recording\":{}}") && !Outcome::is_har("Milk"));
+}
+
+#[test]
+fn odd_entries_are_passed_over() {
+    let mut file = har(FakeServer::default());
+    let entries = file["log"]["entries"].as_array_mut().expect("entries");
+    let odd = [("status", json!(0)), ("status", json!(304)), ("status", json!(-1)), ("status", json!(429))];
+    for (name, value) in odd {
+        let mut entry = entries[0].clone();
+        entry["response"][name] = value;
+        entries.push(entry);
+    }
+    for (name, value) in
+        [("url", "about:blank"), ("method", "DELETE"), ("url", "https://other.example/v1/account")]
+    {
+        let mut entry = entries[0].clone();
+        entry["request"][name] = json!(value);
+        entries.push(entry);
+    }
+    let mut entry = entries[0].clone();
+    (entry["time"], entry["startedDateTime"]) = (json!(-1e300), json!("yesterday"));
+    entries.push(entry);
+    assert_eq!(named(&judged(&file), &["fail"]), Vec::<String>::new());
+}

@@ -1,0 +1,138 @@
+//! Paging while something creates records: what is said when nothing does, and when pages shift.
+
+use std::time::Duration;
+
+use ::mutants::fake::{FakeServer, TEST_KEY, named, run_and_read};
+use conformance::{Create, Hook, Mode, Plan, report};
+
+fn hook(command: &str) -> Option<Hook> {
+    Some(Hook { command: command.into(), time_limit: Duration::from_secs(20) })
+}
+
+#[test]
+fn without_anything_that_creates_there_is_nothing_to_judge() {
+    let parts = ["nothing was created while the suite paged", "say --allow-writes"];
+    let outcome = run_and_read(FakeServer::default(), |plan| plan.writes = None, 3, &parts);
+    assert_eq!(outcome.ledger.writes, 0, "nothing is posted unless it is allowed");
+    assert!(outcome.recording.exchanges.iter().all(|it| it.method() == "GET"));
+}
+
+#[test]
+fn two_charges_are_opened_and_both_ways_of_paging_are_told() {
+    let parts = ["charges by links: literally", "events by page number: literally"];
+    let outcome = run_and_read(FakeServer::default(), |_| {}, 0, &parts);
+    assert_eq!(outcome.ledger.writes, 2);
+    let posted = outcome.recording.exchanges.iter().filter(|it| it.method() == "POST");
+    assert!(posted.clone().all(|it| it.caller == conformance::Caller::Own(Mode::Test)), "only in test mode");
+    assert_eq!(posted.count(), 2);
+}
+
+#[test]
+fn records_that_come_twice_are_a_reading_and_a_warning() {
+    let mut server = FakeServer::default();
+    server.test.choices.steady = false;
+    let parts = ["events by page number: records repeat", "as if nothing had been created"];
+    let outcome = run_and_read(server, |_| {}, 0, &parts);
+    assert_eq!(named(&outcome, &["warn"]), ["paging.stable_literal"]);
+}
+
+#[test]
+fn one_way_in_which_nothing_shifts_is_enough() {
+    let mut server = FakeServer::default();
+    server.test.choices.steady = false;
+    // Links that carry where the reading began; a page number alone starts from what is there now.
+    let books = [server.test.clone()];
+    server.rewrite(move |asked, reply| {
+        if asked.method == "GET" && asked.is_list() && asked.query.contains_key("from") {
+            let mut plain = asked.clone();
+            plain.query.remove("from");
+            *reply = books[0].answer(&plain, Mode::Test, "");
+        }
+        for rel in ["first", "last", "prev", "next"] {
+            if let Some(link) = reply.body["links"][rel].as_str() {
+                reply.body["links"][rel] = serde_json::json!(format!("{link}&from=1"));
+            }
+        }
+    });
+    let outcome =
+        run_and_read(server, |plan| plan.only = vec!["paging.stable*".into()], 0, &["charges by links"]);
+    assert_eq!(named(&outcome, &["warn"]), Vec::<String>::new());
+}
+
+#[test]
+fn a_create_call_that_is_refused_is_told_with_a_way_out() {
+    let wrong = Create { path: "/v1/payments".into(), ..Create::default() };
+    let parts = ["POST /v1/payments: 404", "set `check.create`"];
+    run_and_read(FakeServer::default(), |plan| plan.writes = Some(wrong), 3, &parts);
+    let wrong = Create { path: "v1/payments".into(), ..Create::default() };
+    run_and_read(
+        FakeServer::default(),
+        |plan| plan.writes = Some(wrong),
+        2,
+        &["it takes one such as /v1/charges"],
+    );
+    let wrong = Create { body: "{".into(), ..Create::default() };
+    run_and_read(FakeServer::default(), |plan| plan.writes = Some(wrong), 2, &["is not JSON"]);
+}
+
+#[test]
+fn a_hook_that_fails_is_told_without_the_key() {
+    let broken = "echo no luck with $CHARGEPROOF_TEST_KEY at $CHARGEPROOF_URL; exit 7";
+    let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook(broken));
+    let outcome = run_and_read(
+        FakeServer::default(),
+        change,
+        3,
+        &["exit status: 7 and said: no luck with", "mend the hook"],
+    );
+    let told = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
+    assert!(!told.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");
+}
+
+#[test]
+fn a_hook_that_creates_nothing_is_told_so() {
+    let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook("true"));
+    run_and_read(
+        FakeServer::default(),
+        change,
+        3,
+        &["no list grew, although --hook was to create something"],
+    );
+}
+
+#[test]
+fn what_comes_anyway_between_two_pages_is_used() {
+    let natural = |steady: bool| {
+        let mut server = FakeServer::default();
+        server.test.choices.steady = false;
+        let mut book = server.test.clone();
+        let old = server.test.clone();
+        let mut pages = 0;
+        server.rewrite(move |asked, reply| {
+            let plain = asked.path == "/v1/events"
+                && asked.number("page").is_some()
+                && asked.mode == Some(Mode::Test);
+            if plain && asked.query.len() == 2 {
+                pages += 1;
+                // Somebody opens a charge after the first small page.
+                if pages == 2 {
+                    book.open();
+                }
+                let address = reply.body["links"]["first"].as_str().expect("a link");
+                let address = address.split("/v1/").next().expect("a beginning").to_owned();
+                let total = book.events.len();
+                *reply = if steady { &old } else { &book }.answer(asked, Mode::Test, &address);
+                if asked.number("page") == Some(2) {
+                    reply.body["meta"]["total"] = serde_json::json!(total);
+                }
+            }
+        });
+        server
+    };
+    let only = |plan: &mut Plan| {
+        plan.writes = None;
+        plan.only = vec!["paging.stable*".into()];
+    };
+    run_and_read(natural(false), only, 0, &["events by page number: records repeat"]);
+    run_and_read(natural(true), only, 0, &["events by page number: literally"]);
+}

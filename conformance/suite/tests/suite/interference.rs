@@ -1,0 +1,119 @@
+//! What stands between the suite and a service, and what a thorough check learns about its limiter.
+
+use std::time::Duration;
+
+use ::mutants::fake::{FakeServer, Limiter, Reply, named, run_and_read, wire};
+use conformance::{Plan, report};
+use serde_json::json;
+
+/// A service that breaks a rule of its lists, behind something that marks answers to them.
+fn broken_behind(name: &'static str, value: &'static str) -> FakeServer {
+    let mut server = FakeServer::default();
+    server.rewrite(move |asked, reply| {
+        if asked.path == "/v1/invoices" && reply.status == 200 {
+            *reply = Reply::json(404, json!({ "message": "Not found." }));
+            reply.set(name, value);
+        }
+    });
+    server
+}
+
+#[test]
+fn what_a_cache_answers_is_held_against_nobody() {
+    for (name, value) in [("age", "7"), ("x-cache", "HIT from edge"), ("cf-cache-status", "HIT")] {
+        let outcome = run_and_read(
+            broken_behind(name, value),
+            |plan| plan.quick = true,
+            3,
+            &["a cache answered in the service's place", "check past the cache", "A cache in front"],
+        );
+        assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn an_answer_that_a_cache_let_through_counts() {
+    for (name, value) in [("age", "0"), ("x-cache", "MISS"), ("cf-cache-status", "DYNAMIC")] {
+        let outcome = run_and_read(broken_behind(name, value), |plan| plan.quick = true, 1, &[]);
+        assert!(named(&outcome, &["fail"]).contains(&"lists.served".to_owned()), "{name}: {value}");
+    }
+}
+
+#[test]
+fn a_burst_that_a_cache_answered_shows_nothing_about_the_limit() {
+    let mut server = FakeServer::default();
+    let mut burst = 0;
+    server.rewrite(move |asked, reply| {
+        burst += 1;
+        if asked.path == "/v1/account" && (50..60).contains(&burst) {
+            reply.set("age", "3");
+        }
+    });
+    let outcome = run_and_read(server, |_| {}, 3, &["Age: 3"]);
+    let gaps = named(&outcome, &["not judged"]);
+    assert!(gaps.iter().all(|id| id.starts_with("limits.")), "{gaps:?}");
+    assert!(gaps.contains(&"limits.refused".to_owned()));
+}
+
+#[test]
+fn an_old_date_after_a_new_one_shows_a_cache() {
+    let mut server = FakeServer::default();
+    let clock = server.clock.clone();
+    server.tick = Duration::from_millis(200);
+    let mut first = None;
+    server.rewrite(move |asked, reply| {
+        let now = wire::http_date(clock.micros() / 1_000_000);
+        let is_cached =
+            asked.path == "/v1/events" && asked.number("per_page") == Some(100) && asked.query.len() == 1;
+        let date = if is_cached { first.get_or_insert(now).clone() } else { now };
+        reply.set("date", &date);
+    });
+    run_and_read(server, |_| {}, 0, &["A cache in front", "by Date"]);
+}
+
+#[test]
+fn a_clock_that_stands_still_shows_none() {
+    let mut server = FakeServer::default();
+    server.rewrite(|_, reply| reply.set("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
+    let outcome = run_and_read(server, |_| {}, 0, &[]);
+    assert!(!report::text(&outcome, report::Style::Plain).contains("A cache in front"));
+}
+
+/// A burst of this service lasts, and it tells its own time.
+fn timed(limiter: Limiter, begins: u64) -> FakeServer {
+    let mut server = FakeServer { limiter, tick: Duration::from_millis(60), ..FakeServer::default() };
+    server.clock.advance(Duration::from_secs(begins));
+    let clock = server.clock.clone();
+    server.rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000)));
+    server
+}
+
+#[test]
+fn a_thorough_check_tells_an_aligned_window_from_a_bucket() {
+    let thorough = |plan: &mut Plan| plan.thorough = true;
+    run_and_read(
+        timed(Limiter::AlignedMinute, 55),
+        thorough,
+        0,
+        &["right after the server's minute exact, at the 121st"],
+    );
+    run_and_read(
+        timed(Limiter::Bucket, 55),
+        thorough,
+        0,
+        &["right after the server's minute a refilling bucket still"],
+    );
+    run_and_read(
+        timed(Limiter::Sliding, 0),
+        thorough,
+        0,
+        &["exact: the 121st request; right after the server's minute exact"],
+    );
+}
+
+#[test]
+fn a_thorough_check_stays_within_what_it_announced() {
+    let outcome = run_and_read(timed(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
+    assert!(outcome.ledger.in_bursts <= outcome.budget.burst, "{:?}", outcome.ledger);
+    assert!(outcome.budget.to_string().contains("bursts of about 270"), "{}", outcome.budget);
+}

@@ -1,0 +1,14 @@
+//! The whole suite against servers of its own tests: honest ones, faulty ones, odd ones.
+
+mod any_recording;
+mod canary;
+mod conforming;
+mod deliveries;
+mod fuzz;
+mod har;
+mod inserts;
+mod interference;
+mod kept;
+mod mutants;
+mod odd_answers;
+mod over_tls;

@@ -1,0 +1,68 @@
+//! Faulty servers must fail exactly the statements that they break, and honest servers none.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use ::mutants::fake::{FakeServer, run};
+use ::mutants::{Subject, foreign, mutants, rewrite, table, trials, variants};
+use conformance::{judged, report};
+
+/// What came out, as it is kept, and what is wrong with it.
+fn tried(subjects: &[Subject]) -> (String, String) {
+    let threads = thread::available_parallelism().map_or(2, usize::from);
+    let trials = trials(subjects, threads, |_| {});
+    let wrong = trials.iter().filter_map(|it| Some(format!("{}: {}\n", it.name, it.wrong.as_ref()?)));
+    (table(&trials), wrong.collect())
+}
+
+#[test]
+fn mutants_break_what_they_name_and_honest_services_nothing() {
+    let (killed, survived) = tried(&mutants());
+    let (left_alone, alarms) = tried(&variants());
+    assert!(survived.is_empty() && alarms.is_empty(), "{survived}{alarms}");
+    let kept = include_str!("../../../mutants/kills.txt");
+    let now = format!("{killed}\n{left_alone}");
+    let changed = now.lines().find(|line| !kept.lines().any(|it| it == *line));
+    assert!(now == kept, "{changed:?}; `cargo xtask mutants` shows the differences, --bless keeps them");
+}
+
+#[test]
+fn names_are_told_apart() {
+    let names: Vec<_> = mutants().into_iter().chain(variants()).map(|it| it.name).collect();
+    assert_eq!(BTreeSet::from_iter(&names).len(), names.len());
+    let known = judged();
+    for mutant in mutants() {
+        assert!(!mutant.breaks.is_empty(), "{} breaks nothing", mutant.name);
+        let named = mutant.breaks.iter().chain(mutant.may);
+        assert!(named.clone().all(|id| known.contains_key(*id)), "{} names no statement", mutant.name);
+        assert_eq!(
+            BTreeSet::from_iter(named.clone()).len(),
+            named.count(),
+            "{} names one twice",
+            mutant.name
+        );
+    }
+}
+
+#[test]
+fn every_statement_that_can_be_broken_has_a_mutant() {
+    let named: BTreeSet<_> = mutants().into_iter().flat_map(|mutant| mutant.breaks.iter().copied()).collect();
+    for (id, requirement) in judged() {
+        let open = requirement.level.word() == "open";
+        assert!(open || named.contains(id.as_str()), "no mutant breaks {id}");
+    }
+}
+
+#[test]
+fn a_failure_ends_with_what_to_type() {
+    let mut server = FakeServer::default();
+    rewrite(&mut server, 404, foreign, |_, reply| reply.status = 403);
+    let outcome = run(server);
+    let text = report::text(&outcome, report::Style::Plain);
+    let base = &outcome.recording.base;
+    let asked =
+        format!("asked       curl -i -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" '{base}v1/events/");
+    assert!(text.contains(&asked), "{text}");
+    assert!(text.contains("--only isolation.not_found"), "{text}");
+    assert!(text.ends_with("exit 1\n"), "{text}");
+}

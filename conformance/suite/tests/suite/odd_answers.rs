@@ -1,0 +1,287 @@
+//! Servers that answer oddly or not at all: the run must end, with a report and the right exit code.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ::mutants::fake::{
+    Clock, FakeServer, LIVE_KEY, Reply, TEST_KEY, block_on, named, plan, run, run_with, wire,
+};
+use conformance::{Outcome, Plan, Silent, Wait, Waiter, check, report};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use wiremock::matchers::{any, header, path};
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+async fn ask(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
+    let mut plan = plan(base);
+    change(&mut plan);
+    check(plan, &mut Clock::default(), &mut Silent).await
+}
+
+#[track_caller]
+fn ended(outcome: &Outcome, exit: u8, says: &str) {
+    let text = report::text(outcome, report::Style::Plain);
+    assert_eq!(outcome.exit_code(), exit, "{text}");
+    assert!(text.contains(says), "{text}");
+    assert!(text.ends_with(&format!("exit {exit}\n")), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&report::json(outcome)).expect("a JSON report");
+    assert_eq!(json["exit_code"], exit);
+}
+
+/// A server that answers every request with the same template.
+#[track_caller]
+fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
+    let outcome = block_on(async {
+        let server = MockServer::start().await;
+        Mock::given(any()).respond_with(template).mount(&server).await;
+        ask(&server.uri(), |_| {}).await
+    });
+    ended(&outcome, exit, says);
+}
+
+/// A server that writes the same bytes to every connection and hangs up.
+#[track_caller]
+fn check_bytes(bytes: &'static [u8], exit: u8, says: &str) {
+    let outcome = block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request).await;
+                let _ = stream.write_all(bytes).await;
+            }
+        });
+        ask(&base, |_| {}).await
+    });
+    ended(&outcome, exit, says);
+}
+
+#[test]
+fn nobody_listens() {
+    let outcome = block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("an address"));
+        drop(listener);
+        ask(&base, |_| {}).await
+    });
+    ended(&outcome, 4, "did not answer");
+}
+
+#[test]
+fn a_server_that_hangs_is_unreachable() {
+    let outcome = block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("an address"));
+        // Connections are taken by the system and never read from.
+        let outcome = ask(&base, |plan| plan.time_limit = Duration::from_millis(100)).await;
+        drop(listener);
+        outcome
+    });
+    ended(&outcome, 4, "no complete answer within 100ms");
+}
+
+#[test]
+fn what_is_no_http_is_no_answer() {
+    check_bytes(b"\x00\x01\x02 garbage \xff\xfe\r\n\r\n", 4, "did not answer");
+    check_bytes(b"", 4, "did not answer");
+}
+
+#[test]
+fn a_body_cut_short_is_no_answer() {
+    check_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\":", 4, "a body cut short");
+}
+
+#[test]
+fn a_body_without_end_is_cut_off() {
+    let body = vec![b' '; 5 * 1024 * 1024];
+    check_template(ResponseTemplate::new(200).set_body_bytes(body), 4, "a body of more than");
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let elsewhere = ResponseTemplate::new(301).insert_header("location", "http://127.0.0.1:1/v1/account");
+    check_template(elsewhere, 2, "redirects are not followed, so give that address");
+}
+
+#[test]
+fn a_refused_key_is_a_matter_of_configuration() {
+    check_template(ResponseTemplate::new(401), 2, "the live key is refused with 401");
+}
+
+#[test]
+fn a_wrong_base_path_is_a_matter_of_configuration() {
+    check_template(ResponseTemplate::new(404), 2, "does it need a path prefix?");
+}
+
+#[test]
+fn a_gateway_without_a_service_is_unreachable_and_a_service_that_always_fails_is_not() {
+    check_template(ResponseTemplate::new(500), 1, "account.served");
+    check_template(ResponseTemplate::new(503), 4, "is answered 503");
+}
+
+#[test]
+fn a_page_for_people_is_not_the_base_address_of_an_api() {
+    let page = "<!doctype html><title>Sign in</title>";
+    let html = ResponseTemplate::new(200).set_body_raw(page, "text/html; charset=utf-8");
+    check_template(html, 2, "is this the API's base address?");
+    check_template(ResponseTemplate::new(200).set_body_string(page), 2, "is this the API's base address?");
+}
+
+#[test]
+fn wrong_types_everywhere_are_failures() {
+    check_template(ResponseTemplate::new(200).set_body_json(json!([1, 2, 3])), 1, "a JSON object");
+    check_template(
+        ResponseTemplate::new(200).set_body_json(json!({ "data": 1, "meta": [] })),
+        1,
+        "account.mode",
+    );
+    check_template(ResponseTemplate::new(200).set_body_string("hello"), 1, "a body of JSON");
+    check_template(ResponseTemplate::new(200), 1, "answers.json");
+}
+
+#[test]
+fn a_server_that_serves_anybody_fails() {
+    let body = json!({ "data": {}, "meta": { "mode": "test", "accepted_assets": [] } });
+    let live = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": [] } });
+    let outcome = block_on(async {
+        let server = MockServer::start().await;
+        let bearer = header("authorization", format!("Bearer {LIVE_KEY}").as_str());
+        Mock::given(bearer).respond_with(ResponseTemplate::new(200).set_body_json(live)).mount(&server).await;
+        Mock::given(any()).respond_with(ResponseTemplate::new(200).set_body_json(body)).mount(&server).await;
+        ask(&server.uri(), |_| {}).await
+    });
+    ended(&outcome, 1, "242 requests served");
+    assert!(named(&outcome, &["fail"]).contains(&"auth.no_header".to_owned()));
+}
+
+#[test]
+fn a_key_of_the_other_mode_is_never_burst_with() {
+    let outcome = block_on(async {
+        let server = MockServer::start().await;
+        let body = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": [] } });
+        Mock::given(path("/v1/account"))
+            .respond_with(ResponseTemplate::new(200).set_body_json(body))
+            .mount(&server)
+            .await;
+        ask(&server.uri(), |_| {}).await
+    });
+    ended(&outcome, 1, "meta.mode \"test\"");
+    assert_eq!(outcome.ledger.in_bursts, 0);
+}
+
+#[test]
+fn swapped_keys_are_noticed_without_a_byte() {
+    let outcome = run_with(FakeServer::default(), |plan| {
+        *plan = Plan::new(
+            plan.base.clone(),
+            conformance::Secret::new(TEST_KEY),
+            conformance::Secret::new(LIVE_KEY),
+        );
+    });
+    ended(&outcome, 2, "it is a test key in the wrong slot");
+    assert_eq!(outcome.ledger.total(), 0);
+}
+
+#[test]
+fn a_server_that_dies_in_between_leaves_the_run_incomplete() {
+    let outcome = block_on(async {
+        let server = MockServer::start().await;
+        for (key, mode) in [(LIVE_KEY, "live"), (TEST_KEY, "test")] {
+            let body = json!({ "data": {}, "meta": { "mode": mode, "accepted_assets": [] } });
+            Mock::given(header("authorization", format!("Bearer {key}").as_str()))
+                .respond_with(ResponseTemplate::new(200).set_body_json(body))
+                .up_to_n_times(1)
+                .with_priority(1)
+                .mount(&server)
+                .await;
+        }
+        let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(3600));
+        Mock::given(any()).respond_with(slow).mount(&server).await;
+        let outcome = ask(&server.uri(), |plan| plan.time_limit = Duration::from_millis(400)).await;
+        assert_eq!(outcome.ledger.total(), 6, "one silent volley is enough");
+        outcome
+    });
+    ended(&outcome, 3, "the server had fallen silent");
+}
+
+#[test]
+fn a_lock_against_guessers_is_not_held_against_the_service() {
+    let mut server = FakeServer::default();
+    let mut refused = 0;
+    server.rewrite(move |_, reply| {
+        if reply.status == 401 {
+            refused += 1;
+            if refused > 3 {
+                *reply = Reply::json(429, json!({ "message": "Too many wrong keys." }));
+                reply.set("retry-after", "3600");
+            }
+        }
+    });
+    let outcome = run(server);
+    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
+    ended(&outcome, 3, "a request that must be refused: 429");
+}
+
+#[test]
+fn a_retry_after_of_an_hour_is_not_waited_for() {
+    let mut server = FakeServer::default();
+    let mut refused = BTreeSet::new();
+    server.rewrite(move |asked, reply| {
+        // Who was refused once is left outside, as it was told.
+        if reply.status == 429 || refused.contains(&asked.authorization) {
+            refused.insert(asked.authorization.clone());
+            *reply = Reply::json(429, json!({ "message": "Come back in an hour." }));
+            reply.set("retry-after", "3600");
+        }
+    });
+    let clock = server.clock.clone();
+    let outcome = run(server);
+    assert!(clock.micros() < 70_000_000, "the run waited too long");
+    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
+    ended(&outcome, 3, "Retry-After asks for 3600 s");
+}
+
+/// A clock that nobody can move.
+struct Stuck;
+
+impl Waiter for Stuck {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn wait(&mut self, _: Duration) -> Wait<'_> {
+        Box::pin(std::future::ready(Err("the clock does not move".into())))
+    }
+}
+
+#[test]
+fn time_that_does_not_pass_leaves_the_run_incomplete() {
+    let outcome = block_on(async {
+        let base = wire::serve(FakeServer::default()).await;
+        check(plan(&base), &mut Stuck, &mut Silent).await
+    });
+    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
+    ended(&outcome, 3, "Retry-After asks for 60 s, and that time did not pass during the check");
+}
+
+#[test]
+fn links_of_any_kind_are_not_followed_elsewhere() {
+    for link in [
+        "http://[",
+        "javascript:alert(1)",
+        "//evil.example/v1/events?page=2",
+        "?page=99999999999999999999",
+        "",
+    ] {
+        let mut server = FakeServer::default();
+        server.rewrite(move |_, reply| {
+            if reply.body["links"]["next"].is_string() {
+                reply.body["links"]["next"] = json!(link);
+            }
+        });
+        let outcome = run(server);
+        ended(&outcome, 1, "paging.links_lead");
+    }
+}

@@ -1,0 +1,167 @@
+//! Commands of the account owner in the dashboard, and visits of customers to hosted pages.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use crate::{
+    asset::{Asset, Currency},
+    call::Choice,
+    event::EventType,
+    id::{AccountNo, ChargeNo, Code, EndpointNo, KeyNo},
+    key::KeyText,
+    mode::Mode,
+    money::Percent,
+};
+
+/// A command of the account owner in the dashboard, given in the dashboard of one account and mode.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Creates an API key of the active mode.
+    CreateKey,
+    /// Revokes a key.
+    RevokeKey(Code),
+    /// Sets the wallet that a coin is paid out to.
+    SetWallet {
+        /// The coin.
+        asset: Asset,
+        /// An extended public key, or addresses.
+        payout: Payout,
+    },
+    /// Changes the account's settings, in both modes.
+    ChangeSettings(Box<SettingsDraft>),
+    /// A command about objects of the active mode.
+    Book(BookCommand),
+}
+
+impl From<BookCommand> for Command {
+    fn from(command: BookCommand) -> Command {
+        Command::Book(command)
+    }
+}
+
+/// A command about objects of one account in one mode.
+#[derive(Clone, Debug)]
+pub enum BookCommand {
+    /// Adds a webhook endpoint. The host has already judged what its name resolves to.
+    AddEndpoint {
+        /// The address as typed.
+        url: String,
+        /// The chosen event types.
+        events: BTreeSet<EventType>,
+    },
+    /// Changes a webhook endpoint.
+    ChangeEndpoint {
+        /// Which one.
+        id: Code,
+        /// Another address.
+        url: Option<String>,
+        /// Other event types.
+        events: Option<BTreeSet<EventType>>,
+        /// On or off.
+        enabled: Option<bool>,
+    },
+    /// Removes a webhook endpoint.
+    RemoveEndpoint(Code),
+    /// Gives a webhook endpoint a new secret, used from the next attempt on.
+    RotateSecret(Code),
+    /// Sends a sample event.
+    SendTest(Code),
+    /// Posts a delivery again, under its id.
+    Resend(Uuid),
+    /// Removes a coin's wallet.
+    RemoveWallet(Asset),
+    /// Takes a late payment.
+    AcceptLate {
+        /// The charge.
+        charge: Code,
+        /// The transaction; all that are confirmed if none is named.
+        txid: Option<String>,
+    },
+    /// Cancels a charge.
+    CancelCharge(Code),
+    /// E-mails an invoice.
+    SendInvoice(Code),
+    /// Withdraws an invoice.
+    VoidInvoice(Code),
+}
+
+/// Where a coin's money goes.
+#[derive(Clone, Debug)]
+pub enum Payout {
+    /// An extended public key.
+    Key(String),
+    /// A list of addresses, for coins that can't be derived.
+    Addresses(Vec<String>),
+}
+
+impl Payout {
+    /// What a complaint about it names.
+    pub(crate) const fn field(&self) -> &'static str {
+        match self {
+            Payout::Key(_) => "key",
+            Payout::Addresses(_) => "addresses",
+        }
+    }
+}
+
+/// What to change of an account's settings; nothing means: leave as it is.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the fields are those of Settings")]
+pub struct SettingsDraft {
+    pub name: Option<String>,
+    pub display_name: Option<String>,
+    pub logo_url: Option<Option<String>>,
+    pub website_url: Option<Option<String>>,
+    pub support_email: Option<Option<String>>,
+    pub brand_color: Option<String>,
+    pub default_currency: Option<Currency>,
+    pub underpayment_tolerance: Option<Percent>,
+    pub overpayment_threshold: Option<Percent>,
+    pub members: Option<Vec<String>>,
+}
+
+/// What a command returns.
+#[derive(Clone, Debug)]
+pub enum CommandResult {
+    /// Nothing to show.
+    Nothing,
+    /// A key, to be shown once.
+    Key(KeyNo, KeyText),
+    /// A webhook endpoint.
+    Endpoint(EndpointNo),
+    /// A delivery that is on its way.
+    Delivery(Uuid),
+}
+
+/// What a customer does on a hosted page.
+#[derive(Clone, Debug)]
+pub enum Visit {
+    /// Opens an invoice.
+    ViewInvoice(Code),
+    /// Chooses the coin to pay an invoice in.
+    ChooseCoin {
+        /// The invoice.
+        invoice: Code,
+        /// The coin.
+        asset: Asset,
+    },
+    /// Opens a payment link.
+    ViewLink(Code),
+    /// Opens a charge from a payment link.
+    PayLink {
+        /// The link.
+        link: Code,
+        /// Coin, amount and answers.
+        choice: Box<Choice>,
+    },
+}
+
+/// What a customer sees next.
+#[derive(Clone, Copy, Debug)]
+pub enum VisitResult {
+    /// The page they opened.
+    Page,
+    /// A charge to pay, in the book it belongs to.
+    Charge(AccountNo, Mode, ChargeNo),
+}

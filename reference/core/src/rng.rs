@@ -1,0 +1,147 @@
+//! Keyed randomness: every stream of random numbers is a function of the seed and of what it is for.
+//!
+//! There is no shared generator, so adding a feature or removing an actor changes no other stream. Nothing here asks
+//! the operating system for entropy: the seed is an argument.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+
+/// The seed of a run. The same seed gives the same bytes on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(pub u64);
+
+impl Seed {
+    /// The key of one `entity` (an alias, or its parent and ordinal) in one `realm` (a mode, or
+    /// the name of what both modes share) for one `purpose`.
+    pub fn rng_key(self, realm: &str, entity: &str, purpose: &str) -> RngKey {
+        let mut hash = Sha256::new();
+        hash.update(b"chargeproof draw 1\0");
+        hash.update(self.0.to_be_bytes());
+        for part in [realm, entity, purpose] {
+            // The length first, so that no two triples spell the same bytes.
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        RngKey { key: hash.finalize().into() }
+    }
+}
+
+/// A key of random streams: one entity for one purpose. Its streams are numbered.
+#[derive(Clone, PartialEq)]
+pub struct RngKey {
+    key: [u8; 32],
+}
+
+impl std::fmt::Debug for RngKey {
+    /// Hides the key: API keys and webhook secrets derive from it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RngKey(…)")
+    }
+}
+
+impl RngKey {
+    /// Stream number `n`, independent of all others.
+    pub fn stream(&self, n: u64) -> RngStream {
+        let mut rng = ChaCha8Rng::from_seed(self.key);
+        rng.set_stream(n);
+        RngStream { rng }
+    }
+}
+
+/// A stream of random numbers.
+pub struct RngStream {
+    rng: ChaCha8Rng,
+}
+
+impl RngStream {
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.rng.next_u64()
+    }
+
+    /// A uniform choice from `0..end`. `end` must not be 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        // Lemire's method: the high half of a 128-bit product, redrawn in the rare biased corner.
+        let mut product = u128::from(self.bits()) * u128::from(end);
+        if (product as u64) < end {
+            let threshold = end.wrapping_neg() % end;
+            while (product as u64) < threshold {
+                product = u128::from(self.bits()) * u128::from(end);
+            }
+        }
+        (product >> 64) as u64
+    }
+
+    /// A uniform choice from `first..=last`.
+    ///
+    /// # Panics
+    ///
+    /// If `first` is greater than `last`.
+    pub fn between(&mut self, first: u64, last: u64) -> u64 {
+        assert!(first <= last, "an empty range: {first} to {last}");
+        match (last - first).checked_add(1) {
+            Some(width) => first + self.below(width),
+            None => self.bits(),
+        }
+    }
+
+    /// True with probability `parts` / `whole`.
+    pub fn chance(&mut self, parts: u64, whole: u64) -> bool {
+        self.below(whole) < parts
+    }
+
+    /// Fills `bytes` with random bytes.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        self.rng.fill_bytes(bytes);
+    }
+
+    /// The next `N` random bytes.
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
+        bytes
+    }
+
+    /// `len` characters, each a uniform choice from `alphabet`.
+    pub fn text(&mut self, len: usize, alphabet: &[u8]) -> String {
+        (0..len).map(|_| char::from(alphabet[self.below(alphabet.len() as u64) as usize])).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_depends_on_every_part_of_its_key() {
+        let first =
+            |seed, realm, entity, purpose, n| Seed(seed).rng_key(realm, entity, purpose).stream(n).bits();
+        let base = first(1, "live", "c1", "code", 0);
+        assert_eq!(base, first(1, "live", "c1", "code", 0));
+        for other in [
+            first(2, "live", "c1", "code", 0),
+            first(1, "test", "c1", "code", 0),
+            first(1, "live", "c2", "code", 0),
+            first(1, "live", "c1", "key", 0),
+            first(1, "live", "c1", "code", 1),
+            first(1, "livec", "1", "code", 0),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_stream_never_change() {
+        let mut stream = Seed(7).rng_key("test", "c1", "code").stream(3);
+        assert_eq!(hex::encode(stream.bytes::<16>()), "372e82d0f2c895048d492d22cb514a3a");
+    }
+
+    #[test]
+    fn choices_stay_in_range_and_reach_both_ends() {
+        let mut stream = Seed(0).rng_key("", "", "").stream(0);
+        let seen: std::collections::BTreeSet<u64> = (0..1000).map(|_| stream.between(3, 7)).collect();
+        assert_eq!(seen, (3..=7).collect());
+        assert_eq!(stream.between(9, 9), 9);
+    }
+}

@@ -1,0 +1,96 @@
+//! Seeded wallets whose addresses are derived once, for hosts that run many services.
+//!
+//! Deriving an address is a pure function of a key and a number, and takes longer than all else that a charge
+//! does. Remembering the answer changes no answer.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::Wallet;
+use crate::{asset::AddressForm, mode::Mode, rng::Seed};
+
+/// Addresses of one wallet that are remembered; later ones are derived each time.
+const REMEMBERED_MAX: usize = 4_096;
+
+/// Wallets for new accounts, drawn from one seed, and what was derived from them so far. A copy shares both.
+#[derive(Clone)]
+pub struct WalletCache {
+    seed: Seed,
+    known: Arc<Mutex<Entries>>,
+}
+
+#[derive(Default)]
+struct Entries {
+    wallets: BTreeMap<(String, AddressForm, Mode), Wallet>,
+    addresses: BTreeMap<(String, AddressForm, Mode), Vec<Option<String>>>,
+}
+
+impl WalletCache {
+    /// An empty one.
+    pub fn new(seed: Seed) -> WalletCache {
+        WalletCache { seed, known: Arc::default() }
+    }
+
+    /// The built-in wallet of `realm`: what [`Wallet::seeded`] gives for this wallet_cache's seed.
+    pub fn wallet(&self, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
+        self.with(|known| {
+            let place = (realm.to_owned(), form, mode);
+            known.wallets.entry(place).or_insert_with(|| Wallet::seeded(self.seed, realm, form, mode)).clone()
+        })
+    }
+
+    /// What [`Wallet::address`] gives.
+    pub fn address(&self, wallet: &Wallet, n: u32) -> Option<String> {
+        let place = n as usize;
+        if place >= REMEMBERED_MAX {
+            return wallet.address(n);
+        }
+        self.with(|known| {
+            let place_of = (wallet.identity().to_owned(), wallet.form(), wallet.mode());
+            let addresses = known.addresses.entry(place_of).or_default();
+            if addresses.len() <= place {
+                addresses.resize(place + 1, None);
+            }
+            if addresses[place].is_none() {
+                addresses[place] = wallet.address(n);
+            }
+            addresses[place].clone()
+        })
+    }
+
+    fn with<T>(&self, use_it: impl FnOnce(&mut Entries) -> T) -> T {
+        // Whoever panicked while holding it left nothing half done.
+        use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for WalletCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WalletCache({:?})", self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asset::Asset;
+
+    #[test]
+    fn a_wallet_cache_gives_what_the_wallets_give() {
+        let wallet_cache = WalletCache::new(Seed(7));
+        for mode in Mode::ALL {
+            for asset in Asset::ALL {
+                let form = asset.facts().form;
+                let own = Wallet::seeded(Seed(7), "acme", form, mode);
+                let kept = wallet_cache.wallet("acme", form, mode);
+                assert_eq!(own, kept);
+                for n in [3, 0, 3, 4_096] {
+                    assert_eq!(wallet_cache.address(&kept, n), own.address(n), "{asset} {mode} {n}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! File descriptors: clients may not use up those that deliveries need.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What the rest of the process needs: files, pipes, the runtime itself.
+const OTHERS: usize = 64;
+
+/// How many connections of clients there may be at a time, when so many are wanted and deliveries need so many
+/// descriptors. Raises the soft limit of the process as far as that takes.
+pub(crate) fn connections(wanted: usize, deliveries: usize) -> usize {
+    let reserve = deliveries.saturating_add(OTHERS);
+    let limits = getrlimit(Resource::Nofile);
+    let Some(soft) = limits.current else { return wanted };
+    let needed = u64::try_from(wanted.saturating_add(reserve)).unwrap_or(u64::MAX);
+    let raised = needed.min(limits.maximum.unwrap_or(u64::MAX));
+    let granted = raised > soft
+        && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limits.maximum }).is_ok();
+    let limit = if granted { raised } else { soft };
+    fit(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+/// Where there is not enough for all, deliveries get at most half.
+fn fit(wanted: usize, reserve: usize, limit: usize) -> usize {
+    wanted.min(limit - reserve.min(limit / 2)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(wanted: usize, reserve: usize, limit: usize, expected: usize) {
+        assert_eq!(fit(wanted, reserve, limit), expected, "{wanted} {reserve} {limit}");
+    }
+
+    #[test]
+    fn deliveries_keep_their_reserve() {
+        check(1_024, 448, 65_536, 1_024);
+        check(1_024, 448, 1_472, 1_024);
+        check(1_024, 448, 1_024, 576);
+        check(1_024, 448, 256, 128);
+        check(1_024, 448, 0, 1);
+        check(2, 448, 1_024, 2);
+    }
+
+    #[test]
+    fn what_the_system_grants_is_enough_for_one_at_least() {
+        assert!((1..=16).contains(&connections(16, 16)));
+    }
+}

@@ -1,0 +1,128 @@
+//! From an endpoint's URL to a connection that may be spoken on: name lookup, address rule, TCP and TLS, all by
+//! one moment, so that whichever of them was too slow is named.
+
+use std::net::{IpAddr, SocketAddr};
+
+use reference_core::{
+    endpoint::address_rule::{self, EndpointUrl, Host, Refusal},
+    id::AccountNo,
+    outbox::{AttemptResult, HttpTrace},
+};
+use rustls_pki_types::ServerName;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::{Instant, timeout, timeout_at},
+};
+
+use super::{WebhookSender, forward::Target, lookups::Share};
+
+/// A connection to a receiver.
+pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
+
+impl WebhookSender {
+    /// Connects to one of the addresses that were judged, and to nothing else.
+    pub(super) async fn connect(
+        &self,
+        account: AccountNo,
+        url: &EndpointUrl,
+        trace: &mut HttpTrace,
+    ) -> Result<Box<dyn Connection>, AttemptResult> {
+        let (share, until) = (Share::Account(account), Instant::now() + self.bounds.connect_time);
+        let target = self.forwards.iter().find(|forward| forward.serves(url)).map(|forward| &forward.target);
+        let addresses = match target {
+            Some(target) => self.forwarded(share, target, until).await?,
+            None => self.judged(share, url, until).await?,
+        };
+        trace.note = target.zip(addresses.first()).map(|(target, first)| target.note(first.ip()));
+        let stream = first_that_connects(&addresses, until).await?;
+        let reached = stream.peer_addr().map_err(|error| unreachable(&url.host(), &error))?;
+        trace.address = Some(reached.to_string());
+        trace.note = target.map(|target| target.note(reached.ip()));
+        // A post is one write; waiting for more would only delay it.
+        let _ = stream.set_nodelay(true);
+        if target.is_some_and(|target| !target.is_encrypted) {
+            return Ok(Box::new(stream));
+        }
+        let name = match url.host() {
+            Host::Address(ip) => ServerName::IpAddress((*ip).into()),
+            Host::Name(name) => {
+                ServerName::try_from(name.clone()).map_err(|error| unreachable(&url.host(), &error))?
+            }
+        };
+        let encrypted = timeout_at(until, self.tls.connect(name, stream)).await;
+        let encrypted = encrypted.map_err(|_| unreachable(&reached, &"TLS: no handshake in time"))?;
+        Ok(Box::new(encrypted.map_err(|error| unreachable(&reached, &format!("TLS: {error}")))?))
+    }
+
+    /// Every address of the endpoint's host, each public at this moment.
+    async fn judged(
+        &self,
+        share: Share,
+        url: &EndpointUrl,
+        until: Instant,
+    ) -> Result<Vec<SocketAddr>, AttemptResult> {
+        let host = url.host();
+        let found = self.addresses(share, host, until).await?;
+        match address_rule::judge_resolved(&found) {
+            Ok(()) => Ok(with_port(found, url.port())),
+            // That is no breach of the rule, and may be over at the next attempt.
+            Err(refusal @ Refusal::Unresolved) => Err(unreachable(host, &refusal)),
+            Err(refusal) => Err(AttemptResult::Refused(format!("{host}: {refusal}"))),
+        }
+    }
+
+    /// Where a forward leads. The rule is not asked: that is what a forward is for.
+    async fn forwarded(
+        &self,
+        share: Share,
+        target: &Target,
+        until: Instant,
+    ) -> Result<Vec<SocketAddr>, AttemptResult> {
+        let found = self.addresses(share, &target.host, until).await?;
+        if found.is_empty() {
+            return Err(unreachable(&target.host, &Refusal::Unresolved));
+        }
+        Ok(with_port(found, target.port))
+    }
+
+    /// The addresses of a host. An address is its own.
+    async fn addresses(
+        &self,
+        share: Share,
+        host: &Host,
+        until: Instant,
+    ) -> Result<Vec<IpAddr>, AttemptResult> {
+        match host {
+            Host::Address(ip) => Ok(vec![*ip]),
+            Host::Name(name) => {
+                self.lookups.resolve(share, name, until).await.map_err(|error| unreachable(host, &error))
+            }
+        }
+    }
+}
+
+/// An address that swallows everything leaves the others their share of the time.
+async fn first_that_connects(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, AttemptResult> {
+    let mut last = None;
+    for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let share = until.saturating_duration_since(Instant::now())
+            / u32::try_from(left).expect("a name has few addresses");
+        match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = Some(unreachable(address, &error)),
+            Err(_) => last = Some(unreachable(address, &"no connection in time")),
+        }
+    }
+    Err(last.expect("a host that was judged has an address"))
+}
+
+fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
+    addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
+}
+
+fn unreachable(place: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> AttemptResult {
+    AttemptResult::Unreachable(format!("{place}: {why}"))
+}

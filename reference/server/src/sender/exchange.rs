@@ -1,0 +1,159 @@
+//! One request and one answer on a connection of its own.
+
+use std::{error::Error, pin::pin, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use reference_core::outbox::AttemptResult;
+use reference_wire::AttemptRequest;
+use tokio::time::timeout;
+
+use super::{Record, connector::Connection};
+
+/// Bytes of an answer's head that are read. More is an error of the receiver's.
+const HEAD_BYTES_MAX: usize = 32 * 1_024;
+/// Bytes of an answer's body that are read before the connection is dropped.
+const BODY_BYTES_MAX: usize = 64 * 1_024;
+/// Bytes of an answer's body that are kept for the log.
+const EXCERPT_BYTES: usize = 2 * 1_024;
+/// Headers of an answer that are kept for the log, and bytes of each value.
+const HEADERS_KEPT: usize = 64;
+const HEADER_VALUE_KEPT: usize = 512;
+/// How long saying goodbye may take, when all has been said.
+const GOODBYE: Duration = Duration::from_millis(100);
+
+/// Posts, and reads the answer. What is known so far is always in the record, because the caller may break
+/// off at any moment.
+pub(super) async fn exchange(
+    connection: Box<dyn Connection>,
+    post: &AttemptRequest,
+    headers: &[(String, String)],
+    record: &mut Record,
+) -> Result<(), AttemptResult> {
+    let broken = |error: &dyn Error| AttemptResult::Unreachable(with_causes(error));
+    let mut request = Request::builder().method(Method::POST).uri(post.url.path());
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let request =
+        request.body(Full::new(Bytes::copy_from_slice(&post.body))).map_err(|error| broken(&error))?;
+    let (mut sender, connection) = http1::Builder::new()
+        .title_case_headers(true)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(connection))
+        .await
+        .map_err(|error| broken(&error))?;
+    let mut connection = pin!(connection);
+    let mut talk = pin!(async move {
+        let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        record.status = Some(answer.status().as_u16());
+        record.trace.response_headers = kept(answer.headers());
+        Ok(read(answer.into_body(), &mut record.trace.response_body).await)
+    });
+    let talked = tokio::select! {
+        biased;
+        talked = &mut talk => talked,
+        // What it met is told to those who talk on it.
+        _ = &mut connection => return talk.await.map(|_| ()),
+    };
+    if talked? == Read::ToTheEnd {
+        // A receiver that is told that we are done need not log a broken connection.
+        let _ = timeout(GOODBYE, connection).await;
+    }
+    Ok(())
+}
+
+/// The error and what caused it: hyper's own words leave out what the operating system said.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[derive(PartialEq, Eq)]
+enum Read {
+    ToTheEnd,
+    /// It was torn, or there was more than anybody needs.
+    InPart,
+}
+
+/// Reads a bounded part of a body, and keeps the beginning of it.
+async fn read(mut body: Incoming, kept: &mut String) -> Read {
+    let mut excerpt = Vec::new();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return Read::InPart };
+        let Some(data) = frame.data_ref() else { continue };
+        if excerpt.len() < EXCERPT_BYTES {
+            excerpt.extend_from_slice(&data[..data.len().min(EXCERPT_BYTES - excerpt.len())]);
+            *kept = text_of(&excerpt);
+        }
+        length += data.len();
+        if length >= BODY_BYTES_MAX {
+            return Read::InPart;
+        }
+    }
+    Read::ToTheEnd
+}
+
+/// As text, without the half of a character at the end.
+fn text_of(bytes: &[u8]) -> String {
+    let whole = match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
+    };
+    String::from_utf8_lossy(whole).into_owned()
+}
+
+fn kept(headers: &HeaderMap) -> Vec<(String, String)> {
+    let bounded = |value: &[u8]| text_of(&value[..value.len().min(HEADER_VALUE_KEPT)]);
+    headers
+        .iter()
+        .take(HEADERS_KEPT)
+        .map(|(name, value)| (name.to_string(), bounded(value.as_bytes())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &str) {
+        assert_eq!(text_of(bytes), expected);
+    }
+
+    #[test]
+    fn an_error_is_told_with_what_caused_it() {
+        #[derive(Debug)]
+        struct Outer(std::io::Error);
+        impl std::fmt::Display for Outer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("connection error")
+            }
+        }
+        impl Error for Outer {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let error = Outer(std::io::Error::other("too many open files"));
+        assert_eq!(with_causes(&error), "connection error: too many open files");
+    }
+
+    #[test]
+    fn an_excerpt_is_text_whatever_came() {
+        check(b"ok", "ok");
+        check(b"a\xe2\x82", "a");
+        check(b"a\xffb", "a\u{fffd}b");
+        check(b"a\xffb\xe2\x82", "a\u{fffd}b\u{fffd}");
+    }
+}

@@ -1,0 +1,117 @@
+//! The webhook sender: posts deliveries over the real network.
+//!
+//! Every attempt resolves its host anew, has every address judged by the address rule, and connects to one of
+//! the very addresses that were judged. Follows no redirect, asks no proxy, keeps no connection. Signs with
+//! the time of day, because a real receiver compares the signature with its own clock, whatever the service
+//! clock shows.
+//!
+//! ```text
+//! dispatcher ── queue                          whose turn it is: account, then host
+//!     └── WebhookSender ──┬── connector ── lookups   resolve, judge, connect, TLS
+//!                         └── exchange               one request, one bounded answer
+//! ```
+
+mod connector;
+mod dispatcher;
+mod exchange;
+mod forward;
+mod lookups;
+mod queue;
+mod resolve;
+mod saving;
+mod settings;
+mod trust;
+
+use std::{io, sync::Arc};
+
+pub(crate) use dispatcher::Dispatcher;
+pub use forward::Forward;
+use http::HeaderName;
+use lookups::Lookups;
+use reference_core::{
+    dialect::Dialect,
+    id::AccountNo,
+    outbox::{AttemptReport, AttemptResult, HttpTrace},
+};
+use reference_wire::AttemptRequest;
+pub use resolve::{Resolve, Resolved, SystemResolver};
+pub(crate) use saving::{Hearsay, may_save};
+pub use settings::{SenderBounds, SenderConfig};
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+
+use crate::clock;
+
+/// Posts deliveries, any number at a time.
+pub(crate) struct WebhookSender {
+    lookups: Arc<Lookups>,
+    forwards: Vec<Forward>,
+    tls: TlsConnector,
+    dialect: Dialect,
+    bounds: SenderBounds,
+}
+
+/// What is known of an attempt so far, whenever it is broken off.
+#[derive(Default)]
+struct Record {
+    status: Option<u16>,
+    trace: HttpTrace,
+}
+
+impl WebhookSender {
+    /// Fails if the extra roots are none, or if the dialect's names are not fit for headers.
+    pub(crate) fn new(config: &SenderConfig, dialect: &Dialect) -> io::Result<WebhookSender> {
+        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let prefix = &dialect.header_prefix;
+        HeaderName::try_from(prefix)
+            .map_err(|_| invalid(format!("`{prefix}` cannot begin the name of a header")))?;
+        let agent = &dialect.user_agent;
+        http::HeaderValue::try_from(agent)
+            .map_err(|_| invalid(format!("`{agent}` cannot be a user agent")))?;
+        let most = (config.bounds.lookups.max(1), config.bounds.lookups_per_account.max(1));
+        Ok(WebhookSender {
+            lookups: Lookups::new(Arc::clone(&config.resolver), most),
+            forwards: config.forwards.clone(),
+            tls: TlsConnector::from(Arc::new(trust::client_config(config.extra_roots.as_deref())?)),
+            dialect: dialect.clone(),
+            bounds: config.bounds,
+        })
+    }
+
+    /// Makes one attempt for this account.
+    ///
+    /// The head of the answer decides: once a status is there, a body that is endless, slow or torn changes
+    /// nothing, it is only cut short in the log (`open.delivery.success`).
+    pub(crate) async fn post(&self, account: AccountNo, post: &AttemptRequest) -> AttemptReport {
+        let begun = Instant::now();
+        let mut record = Record::default();
+        let ended = timeout(self.bounds.total_time, self.attempt(account, post, &mut record)).await;
+        let outcome = match (record.status, ended) {
+            (Some(status), _) => AttemptResult::Answered(status),
+            (None, Ok(Err(outcome))) => outcome,
+            (None, Ok(Ok(())) | Err(_)) => AttemptResult::TimedOut,
+        };
+        let mut trace = record.trace;
+        trace.took_ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        AttemptReport { result: outcome, trace: Some(Box::new(trace)) }
+    }
+
+    /// Ends well only with a status in the record.
+    async fn attempt(
+        &self,
+        account: AccountNo,
+        post: &AttemptRequest,
+        record: &mut Record,
+    ) -> Result<(), AttemptResult> {
+        let connection = self.connect(account, &post.url, &mut record.trace).await?;
+        let headers = self.headers(post);
+        record.trace.request_headers.clone_from(&headers);
+        exchange::exchange(connection, post, &headers, record).await
+    }
+
+    /// All headers of an attempt, signed with the time of day.
+    fn headers(&self, post: &AttemptRequest) -> Vec<(String, String)> {
+        let signature = post.secret.sign(clock::unix_secs(), &post.body);
+        simulator::network::delivery_headers(&self.dialect, post, signature)
+    }
+}

@@ -1,0 +1,215 @@
+//! Which delivery is posted next: accounts take turns, and within an account its hosts do.
+//!
+//! Pure: knows neither sockets nor time. What is slow for one account costs another nothing, and a host that
+//! is slow fills its own queue and no other.
+//!
+//! Nothing is turned away: whatever waits here is a delivery that the world holds anyway, and refusing it would
+//! use up one of its attempts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Whether somebody who holds so many places may take one more of those that are free: only if at least as many
+/// stay free as they held before. So whoever comes next finds a place, however greedy the others are.
+pub(super) fn has_share(held: usize, free: usize) -> bool {
+    held < free
+}
+
+/// How many posts may be under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    /// In all.
+    pub(super) total: usize,
+    /// For one account with one host.
+    pub(super) per_host: usize,
+}
+
+/// What waits to be posted, by account and host.
+pub(super) struct SendQueue<A, T> {
+    places: Places,
+    accounts: BTreeMap<A, AccountQueue<T>>,
+    /// Accounts with a host that has a turn, in the order of their turns. Each at most once.
+    turns: VecDeque<A>,
+    under_way: usize,
+}
+
+struct AccountQueue<T> {
+    hosts: BTreeMap<String, HostQueue<T>>,
+    /// Hosts with something waiting and a place for it, in the order of their turns. Each at most once.
+    turns: VecDeque<String>,
+    under_way: usize,
+    /// It stands in the turns of the accounts.
+    has_turn: bool,
+}
+
+struct HostQueue<T> {
+    waiting: VecDeque<T>,
+    under_way: usize,
+    /// It stands in the turns of its account.
+    has_turn: bool,
+}
+
+impl<A: Copy + Ord, T> SendQueue<A, T> {
+    pub(super) fn new(places: Places) -> SendQueue<A, T> {
+        SendQueue { places, accounts: BTreeMap::new(), turns: VecDeque::new(), under_way: 0 }
+    }
+
+    /// Puts something at the end of its host's queue.
+    pub(super) fn push(&mut self, account: A, host: &str, item: T) {
+        let queue = self.accounts.entry(account).or_insert_with(|| AccountQueue {
+            hosts: BTreeMap::new(),
+            turns: VecDeque::new(),
+            under_way: 0,
+            has_turn: false,
+        });
+        if !queue.hosts.contains_key(host) {
+            let empty = HostQueue { waiting: VecDeque::new(), under_way: 0, has_turn: false };
+            queue.hosts.insert(host.to_owned(), empty);
+        }
+        queue.hosts.get_mut(host).expect("it was just made").waiting.push_back(item);
+        self.give_turn(account, host);
+    }
+
+    /// Takes the next thing to post, its account and its host, if there is a place for it.
+    pub(super) fn start(&mut self) -> Option<(A, String, T)> {
+        let free = self.places.total - self.under_way;
+        let held = |account: &A| self.accounts[account].under_way;
+        let next = self.turns.iter().position(|account| has_share(held(account), free))?;
+        let account = self.turns.remove(next)?;
+        let queue = self.accounts.get_mut(&account).expect("only an account with a queue has a turn");
+        queue.has_turn = false;
+        let host = queue.turns.pop_front().expect("only an account with a host that has a turn has one");
+        let of_host = queue.hosts.get_mut(&host).expect("only a host with a queue has a turn");
+        of_host.has_turn = false;
+        let item = of_host.waiting.pop_front().expect("only a host with something waiting has a turn");
+        of_host.under_way += 1;
+        queue.under_way += 1;
+        self.under_way += 1;
+        self.give_turn(account, &host);
+        Some((account, host, item))
+    }
+
+    /// Something that was started for this account and host is over.
+    pub(super) fn end(&mut self, account: A, host: &str) {
+        let queue = self.accounts.get_mut(&account).expect("what ends was started, and its queue is kept");
+        let of_host = queue.hosts.get_mut(host).expect("what ends was started, and its queue is kept");
+        of_host.under_way -= 1;
+        queue.under_way -= 1;
+        self.under_way -= 1;
+        if of_host.under_way == 0 && of_host.waiting.is_empty() {
+            queue.hosts.remove(host);
+        }
+        if queue.hosts.is_empty() {
+            self.accounts.remove(&account);
+        }
+        self.give_turn(account, host);
+    }
+
+    /// Takes out everything that was not started.
+    pub(super) fn drain(&mut self) -> Vec<T> {
+        self.turns.clear();
+        let mut all = Vec::new();
+        self.accounts.retain(|_, queue| {
+            queue.has_turn = false;
+            queue.turns.clear();
+            queue.hosts.retain(|_, of_host| {
+                of_host.has_turn = false;
+                all.extend(of_host.waiting.drain(..));
+                of_host.under_way > 0
+            });
+            !queue.hosts.is_empty()
+        });
+        all
+    }
+
+    /// Lines the host up if it has something that could start, and its account with it.
+    fn give_turn(&mut self, account: A, host: &str) {
+        let Some(queue) = self.accounts.get_mut(&account) else { return };
+        if let Some(of_host) = queue.hosts.get_mut(host)
+            && !of_host.has_turn
+            && !of_host.waiting.is_empty()
+            && of_host.under_way < self.places.per_host
+        {
+            of_host.has_turn = true;
+            queue.turns.push_back(host.to_owned());
+        }
+        if !queue.has_turn && !queue.turns.is_empty() {
+            queue.has_turn = true;
+            self.turns.push_back(account);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `steps`: `Xa1` puts 1 for host a of account X; `-Xa` ends one of it; `?` starts what can be started.
+    #[track_caller]
+    fn check(total: usize, per_host: usize, steps: &str, expected: &str) {
+        let mut queue = SendQueue::new(Places { total, per_host });
+        let mut started = Vec::new();
+        for step in steps.split(' ') {
+            let letters: Vec<char> = step.chars().collect();
+            match letters[..] {
+                ['?'] => {
+                    while let Some((account, host, item)) = queue.start() {
+                        started.push(format!("{account}{host}{item}"));
+                    }
+                    started.push("|".to_owned());
+                }
+                ['-', account, host] => queue.end(account, &host.to_string()),
+                [account, host, item] => queue.push(account, &host.to_string(), item),
+                _ => panic!("{step} is no step"),
+            }
+        }
+        assert_eq!(started.join(" "), expected);
+    }
+
+    #[test]
+    fn hosts_of_an_account_take_turns() {
+        check(99, 9, "Xa1 Xa2 Xa3 Xb1 Xb2 Xc1 ?", "Xa1 Xb1 Xc1 Xa2 Xb2 Xa3 |");
+    }
+
+    #[test]
+    fn accounts_take_turns_whatever_their_hosts() {
+        check(99, 9, "Xa1 Xb1 Xc1 Xd1 Ya1 Ya2 ?", "Xa1 Ya1 Xb1 Ya2 Xc1 Xd1 |");
+    }
+
+    #[test]
+    fn a_full_host_holds_up_no_other() {
+        check(99, 2, "Xa1 Xa2 Xa3 Xa4 Xb1 ? -Xb -Xa ?", "Xa1 Xb1 Xa2 | Xa3 |");
+    }
+
+    #[test]
+    fn a_full_host_is_full_for_one_account_only() {
+        check(99, 1, "Xa1 Xa2 ? Ya1 ?", "Xa1 | Ya1 |");
+    }
+
+    #[test]
+    fn an_account_leaves_as_many_places_as_it_takes() {
+        check(8, 9, "Xa1 Xa2 Xa3 Xa4 Xa5 Xa6 ? Ya1 Ya2 Ya3 ? Za1 Za2 ?", "Xa1 Xa2 Xa3 Xa4 | Ya1 Ya2 | Za1 |");
+        check(8, 9, "Xa1 Xa2 Xa3 Xa4 Xa5 ? -Xa ?", "Xa1 Xa2 Xa3 Xa4 | Xa5 |");
+    }
+
+    #[test]
+    fn a_single_place_is_for_everybody() {
+        check(1, 1, "Xa1 Xa2 Yb1 ? -Xa ? -Yb ?", "Xa1 | Yb1 | Xa2 |");
+    }
+
+    #[test]
+    fn a_host_that_comes_back_starts_anew() {
+        check(9, 1, "Xa1 ? -Xa Xa2 Xa3 ? -Xa ?", "Xa1 | Xa2 | Xa3 |");
+    }
+
+    #[test]
+    fn what_has_not_started_can_be_taken_out() {
+        let mut queue = SendQueue::new(Places { total: 1, per_host: 1 });
+        for (account, host, item) in [(1, "a", 1), (1, "a", 2), (2, "b", 3)] {
+            queue.push(account, host, item);
+        }
+        assert_eq!(queue.start(), Some((1, "a".to_owned(), 1)));
+        assert_eq!(queue.drain(), [2, 3]);
+        queue.end(1, "a");
+        assert_eq!(queue.start(), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! What the webhook sender is told at the start.
+
+use std::{sync::Arc, time::Duration};
+
+use simulator::sandbox::Reach;
+
+use super::{Forward, Resolve, SystemResolver};
+
+/// How deliveries go out.
+#[derive(Clone, Debug)]
+pub struct SenderConfig {
+    /// How far deliveries reach. [`Reach::Simulated`] opens no socket.
+    pub reach: Reach,
+    /// Certificates to believe beside the usual ones, in PEM.
+    pub extra_roots: Option<Vec<u8>>,
+    /// Hosts that stand for others, for development. The first that fits is taken.
+    pub forwards: Vec<Forward>,
+    /// What looks names up.
+    pub resolver: Arc<dyn Resolve>,
+    /// How long and how much.
+    pub bounds: SenderBounds,
+}
+
+impl Default for SenderConfig {
+    /// Nothing leaves the process.
+    fn default() -> SenderConfig {
+        SenderConfig {
+            reach: Reach::Simulated,
+            extra_roots: None,
+            forwards: Vec::new(),
+            resolver: Arc::new(SystemResolver),
+            bounds: SenderBounds::default(),
+        }
+    }
+}
+
+/// How long a post may take, and how many there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderBounds {
+    /// For looking the name up, connecting and TLS together.
+    pub connect_time: Duration,
+    /// For the whole attempt, from the lookup to the end of the answer.
+    pub total_time: Duration,
+    /// Posts at a time, at least 1. An account may have as many as it leaves free.
+    pub posts: usize,
+    /// Posts at a time of one account to one host, at least 1.
+    pub posts_per_host: usize,
+    /// Name lookups at a time, at least 1. An account may have as many as it leaves free.
+    pub lookups: usize,
+    /// Name lookups at a time of one account, at least 1.
+    pub lookups_per_account: usize,
+}
+
+impl Default for SenderBounds {
+    fn default() -> SenderBounds {
+        SenderBounds {
+            connect_time: Duration::from_secs(5),
+            total_time: Duration::from_secs(15),
+            posts: 256,
+            posts_per_host: 8,
+            lookups: 64,
+            lookups_per_account: 8,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The server inside somebody else's test.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use reference_server::{ClockKind, Config, Local};
+
+fn get(url: &str, path: &str, key: &str) -> String {
+    let host = url.strip_prefix("http://").expect("a plain address");
+    let mut stream = TcpStream::connect(host).expect("it listens");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn one_line_starts_it_and_a_drop_stops_it() {
+    let server = Local::start().expect("a free port");
+    let url = server.url().to_owned();
+    assert!(get(&url, "/v1/account", server.live_key()).contains(r#""mode":"live""#));
+    assert!(get(&url, "/v1/account", server.test_key()).contains(r#""mode":"test""#));
+    drop(server);
+    let host = url.strip_prefix("http://").expect("a plain address");
+    assert!(TcpStream::connect(host).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn a_frozen_clock_moves_when_it_is_told_to() {
+    let server = Local::frozen("2026-01-05T09:00:00Z").expect("a free port");
+    for (by, now) in [("1us", "2026-01-05T09:00:00.000001Z"), ("31m", "2026-01-05T09:31:00.000001Z")] {
+        let answer = server.sandbox("advance", &format!(r#"{{"by":"{by}"}}"#)).expect("a span");
+        assert!(answer.contains(now), "{answer}");
+    }
+    let refused = server.sandbox("advance", r#"{"by":"soon"}"#).expect_err("no span");
+    assert!(refused.to_string().contains("30s"), "{refused}");
+    let refused = Local::frozen("today").map(|_| ()).expect_err("no moment");
+    assert!(refused.to_string().contains("`today`"), "{refused}");
+}
+
+#[test]
+fn two_of_them_are_the_same_world_and_disturb_nobody() {
+    let [one, two] = [(); 2].map(|()| Local::frozen("2026-01-05T09:00:00Z").expect("a free port"));
+    assert_eq!(one.live_key(), two.live_key());
+    assert_ne!(one.url(), two.url());
+    one.sandbox("advance", r#"{"by":"1d"}"#).expect("a span");
+    assert!(two.sandbox("advance", r#"{"by":"1s"}"#).expect("a span").contains("2026-01-05T09:00:01"));
+}
+
+#[tokio::test]
+async fn it_works_inside_a_runtime() {
+    let server = Local::with(Config { clock: ClockKind::Frozen, rate_limit: None, ..Config::local() });
+    let server = server.expect("a free port");
+    assert!(server.sandbox("mine", r#"{"asset":"BTC","blocks":2}"#).expect("a coin").contains("happened"));
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_at_once() {
+    let server = Local::start().expect("a free port");
+    let address = server.url().strip_prefix("http://").expect("a plain address").parse().expect("an address");
+    let second = Local::with(Config { address, ..Config::local() }).map(|_| ());
+    assert_eq!(second.expect_err("it is taken").kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn pages_show_a_charge_with_metadata() {
+    let server = Local::frozen("2026-01-05T09:00:00Z").expect("a free port");
+    let body = r#"{"asset":"BTC","amount":"5","currency":"EUR","customer":{"name":"Jo","metadata":{"n":1}},"metadata":{"order":7}}"#;
+    let host = server.url().strip_prefix("http://").expect("a plain address");
+    let mut stream = TcpStream::connect(host).expect("it listens");
+    let request = format!(
+        "POST /v1/charges HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        server.live_key(),
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    let (_, rest) = answer.split_once(r#""code":""#).expect("a charge");
+    let code = &rest[..12];
+    for path in [format!("/c/{code}"), format!("/dashboard/acme/live/charges/{code}")] {
+        let page = get(server.url(), &path, server.live_key());
+        assert!(page.starts_with("HTTP/1.1 200"), "{path}: {page}");
+    }
+    assert!(get(server.url(), &format!("/dashboard/acme/live/charges/{code}"), "").contains("order"));
+}

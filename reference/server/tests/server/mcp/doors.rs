@@ -1,0 +1,75 @@
+//! Who comes in, by which name, and how often.
+
+use serde_json::json;
+
+use super::{Client, config, start};
+use reference_server::Config;
+
+#[tokio::test]
+async fn a_key_is_needed() {
+    let (_server, live, _) = start(config()).await;
+    for stranger in [live.by(""), live.by("svc_live_0000000000000000000000000000000000000000")] {
+        let reply = stranger.ask("tools/list", json!({})).await;
+        assert_eq!((reply.status, reply.header("www-authenticate")), (401, Some("bearer")), "{reply:?}");
+        assert_eq!(reply.body, json!({ "message": "Unauthenticated." }));
+    }
+}
+
+#[tokio::test]
+async fn the_limit_is_the_one_of_the_api() {
+    let (_server, live, test) = start(config()).await;
+    let reply = live.ask("ping", json!({})).await;
+    assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
+    assert_eq!(reply.header("x-ratelimit-remaining"), Some("119"));
+    // A tool call is one request, not two.
+    let reply = live.ask("tools/call", json!({ "name": "get_account", "arguments": {} })).await;
+    assert_eq!(reply.header("x-ratelimit-remaining"), Some("118"), "{reply:?}");
+    let reply = live.send("GET", "/v1/account", "").await;
+    assert_eq!(reply.header("x-ratelimit-remaining"), Some("117"));
+    // A refusal counts too, whatever it is about; all but a key that is none.
+    assert_eq!(live.send("GET", "/mcp", "").await.header("x-ratelimit-remaining"), Some("116"));
+    assert_eq!(live.at("evil.example").ask("ping", json!({})).await.status, 403);
+    assert_eq!(live.by("x").ask("ping", json!({})).await.status, 401);
+    for left in (0..115).rev() {
+        let reply = live.send("GET", "/v1/account", "").await;
+        assert_eq!(reply.header("x-ratelimit-remaining"), Some(left.to_string().as_str()));
+    }
+    for reply in [live.ask("ping", json!({})).await, live.send("GET", "/v1/account", "").await] {
+        assert_eq!((reply.status, reply.header("retry-after")), (429, Some("60")), "{reply:?}");
+        assert!(reply.body["message"].as_str().is_some_and(|text| text.contains("120 a minute")));
+    }
+    // The other key has a limit of its own, and the service clock is the one that counts.
+    Client::good(test.call("advance", json!({ "by": "60s" })).await);
+    assert_eq!(live.ask("ping", json!({})).await.status, 200);
+}
+
+#[tokio::test]
+async fn only_our_own_names_and_pages_come_in() {
+    let public_url = Some("https://pay.example/shop".to_owned());
+    let (server, live, _) = start(Config { public_url, ..config() }).await;
+    let port = server.address().port();
+    for (host, origin, status) in [
+        ("localhost", "", 200),
+        ("[::1]:80", "", 200),
+        ("pay.example", "", 200),
+        ("pay.example", "https://pay.example", 200),
+        ("evil.example", "", 403),
+        ("127.0.0.1.evil.example", "", 403),
+        ("localhost", "http://localhost", 200),
+        ("localhost", "http://evil.example", 403),
+        ("localhost", "null", 403),
+        ("pay.example", "https://pay.example.evil.example", 403),
+    ] {
+        let origin = if origin.is_empty() { String::new() } else { format!("Origin: {origin}\r\n") };
+        let client = live.at(host).with(&origin);
+        let reply = client.ask("ping", json!({})).await;
+        assert_eq!(reply.status, status, "{host} {origin}{reply:?}");
+        // Nobody learns there whether a key is good.
+        let stranger = client.by("").ask("ping", json!({})).await;
+        assert_eq!(stranger.status, if status == 200 { 401 } else { 403 });
+    }
+    let own = live.with(&format!("Origin: http://127.0.0.1:{port}\r\n"));
+    assert_eq!(own.ask("ping", json!({})).await.status, 200);
+    let with_prefix = live.send("GET", "/shop/mcp", "").await;
+    assert_eq!(with_prefix.status, 405);
+}

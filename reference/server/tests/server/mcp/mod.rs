@@ -1,0 +1,22 @@
+//! `/mcp` over real sockets.
+
+mod client;
+mod doors;
+mod protocol;
+mod sandbox;
+mod tools;
+
+use client::Client;
+use reference_server::{Config, Server};
+
+fn config() -> Config {
+    Config { rate_limit: Some(120), ..crate::config() }
+}
+
+/// A server, a client with its live key and one with its test key.
+async fn start(config: Config) -> (Server, Client, Client) {
+    let server = Server::start(config).await.expect("loopback has a free port");
+    let keys = server.first_keys().expect("it is well");
+    let [live, test] = [keys.live, keys.test].map(|key| Client::new(server.address(), key));
+    (server, live, test)
+}

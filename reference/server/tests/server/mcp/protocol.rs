@@ -1,0 +1,81 @@
+//! The protocol itself: its revisions, its refusals.
+
+use serde_json::{Value, json};
+
+use super::{Client, config, start};
+
+fn hello(revision: &str) -> Value {
+    json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } })
+}
+
+/// Asks to begin with one revision and is offered another, or the same.
+async fn check_initialize(client: &Client, asked: &str, offered: &str) {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(asked) });
+    let reply = client.send("POST", "/mcp", &message.to_string()).await;
+    let result = &reply.body["result"];
+    assert_eq!((reply.status, &result["protocolVersion"]), (200, &json!(offered)), "{reply:?}");
+    assert_eq!(result["serverInfo"]["name"], "chargeproof");
+    assert!(result["capabilities"]["tools"].is_object() && result["capabilities"]["resources"].is_null());
+    let said = result["instructions"].as_str().expect("it says what it is for");
+    assert!(said.contains("live key") && !said.contains("advance"), "{said}");
+    assert_eq!(reply.header("mcp-session-id"), None, "nothing is kept between requests");
+}
+
+#[tokio::test]
+async fn earlier_revisions_begin_with_a_handshake() {
+    let (_server, live, _) = start(config()).await;
+    check_initialize(&live, "2025-11-25", "2025-11-25").await;
+    check_initialize(&live, "2025-06-18", "2025-06-18").await;
+    check_initialize(&live, "1999-01-01", "2025-11-25").await;
+    let done = live.send("POST", "/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    assert_eq!((done.status, done.body), (202, Value::Null));
+    assert_eq!(live.result("ping", json!({})).await, json!({}));
+}
+
+#[tokio::test]
+async fn the_present_revision_begins_with_the_request_itself() {
+    let (_server, live, _) = start(config()).await;
+    let revision = "2026-07-28";
+    let ask = async |method: &str, mut params: Value, name: &str| {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": revision,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let name = if name.is_empty() { String::new() } else { format!("Mcp-Name: {name}\r\n") };
+        let client =
+            live.with(&format!("MCP-Protocol-Version: {revision}\r\nMcp-Method: {method}\r\n{name}"));
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let reply = client.send("POST", "/mcp", &message.to_string()).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.body["result"].clone()
+    };
+    let found = ask("server/discover", json!({}), "").await;
+    let known = found["supportedVersions"].as_array().expect("it names its revisions");
+    assert!(known.contains(&json!(revision)) && known.contains(&json!("2025-11-25")), "{found}");
+    let tools = ask("tools/list", json!({}), "").await;
+    assert!(tools["tools"].as_array().is_some_and(|tools| tools.len() > 15), "{tools}");
+    let account = ask("tools/call", json!({ "name": "get_account", "arguments": {} }), "get_account").await;
+    assert_eq!(account["structuredContent"]["meta"]["mode"], "live", "{account}");
+}
+
+#[tokio::test]
+async fn what_is_not_the_protocol_is_refused_in_json() {
+    let (_server, live, _) = start(config()).await;
+    for (method, status) in [("GET", 405), ("DELETE", 405), ("PUT", 405)] {
+        let reply = live.send(method, "/mcp", "").await;
+        assert_eq!((reply.status, reply.header("allow")), (status, Some("post")), "{reply:?}");
+        assert!(reply.body["message"].is_string(), "{reply:?}");
+    }
+    for body in ["", "{", "[]", r#"{"jsonrpc":"1.0"}"#] {
+        let reply = live.send("POST", "/mcp", body).await;
+        assert!((400..500).contains(&reply.status), "{body}: {reply:?}");
+    }
+    for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {
+        let reply = live.ask(method, json!({})).await;
+        assert_eq!(reply.body["error"]["code"], -32601, "{reply:?}");
+    }
+    let large = live.send("POST", "/mcp", &"x".repeat(300_000)).await;
+    assert_eq!(large.status, 413, "{large:?}");
+    assert_eq!(live.send("POST", "/mcp/", "").await.status, 404);
+}

@@ -1,0 +1,95 @@
+//! The tools of the simulated world: in test mode, from here, and never beyond the key's own book.
+
+use reference_server::{ClockKind, Config, McpClock};
+use serde_json::json;
+
+use super::{Client, config, start};
+
+#[tokio::test]
+async fn a_live_key_has_none_of_them() {
+    let (_server, live, _) = start(config()).await;
+    let reply = live.ask("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
+    let message = reply.body["error"]["message"].as_str().expect("a protocol error");
+    assert!(message.contains("`advance`") && message.contains("mode test"), "{message}");
+}
+
+#[tokio::test]
+async fn from_elsewhere_the_token_is_needed() {
+    let (server, _, test) = start(config()).await;
+    let proxied = test.with("Via: 1.1 proxy\r\n");
+    let arguments = json!({ "name": "advance", "arguments": { "by": "1s" } });
+    let reply = proxied.ask("tools/call", arguments.clone()).await;
+    assert_eq!(reply.body["error"]["code"], -32602, "{reply:?}");
+    assert_eq!(proxied.call("get_account", json!({})).await["isError"], false);
+    for (token, good) in [(server.sandbox_token(), true), ("sandbox_0", false)] {
+        let reply =
+            proxied.with(&format!("Sandbox-Token: {token}\r\n")).ask("tools/call", arguments.clone()).await;
+        assert_eq!(reply.body.get("result").is_some(), good, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn they_reach_the_keys_own_book_only() {
+    let (_server, live, test) = start(config()).await;
+    let new = json!({ "asset": "BTC", "amount": "5" });
+    let of_live = Client::good(live.call("create_charge", new.clone()).await);
+    let of_test = Client::good(test.call("create_charge", new).await);
+    let foreign = test.call("pay", json!({ "charge": of_live["data"]["code"] })).await;
+    let unknown = test.call("pay", json!({ "charge": "aaaaaaaaaaaa" })).await;
+    assert!(Client::refused(&foreign).starts_with("The selected charge is invalid."));
+    assert_eq!(foreign, unknown);
+    let there = test.call("mine", json!({ "asset": "BTC", "mode": "live" })).await;
+    assert!(Client::refused(&there).contains("must be the mode of the key"), "{there}");
+    let other = test.call("add_endpoint", json!({ "url": "https://shop.sim", "account": "other" })).await;
+    assert!(Client::refused(&other).contains("selected account is invalid"), "{other}");
+
+    // Both locks run out, and the key hears of its own alone.
+    let passed = Client::good(test.call("advance", json!({ "by": "31m" })).await);
+    let happened = passed["happened"].as_array().expect("a list");
+    let subjects: Vec<_> = happened.iter().map(|it| (&it["mode"], &it["subject"])).collect();
+    assert_eq!(subjects, [(&json!("test"), &of_test["data"]["code"])], "{passed}");
+}
+
+#[tokio::test]
+async fn webhooks_can_be_tried() {
+    let (_server, _, test) = start(config()).await;
+    let added = Client::good(test.call("add_endpoint", json!({ "url": "https://shop.sim/hooks" })).await);
+    let endpoint = &added["endpoint"];
+    assert_eq!(endpoint["mode"], "test");
+    assert!(endpoint["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));
+    let sent = Client::good(test.call("send_test_event", json!({ "id": endpoint["id"] })).await);
+    Client::good(test.call("advance", json!({ "by": "1s" })).await);
+    let delivery = Client::good(test.call("get_delivery", json!({ "id": sent["delivery"] })).await);
+    assert_eq!(delivery["delivery"]["status"], "delivered");
+    let private = test.call("add_endpoint", json!({ "url": "https://127.0.0.1/hooks" })).await;
+    assert!(Client::refused(&private).contains("url field is invalid"), "{private}");
+}
+
+#[tokio::test]
+async fn a_clock_that_follows_real_time_is_not_moved_unless_the_host_allows_it() {
+    for (mcp_clock, is_refused) in [(McpClock::FrozenOnly, true), (McpClock::Any, false)] {
+        let (_server, _, test) = start(Config { clock: ClockKind::Wall, mcp_clock, ..config() }).await;
+        for (tool, arguments) in
+            [("advance", json!({ "by": "1s" })), ("mine", json!({ "asset": "BTC", "blocks": 1 }))]
+        {
+            let result = test.call(tool, arguments).await;
+            if is_refused {
+                assert!(Client::refused(&result).contains("tools may not move it"), "{result}");
+            } else {
+                Client::good(result);
+            }
+        }
+        let at_once = json!({ "asset": "BTC", "blocks": 1, "at_once": true });
+        Client::good(test.call("mine", at_once).await);
+    }
+}
+
+#[tokio::test]
+async fn one_call_moves_the_clock_by_a_year_at_most() {
+    let (_server, _, test) = start(config()).await;
+    for arguments in [json!({ "by": "99999999h" }), json!({ "to": "9999-01-01T00:00:00Z" })] {
+        let refused = test.call("advance", arguments).await;
+        assert!(Client::refused(&refused).contains("366 days at most"), "{refused}");
+    }
+    Client::good(test.call("advance", json!({ "by": "366d" })).await);
+}

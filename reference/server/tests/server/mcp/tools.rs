@@ -1,0 +1,214 @@
+//! The tools of the API.
+
+use serde_json::{Value, json};
+
+use super::{Client, config, start};
+
+/// A line for each tool: its name, its arguments (`!` where one is required), what it does.
+async fn listed(client: &Client) -> String {
+    let result = client.result("tools/list", json!({})).await;
+    let mut lines = String::new();
+    for tool in result["tools"].as_array().expect("a list") {
+        let input = &tool["inputSchema"];
+        assert_eq!(input["type"], "object");
+        for word in ["$ref", "anyOf", "oneOf", "allOf", "if"] {
+            assert!(input.get(word).is_none(), "{tool}");
+        }
+        assert!(!input.to_string().contains("$ref"), "{tool}");
+        assert_eq!(input["additionalProperties"], false, "{tool}");
+        let output = &tool["outputSchema"];
+        assert_eq!(output["type"], "object", "{tool}");
+        for schema in [input, output] {
+            jsonschema::meta::validate(schema).expect("it is a schema");
+        }
+        let required = input["required"].as_array().cloned().unwrap_or_default();
+        let arguments = input["properties"].as_object().expect("arguments have names").keys();
+        let arguments: Vec<String> = arguments
+            .map(|name| format!("{name}{}", if required.contains(&json!(name)) { "!" } else { "" }))
+            .collect();
+        let hints = &tool["annotations"];
+        let mark = match (&hints["readOnlyHint"], &hints["destructiveHint"]) {
+            (Value::Bool(true), _) => "reads",
+            (_, Value::Bool(true)) => "takes away",
+            _ => "adds",
+        };
+        let (name, about) =
+            (tool["name"].as_str().expect("a name"), tool["description"].as_str().expect("a text"));
+        lines.push_str(&format!("{name}({}) {mark}\n    {about}\n", arguments.join(", ")));
+    }
+    lines
+}
+
+#[tokio::test]
+async fn a_live_key_has_the_tools_of_the_api() {
+    let (_server, live, _) = start(config()).await;
+    insta::assert_snapshot!(listed(&live).await);
+}
+
+#[tokio::test]
+async fn a_test_key_has_those_of_the_sandbox_too() {
+    let (_server, live, test) = start(config()).await;
+    let (live, test) = (listed(&live).await, listed(&test).await);
+    let more = test.strip_prefix(live.as_str()).expect("the same tools and more");
+    insta::assert_snapshot!(more);
+}
+
+#[tokio::test]
+async fn a_schema_is_whole_and_plain() {
+    let (_server, live, _) = start(config()).await;
+    let result = live.result("tools/list", json!({})).await;
+    let tools = result["tools"].as_array().expect("a list");
+    let schema = |name: &str| &tools.iter().find(|tool| tool["name"] == name).expect("a tool")["inputSchema"];
+    let create = &schema("create_charge")["properties"];
+    assert!(create["asset"]["enum"].as_array().is_some_and(|all| all.contains(&json!("BTC"))));
+    assert_eq!(create["customer"]["properties"]["country"]["pattern"], "^[A-Z]{2}$");
+    assert_eq!(create["customer_email"]["type"], "string");
+    assert_eq!(create["customer_email"]["description"], "The older form of `customer.email`.");
+    assert_eq!(schema("list_charges")["properties"]["per_page"]["maximum"], 100);
+    // Null clears a field here.
+    let change = &schema("change_payment_link")["properties"];
+    assert_eq!(change["description"]["type"], json!(["string", "null"]));
+}
+
+#[tokio::test]
+async fn a_charge_is_opened_paid_and_told_of() {
+    let (_server, live, test) = start(config()).await;
+    let new = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR", "metadata": { "order": 7 } });
+    let opened = Client::good(test.call("create_charge", new).await);
+    let code = opened["data"]["code"].as_str().expect("a code");
+    assert_eq!(opened["data"]["status"], "pending");
+    assert!(opened["data"]["checkout_url"].as_str().is_some_and(|url| url.ends_with(&format!("/c/{code}"))));
+
+    let paid = Client::good(test.call("pay", json!({ "charge": code })).await);
+    assert!(paid["txid"].is_string(), "{paid}");
+    Client::good(test.call("mine", json!({ "asset": "BTC", "blocks": 1 })).await);
+    let charge = Client::good(test.call("get_charge", json!({ "id": code })).await);
+    assert_eq!(charge["data"]["status"], "paid");
+    let events =
+        Client::good(test.call("list_events", json!({ "charge": code, "type": "charge.paid" })).await);
+    assert_eq!(events["meta"]["total"], 1, "{events}");
+
+    // It is the API's charge too, and the other mode's is not to be had.
+    let same = test.send("GET", &format!("/v1/charges/{code}"), "").await;
+    assert_eq!(same.body, charge);
+    let strange = live.call("get_charge", json!({ "id": code })).await;
+    let unknown = live.call("get_charge", json!({ "id": "aaaaaaaaaaaa" })).await;
+    assert_eq!(Client::refused(&strange), "Not found.");
+    assert_eq!(strange, unknown);
+    assert_eq!(Client::good(live.call("list_charges", json!({})).await)["meta"]["total"], 0);
+}
+
+#[tokio::test]
+async fn every_object_can_be_made_and_changed() {
+    let (_server, live, _) = start(config()).await;
+    let code = |answer: &Value| answer["data"]["code"].as_str().expect("a code").to_owned();
+    let link =
+        Client::good(live.call("create_payment_link", json!({ "title": "A book", "amount": "5" })).await);
+    let id = code(&link);
+    let change = json!({ "id": id, "description": "With pictures", "title": "Two books" });
+    let changed = Client::good(live.call("change_payment_link", change).await);
+    assert_eq!(
+        (&changed["data"]["title"], &changed["data"]["amount"]),
+        (&json!("Two books"), &json!("5.00"))
+    );
+    let cleared =
+        Client::good(live.call("change_payment_link", json!({ "id": id, "description": null })).await);
+    assert!(cleared["data"]["description"].is_null());
+    Client::good(live.call("archive_payment_link", json!({ "id": id })).await);
+    let refused = live.call("create_charge", json!({ "asset": "BTC", "payment_link": id })).await;
+    assert!(Client::refused(&refused).contains("does not accept payments"), "{refused}");
+    Client::good(live.call("restore_payment_link", json!({ "id": id })).await);
+    Client::good(live.call("create_charge", json!({ "asset": "BTC", "payment_link": id })).await);
+
+    let invoice = json!({ "amount": "10", "customer_email": "jane@example.com", "send_email": true });
+    let invoice = code(&Client::good(live.call("create_invoice", invoice).await));
+    let again = live.call("send_invoice", json!({ "id": invoice })).await;
+    assert!(Client::refused(&again).ends_with("Try again in 600 seconds."), "{again}");
+    let void = Client::good(live.call("void_invoice", json!({ "id": invoice })).await);
+    assert_eq!(void["data"]["status"], "void");
+}
+
+#[tokio::test]
+async fn a_refusal_is_the_apis() {
+    let (_server, live, _) = start(config()).await;
+    let refused = live.call("create_charge", json!({ "amount": "ten", "idempotency_key": "k" })).await;
+    assert_eq!(
+        Client::refused(&refused),
+        "The asset field is required. (and 1 more error)\n\
+         amount: The amount field must be a decimal number such as 49.90.\nasset: The asset field is required."
+    );
+    assert!(refused["structuredContent"]["errors"]["amount"].is_array());
+    let missing = live.call("get_charge", json!({})).await;
+    assert_eq!(Client::refused(&missing), "The id field is required.");
+    let unknown = live.ask("tools/call", json!({ "name": "burn", "arguments": {} })).await;
+    assert_eq!(unknown.body["error"]["code"], -32602, "{unknown:?}");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_the_apis() {
+    let (_server, live, _) = start(config()).await;
+    let new = json!({ "asset": "BTC", "amount": "5", "idempotency_key": "once" });
+    let first = Client::good(live.call("create_charge", new.clone()).await);
+    assert_eq!(first, Client::good(live.call("create_charge", new).await));
+    let other =
+        live.call("create_charge", json!({ "asset": "BTC", "amount": "6", "idempotency_key": "once" })).await;
+    assert_eq!(Client::refused(&other), "This Idempotency-Key was used for another request.");
+}
+
+/// A tool with its output schema, and what it answered.
+#[tokio::test]
+async fn what_a_tool_answers_is_what_its_schema_says() {
+    let (_server, _, test) = start(config()).await;
+    let listed = test.result("tools/list", json!({})).await;
+    let check = |tool: &str, answer: &Value| {
+        let tools = listed["tools"].as_array().expect("a list");
+        let schema = &tools.iter().find(|it| it["name"] == tool).expect("a tool")["outputSchema"];
+        let validator = jsonschema::validator_for(schema).expect("a schema");
+        if let Err(error) = validator.validate(answer) {
+            panic!("{tool}: {error}");
+        }
+    };
+    let new = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+    let opened = Client::good(test.call("create_charge", new).await);
+    check("create_charge", &opened);
+    let code = &opened["data"]["code"];
+    for (tool, arguments) in [
+        ("get_account", json!({})),
+        ("pay", json!({ "charge": code })),
+        ("mine", json!({ "asset": "BTC", "blocks": 3 })),
+        ("get_charge", json!({ "id": code })),
+        ("list_charges", json!({})),
+        ("list_events", json!({})),
+        ("advance", json!({ "by": "1h" })),
+    ] {
+        check(tool, &Client::good(test.call(tool, arguments).await));
+    }
+}
+
+#[tokio::test]
+async fn an_argument_that_a_tool_does_not_know_is_refused() {
+    let (_server, live, _) = start(config()).await;
+    let new = json!({ "asset": "BTC", "amount": "5", "curency": "USD" });
+    let refused = live.call("create_charge", new).await;
+    let said = Client::refused(&refused);
+    assert!(
+        said.starts_with("The curency argument is not known here; this tool takes ")
+            && said.contains("currency"),
+        "{said}"
+    );
+}
+
+/// REST and MCP are two ways to one request. A body counts byte by byte, so one that is laid out otherwise is another.
+#[tokio::test]
+async fn an_idempotency_key_gives_one_charge_whichever_way_it_comes() {
+    let (_server, live, _) = start(config()).await;
+    let rest = live.with("Idempotency-Key: once\r\n");
+    let new = json!({ "asset": "BTC", "amount": "5", "currency": "EUR", "idempotency_key": "once" });
+    let body = r#"{"amount":"5","asset":"BTC","currency":"EUR"}"#;
+    let first = rest.send("POST", "/v1/charges", body).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    assert_eq!(Client::good(live.call("create_charge", new.clone()).await), first.body);
+    let spaced = rest.send("POST", "/v1/charges", &body.replace(':', ": ")).await;
+    assert_eq!(spaced.status, 409, "{spaced:?}");
+    assert_eq!(Client::good(live.call("list_charges", json!({})).await)["meta"]["total"], 1);
+}

@@ -1,0 +1,77 @@
+//! Every answer of every scenario is one that the document promises.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use simulator::{
+    play::{Answer, Call, LocalStage, Stage, StageError, play},
+    script::Script,
+};
+
+use super::document::Document;
+
+/// A stage that compares what is said on it with the document.
+struct Watched<'d> {
+    stage: LocalStage,
+    document: &'d mut Document,
+    wrong: BTreeSet<String>,
+    heard: usize,
+}
+
+impl Stage for Watched<'_> {
+    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+        let answer = self.stage.call(call)?;
+        let path = call.path.split('?').next().unwrap_or(call.path);
+        self.heard += 1;
+        match self.document.find(call.method, path) {
+            Some(operation) => {
+                if let Err(why) = self.document.judge(&operation, answer.status, &answer.json()) {
+                    self.wrong.insert(format!("{} {}: {why}", call.method, call.path));
+                }
+            }
+            // What is not in the document is nowhere.
+            None if matches!(answer.status, 401 | 404 | 405 | 429) => {}
+            None => {
+                self.wrong.insert(format!("{} {path} is not documented", call.method));
+            }
+        }
+        Ok(answer)
+    }
+}
+
+fn scenarios() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
+            let path = entry.expect("its entries can be read").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_scenarios_hear_only_what_is_documented() {
+    let mut document = Document::read();
+    let (mut wrong, mut heard) = (BTreeSet::new(), 0);
+    for path in scenarios() {
+        let text = fs::read_to_string(&path).expect("a scenario can be read");
+        let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
+        let mut stage =
+            Watched { stage: LocalStage::new(), document: &mut document, wrong: BTreeSet::new(), heard: 0 };
+        play(&script, None, &mut stage).unwrap_or_else(|error| panic!("{error}"));
+        heard += stage.heard;
+        wrong.append(&mut stage.wrong);
+    }
+    assert!(heard > 1_000, "only {heard} answers were heard");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

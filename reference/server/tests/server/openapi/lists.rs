@@ -1,0 +1,53 @@
+//! The words of the document are those of the service.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    charge::ChargeStatus,
+    event::EventType,
+    invoice::InvoiceStatus,
+    mode::Mode,
+};
+use reference_wire::fields::{PROSE_MAX, QUESTIONS_MAX, TEXT_MAX};
+use serde_json::{Value, json};
+
+use super::document::Document;
+
+#[track_caller]
+fn check<T>(
+    document: &Document,
+    schema: &str,
+    all: impl IntoIterator<Item = T>,
+    word: impl Fn(T) -> &'static str,
+) {
+    let words: Vec<&str> = all.into_iter().map(word).collect();
+    assert_eq!(document.value["components"]["schemas"][schema]["enum"], json!(words), "{schema}");
+}
+
+#[test]
+fn every_word_is_listed_and_no_other() {
+    let document = Document::read();
+    check(&document, "Mode", Mode::ALL, Mode::as_str);
+    check(&document, "Asset", Asset::ALL, Asset::code);
+    check(&document, "Currency", Currency::ALL, Currency::code);
+    check(&document, "ChargeStatus", ChargeStatus::ALL, ChargeStatus::as_str);
+    check(&document, "InvoiceStatus", InvoiceStatus::ALL, InvoiceStatus::as_str);
+    check(&document, "EventType", EventType::ALL, EventType::as_str);
+}
+
+#[test]
+fn the_bounds_are_those_of_the_service() {
+    let document = Document::read();
+    let bound = |pointer: &str| {
+        let value = document.value.pointer(&format!("/components/schemas/{pointer}"));
+        value.and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} is no bound"))
+    };
+    for (pointer, most) in [
+        ("NewCharge/properties/payment_link/maxLength", TEXT_MAX),
+        ("NewCharge/properties/description/maxLength", PROSE_MAX),
+        ("NewCharge/properties/custom_fields/maxItems", QUESTIONS_MAX),
+        ("NewPaymentLink/properties/custom_fields/maxItems", QUESTIONS_MAX),
+        ("NewPaymentLink/properties/accepted_assets/maxItems", Asset::ALL.len()),
+    ] {
+        assert_eq!(bound(pointer), most as u64, "{pointer}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The document, the routes and the answers are the same thing, told three times.
+//!
+//! `BLESS=1 cargo test -p reference-server --test server openapi` lays the document out and writes its examples anew.
+
+mod answers;
+mod document;
+mod layout;
+mod lists;
+mod routes;
+mod served;
+mod story;
+mod world;

@@ -1,0 +1,145 @@
+//! The routers take what the document names, and nothing else.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use simulator::sandbox::ROUTES;
+
+use super::{
+    document::{Document, Operation},
+    world::{Ask, World},
+};
+
+const API: &str = include_str!("../../../../wire/src/route.rs");
+
+/// `GET /v1/charges/{}` for each documented operation under this path.
+fn documented(under: &str) -> BTreeSet<String> {
+    let inside = |path: &str| path == under || path.starts_with(&format!("{under}/"));
+    let operations = Document::read().operations().into_iter().filter(|it| inside(&it.path));
+    operations
+        .map(|Operation { method, path }| {
+            let segments = path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
+            format!("{method} {}", segments.collect::<Vec<_>>().join("/"))
+        })
+        .collect()
+}
+
+/// The segments of `["charges", id, "cancel"]` as a path.
+fn path_of(pattern: &str) -> String {
+    let segments = pattern.split(',').map(str::trim).filter(|segment| !segment.is_empty());
+    segments
+        .map(|segment| segment.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or("{}"))
+        .map(|segment| format!("/{segment}"))
+        .collect()
+}
+
+/// What stands between the first of `open` and the next `close`, and what follows.
+fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
+    text.split_once(open)?.1.split_once(close)
+}
+
+/// The routes that a router's source names: arms such as `(["v1", "account"], "GET") => …`.
+fn api_routes() -> BTreeSet<String> {
+    let arms = API.lines().filter(|line| line.trim_start().starts_with("([\"v1\""));
+    arms.filter_map(|line| {
+        let (pattern, rest) = between(line, "[", "]")?;
+        let method = rest.strip_prefix(", \"")?.split('"').next()?;
+        Some(format!("{method} {}", path_of(pattern)))
+    })
+    .collect()
+}
+
+/// The routes of the sandbox, but for what a key would read.
+fn sandbox_routes() -> BTreeSet<String> {
+    let routes = ROUTES.iter().filter(|route| !route.path.ends_with("{*}"));
+    routes
+        .flat_map(|route| {
+            let segments = route.path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
+            let path = segments.collect::<Vec<_>>().join("/");
+            route.methods.iter().map(move |it| format!("{} {path}", it.method))
+        })
+        .collect()
+}
+
+/// The names of the fields of a schema, those of its parts too.
+fn fields<'d>(document: &'d Document, schema: &'d Value) -> BTreeSet<&'d str> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return fields(document, document.value.pointer(&reference[1..]).expect("it is there"));
+    }
+    let own = schema["properties"].as_object().into_iter().flat_map(|map| map.keys()).map(String::as_str);
+    let parts = schema["allOf"].as_array().into_iter().flatten();
+    own.chain(parts.flat_map(|part| fields(document, part))).collect()
+}
+
+#[test]
+fn a_documented_body_has_the_fields_of_its_route() {
+    let document = Document::read();
+    for route in ROUTES {
+        for method in route.methods.iter().filter(|it| it.method != "GET") {
+            let operation = &document.value["paths"][route.path][method.method.to_lowercase()];
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let taken: BTreeSet<&str> = method.fields.iter().copied().collect();
+            assert_eq!(fields(&document, body), taken, "{} {}", method.method, route.path);
+        }
+    }
+}
+
+#[test]
+fn the_document_names_the_routes_of_the_routers_and_no_others() {
+    assert_eq!(documented("/v1"), api_routes());
+    // The sandbox answers what a key would read, too.
+    let looks = api_routes()
+        .into_iter()
+        .filter_map(|route| Some(format!("GET /sandbox/books/{{}}/{{}}{}", route.strip_prefix("GET /v1")?)));
+    assert_eq!(documented("/sandbox"), sandbox_routes().into_iter().chain(looks).collect());
+}
+
+/// Asks each path for a method that no path takes: the answer says what it takes.
+#[test]
+fn a_documented_path_takes_the_documented_methods() {
+    let mut world = World::new();
+    let operations = world.document.operations();
+    let ids = objects(&mut world);
+    let paths: BTreeSet<&str> = operations.iter().map(|it| it.path.as_str()).collect();
+    for path in paths.into_iter().filter(|path| path.starts_with("/v1") || path.starts_with("/sandbox")) {
+        let mut takes: Vec<&str> = Vec::new();
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            if operations.iter().any(|it| it.path == path && it.method == method) {
+                takes.push(method);
+                takes.extend((method == "GET").then_some("HEAD"));
+            }
+        }
+        let key = world.live.clone();
+        let id = ids.iter().find(|(list, _)| path.starts_with(list)).map_or("aaaaaaaaaaaa", |(_, id)| id);
+        let asked = path.replace("{id}", id).replace("{account}/{mode}", "acme/live");
+        let answer = world.refusal("TRACE", &asked, Ask { key: &key, ..Ask::default() });
+        assert_eq!(answer, (405, Some(takes.join(", "))), "{path}");
+        // An object that does not exist is told before a method that its path does not take.
+        if path.starts_with("/v1") && path.contains("{id}") {
+            let absent = path.replace("{id}", "aaaaaaaaaaaa");
+            let answer = world.refusal("TRACE", &absent, Ask { key: &key, ..Ask::default() });
+            assert_eq!(answer, (404, None), "{path}");
+        }
+    }
+}
+
+/// One object of each list under `/v1`, as the list's path and the object's id.
+fn objects(world: &mut World) -> Vec<(&'static str, String)> {
+    let new = [
+        ("/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#),
+        ("/v1/payment-links", r#"{"title":"Mug","pricing_type":"fixed","amount":"12.00","currency":"EUR"}"#),
+        ("/v1/invoices", r#"{"customer_email":"ann@example.com","amount":"99.00","currency":"EUR"}"#),
+    ];
+    let key = world.live.clone();
+    let mut ids: Vec<_> = new
+        .into_iter()
+        .map(|(path, body)| {
+            let made =
+                world.ask("POST", path, 201, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, "");
+            (path, made["data"]["id"].as_str().expect("an id").to_owned())
+        })
+        .collect();
+    let events = world.ask("GET", "/v1/events", 200, Ask { key: &key, ..Ask::default() }, "");
+    ids.push(("/v1/events", events["data"][0]["id"].as_str().expect("an id").to_owned()));
+    ids
+}

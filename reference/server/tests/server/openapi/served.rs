@@ -1,0 +1,87 @@
+//! The document as it is served, over a real socket.
+
+use reference_core::dialect::Dialect;
+use reference_server::{Config, Server};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::document::{self, Document};
+use crate::config;
+
+/// Status, head and body of the answer to a request without a body.
+async fn ask(server: &Server, method: &str, path: &str, host: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(server.address()).await.expect("it listens");
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("it answers in UTF-8");
+    let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, head.to_lowercase(), body.to_owned())
+}
+
+#[tokio::test]
+async fn it_names_the_address_that_was_called() {
+    let server = Server::start(config()).await.expect("loopback has a free port");
+    let (status, head, body) = ask(&server, "GET", "/openapi.json", "localhost:7").await;
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: application/json"), "{head}");
+    assert_eq!(body, document::TEXT.replace("http://127.0.0.1:8402", "http://localhost:7"));
+    let value: Value = serde_json::from_str(&body).expect("the document is JSON");
+    assert_eq!(value["servers"][0]["url"], "http://localhost:7");
+}
+
+#[tokio::test]
+async fn it_names_the_public_address_and_the_dialect() {
+    let dialect = Dialect {
+        key_prefix: "acme".into(),
+        header_prefix: "X-Acme".into(),
+        user_agent: "Acme-Webhooks/1.0".into(),
+    };
+    let public_url = Some("https://pay.example/shop".to_owned());
+    let server = Server::start(Config { dialect, public_url, ..config() }).await.expect("a free port");
+    for path in ["/openapi.json", "/shop/openapi.json"] {
+        let (_, _, body) = ask(&server, "GET", path, "pay.example").await;
+        let value: Value = serde_json::from_str(&body).expect("the document is JSON");
+        assert_eq!(value["servers"][0]["url"], "https://pay.example/shop");
+        assert_eq!(value["components"]["parameters"]["webhookEvent"]["name"], "X-Acme-Event");
+        assert!(!body.contains("svc_") && !body.contains("X-Service") && !body.contains("8402"));
+    }
+}
+
+#[tokio::test]
+async fn it_is_only_read() {
+    let server = Server::start(config()).await.expect("a free port");
+    let (status, head, body) = ask(&server, "HEAD", "/openapi.json", "localhost").await;
+    assert!(status == 200 && body.is_empty() && head.contains("content-length: "), "{head}");
+    assert_eq!(ask(&server, "POST", "/openapi.json", "localhost").await.0, 405);
+    assert_eq!(ask(&server, "GET", "/openapi.json/", "localhost").await.0, 404);
+}
+
+/// The pages of the host itself, and what it refuses by itself, are documented like the rest.
+#[tokio::test]
+async fn the_servers_own_answers_are_as_documented() {
+    let server = Server::start(config()).await.expect("a free port");
+    let mut document = Document::read();
+    for (path, host, status) in [
+        ("/healthz", "localhost", 200),
+        ("/openapi.json", "localhost", 200),
+        ("/sandbox", "evil.example", 403),
+        ("/sandbox", "localhost", 200),
+        ("/v1/account", "localhost", 401),
+        ("/v1/account", "localhost\r\nHost: again", 400),
+    ] {
+        let (found, head, body) = ask(&server, "GET", path, host).await;
+        assert_eq!(found, status, "{path}: {body}");
+        let operation = document.find("GET", path).unwrap_or_else(|| panic!("{path} is not documented"));
+        let value = serde_json::from_str(&body).expect("it is JSON");
+        document.judge(&operation, status, &value).unwrap_or_else(|why| panic!("{path} {head}: {why}"));
+    }
+    let (status, head, _) = ask(&server, "GET", "/metrics", "localhost").await;
+    let types = &document.value["paths"]["/metrics"]["get"]["responses"][status.to_string()]["content"];
+    let known: Vec<&String> = types.as_object().expect("it has a type").keys().collect();
+    assert!(known.iter().all(|known| head.contains(&format!("content-type: {known}"))), "{head}");
+}

@@ -1,0 +1,338 @@
+//! One merchant's days: every operation is answered, every event happens, and the examples of the document
+//! are what was said.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{
+    document::{self, Document},
+    layout::Node,
+    world::{Ask, RECEIVER, World},
+};
+
+impl World {
+    fn get(&mut self, target: &str, name: &str) -> Value {
+        let key = self.live.clone();
+        self.ask("GET", target, 200, Ask { key: &key, ..Ask::default() }, name)
+    }
+
+    fn refused(&mut self, method: &str, target: &str, status: u16, body: &str, name: &str) {
+        let key = self.live.clone();
+        self.ask(method, target, status, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name);
+    }
+
+    /// A call of the API without a body, or with one that is nobody's example.
+    fn call(&mut self, method: &str, target: &str, body: &Value, name: &str) -> Value {
+        let key = self.live.clone();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(method, target, 200, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name)
+    }
+
+    /// A call of the sandbox.
+    fn act(&mut self, method: &str, path: &str, body: &Value, name: &str) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let target = format!("/sandbox{path}");
+        self.ask(method, &target, 200, Ask { body: body.as_bytes(), ..Ask::default() }, name)
+    }
+
+    /// Sends an example of a request, with these fields as they are in this world.
+    #[track_caller]
+    fn example(
+        &mut self,
+        (method, target): (&str, &str),
+        example: &str,
+        fields: &[(&str, &str)],
+        name: &str,
+    ) -> Value {
+        let status = match (method, target) {
+            ("POST", "/v1/charges" | "/v1/payment-links" | "/v1/invoices") => 201,
+            ("POST", _) if target.ends_with("/refunds") => 201,
+            _ => 200,
+        };
+        let mut document = Node::read(document::TEXT.as_bytes());
+        let mut body = document.at("components").at("examples").at(example).at("value").clone();
+        for (field, value) in fields {
+            *body.at(field) = Node::Leaf((*value).into());
+        }
+        let body = body.print().into_bytes();
+        let value: Value = serde_json::from_slice(&body).expect("an example is JSON");
+        let operation = self.document.find(method, target).expect("it is documented");
+        let verdict = self.document.judge_request(&operation, &value);
+        verdict.unwrap_or_else(|why| panic!("example {example} does not fit its schema: {why}"));
+        self.examples.insert(example.to_owned(), body.clone());
+        let key = if target.starts_with("/v1") { self.live.clone() } else { String::new() };
+        self.ask(method, target, status, Ask { key: &key, body: &body, ..Ask::default() }, name)
+    }
+
+    /// Opens a charge in bitcoin; its code.
+    fn open(&mut self) -> String {
+        let answer = self.example(("POST", "/v1/charges"), "new_charge", &[], "");
+        code(&answer)
+    }
+
+    fn mine(&mut self) {
+        self.example(("POST", "/sandbox/mine"), "mine", &[], "mined");
+    }
+}
+
+fn code(answer: &Value) -> String {
+    answer["data"]["code"].as_str().expect("an object has a code").to_owned()
+}
+
+fn text(answer: &Value, pointer: &str) -> String {
+    answer
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer} in {answer}"))
+        .to_owned()
+}
+
+/// Everything, in an order in which it makes sense.
+pub(crate) fn told() -> World {
+    let mut world = World::new();
+    prepare(&mut world);
+    charges(&mut world);
+    let link = links(&mut world);
+    invoices(&mut world, &link);
+    events(&mut world);
+    looks(&mut world);
+    refusals(&mut world);
+    chains(&mut world);
+    dashboard(&mut world);
+    world
+}
+
+fn prepare(world: &mut World) {
+    world.get("/v1/account", "account");
+    world.act("POST", "/endpoints", &json!({ "url": RECEIVER }), "");
+    world.example(("POST", "/sandbox/endpoints"), "add_endpoint", &[], "endpoint_added");
+    world.example(("POST", "/sandbox/merchants"), "set_merchant", &[], "");
+    world.example(("POST", "/sandbox/rates"), "set_rate", &[], "");
+}
+
+fn charges(world: &mut World) {
+    let opened = world.example(("POST", "/v1/charges"), "new_charge", &[], "charge_pending");
+    let paid = code(&opened);
+    world.example(("POST", "/sandbox/pay"), "pay", &[("charge", &paid)], "paid");
+    world.mine();
+    let charge = world.get(&format!("/v1/charges/{paid}"), "charge_paid");
+    let txid = text(&charge, "/data/transactions/0/txid");
+    let target = format!("/v1/charges/{paid}/refunds");
+    world.example(("POST", &target), "new_refund", &[("txid", &txid)], "charge_refunded");
+    world.refused("POST", &format!("/v1/charges/{paid}/cancel"), 409, "", "conflict");
+
+    let canceled = world.open();
+    world.call("POST", &format!("/v1/charges/{canceled}/cancel"), &Value::Null, "charge_canceled");
+    world.act("POST", "/pay", &json!({ "charge": canceled }), "");
+    world.mine();
+    world.act("POST", &format!("/charges/{canceled}/accept"), &Value::Null, "");
+
+    let underpaid = world.open();
+    world.example(("POST", "/sandbox/pay"), "pay_half", &[("charge", &underpaid)], "");
+    // The blocks come at once, for too little does not hold the charge open until they would.
+    world.act("POST", "/mine", &json!({ "asset": "BTC", "blocks": 2, "at_once": true }), "");
+    world.example(("POST", "/sandbox/advance"), "advance", &[], "advanced");
+    let owner = world.open();
+    world.act("POST", &format!("/charges/{owner}/cancel"), &Value::Null, "");
+    world.get("/v1/charges?per_page=1&status=paid", "charge_page");
+}
+
+/// The code of an open link.
+fn links(world: &mut World) -> String {
+    let links = ("POST", "/v1/payment-links");
+    let fixed = code(&world.example(links, "new_payment_link_fixed", &[], "payment_link_fixed"));
+    let at = format!("/v1/payment-links/{fixed}");
+    world.get(&at, "");
+    world.example(("PATCH", &at), "payment_link_change", &[], "payment_link_changed");
+    let archive = format!("{at}/archive");
+    world.call("POST", &archive, &Value::Null, "payment_link_archived");
+    world.call("DELETE", &archive, &Value::Null, "");
+    let open = code(&world.example(links, "new_payment_link_open", &[], "payment_link_open"));
+    world.get("/v1/payment-links?per_page=1", "payment_link_page");
+    world.example(("POST", "/v1/charges"), "new_charge_from_link", &[("payment_link", &open)], "");
+    world.act("POST", &format!("/links/{fixed}/view"), &Value::Null, "");
+    world.act("POST", &format!("/links/{fixed}/choose"), &json!({ "asset": "ETH" }), "");
+    open
+}
+
+fn invoices(world: &mut World, link: &str) {
+    let at = ("POST", "/v1/invoices");
+    let paid = code(&world.example(at, "new_invoice", &[], "invoice_open"));
+    world.refused("POST", &format!("/v1/invoices/{paid}/send"), 429, "", "too_many");
+    world.act("POST", &format!("/invoices/{paid}/view"), &Value::Null, "");
+    let choose = format!("/sandbox/invoices/{paid}/choose");
+    let chosen = world.example(("POST", &choose), "choose_coin", &[], "coin_chosen");
+    world.act("POST", "/pay", &json!({ "charge": chosen["charge"] }), "");
+    world.mine();
+    world.get(&format!("/v1/invoices/{paid}"), "invoice_paid");
+
+    let void = code(&world.example(at, "new_invoice_of_items", &[], ""));
+    world.call("POST", &format!("/v1/invoices/{void}/void"), &Value::Null, "invoice_void");
+    let key = world.live.clone();
+    let again = r#"{"amount":"5.00","customer_email":"owner@acme.example"}"#;
+    let twice = Ask { key: &key, idempotency_key: Some("once"), body: again.as_bytes(), ..Ask::default() };
+    let sent = code(&world.ask("POST", "/v1/invoices", 201, twice, ""));
+    assert_eq!(code(&world.ask("POST", "/v1/invoices", 201, twice, "")), sent);
+    world.call("POST", &format!("/v1/invoices/{sent}/send"), &Value::Null, "invoice_sent");
+    world.example(("POST", "/sandbox/advance"), "advance", &[], "");
+    world.act("POST", &format!("/invoices/{sent}/send"), &Value::Null, "");
+    world.act("POST", &format!("/invoices/{sent}/void"), &Value::Null, "");
+    world.get("/v1/invoices?per_page=1&status=paid", "invoice_page");
+    world.get(&format!("/v1/charges?payment_link={link}"), "");
+}
+
+fn events(world: &mut World) {
+    world.get("/v1/events?per_page=2", "event_page");
+    for (kind, name) in [("charge.paid", "event_of_charge"), ("invoice.sent", "event_of_invoice")] {
+        let id = text(&world.get(&format!("/v1/events?type={kind}&per_page=1"), ""), "/data/0/id");
+        world.get(&format!("/v1/events/{id}"), name);
+    }
+}
+
+/// What the dashboard and the hosted pages read.
+fn looks(world: &mut World) {
+    let book = "/books/acme/live";
+    world.act("GET", book, &Value::Null, "");
+    world.act("GET", &format!("{book}/account"), &Value::Null, "");
+    for (list, page) in [("charges", "c"), ("payment-links", "pay"), ("invoices", "i"), ("events", "")] {
+        let all = world.act("GET", &format!("{book}/{list}?per_page=100"), &Value::Null, "");
+        for object in all["data"].as_array().expect("a list") {
+            let id = object["id"].as_str().expect("an id");
+            world.act("GET", &format!("{book}/{list}/{id}"), &Value::Null, "");
+            if !page.is_empty() {
+                world.act("GET", &format!("/pages/{page}/{id}"), &Value::Null, "");
+            }
+            if page == "c" {
+                world.act("GET", &format!("{book}/charges/{id}/transfers"), &Value::Null, "");
+            }
+        }
+    }
+    let late = world.open();
+    world.act("POST", &format!("/charges/{late}/cancel"), &Value::Null, "");
+    world.act("POST", "/pay", &json!({ "charge": late }), "");
+    let waiting = world.act("GET", &format!("{book}/late"), &Value::Null, "");
+    let waiting = waiting["late"].as_array().expect("a list");
+    assert!(waiting.iter().any(|payment| payment["charge"] == late.as_str()), "{waiting:?}");
+}
+
+fn refusals(world: &mut World) {
+    world.refused("GET", "/v1/charges/aaaaaaaaaaaa", 404, "", "not_found");
+    world.refused("POST", "/v1/charges", 400, "[1]", "bad_request");
+    world.refused("POST", "/v1/charges", 422, r#"{"amount":"ten","currency":"EUR"}"#, "invalid");
+    world.ask("GET", "/v1/account", 401, Ask::default(), "unauthenticated");
+    let key = world.live.clone();
+    let text = Ask { key: &key, content_type: Some("text/plain"), body: b"asset=BTC", ..Ask::default() };
+    world.ask("POST", "/v1/charges", 415, text, "not_json");
+    world.act("POST", "/rates", &json!({ "asset": "DOGE", "currency": "PLN", "rate": null }), "");
+    let body = r#"{"asset":"DOGE","amount":"10.00","currency":"PLN"}"#;
+    world.refused("POST", "/v1/charges", 503, body, "no_rate");
+    // The other key, so that the story can go on with the first.
+    let key = world.test.clone();
+    for left in (0..120).rev() {
+        let ask = Ask { key: &key, ..Ask::default() };
+        world.ask("GET", "/v1/account", 200, ask, "");
+        if left == 0 {
+            world.ask("GET", "/v1/account", 429, ask, "");
+        }
+    }
+}
+
+fn chains(world: &mut World) {
+    let pay = |world: &mut World| {
+        let charge = world.open();
+        text(&world.act("POST", "/pay", &json!({ "charge": charge, "fee": "low" }), ""), "/txid")
+    };
+    let txid = pay(world);
+    world.act("POST", "/replace", &json!({ "txid": txid, "fee": "high" }), "");
+    let txid = pay(world);
+    world.act("POST", "/double-spend", &json!({ "txid": txid }), "");
+    let txid = pay(world);
+    world.act("POST", "/drop", &json!({ "txid": txid }), "");
+    world.act("POST", "/rebroadcast", &json!({ "txid": txid }), "");
+    world.mine();
+    world.act("POST", "/reorg", &json!({ "asset": "BTC", "depth": 1 }), "");
+    world.act("POST", "/stall", &json!({ "asset": "BTC", "for": "1m" }), "");
+    world.act("POST", "/congest", &json!({ "asset": "BTC", "empty": 10, "full": 20 }), "");
+    world.act("POST", "/watchers", &json!({ "asset": "BTC", "notices": "late" }), "");
+    world.act("POST", "/watchers", &json!({ "asset": "BTC", "notices": "up" }), "");
+    world.act("POST", "/mine", &json!({ "asset": "LTC", "at_once": true }), "");
+    let count = world.act("GET", "", &Value::Null, "")["happenings"].as_u64().expect("a count");
+    world.act("GET", &format!("/happenings?after={}", count - 2), &Value::Null, "happenings");
+    world.act("GET", "/happenings", &Value::Null, "");
+}
+
+fn dashboard(world: &mut World) {
+    let endpoints = world.act("GET", "/endpoints", &Value::Null, "");
+    let [ours, shop] = [0, 1].map(|n| text(&endpoints, &format!("/endpoints/{n}/id")));
+    world.act("POST", &format!("/endpoints/{ours}/test"), &Value::Null, "");
+    let log = world.act("GET", &format!("/deliveries?endpoint={shop}"), &Value::Null, "");
+    let oldest = log["deliveries"].as_array().and_then(|all| all.last()).expect("something was delivered");
+    let at = format!("/deliveries/{}", text(oldest, "/id"));
+    world.act("GET", &at, &Value::Null, "delivery");
+    world.act("POST", &format!("{at}/resend"), &Value::Null, "");
+    let at = format!("/endpoints/{shop}");
+    world.act("PATCH", &at, &json!({ "status": "disabled" }), "");
+    world.act("POST", &format!("{at}/rotate"), &Value::Null, "");
+    world.act("DELETE", &at, &Value::Null, "");
+    world.act("GET", "/endpoints", &Value::Null, "");
+    world.act("GET", "/mails", &Value::Null, "");
+    let wallets = world.act("GET", "/wallets", &Value::Null, "");
+    let all = wallets["wallets"].as_array().expect("a list");
+    let doge = all.iter().find(|it| it["asset"] == "DOGE" && it["mode"] == "live").expect("a wallet").clone();
+    let coin = json!({ "asset": "DOGE", "mode": "live" });
+    world.act("DELETE", "/wallets", &coin, "");
+    world.act("PUT", "/wallets", &json!({ "asset": "DOGE", "mode": "live", "key": doge["key"] }), "");
+    let key = text(&world.act("POST", "/keys", &json!({ "mode": "test" }), ""), "/key/id");
+    world.act("DELETE", &format!("/keys/{key}"), &Value::Null, "");
+    world.act("GET", "/keys", &Value::Null, "");
+    world.act("POST", "/accounts", &json!({ "id": "other", "type": "personal" }), "");
+    world.act("PATCH", "/accounts/other", &json!({ "display_name": "Other" }), "");
+    world.act("GET", "", &Value::Null, "");
+    world.act("POST", "/restart", &Value::Null, "");
+    world.act("GET", "/happenings", &Value::Null, "");
+    world.act("POST", "/world", &json!({ "seed": 2 }), "");
+}
+
+#[test]
+fn the_examples_are_what_is_really_sent_and_answered() {
+    let world = told();
+    let mut tree = Node::read(document::TEXT.as_bytes());
+    let examples = tree.at("components").at("examples");
+    let names: Vec<String> = world.document.examples().keys().cloned().collect();
+    for name in &names {
+        let said = world.examples.get(name).unwrap_or_else(|| panic!("nobody says the example {name}"));
+        *examples.at(name).at("value") = Node::read(said);
+    }
+    let text = tree.print();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(document::PATH, text).expect("the document can be written");
+    } else {
+        let old: Vec<&String> = names
+            .iter()
+            .filter(|name| {
+                let said: Value = serde_json::from_slice(&world.examples[*name]).expect("JSON");
+                world.document.examples()[*name]["value"] != said
+            })
+            .collect();
+        assert!(old.is_empty(), "BLESS=1 writes them anew: {old:?}");
+        assert!(text == document::TEXT, "reference/openapi.json is laid out otherwise: BLESS=1 does it");
+    }
+}
+
+#[test]
+fn every_operation_succeeds_and_every_webhook_is_posted() {
+    let world = told();
+    let document = Document::read();
+    let silent: Vec<_> = document
+        .operations()
+        .into_iter()
+        .filter(|it| it.path.starts_with("/v1") || it.path.starts_with("/sandbox"))
+        .filter(|it| !world.seen.iter().any(|(seen, status)| seen == it && *status < 300))
+        .collect();
+    assert!(silent.is_empty(), "{silent:?}");
+    let kinds: Vec<&String> =
+        document.value["webhooks"].as_object().expect("there are webhooks").keys().collect();
+    let posted: Vec<&String> = world.posted.iter().collect();
+    assert_eq!(kinds, posted);
+}

@@ -1,0 +1,147 @@
+//! A world whose every answer is compared with the document, and whose webhooks are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::{dialect::Dialect, outbox::AttemptResult, rng::Seed, time::Timestamp};
+use reference_wire::{Request, Response};
+use serde_json::Value;
+use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
+
+use super::document::{Document, Operation};
+
+pub(crate) const BASE: &str = "http://127.0.0.1:8402";
+/// A receiver outside of the simulated network, so that what is posted can be seen.
+pub(crate) const RECEIVER: &str = "https://hooks.example/";
+
+pub(crate) struct World {
+    sandbox: Sandbox,
+    pub(crate) document: Document,
+    pub(crate) live: String,
+    pub(crate) test: String,
+    /// What was answered, or sent, under the name of an example.
+    pub(crate) examples: BTreeMap<String, Vec<u8>>,
+    /// The operations that were answered as they should be.
+    pub(crate) seen: BTreeSet<(Operation, u16)>,
+    /// The types of the webhooks that were posted.
+    pub(crate) posted: BTreeSet<String>,
+}
+
+/// A request as the story tells it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ask<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) content_type: Option<&'a str>,
+    pub(crate) idempotency_key: Option<&'a str>,
+    pub(crate) body: &'a [u8],
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        let mut sandbox = Sandbox::new(&Setup {
+            seed: Seed(1),
+            start: Timestamp::parse("2026-01-05T09:00:00Z").expect("a moment"),
+            public_url: BASE.to_owned(),
+            rate_limit: Some(120),
+            dialect: Dialect::default(),
+            journal: true,
+            reach: Reach::Abroad,
+            wallet_cache: None,
+        });
+        sandbox.vouch_for("hooks.example");
+        let keys = sandbox.first_keys();
+        World {
+            sandbox,
+            document: Document::read(),
+            live: keys.live,
+            test: keys.test,
+            examples: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            posted: BTreeSet::new(),
+        }
+    }
+
+    /// Asks, compares the answer with the document, and keeps it as the example of that name.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, method: &str, target: &str, status: u16, ask: Ask<'_>, name: &str) -> Value {
+        let response = self.send(method, target, ask);
+        let path = target.split('?').next().unwrap_or(target);
+        let text = String::from_utf8_lossy(&response.body).into_owned();
+        assert_eq!(response.status, status, "{method} {target}: {text}");
+        let answer: Value = serde_json::from_slice(&response.body).expect("an answer is JSON");
+        let operation =
+            self.document.find(method, path).unwrap_or_else(|| panic!("{method} {path} is not documented"));
+        let verdict = self.document.judge(&operation, status, &answer);
+        verdict.unwrap_or_else(|why| panic!("{method} {target}: {why}\n{text}"));
+        self.judge_headers(&operation, &response);
+        self.seen.insert((operation, status));
+        if !name.is_empty() {
+            self.examples.insert(name.to_owned(), response.body.into());
+        }
+        answer
+    }
+
+    /// Every header beside the usual ones is documented.
+    #[track_caller]
+    fn judge_headers(&self, operation: &Operation, response: &Response) {
+        let answer = &self.document.operation(operation)["responses"][response.status.to_string()];
+        let answer = match answer.get("$ref").and_then(Value::as_str) {
+            Some(reference) => self.document.value.pointer(&reference[1..]).expect("it is there"),
+            None => answer,
+        };
+        for (name, _) in &response.headers {
+            let known = answer["headers"].as_object().into_iter().flat_map(|map| map.keys());
+            assert!(
+                known.clone().any(|known| known.eq_ignore_ascii_case(name)),
+                "{operation:?}: header {name}"
+            );
+        }
+    }
+
+    fn send(&mut self, method: &str, target: &str, ask: Ask<'_>) -> Response {
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let bearer = format!("Bearer {}", ask.key);
+        let content_type = ask.content_type.unwrap_or("application/json");
+        let request = Request {
+            method,
+            path,
+            query,
+            authorization: (!ask.key.is_empty()).then_some(bearer.as_bytes()),
+            content_type: Some(content_type.as_bytes()),
+            idempotency_key: ask.idempotency_key.map(str::as_bytes),
+            base: BASE,
+            body: ask.body,
+        };
+        let mut progress = self.sandbox.call(self.sandbox.now(), &request);
+        loop {
+            self.land();
+            match progress {
+                Progress::Done(response) => return response,
+                Progress::Waiting(pending) => progress = self.sandbox.go_on(self.sandbox.now(), pending),
+            }
+        }
+    }
+
+    /// Looks at everything that is posted abroad, and takes it.
+    fn land(&mut self) {
+        for dispatch in self.sandbox.take_outgoing() {
+            let body: Value = serde_json::from_slice(&dispatch.post.body).expect("a webhook is JSON");
+            let kind = body["event"].as_str().expect("a webhook names its type").to_owned();
+            let verdict = self.document.judge_webhook(&kind, &body);
+            verdict.unwrap_or_else(|why| panic!("webhook {kind}: {why}\n{body}"));
+            let name = if body.get("test").is_some() { "test".to_owned() } else { kind.replace('.', "_") };
+            self.examples.entry(format!("webhook_{name}")).or_insert(dispatch.post.body);
+            self.posted.insert(kind);
+            self.sandbox.on_landing(self.sandbox.now(), dispatch.id, AttemptResult::Answered(200).into());
+        }
+    }
+}
+
+impl World {
+    /// The status of an answer to what is not documented, and its `Allow`.
+    pub(crate) fn refusal(&mut self, method: &str, path: &str, ask: Ask<'_>) -> (u16, Option<String>) {
+        let response = self.send(method, path, ask);
+        let allow = response.headers.into_iter().find(|(name, _)| *name == "allow").map(|(_, value)| value);
+        (response.status, allow)
+    }
+}

@@ -1,0 +1,163 @@
+//! What one account does to slow receivers and slow names, and what another account notices of it.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use reference_server::{SenderBounds, SenderConfig};
+use serde_json::json;
+use tokio::{sync::Semaphore, time::timeout};
+
+use super::{
+    OK, Shop, ask,
+    names::Names,
+    receiver::{Manner, Receiver, Seen},
+    save, sender, to_shop,
+};
+
+/// Shorter than any attempt in these tests may take, so that whatever waits for one is late.
+const SOON: Duration = Duration::from_secs(5);
+
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    timeout(SOON, what).await.expect("nobody else's receiver or name is waited for")
+}
+
+/// Another account, with an endpoint at `url`; gives the path that sends a test delivery to it.
+async fn neighbour(shop: &Shop, url: &str) -> String {
+    let account = json!({ "id": "neighbour" });
+    let (status, answer) = ask(&shop.server, "POST", "/sandbox/accounts", &account).await;
+    assert_eq!(status, 200, "{answer}");
+    let endpoint = json!({ "account": "neighbour", "url": url });
+    let (status, answer) = ask(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+    assert_eq!(status, 200, "{answer}");
+    format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"))
+}
+
+/// Sends a test delivery; gives its id.
+async fn send(shop: &Shop, path: &str) -> String {
+    let (status, answer) = ask(&shop.server, "POST", path, &json!({})).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["delivery"].as_str().expect("an id").to_owned()
+}
+
+fn delivery(seen: &Seen) -> &str {
+    seen.header("X-Service-Delivery").expect("every post names its delivery")
+}
+
+/// Endpoints of the first account at these hosts, as the paths that send test deliveries to them.
+async fn endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut paths = Vec::new();
+    for host in hosts {
+        let (status, answer) = save(&shop.server, &format!("https://{host}/")).await;
+        assert_eq!(status, 200, "{answer}");
+        paths.push(format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id")));
+    }
+    paths
+}
+
+async fn send_all(shop: &Shop, paths: &[String]) -> Vec<String> {
+    let mut sent = Vec::new();
+    for path in paths {
+        sent.push(send(shop, path).await);
+    }
+    sent
+}
+
+#[tokio::test]
+async fn slow_hosts_of_one_account_keep_no_other_waiting() {
+    let permits = Arc::new(Semaphore::new(0));
+    let (slow, mut quick) =
+        (Receiver::plain(Manner::Waits(Arc::clone(&permits))).await, Receiver::plain(Manner::Says(OK)).await);
+    let host = |n: usize| format!("slow{n}.example");
+    let mut forwards: Vec<String> =
+        (0..20).map(|n| format!("https://{}=http://{}", host(n), slow.address)).collect();
+    forwards.extend([to_shop(&slow), format!("https://quick.example=http://{}", quick.address)]);
+    let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
+    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
+    let paths = endpoints(&shop, (0..20).map(host)).await;
+    let waiting = send_all(&shop, &paths).await;
+
+    let path = neighbour(&shop, "https://quick.example/").await;
+    let sent = send(&shop, &path).await;
+    assert_eq!(delivery(&soon(quick.next()).await), sent);
+
+    // What waited has lost nothing by it: each has one attempt, and arrives.
+    permits.add_permits(99);
+    shop.settle().await;
+    for delivery in waiting {
+        let delivery = shop.look_up(&delivery).await;
+        let attempts = delivery["attempts"].as_array().map(Vec::len);
+        assert_eq!((&delivery["status"], attempts), (&json!("delivered"), Some(1)));
+    }
+}
+
+#[tokio::test]
+async fn a_slow_host_that_two_accounts_share_keeps_places_for_both() {
+    let permits = Arc::new(Semaphore::new(0));
+    let mut slow = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
+    let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
+    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(&slow)]) }).await;
+    for _ in 0..10 {
+        shop.send().await;
+    }
+    for _ in 0..2 {
+        soon(slow.next()).await;
+    }
+    let path = neighbour(&shop, "https://shop.example/").await;
+    let sent = send(&shop, &path).await;
+    assert_eq!(delivery(&soon(slow.next()).await), sent);
+    permits.add_permits(99);
+    shop.settle().await;
+    assert_eq!(slow.connections(), 11);
+}
+
+#[tokio::test]
+async fn slow_names_of_one_account_keep_no_other_waiting_and_are_called_slow() {
+    let mut quick = Receiver::plain(Manner::Says(OK)).await;
+    let names = Names::default();
+    names.set("localhost", &["127.0.0.1"]);
+    let host = |n: usize| format!("slow{n}.example");
+    (0..12).for_each(|n| names.set(&host(n), &["8.8.8.8"]));
+    let port = quick.address.port();
+    let forwards = [
+        "https://shop.example=http://127.0.0.1:9".to_owned(),
+        format!("https://quick.example=http://localhost:{port}"),
+    ];
+    let bounds = SenderBounds {
+        lookups: 8,
+        lookups_per_account: 3,
+        connect_time: Duration::from_secs(1),
+        ..super::BOUNDS
+    };
+    let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &forwards) }).await;
+    let paths = endpoints(&shop, (0..12).map(host)).await;
+    let path = neighbour(&shop, "https://quick.example/").await;
+    // From now on lookups of these do not end, and keep their places.
+    names.stall("slow");
+    let late = send_all(&shop, &paths).await;
+
+    let sent = send(&shop, &path).await;
+    assert_eq!(delivery(&soon(quick.next()).await), sent);
+
+    shop.settle().await;
+    for delivery in late {
+        let attempt = shop.look_up(&delivery).await["attempts"][0].take();
+        let error = attempt["error"].as_str().expect("it failed");
+        assert!(error.ends_with(".example: the name lookup timed out"), "{error}");
+    }
+    let (status, answer) = save(&shop.server, "https://slow99.example/").await;
+    let said = answer["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && said.contains("slow99.example could not be looked up in time"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_book_has_fifty_endpoints_at_most() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    // The shop has one already.
+    endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
+    let (status, answer) = save(&shop.server, "https://h49.sim/").await;
+    let said = answer["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && said.starts_with("There are 50 webhook endpoints already"), "{answer}");
+    let path = format!("/sandbox/endpoints/{}", shop.endpoint);
+    assert_eq!(ask(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
+    assert_eq!(save(&shop.server, "https://h49.sim/").await.0, 200);
+}

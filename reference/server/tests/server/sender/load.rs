@@ -1,0 +1,148 @@
+//! Many deliveries to many endpoints, half of which fail.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use reference_server::Server;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+
+use super::{BOUNDS, ask, config, names::Names, save, sender};
+
+const ENDPOINTS: usize = 50;
+const EVENTS: usize = 200;
+
+/// What fifty hosts behind one socket have seen.
+#[derive(Default)]
+struct Hosts {
+    /// Posts of each delivery, and its host.
+    posts: Mutex<BTreeMap<String, (usize, String)>>,
+    /// Posts at the moment, by host, and the most there ever were: in all, and with one host.
+    open: Mutex<(BTreeMap<String, usize>, usize, usize)>,
+    connections: AtomicUsize,
+}
+
+/// Every other host does.
+fn fails(host: &str) -> bool {
+    let number = host.strip_prefix('h').and_then(|rest| rest.strip_suffix(".example"));
+    number.and_then(|n| n.parse::<usize>().ok()).expect("hosts are h0 to h49").is_multiple_of(2)
+}
+
+impl Hosts {
+    fn enter(&self, host: &str) {
+        let mut open = self.open.lock().expect("no test panics here");
+        let (by_host, most, most_per_host) = &mut *open;
+        let with_host = by_host.entry(host.to_owned()).or_default();
+        *with_host += 1;
+        *most_per_host = (*with_host).max(*most_per_host);
+        *most = by_host.values().sum::<usize>().max(*most);
+    }
+
+    fn leave(&self, host: &str) {
+        *self.open.lock().expect("no test panics here").0.get_mut(host).expect("it entered") -= 1;
+    }
+
+    fn most(&self) -> (usize, usize) {
+        let open = self.open.lock().expect("no test panics here");
+        (open.1, open.2)
+    }
+
+    async fn serve(&self, mut stream: TcpStream) {
+        self.connections.fetch_add(1, SeqCst);
+        let (mut bytes, mut piece) = (Vec::new(), [0; 8_192]);
+        let (head, length) = loop {
+            let n = stream.read(&mut piece).await.expect("the webhook sender is polite");
+            bytes.extend_from_slice(&piece[..n]);
+            let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let length: usize = field(&head, "Content-Length").parse().expect("a length");
+            break (head, end + 4 + length);
+        };
+        let host = field(&head, "Host").to_owned();
+        self.enter(&host);
+        while bytes.len() < length {
+            let n = stream.read(&mut piece).await.expect("the webhook sender is polite");
+            bytes.extend_from_slice(&piece[..n]);
+        }
+        let delivery = field(&head, "X-Service-Delivery").to_owned();
+        self.posts.lock().expect("no test panics here").entry(delivery).or_insert((0, host.clone())).0 += 1;
+        let status = if fails(&host) { "500 No" } else { "200 OK" };
+        // It leaves before the webhook sender can know that it has.
+        self.leave(&host);
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await.expect("the webhook sender listens");
+    }
+}
+
+fn field<'a>(head: &'a str, name: &str) -> &'a str {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).expect("a header")
+}
+
+/// Every delivery so far was posted so often: first those that work, then those that fail.
+#[track_caller]
+fn check(hosts: &Hosts, work: usize, fail: usize) {
+    let posts = hosts.posts.lock().expect("no test panics here");
+    assert_eq!(posts.len(), ENDPOINTS * EVENTS, "none is lost");
+    for (delivery, (count, host)) in posts.iter() {
+        assert_eq!(*count, if fails(host) { fail } else { work }, "{delivery} to {host}");
+    }
+}
+
+async fn advance(server: &Server, by: &str) {
+    let (status, answer) = ask(server, "POST", "/sandbox/advance", &json!({ "by": by })).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_deliveries_are_each_posted_once_per_attempt() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let hosts = Arc::new(Hosts::default());
+    let mut shops = JoinSet::new();
+    shops.spawn({
+        let hosts = Arc::clone(&hosts);
+        async move {
+            let mut lines = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.expect("it listens");
+                let hosts = Arc::clone(&hosts);
+                lines.spawn(async move { hosts.serve(stream).await });
+                while lines.try_join_next().is_some() {}
+            }
+        }
+    });
+    let forwards: Vec<String> =
+        (0..ENDPOINTS).map(|n| format!("https://h{n}.example=http://{address}")).collect();
+    let server = Server::start(config(sender(&Names::default(), &forwards))).await.expect("a free port");
+    for n in 0..ENDPOINTS {
+        assert_eq!(save(&server, &format!("https://h{n}.example/hooks")).await.0, 200);
+    }
+    for _ in 0..EVENTS {
+        let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+        assert_eq!(ask(&server, "POST", "/v1/charges", &charge).await.0, 201);
+    }
+    advance(&server, "1s").await;
+    check(&hosts, 1, 1);
+    advance(&server, "2m").await;
+    check(&hosts, 1, 2);
+
+    let (most, most_per_host) = hosts.most();
+    assert!(most <= BOUNDS.posts && most_per_host <= BOUNDS.posts_per_host, "{most} {most_per_host}");
+    assert_eq!(hosts.connections.load(SeqCst), ENDPOINTS * EVENTS * 3 / 2);
+    let (_, log) = ask(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
+    for delivery in log["deliveries"].as_array().expect("deliveries") {
+        let attempts = delivery["attempts"].as_array().expect("attempts");
+        let ends: Vec<_> = attempts.iter().map(|attempt| attempt["status"].as_u64()).collect();
+        let expected: &[_] = if delivery["status"] == "delivered" { &[Some(200)] } else { &[Some(500); 2] };
+        assert_eq!(ends, expected, "{delivery}");
+    }
+}

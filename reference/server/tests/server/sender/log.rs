@@ -1,0 +1,158 @@
+//! What a receiver gets, and what the delivery log keeps of it.
+
+use std::time::SystemTime;
+
+use hmac::{Hmac, KeyInit, Mac};
+use reference_core::dialect::Dialect;
+use reference_server::Config;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::{
+    OK, Shop, ask, config,
+    names::Names,
+    receiver::{Manner, Receiver, Seen},
+    sender, to_shop,
+};
+
+/// Recomputes a signature from nothing but the header's text, the body and the secret.
+fn is_signed(seen: &Seen, header: &str, secret: &str) -> bool {
+    let value = seen.header(header).expect("a signature");
+    let (time, signature) = value.split_once(',').expect("two parts");
+    let time = time.strip_prefix("t=").expect("the time first");
+    let signature = signature.strip_prefix("v1=").expect("then the signature");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
+    mac.update(time.as_bytes());
+    mac.update(b".");
+    mac.update(&seen.body);
+    hex::encode(mac.finalize().into_bytes()) == signature
+}
+
+/// `t` of a signature.
+fn signed_at(seen: &Seen) -> i64 {
+    let value = seen.header("X-Service-Signature").expect("a signature");
+    value["t=".len()..].split(',').next().and_then(|t| t.parse().ok()).expect("a time")
+}
+
+fn time_of_day() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    i64::try_from(since.as_secs()).expect("not that far")
+}
+
+#[tokio::test]
+async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
+    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let delivery = shop.send().await;
+    let seen = receiver.next().await;
+    assert_eq!(seen.lines[0], "POST /hooks?a=1 HTTP/1.1");
+    for (name, value) in [
+        ("Host", "shop.example"),
+        ("Content-Type", "application/json"),
+        ("User-Agent", "Service-Webhooks/1.0"),
+        ("X-Service-Event", "charge.paid"),
+        ("X-Service-Delivery", &delivery),
+        ("Content-Length", &seen.body.len().to_string()),
+    ] {
+        assert_eq!(seen.header(name), Some(value), "{name}");
+    }
+    assert_eq!(seen.lines.len(), 8, "and nothing else: {:?}", seen.lines);
+    assert!(is_signed(&seen, "X-Service-Signature", &shop.secret));
+    assert!(!is_signed(&seen, "X-Service-Signature", "whsec_other"));
+    let body: Value = serde_json::from_slice(&seen.body).expect("JSON");
+    assert_eq!(body["id"], json!(delivery));
+}
+
+#[tokio::test]
+async fn the_signature_has_the_time_of_day_and_the_body_that_of_the_service() {
+    let mut receiver = Receiver::plain(Manner::Says(super::BROKEN)).await;
+    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    shop.send().await;
+    shop.settle().await;
+    ask(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
+    let (first, second) = (receiver.next().await, receiver.next().await);
+    for seen in [&first, &second] {
+        let off = signed_at(seen).abs_diff(time_of_day());
+        assert!(off < 60, "{off} s off");
+        assert!(is_signed(seen, "X-Service-Signature", &shop.secret));
+    }
+    assert_eq!(first.body, second.body, "attempts differ in their signatures only");
+    let body: Value = serde_json::from_slice(&first.body).expect("JSON");
+    assert_eq!(body["created_at"], "2026-09-20T10:05:41.000000Z");
+}
+
+#[tokio::test]
+async fn the_names_in_headers_are_those_of_the_dialect() {
+    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let dialect =
+        Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
+    let sender = sender(&Names::default(), &[to_shop(&receiver)]);
+    let shop = Shop::open_with(Config { dialect, ..config(sender) }).await;
+    shop.send().await;
+    let seen = receiver.next().await;
+    assert_eq!(seen.header("X-Acme-Event"), Some("charge.paid"));
+    assert_eq!(seen.header("User-Agent"), Some("Acme/2"));
+    assert!(is_signed(&seen, "X-Acme-Signature", &shop.secret));
+}
+
+#[tokio::test]
+async fn the_log_has_what_went_over_the_wire() {
+    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let attempt = shop.attempt().await;
+    let seen = receiver.next().await;
+    let sent: Vec<String> = attempt["request_headers"]
+        .as_array()
+        .expect("headers")
+        .iter()
+        .map(|header| {
+            let text = |field: &str| header[field].as_str().expect("a text");
+            format!("{}: {}", text("name"), text("value"))
+        })
+        .collect();
+    let mut came = seen.lines[1..].to_vec();
+    let mut logged = sent.clone();
+    came.sort();
+    logged.sort();
+    assert_eq!(logged, came, "the log has the very headers that came");
+    assert_eq!(attempt["address"], json!(receiver.address.to_string()));
+    assert_eq!(attempt["response_headers"][1], json!({ "name": "x-shop", "value": "one" }));
+    assert_eq!(attempt["response_body"], "ok");
+    assert!(attempt["duration_ms"].is_u64(), "{attempt}");
+}
+
+#[tokio::test]
+async fn the_log_keeps_the_beginning_of_a_long_answer() {
+    let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
+    let receiver = Receiver::plain(Manner::Repeats(endless, "äöü")).await;
+    let attempt = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await.attempt().await;
+    let kept = attempt["response_body"].as_str().expect("a text");
+    assert_eq!(kept.len(), 2_048);
+    assert!(kept.starts_with("äöü") && !kept.contains('\u{fffd}'));
+    let took = attempt["duration_ms"].as_u64().expect("a length of time");
+    assert!(took < 5_000, "the rest is not read until time is up, but took {took} ms");
+}
+
+#[tokio::test]
+async fn no_secret_is_in_the_log() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let delivery = shop.send().await;
+    shop.settle().await;
+    for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
+        let (_, answer) = ask(&shop.server, "GET", path, &Value::Null).await;
+        assert!(!answer.to_string().contains("whsec_"), "{path}: {answer}");
+    }
+    assert!(!shop.look_up(&delivery).await.to_string().contains("whsec_"));
+}
+
+#[tokio::test]
+async fn a_rotated_secret_signs_the_next_attempt() {
+    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
+    let (_, answer) = ask(&shop.server, "POST", &path, &json!({})).await;
+    shop.send().await;
+    let secret = answer["endpoint"]["secret"].as_str().expect("a secret");
+    assert!(is_signed(&receiver.next().await, "X-Service-Signature", secret));
+}

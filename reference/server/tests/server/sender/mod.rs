@@ -1,0 +1,130 @@
+//! Deliveries over real sockets.
+//!
+//! The address rule has no switch for tests: they reach loopback as a developer does, by a forward.
+
+mod authority;
+mod fairness;
+mod load;
+mod log;
+mod names;
+mod outcome;
+mod receiver;
+mod rule;
+mod stop;
+mod time;
+
+use std::{sync::Arc, time::Duration};
+
+use names::Names;
+use receiver::Receiver;
+use reference_server::{Config, Forward, Reach, SenderBounds, SenderConfig, Server};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Shop: one\r\n\r\nok";
+const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+
+/// Patient enough for a busy machine, impatient enough for a test.
+const BOUNDS: SenderBounds = SenderBounds {
+    connect_time: Duration::from_secs(5),
+    total_time: Duration::from_secs(10),
+    posts: 256,
+    posts_per_host: 8,
+    lookups: 64,
+    lookups_per_account: 8,
+};
+
+fn config(sender: SenderConfig) -> Config {
+    Config { sender, ..crate::config() }
+}
+
+/// A webhook sender that knows these names and no others.
+fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
+    SenderConfig {
+        reach: Reach::Abroad,
+        extra_roots: None,
+        forwards: forwards.iter().map(|text| Forward::parse(text).expect("a good forward")).collect(),
+        resolver: Arc::new(names.clone()),
+        bounds: BOUNDS,
+    }
+}
+
+/// `https://shop.example` is this receiver.
+fn to_shop(receiver: &Receiver) -> String {
+    format!("https://shop.example=http://{}", receiver.address)
+}
+
+/// A server with a frozen clock and an endpoint `https://shop.example/hooks?a=1`.
+struct Shop {
+    server: Server,
+    endpoint: String,
+    secret: String,
+}
+
+impl Shop {
+    async fn open(sender: SenderConfig) -> Shop {
+        Shop::open_with(config(sender)).await
+    }
+
+    async fn open_with(config: Config) -> Shop {
+        let server = Server::start(config).await.expect("loopback has a free port");
+        let (status, answer) = save(&server, "https://shop.example/hooks?a=1").await;
+        assert_eq!(status, 200, "{answer}");
+        let text = |name: &str| answer["endpoint"][name].as_str().expect("a text").to_owned();
+        Shop { endpoint: text("id"), secret: text("secret"), server }
+    }
+
+    /// Sends a test delivery; says which.
+    async fn send(&self) -> String {
+        let path = format!("/sandbox/endpoints/{}/test", self.endpoint);
+        let (status, answer) = ask(&self.server, "POST", &path, &json!({})).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["delivery"].as_str().expect("an id").to_owned()
+    }
+
+    /// Lets everything land that is abroad.
+    async fn settle(&self) {
+        let (status, answer) = ask(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// What the log says of a delivery.
+    async fn look_up(&self, delivery: &str) -> Value {
+        ask(&self.server, "GET", &format!("/sandbox/deliveries/{delivery}"), &Value::Null).await.1["delivery"]
+            .take()
+    }
+
+    /// Sends a test delivery and says how its one attempt ended.
+    async fn attempt(&self) -> Value {
+        let delivery = self.send().await;
+        self.settle().await;
+        let mut delivery = self.look_up(&delivery).await;
+        assert_eq!(delivery["attempts"].as_array().map(Vec::len), Some(1), "{delivery}");
+        delivery["attempts"][0].take()
+    }
+}
+
+async fn save(server: &Server, url: &str) -> (u16, Value) {
+    ask(server, "POST", "/sandbox/endpoints", &json!({ "url": url })).await
+}
+
+/// Asks on a connection of its own.
+async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let key = server.first_keys().expect("a sound world").live;
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let mut stream = TcpStream::connect(server.address()).await.expect("the server listens");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("the server takes what is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("the server answers");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}

@@ -1,0 +1,57 @@
+//! A resolver whose answers a test decides, and may change its mind about.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::IpAddr,
+    sync::{Arc, Mutex},
+};
+
+use reference_server::{Resolve, Resolved};
+
+/// The one name that is looked up for ever.
+pub(crate) const SLOW: &str = "slow.example";
+/// Whoever looks up a name with this address meets a bug.
+pub(crate) const BUG: &str = "0.0.0.99";
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// Names that begin like this are looked up for ever.
+    stalled: Option<&'static str>,
+}
+
+impl Names {
+    pub(crate) fn set(&self, host: &str, addresses: &[&str]) {
+        let addresses = addresses.iter().map(|ip| ip.parse().expect("addresses in tests are good")).collect();
+        self.0.lock().expect("no test panics here").addresses.insert(host.to_owned(), addresses);
+    }
+
+    /// From now on names that begin like this are looked up for ever.
+    pub(crate) fn stall(&self, start: &'static str) {
+        self.0.lock().expect("no test panics here").stalled = Some(start);
+    }
+}
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a> {
+        Box::pin(async move {
+            let (found, is_stalled) = {
+                let known = self.0.lock().expect("no test panics here");
+                (
+                    known.addresses.get(host).cloned(),
+                    known.stalled.is_some_and(|start| host.starts_with(start)),
+                )
+            };
+            if host == SLOW || is_stalled {
+                return std::future::pending().await;
+            }
+            let is_bug = |found: &Vec<IpAddr>| found.iter().any(|ip| ip.to_string() == BUG);
+            assert!(!found.as_ref().is_some_and(is_bug), "a bug on purpose");
+            found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name"))
+        })
+    }
+}

@@ -1,0 +1,155 @@
+//! How attempts end, by what the receiver does.
+
+use std::time::Duration;
+
+use reference_server::{SenderBounds, SenderConfig};
+use serde_json::json;
+use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
+
+use super::{
+    BROKEN, OK, Shop,
+    authority::{Authority, self_signed},
+    names::{BUG, Names},
+    receiver::{Manner, Receiver},
+    sender, to_shop,
+};
+
+const SHORT: Duration = Duration::from_millis(300);
+
+async fn attempt_at(receiver: &Receiver, bounds: SenderBounds) -> serde_json::Value {
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
+    Shop::open(sender).await.attempt().await
+}
+
+async fn check(manner: Manner, status: Option<u16>, error: Option<&str>) {
+    let bounds = SenderBounds { total_time: SHORT, ..super::BOUNDS };
+    let bounds = if matches!(manner, Manner::Says(_) | Manner::Resets) { super::BOUNDS } else { bounds };
+    let receiver = Receiver::plain(manner).await;
+    let attempt = attempt_at(&receiver, bounds).await;
+    assert_eq!(attempt["status"].as_u64(), status.map(u64::from), "{attempt}");
+    match error {
+        None => assert!(attempt["error"].is_null(), "{attempt}"),
+        Some(error) => assert!(attempt["error"].as_str().is_some_and(|e| e.contains(error)), "{attempt}"),
+    }
+    assert_eq!(receiver.connections(), 1, "an attempt makes one connection");
+}
+
+#[tokio::test]
+async fn an_answer_is_its_status() {
+    check(Manner::Says(OK), Some(200), None).await;
+    check(Manner::Says("HTTP/1.1 204 No Content\r\n\r\n"), Some(204), None).await;
+    check(Manner::Says("HTTP/1.0 200 OK\r\n\r\nuntil the end"), Some(200), None).await;
+    check(Manner::Says(BROKEN), Some(500), None).await;
+    check(Manner::Says("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"), Some(410), None).await;
+}
+
+#[tokio::test]
+async fn the_head_decides_whatever_becomes_of_the_body() {
+    check(Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ntorn"), Some(200), None).await;
+    check(Manner::Hangs("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nslow"), Some(200), None).await;
+    let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999999999\r\n\r\n";
+    check(Manner::Repeats(endless, "and so on "), Some(200), None).await;
+}
+
+#[tokio::test]
+async fn no_answer_in_time_is_a_timeout() {
+    check(Manner::Hangs(""), None, Some("timeout")).await;
+    check(Manner::Hangs("HTTP/1.1 200 OK\r\nContent-"), None, Some("timeout")).await;
+}
+
+#[tokio::test]
+async fn no_answer_at_all_is_no_success() {
+    check(Manner::Resets, None, Some("unreachable: ")).await;
+    check(Manner::Says(""), None, Some("unreachable: ")).await;
+    check(Manner::Says("I speak no HTTP\r\n\r\n"), None, Some("unreachable: ")).await;
+    check(Manner::Repeats("HTTP/1.1 200 OK\r\n", "X-Endless: yes\r\n"), None, Some("unreachable: ")).await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_there_is_unreachable() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let forward = to_shop(&receiver);
+    let address = receiver.address;
+    drop(receiver);
+    let attempt = Shop::open(sender(&Names::default(), &[forward])).await.attempt().await;
+    let error = attempt["error"].as_str().expect("an error");
+    assert!(error.starts_with(&format!("unreachable: {address}: ")), "{attempt}");
+    assert!(error.to_lowercase().contains("refused"), "{attempt}");
+    assert!(attempt["address"].is_null(), "{attempt}");
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer_and_is_not_followed() {
+    let receiver = MockServer::start().await;
+    let elsewhere = format!("{}/elsewhere", receiver.uri());
+    let redirect = ResponseTemplate::new(307).insert_header("location", elsewhere.as_str());
+    Mock::given(any()).respond_with(redirect).mount(&receiver).await;
+    let forward = format!("https://shop.example={}", receiver.uri());
+    let attempt = Shop::open(sender(&Names::default(), &[forward])).await.attempt().await;
+    assert_eq!(attempt["status"], 307, "{attempt}");
+    let seen = receiver.received_requests().await.expect("they are recorded");
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(seen[0].url.path(), "/hooks");
+}
+
+/// A receiver with this certificate, under the name shop.example.
+async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Vec<u8>>, error: Option<&str>) {
+    let mut receiver = Receiver::encrypted(acceptor, Manner::Says(OK)).await;
+    let forward = format!("https://shop.example=https://{}", receiver.address);
+    let sender = SenderConfig { extra_roots: roots, ..sender(&Names::default(), &[forward]) };
+    let attempt = Shop::open(sender).await.attempt().await;
+    match error {
+        None => assert_eq!(attempt["status"], 200, "{attempt}"),
+        Some(error) => {
+            assert!(attempt["error"].as_str().is_some_and(|e| e.contains(error)), "{attempt}");
+            assert!(receiver.seen.try_recv().is_err(), "nothing is posted to somebody else");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_for_the_endpoint_and_from_somebody_known() {
+    let authority = Authority::new();
+    let roots = || Some(authority.pem());
+    check_certificate(authority.acceptor("shop.example"), roots(), None).await;
+    check_certificate(authority.acceptor("other.example"), roots(), Some("not valid for name")).await;
+    check_certificate(authority.acceptor("shop.example"), None, Some("UnknownIssuer")).await;
+    check_certificate(self_signed("shop.example"), roots(), Some("invalid peer certificate")).await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_never_shakes_hands_is_given_up_early() {
+    let receiver = Receiver::plain(Manner::Ignores).await;
+    let forward = format!("https://shop.example=https://{}", receiver.address);
+    let bounds = SenderBounds { connect_time: SHORT, ..super::BOUNDS };
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[forward]) };
+    let attempt = Shop::open(sender).await.attempt().await;
+    let error = attempt["error"].as_str().expect("it failed");
+    assert!(error.ends_with("TLS: no handshake in time"), "{error}");
+}
+
+#[tokio::test]
+async fn of_several_addresses_the_first_that_connects_is_taken() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let names = Names::default();
+    names.set("localhost", &["127.0.0.2", "127.0.0.3", "127.0.0.1"]);
+    let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
+    let attempt = Shop::open(sender(&names, &[forward])).await.attempt().await;
+    assert_eq!(
+        (&attempt["status"], &attempt["address"]),
+        (&json!(200), &json!(receiver.address.to_string()))
+    );
+}
+
+#[tokio::test]
+async fn a_bug_of_our_own_is_a_failed_attempt_and_takes_up_no_room() {
+    let names = Names::default();
+    names.set("shop.example", &["93.184.216.34"]);
+    let bounds = SenderBounds { posts: 1, posts_per_host: 1, ..super::BOUNDS };
+    let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &[]) }).await;
+    names.set("shop.example", &[BUG]);
+    for _ in 0..3 {
+        let attempt = shop.attempt().await;
+        assert_eq!(attempt["error"], "unreachable: shop.example: the resolver met a bug of its own");
+    }
+}

@@ -1,0 +1,167 @@
+//! Receivers of deliveries, good ones and bad ones.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Semaphore,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
+    task::JoinSet,
+};
+use tokio_rustls::TlsAcceptor;
+
+/// What a receiver does once it has read a request.
+#[derive(Clone)]
+pub(crate) enum Manner {
+    /// Sends these bytes, and closes.
+    Says(&'static str),
+    /// Sends the first bytes, and then the second ones over and over.
+    Repeats(&'static str, &'static str),
+    /// Sends these bytes, and then nothing more for ever.
+    Hangs(&'static str),
+    /// Answers 200 once there is a permit.
+    Waits(Arc<Semaphore>),
+    /// Resets the connection.
+    Resets,
+    /// Takes the connection, and reads nothing from it.
+    Ignores,
+}
+
+/// A request as it came.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The request line, then the headers.
+    pub(crate) lines: Vec<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Seen {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: UnboundedReceiver<Seen>,
+    connections: Arc<AtomicUsize>,
+    _task: JoinSet<()>,
+}
+
+impl Receiver {
+    pub(crate) async fn plain(manner: Manner) -> Receiver {
+        Receiver::start(None, manner).await
+    }
+
+    pub(crate) async fn encrypted(acceptor: TlsAcceptor, manner: Manner) -> Receiver {
+        Receiver::start(Some(acceptor), manner).await
+    }
+
+    async fn start(acceptor: Option<TlsAcceptor>, manner: Manner) -> Receiver {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (sees, seen) = unbounded_channel();
+        let mut task = JoinSet::new();
+        let count = Arc::clone(&connections);
+        task.spawn(async move {
+            let mut lines = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.expect("it listens");
+                count.fetch_add(1, SeqCst);
+                lines.spawn(serve(stream, acceptor.clone(), manner.clone(), sees.clone()));
+            }
+        });
+        Receiver { address, seen, connections, _task: task }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(SeqCst)
+    }
+
+    pub(crate) async fn next(&mut self) -> Seen {
+        self.seen.recv().await.expect("the receiver listens")
+    }
+}
+
+async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, manner: Manner, sees: UnboundedSender<Seen>) {
+    if matches!(manner, Manner::Resets) {
+        stream.set_zero_linger().expect("a socket");
+    }
+    if matches!(manner, Manner::Ignores) {
+        return std::future::pending().await;
+    }
+    match tls {
+        None => talk(stream, manner, sees).await,
+        // A client that does not like the certificate is what some tests are about.
+        Some(tls) => {
+            if let Ok(stream) = tls.accept(stream).await {
+                talk(stream, manner, sees).await;
+            }
+        }
+    }
+}
+
+async fn talk<S: AsyncRead + AsyncWrite + Unpin>(stream: S, manner: Manner, sees: UnboundedSender<Seen>) {
+    let mut stream = BufReader::new(stream);
+    let Some(seen) = read(&mut stream).await else { return };
+    // A test that has what it wants no longer listens.
+    let _ = sees.send(seen);
+    // Whether the webhook sender takes all that it is sent is its own affair.
+    let _ = answer(&mut stream, manner).await;
+}
+
+async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, manner: Manner) -> std::io::Result<()> {
+    match manner {
+        Manner::Says(bytes) => {
+            stream.write_all(bytes.as_bytes()).await?;
+            stream.shutdown().await
+        }
+        Manner::Repeats(first, then) => {
+            stream.write_all(first.as_bytes()).await?;
+            loop {
+                stream.write_all(then.as_bytes()).await?;
+                tokio::task::yield_now().await;
+            }
+        }
+        Manner::Hangs(bytes) => {
+            stream.write_all(bytes.as_bytes()).await?;
+            stream.flush().await?;
+            std::future::pending().await
+        }
+        Manner::Waits(permits) => {
+            permits.acquire().await.expect("nobody closes it").forget();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
+            stream.shutdown().await
+        }
+        Manner::Resets | Manner::Ignores => Ok(()),
+    }
+}
+
+async fn read<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Option<Seen> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        match line.trim_end() {
+            "" => break,
+            line => lines.push(line.to_owned()),
+        }
+    }
+    let mut seen = Seen { lines, body: Vec::new() };
+    let length = seen.header("Content-Length")?.parse().expect("a length");
+    seen.body = vec![0; length];
+    stream.read_exact(&mut seen.body).await.ok()?;
+    Some(seen)
+}

@@ -1,0 +1,145 @@
+//! The address rule: judged when an endpoint is saved, and again before each delivery.
+
+use std::time::Duration;
+
+use reference_server::{SenderBounds, SenderConfig, Server};
+use serde_json::json;
+
+use super::{
+    OK, Shop, ask, config,
+    names::{Names, SLOW},
+    receiver::{Manner, Receiver},
+    save, sender,
+};
+
+const PUBLIC: &str = "93.184.216.34";
+
+/// Saves an endpoint with a name that resolves to `addresses`.
+async fn check_save(url: &str, addresses: Option<&[&str]>, refusal: Option<&str>) {
+    let names = Names::default();
+    if let Some(addresses) = addresses {
+        names.set("shop.example", addresses);
+    }
+    let bounds = SenderBounds { connect_time: Duration::from_millis(200), ..super::BOUNDS };
+    let sender = SenderConfig { bounds, ..sender(&names, &[]) };
+    let server = Server::start(config(sender)).await.expect("loopback has a free port");
+    let (status, answer) = save(&server, url).await;
+    match refusal {
+        None => assert_eq!(status, 200, "{answer}"),
+        Some(part) => {
+            assert_eq!(status, 422, "{answer}");
+            let why = answer["errors"]["url"][0].as_str().expect("a reason");
+            assert!(why.contains(part), "{why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_is_saved_if_all_its_addresses_are_public() {
+    let url = "https://shop.example/hooks";
+    check_save(url, Some(&[PUBLIC, "2606:2800:220:1::1"]), None).await;
+    check_save(url, Some(&[PUBLIC, "10.0.0.1"]), Some("a private address")).await;
+    check_save(url, Some(&["127.0.0.1"]), Some("a loopback address")).await;
+    check_save(url, Some(&["::ffff:169.254.169.254"]), Some("metadata")).await;
+    check_save(url, Some(&[]), Some("resolves to no address")).await;
+    check_save(url, None, Some("resolves to no address")).await;
+    check_save(&format!("https://{SLOW}"), None, Some("could not be looked up in time")).await;
+}
+
+#[tokio::test]
+async fn an_address_needs_no_resolver() {
+    check_save(&format!("https://{PUBLIC}/hooks"), None, None).await;
+    check_save("https://127.1/hooks", None, Some("a loopback address")).await;
+    check_save("https://[fd00::1]/hooks", None, Some("a unique-local address")).await;
+}
+
+#[tokio::test]
+async fn a_changed_url_is_judged_too() {
+    let names = Names::default();
+    names.set("shop.example", &[PUBLIC]);
+    names.set("inside.example", &["192.168.0.1"]);
+    let shop = Shop::open(sender(&names, &[])).await;
+    let path = format!("/sandbox/endpoints/{}", shop.endpoint);
+    let change = |url: &str| json!({ "url": url });
+    assert_eq!(ask(&shop.server, "PATCH", &path, &change("https://inside.example")).await.0, 422);
+    assert_eq!(ask(&shop.server, "PATCH", &path, &change("https://shop.example/other")).await.0, 200);
+}
+
+/// The name is public when the endpoint is saved, and resolves to this at the delivery.
+async fn check_delivery(later: &[&str], refusal: &str) {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let names = Names::default();
+    names.set("shop.example", &[PUBLIC]);
+    let shop = Shop::open(sender(&names, &[])).await;
+    let path = format!("/sandbox/endpoints/{}", shop.endpoint);
+    let url = format!("https://shop.example:{}/hooks", receiver.address.port());
+    assert_eq!(ask(&shop.server, "PATCH", &path, &json!({ "url": url })).await.0, 200);
+    names.set("shop.example", later);
+    let attempt = shop.attempt().await;
+    assert_eq!(attempt["error"], refusal);
+    assert!(attempt["address"].is_null() && attempt["request_headers"] == json!([]), "{attempt}");
+    assert_eq!(receiver.connections(), 0, "nothing is connected to");
+}
+
+#[tokio::test]
+async fn a_name_that_turns_inward_is_refused_at_the_delivery() {
+    let loopback = "is a loopback address; only public addresses are allowed";
+    check_delivery(&["127.0.0.1"], &format!("refused: shop.example: `127.0.0.1` {loopback}")).await;
+    check_delivery(&[PUBLIC, "127.0.0.1"], &format!("refused: shop.example: `127.0.0.1` {loopback}")).await;
+    check_delivery(&["127.0.0.1", PUBLIC], &format!("refused: shop.example: `127.0.0.1` {loopback}")).await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_gone_is_unreachable() {
+    let gone = "the name resolves to no address; a name with public addresses is allowed";
+    check_delivery(&[], &format!("unreachable: shop.example: {gone}")).await;
+}
+
+#[tokio::test]
+async fn a_forward_is_for_one_host_and_port() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let names = Names::default();
+    names.set("other.example", &["127.0.0.1"]);
+    names.set("shop.example", &["127.0.0.1"]);
+    let shop = Shop::open(sender(&names, &[super::to_shop(&receiver)])).await;
+    for url in ["https://other.example", "https://shop.example:8443"] {
+        let (status, answer) = save(&shop.server, url).await;
+        assert_eq!(status, 422, "{url}: {answer}");
+    }
+    let attempt = shop.attempt().await;
+    assert_eq!(attempt["status"], 200, "{attempt}");
+    let note =
+        format!("forwarded to http://{}; the address rule refuses 127.0.0.1: loopback", receiver.address);
+    assert_eq!(attempt["note"], json!(note));
+}
+
+#[tokio::test]
+async fn a_forwarded_name_is_not_looked_up_and_its_target_is() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let names = Names::default();
+    names.set("localhost", &["127.0.0.1"]);
+    let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
+    let attempt = Shop::open(sender(&names, &[forward])).await.attempt().await;
+    assert_eq!(attempt["status"], 200, "{attempt}");
+    assert_eq!(attempt["address"], json!(receiver.address.to_string()));
+}
+
+#[tokio::test]
+async fn an_address_can_be_forwarded() {
+    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let forwards = [super::to_shop(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
+    let shop = Shop::open(sender(&Names::default(), &forwards)).await;
+    let (status, _) = ask(
+        &shop.server,
+        "PATCH",
+        &format!("/sandbox/endpoints/{}", shop.endpoint),
+        &json!({
+            "url": format!("https://{PUBLIC}/hooks"),
+        }),
+    )
+    .await;
+    assert_eq!(status, 200);
+    let attempt = shop.attempt().await;
+    assert_eq!(attempt["status"], 200, "{attempt}");
+    assert_eq!(attempt["request_headers"][0], json!({ "name": "Host", "value": PUBLIC }));
+}

@@ -1,0 +1,118 @@
+//! What becomes of deliveries when the server stops.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use reference_core::{
+    outbox::{AttemptReport, AttemptResult},
+    time::Timestamp,
+};
+use reference_server::{Bounds, Config, SenderBounds, SenderConfig, Server, World};
+use reference_wire::Request;
+use serde_json::json;
+use simulator::sandbox::{AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox};
+use tokio::sync::{
+    Semaphore,
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
+
+use super::{
+    ask, config,
+    names::Names,
+    receiver::{Manner, Receiver},
+    save, sender, to_shop,
+};
+
+/// A sandbox that tells of every landing.
+struct Watched(Sandbox, UnboundedSender<AttemptResult>);
+
+impl World for Watched {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.0.next_due()
+    }
+
+    fn advance_to(&mut self, now: Timestamp) {
+        self.0.advance_to(now);
+    }
+
+    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
+        self.0.call(now, request)
+    }
+
+    fn first_keys(&self) -> FirstKeys {
+        self.0.first_keys()
+    }
+
+    fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
+        self.0.go_on(now, pending)
+    }
+
+    fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
+        self.0.take_outgoing()
+    }
+
+    fn on_landing(&mut self, now: Timestamp, ticket: AttemptId, landing: AttemptReport) {
+        self.1.send(landing.result.clone()).expect("the test listens");
+        self.0.on_landing(now, ticket, landing);
+    }
+
+    fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        self.0.learn_name(host, addresses);
+    }
+
+    fn vouch_for(&mut self, host: &str) {
+        self.0.vouch_for(host);
+    }
+}
+
+/// A server that posts one at a time and has `count` test deliveries for the receiver.
+async fn busy(
+    receiver: &Receiver,
+    count: usize,
+    drain_time: Duration,
+) -> (Server, UnboundedReceiver<AttemptResult>) {
+    let (tells, lands) = unbounded_channel();
+    let bounds = SenderBounds { posts_per_host: 1, ..super::BOUNDS };
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
+    let config = Config { bounds: Bounds { drain_time, ..Bounds::default() }, ..config(sender) };
+    let server = Server::start_with(config, |setup| Watched(Sandbox::new(setup), tells)).await;
+    let server = server.expect("loopback has a free port");
+    let (_, answer) = save(&server, "https://shop.example").await;
+    let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
+    for _ in 0..count {
+        assert_eq!(ask(&server, "POST", &path, &json!({})).await.0, 200);
+    }
+    (server, lands)
+}
+
+fn stopped() -> AttemptResult {
+    AttemptResult::Unreachable("the server stopped".to_owned())
+}
+
+#[tokio::test]
+async fn a_stopping_server_finishes_the_posts_that_have_begun_and_begins_no_other() {
+    let permits = Arc::new(Semaphore::new(0));
+    let mut receiver = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
+    let (server, mut lands) = busy(&receiver, 3, Duration::from_secs(20)).await;
+    receiver.next().await;
+    let stopping = tokio::spawn(server.stop());
+    assert_eq!(lands.recv().await, Some(stopped()));
+    assert_eq!(lands.recv().await, Some(stopped()));
+    permits.add_permits(3);
+    assert_eq!(lands.recv().await, Some(AttemptResult::Answered(200)));
+    assert_eq!(stopping.await.expect("the server stops"), 0);
+    assert_eq!(receiver.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_post_that_takes_too_long_is_recorded_as_not_arrived() {
+    let mut receiver = Receiver::plain(Manner::Hangs("")).await;
+    let (server, mut lands) = busy(&receiver, 1, Duration::from_millis(100)).await;
+    receiver.next().await;
+    server.stop().await;
+    assert_eq!(lands.recv().await, Some(stopped()));
+    assert_eq!(lands.recv().await, None, "each lands once");
+}

@@ -1,0 +1,160 @@
+//! What is too large, too long or too much. Limits in time are tested in virtual time, beside the code.
+
+use super::{Client, config, frozen, start};
+use reference_server::{Bounds, ClockKind, Config, Server};
+
+const BODY_MAX: usize = 256 * 1_024;
+
+async fn bounded(bounds: Bounds) -> (Server, Client) {
+    let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
+    let client = Client::connect(server.address()).await;
+    (server, client)
+}
+
+fn announced(length: usize, more: &str) -> String {
+    format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{more}Content-Length: {length}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_body_may_be_as_long_as_the_bound() {
+    let (_server, mut client) = frozen().await;
+    client.send(announced(BODY_MAX, "")).await;
+    let reply = client.ask("x".repeat(BODY_MAX)).await;
+    assert_eq!(reply.status, 200);
+    assert!(reply.body.len() > BODY_MAX);
+}
+
+#[track_caller]
+fn check_too_large(reply: Option<super::client::Reply>) {
+    let reply = reply.expect("a refusal");
+    assert_eq!(reply.status, 413);
+    assert_eq!(reply.body, "{\"message\":\"The body may have at most 262144 bytes.\"}");
+    assert_eq!(reply.header("connection"), Some("close"));
+}
+
+#[tokio::test]
+async fn a_client_that_sends_a_little_too_much_is_heard_out() {
+    let (_server, mut client) = frozen().await;
+    client.send(announced(BODY_MAX + 1, "")).await;
+    client.send("x".repeat(BODY_MAX + 1)).await;
+    check_too_large(client.reply().await);
+    assert!(client.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_client_that_announces_far_too_much_is_refused_at_once() {
+    let (_server, mut client) = frozen().await;
+    client.send(announced(usize::MAX / 4, "")).await;
+    check_too_large(client.reply().await);
+}
+
+#[tokio::test]
+async fn a_client_that_waits_to_be_told_is_refused_at_once() {
+    let (_server, mut client) = frozen().await;
+    client.send(announced(BODY_MAX + 1, "Expect: 100-continue\r\n")).await;
+    check_too_large(client.reply().await);
+}
+
+#[tokio::test]
+async fn chunks_add_up_to_the_bound() {
+    let (_server, mut client) = frozen().await;
+    client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    for _ in 0..4 {
+        client.send(&chunk).await;
+    }
+    client.send("1\r\nx\r\n0\r\n\r\n").await;
+    check_too_large(client.reply().await);
+}
+
+#[tokio::test]
+async fn chunks_without_end_are_not_read_for_ever() {
+    let (_server, mut client) = frozen().await;
+    client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    // One more than the server swallows; it answers without waiting for the last chunk.
+    for _ in 0..17 {
+        client.send_in_vain(&chunk).await;
+    }
+    check_too_large(client.reply().await);
+}
+
+#[tokio::test]
+async fn a_head_over_the_bound_is_refused() {
+    for head in [
+        format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(40_000)),
+        format!("GET /v1/{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(40_000)),
+        format!("GET /v1/a HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: x\r\n".repeat(101)),
+    ] {
+        let (server, mut client) = frozen().await;
+        client.send_in_vain(head).await;
+        let reply = client.reply().await.expect("a refusal");
+        assert_eq!((reply.status, &*reply.body), (431, ""));
+
+        let mut client = Client::connect(server.address()).await;
+        assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_head_within_the_bound_is_taken() {
+    let (_server, mut client) = frozen().await;
+    let reply =
+        client.ask(format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(30_000))).await;
+    assert_eq!(reply.status, 200);
+}
+
+const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[tokio::test]
+async fn a_newcomer_takes_the_seat_of_whoever_was_quiet_the_longest() {
+    let (server, mut first) = bounded(Bounds { connections: 2, ..Bounds::default() }).await;
+    let mut second = Client::connect(server.address()).await;
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.ask(GET).await.status, 200);
+    }
+    let mut third = Client::connect(server.address()).await;
+    assert_eq!(third.ask(GET).await.status, 200);
+    assert!(first.is_closed().await);
+    let page = second.ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
+    assert!(page.contains("chargeproof_http_connections 2\n"), "{page}");
+}
+
+#[tokio::test]
+async fn whoever_is_being_answered_keeps_the_seat_until_then() {
+    let (server, mut first) = bounded(Bounds { connections: 1, ..Bounds::default() }).await;
+    first.send(announced(4, "Expect: 100-continue\r\n")).await;
+    assert_eq!(first.reply().await.expect("told to go on").status, 100);
+    let mut second = Client::connect(server.address()).await;
+    second.send(GET).await;
+    assert_eq!(first.ask("body").await.status, 200);
+    assert_eq!(second.reply().await.expect("the seat is free now").status, 200);
+    assert!(first.is_closed().await);
+}
+
+/// Asks for so many bytes.
+fn long(bytes: usize) -> String {
+    let length = bytes.to_string();
+    format!("POST /v1/long HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{length}", length.len())
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_takes_leaves_no_room_for_another_large_one() {
+    // More than sockets hold.
+    const LARGE: usize = 64 << 20;
+    let (server, mut lazy) = bounded(Bounds { bytes_in_flight: LARGE, ..Bounds::default() }).await;
+    lazy.send(long(LARGE)).await;
+    let mut other = Client::connect(server.address()).await;
+    // Asked until the first answer has been made.
+    let refused = loop {
+        let reply = other.ask(long(100_000)).await;
+        if reply.status != 200 {
+            break reply;
+        }
+    };
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert!(refused.body.contains("Ask again in a second"), "{refused:?}");
+    assert_eq!(other.ask(GET).await.status, 200, "a small one has room");
+    assert_eq!(lazy.reply().await.expect("all of it").body.len(), LARGE);
+    assert_eq!(other.ask(long(100_000)).await.status, 200);
+}

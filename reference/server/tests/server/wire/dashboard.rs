@@ -1,0 +1,292 @@
+//! The dashboard on the wire: who comes in, which forms count, and what the answers tell a browser.
+
+use reference_server::{ClockKind, Config, Server};
+
+use super::{
+    client::{Client, Reply},
+    config,
+};
+
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+const HOST: &str = "Host: localhost\r\n";
+/// A proxy's trace: the caller is another machine.
+const ELSEWHERE: &str = "Host: localhost\r\nVia: 1.1 proxy\r\n";
+const PLACE: &str = "/dashboard/acme/live";
+
+async fn open() -> (Server, Client) {
+    open_with(config(ClockKind::Frozen)).await
+}
+
+async fn open_with(config: Config) -> (Server, Client) {
+    let server = Server::start(config).await.expect("loopback has a free port");
+    let client = Client::connect(server.address()).await;
+    (server, client)
+}
+
+async fn get(client: &mut Client, path: &str, lines: &str) -> Reply {
+    client.ask(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await
+}
+
+async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Reply {
+    client.ask(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
+}
+
+/// The word that forms of this run carry.
+fn word(page: &Reply) -> String {
+    let (_, rest) = page.body.split_once(r#"name="word" value=""#).expect("a page with a form");
+    rest.split('"').next().expect("a closed attribute").to_owned()
+}
+
+/// The cookie that an answer sets, as a browser sends it back.
+fn cookie(reply: &Reply) -> String {
+    let line = reply.header("set-cookie").expect("a cookie");
+    format!("Cookie: {}\r\n", line.split(';').next().expect("a value"))
+}
+
+async fn count_keys(client: &mut Client) -> usize {
+    let reply = get(client, "/sandbox/keys", HOST).await;
+    serde_json::from_str::<serde_json::Value>(&reply.body).expect("JSON")["keys"]
+        .as_array()
+        .map_or(0, Vec::len)
+}
+
+#[tokio::test]
+async fn this_machine_needs_no_login() {
+    let (server, mut client) = open().await;
+    let reply = get(&mut client, "/dashboard", HOST).await;
+    assert_eq!((reply.status, reply.header("location")), (303, Some(PLACE)));
+    let page = get(&mut client, PLACE, HOST).await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("<h1>Overview</h1>"), "{}", page.body);
+    assert!(!page.body.contains(server.sandbox_token()), "the token stands in no page");
+    for (name, value) in [
+        ("content-type", "text/html; charset=utf-8"),
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+    ] {
+        assert_eq!(page.header(name), Some(value), "{name}");
+    }
+    let policy = page.header("content-security-policy").expect("a policy");
+    for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'self'"] {
+        assert!(policy.contains(part), "{part} in {policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+}
+
+#[tokio::test]
+async fn another_machine_sees_nothing_before_it_shows_the_token() {
+    let (server, mut client) = open().await;
+    for path in ["/dashboard", PLACE, "/dashboard/acme/live/keys", "/dashboard/nobody/live"] {
+        let page = get(&mut client, path, ELSEWHERE).await;
+        assert_eq!(page.status, 401, "{path}");
+        assert!(page.body.contains("Log in to the dashboard"), "{path}");
+        assert!(!page.body.contains("acme"), "{path}: {}", page.body);
+        assert!(page.header("content-security-policy").is_some());
+    }
+    let login = get(&mut client, "/dashboard/login", ELSEWHERE).await;
+    for form in [format!("word={}&token=sandbox_0000", word(&login)), format!("word={}", word(&login))] {
+        let refused = post(&mut client, "/dashboard/login", &format!("{ELSEWHERE}{FORM}"), &form).await;
+        assert_eq!((refused.status, refused.header("set-cookie")), (403, None), "{form}");
+    }
+    let stolen = format!("{ELSEWHERE}Cookie: chargeproof_{}={}\r\n", server.address().port(), "0".repeat(40));
+    assert_eq!(get(&mut client, PLACE, &stolen).await.status, 401);
+
+    let form = format!("word={}&token={}", word(&login), server.sandbox_token());
+    let opened = post(&mut client, "/dashboard/login", &format!("{ELSEWHERE}{FORM}"), &form).await;
+    assert_eq!((opened.status, opened.header("location")), (303, Some("/dashboard")));
+    let line = opened.header("set-cookie").expect("a cookie");
+    assert!(line.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{line}");
+    assert!(!line.contains(server.sandbox_token()), "the cookie is not the token");
+    let page = get(&mut client, PLACE, &format!("{ELSEWHERE}{}", cookie(&opened))).await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("Log out"));
+
+    let lines = format!("{ELSEWHERE}{FORM}{}", cookie(&opened));
+    let out = post(&mut client, "/dashboard/logout", &lines, &format!("word={}", word(&page))).await;
+    assert_eq!(out.status, 303);
+    assert!(out.header("set-cookie").is_some_and(|line| line.ends_with("Max-Age=0")), "{out:?}");
+}
+
+#[tokio::test]
+async fn a_token_in_the_address_is_exchanged_and_leaves_it() {
+    let (server, mut client) = open().await;
+    let path = format!("{PLACE}/keys?token={}", server.sandbox_token());
+    let reply = get(&mut client, &path, ELSEWHERE).await;
+    assert_eq!((reply.status, reply.header("location")), (303, Some("/dashboard/acme/live/keys")));
+    let page = get(&mut client, "/dashboard/acme/live/keys", &format!("{ELSEWHERE}{}", cookie(&reply))).await;
+    assert_eq!(page.status, 200);
+    let wrong = get(&mut client, &format!("{PLACE}?token=sandbox_x"), ELSEWHERE).await;
+    assert_eq!((wrong.status, wrong.header("set-cookie")), (403, None));
+}
+
+#[tokio::test]
+async fn foreign_names_and_pages_are_refused_whatever_they_show() {
+    let (server, mut client) = open().await;
+    let (port, token) = (server.address().port(), server.sandbox_token());
+    for lines in [
+        "Host: evil.example\r\n".to_owned(),
+        format!("Host: evil.example\r\nAuthorization: Bearer {token}\r\n"),
+        "Host: localhost\r\nOrigin: http://evil.example\r\n".to_owned(),
+        "Host: localhost\r\nOrigin: null\r\n".to_owned(),
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n".to_owned(),
+        "Host: localhost\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n".to_owned(),
+    ] {
+        let reply = get(&mut client, PLACE, &lines).await;
+        assert_eq!(reply.status, 403, "{lines}");
+        assert!(!reply.body.contains("Overview</h1>"), "{lines}");
+        let reply = get(&mut client, &format!("{PLACE}?token={token}"), &lines).await;
+        assert_eq!((reply.status, reply.header("set-cookie")), (403, None), "{lines}");
+    }
+    let link = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
+    assert_eq!(get(&mut client, PLACE, link).await.status, 200, "a link from elsewhere may lead here");
+    let own = format!("Host: localhost:{port}\r\nOrigin: http://localhost:{port}\r\n");
+    assert_eq!(get(&mut client, PLACE, &own).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_form_that_is_not_ours_changes_nothing() {
+    let (_server, mut client) = open().await;
+    let page = get(&mut client, "/dashboard/acme/live/keys", HOST).await;
+    let good = format!("word={}", word(&page));
+    let before = count_keys(&mut client).await;
+    for (lines, body, status) in [
+        (format!("{HOST}{FORM}"), "", 403),
+        (format!("{HOST}{FORM}"), "word=", 403),
+        (format!("{HOST}{FORM}"), "word=0000000000000000000000000000000000000000", 403),
+        (format!("{HOST}{FORM}Origin: http://evil.example\r\n"), good.as_str(), 403),
+        (format!("{HOST}{FORM}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"), &good, 403),
+        (format!("{HOST}{FORM}Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: navigate\r\n"), &good, 403),
+        (format!("Host: evil.example\r\n{FORM}"), &good, 403),
+        (format!("{ELSEWHERE}{FORM}"), &good, 401),
+        (format!("{HOST}Content-Type: text/plain\r\n"), &good, 415),
+        (format!("{HOST}Content-Type: application/json\r\n"), "{}", 415),
+    ] {
+        let reply = post(&mut client, "/dashboard/acme/live/keys", &lines, body).await;
+        assert_eq!(reply.status, status, "{lines}{body}: {}", reply.body);
+        assert_eq!(count_keys(&mut client).await, before, "{lines}{body}");
+    }
+    let reply = post(&mut client, "/dashboard/acme/live/keys", &format!("{HOST}{FORM}"), &good).await;
+    assert_eq!(reply.status, 303);
+    assert_eq!(count_keys(&mut client).await, before + 1);
+}
+
+#[tokio::test]
+async fn a_secret_is_shown_once_and_stands_in_no_address() {
+    let (_server, mut client) = open().await;
+    let page = get(&mut client, "/dashboard/acme/test/keys", HOST).await;
+    let lines = format!("{HOST}{FORM}");
+    let body = format!("word={}", word(&page));
+    let made = post(&mut client, "/dashboard/acme/test/keys", &lines, &body).await;
+    let location = made.header("location").expect("a way on").to_owned();
+    assert!(!location.contains("svc_"), "{location}");
+    let once = get(&mut client, &location, HOST).await;
+    let (_, rest) = once.body.split_once("<code id=\"secret\" dir=\"ltr\">").expect("the secret");
+    let secret = rest.split('<').next().expect("its end");
+    assert!(secret.starts_with("svc_test_"), "{secret}");
+    let account = format!("Host: localhost\r\nAuthorization: Bearer {secret}\r\n");
+    assert_eq!(get(&mut client, "/v1/account", &account).await.status, 200);
+    let again = get(&mut client, &location, HOST).await;
+    assert_eq!(again.status, 200);
+    assert!(!again.body.contains(secret), "a reload shows it no more");
+}
+
+#[tokio::test]
+async fn a_refused_form_comes_back_with_what_was_typed() {
+    let (_server, mut client) = open().await;
+    let page = get(&mut client, "/dashboard/acme/live/endpoints", HOST).await;
+    let lines = format!("{HOST}{FORM}");
+    for (typed, says) in [
+        ("https%3A%2F%2F10.0.0.1%2Fx", "https://10.0.0.1/x"),
+        ("http%3A%2F%2Fshop.sim%2F%3Cb%3E", "http://shop.sim/&#60;b&#62;"),
+    ] {
+        let body = format!("word={}&url={typed}&events=charge.paid", word(&page));
+        let reply = post(&mut client, "/dashboard/acme/live/endpoints", &lines, &body).await;
+        assert_eq!(reply.status, 422, "{typed}");
+        assert!(reply.body.contains(&format!("value=\"{says}\"")), "{typed}: {}", reply.body);
+        assert!(reply.body.contains(r#"aria-invalid="true""#), "{typed}");
+        assert_eq!(reply.body.matches(" checked").count(), 1, "the chosen type stays chosen");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_of_this_mode_and_account_is_not_there() {
+    let (server, mut client) = open().await;
+    let live = server.first_keys().expect("a whole world").live;
+    let json = "Content-Type: application/json\r\n";
+    let lines = format!("{HOST}Authorization: Bearer {live}\r\n{json}");
+    let made = post(&mut client, "/v1/charges", &lines, r#"{"asset":"BTC","amount":"5"}"#).await;
+    let made: serde_json::Value = serde_json::from_str(&made.body).expect("JSON");
+    let code = made["data"]["code"].as_str().expect("a code");
+    let added =
+        post(&mut client, "/sandbox/endpoints", &format!("{HOST}{json}"), r#"{"url":"https://a.sim"}"#).await;
+    let added: serde_json::Value = serde_json::from_str(&added.body).expect("JSON");
+    let endpoint = added["endpoint"]["id"].as_str().expect("an id");
+    let page = get(&mut client, "/dashboard/acme/live/keys", HOST).await;
+    let body = format!("word={}", word(&page));
+    for path in [format!("charges/{code}"), format!("endpoints/{endpoint}")] {
+        assert_eq!(
+            get(&mut client, &format!("/dashboard/acme/live/{path}"), HOST).await.status,
+            200,
+            "{path}"
+        );
+        assert_eq!(
+            get(&mut client, &format!("/dashboard/acme/test/{path}"), HOST).await.status,
+            404,
+            "{path}"
+        );
+    }
+    for path in [format!("charges/{code}/cancel"), format!("endpoints/{endpoint}/remove")] {
+        let path = format!("/dashboard/acme/test/{path}");
+        let reply = post(&mut client, &path, &format!("{HOST}{FORM}"), &body).await;
+        assert_eq!(reply.status, 404, "{path}");
+    }
+    for path in
+        ["/dashboard/acme/both", "/dashboard/nobody/live", "/dashboard/acme/live/nowhere", "/dashboard/acme"]
+    {
+        let reply = get(&mut client, path, HOST).await;
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(reply.body.contains("Nothing here"), "{path}");
+    }
+    let reply = client.ask(format!("DELETE {PLACE} HTTP/1.1\r\n{HOST}\r\n")).await;
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, POST")));
+}
+
+#[tokio::test]
+async fn links_and_the_cookie_carry_the_public_prefix() {
+    let public_url = Some("https://shop.example/pay".to_owned());
+    let (server, mut client) = open_with(Config { public_url, ..config(ClockKind::Frozen) }).await;
+    let host = "Host: shop.example\r\n";
+    let path = format!("/pay/dashboard?token={}", server.sandbox_token());
+    let reply = get(&mut client, &path, host).await;
+    assert_eq!((reply.status, reply.header("location")), (303, Some("/pay/dashboard")));
+    let line = reply.header("set-cookie").expect("a cookie");
+    assert!(line.ends_with("; Path=/pay/; HttpOnly; SameSite=Strict; Secure"), "{line}");
+    let lines = format!("{host}{}", cookie(&reply));
+    let page = get(&mut client, "/pay/dashboard/acme/live", &lines).await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains(r#"href="/pay/dashboard/acme/live/charges""#));
+    assert!(!page.body.contains(r#"="/dashboard"#), "every link has the prefix");
+}
+
+#[tokio::test]
+async fn a_form_leads_back_to_pages_of_its_own_place_only() {
+    let (_server, mut client) = open().await;
+    let page = get(&mut client, "/dashboard/acme/live/world", HOST).await;
+    for (back, on) in [
+        ("%2Fcharges", "/dashboard/acme/live/charges?said="),
+        ("", "/dashboard/acme/live?said="),
+        ("https%3A%2F%2Fevil.example", "/dashboard/acme/live/world?said="),
+        ("%2F%2Fevil.example", "/dashboard/acme/live/world?said="),
+        ("%2Fcharges%2F..%2F..", "/dashboard/acme/live/world?said="),
+        ("%2Fcharges%0d%0aX%3A+y", "/dashboard/acme/live/world?said="),
+    ] {
+        let body = format!("word={}&by=1s&back={back}", word(&page));
+        let reply =
+            post(&mut client, "/dashboard/acme/live/world/advance", &format!("{HOST}{FORM}"), &body).await;
+        assert_eq!(reply.status, 303, "{back}");
+        assert!(reply.header("location").is_some_and(|to| to.starts_with(on)), "{back}: {reply:?}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Where one request ends and the next begins, and what of it reaches the world.
+
+use super::{Client, config, frozen, start};
+use reference_server::{ClockKind, Config};
+
+/// One request on its own connection; `BOUND` in what is expected stands for the address that is listened on.
+#[track_caller]
+fn check(request: &str, expected: &str) {
+    check_with(config(ClockKind::Frozen), request, expected);
+}
+
+#[track_caller]
+fn check_with(config: Config, request: &str, expected: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (found, bound) = runtime.block_on(async {
+        let (server, _) = start(config).await;
+        let mut client = Client::connect(server.address()).await;
+        let reply = client.ask(request).await;
+        (format!("{} {}", reply.status, reply.body), server.address().to_string())
+    });
+    assert_eq!(found.replace(&bound, "BOUND"), expected);
+}
+
+#[test]
+fn a_request_reaches_the_world_as_it_came() {
+    check(
+        "GET /v1/charges?status=paid&x=%20 HTTP/1.1\r\nHost: shop.example:81\r\n\r\n",
+        "200 GET /v1/charges ?status=paid&x=%20 auth=- type=- key=- base=http://shop.example:81 body=",
+    );
+    check(
+        "POST /v1/charges HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer k\r\nContent-Type: application/json\r\n\
+         Idempotency-Key: once\r\nContent-Length: 2\r\n\r\n{}",
+        "200 POST /v1/charges ?- auth=Bearer k type=application/json key=once base=http://a body={}",
+    );
+}
+
+#[test]
+fn escapes_in_a_path_are_not_touched() {
+    check(
+        "GET /v1/%2e%2E/a%2Fb//c/../d HTTP/1.1\r\nHost: a\r\n\r\n",
+        "200 GET /v1/%2e%2E/a%2Fb//c/../d ?- auth=- type=- key=- base=http://a body=",
+    );
+    check("GET /%761/charges HTTP/1.1\r\nHost: a\r\n\r\n", "404 {\"message\":\"Not found.\"}");
+}
+
+#[test]
+fn two_authorization_headers_are_none() {
+    check(
+        "GET /v1/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer k\r\nAuthorization: Bearer l\r\n\r\n",
+        "200 GET /v1/account ?- auth=- type=- key=- base=http://a body=",
+    );
+}
+
+#[test]
+fn the_target_may_be_a_whole_address() {
+    check(
+        "GET http://other.example:82/v1/charges?page=2 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "200 GET /v1/charges ?page=2 auth=- type=- key=- base=http://other.example:82 body=",
+    );
+}
+
+#[test]
+fn links_start_with_our_own_address_when_the_host_is_not_fit_for_one() {
+    check(
+        "GET /v1/a HTTP/1.1\r\nHost: \"><script>\r\n\r\n",
+        "200 GET /v1/a ?- auth=- type=- key=- base=http://BOUND body=",
+    );
+    check("GET /v1/a HTTP/1.0\r\n\r\n", "200 GET /v1/a ?- auth=- type=- key=- base=http://BOUND body=");
+}
+
+#[test]
+fn one_host_header_and_no_more() {
+    let refusal = "400 {\"message\":\"An HTTP/1.1 request has exactly one Host header.\"}";
+    check("GET /v1/a HTTP/1.1\r\n\r\n", refusal);
+    check("GET /v1/a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", refusal);
+    check("GET /v1/a HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n", refusal);
+}
+
+#[test]
+fn a_public_address_starts_every_link_and_its_prefix_is_taken_off() {
+    for target in ["/pay/v1/charges", "/v1/charges", "http://elsewhere/pay/v1/charges"] {
+        let public_url = Some("https://shop.example/pay/".to_string());
+        check_with(
+            Config { public_url, ..config(ClockKind::Frozen) },
+            &format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            "200 GET /v1/charges ?- auth=- type=- key=- base=https://shop.example/pay body=",
+        );
+    }
+}
+
+#[test]
+fn a_chunked_body_arrives_in_one_piece() {
+    check(
+        "POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+         3\r\none\r\n4;x=y\r\n,two\r\n1\r\n.\r\n0\r\nTrailer: t\r\n\r\n",
+        "200 POST /v1/a ?- auth=- type=- key=- base=http://a body=one,two.",
+    );
+}
+
+#[test]
+fn chunks_that_are_none_are_refused() {
+    check(
+        "POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "400 {\"message\":\"The body ended early or is not framed as announced.\"}",
+    );
+}
+
+#[test]
+fn what_is_no_http_is_refused_without_a_word() {
+    for garbage in
+        ["\x16\x03\x01\x02\x00\r\n\r\n", "hello\r\n\r\n", "GET /v1/a\r\n\r\n", "GET /v1 /a HTTP/1.1\r\n\r\n"]
+    {
+        check(garbage, "400 ");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_takes_one_request_after_another() {
+    let (_server, mut client) = frozen().await;
+    for n in 0..3 {
+        let reply = client.ask(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
+        assert_eq!(reply.header("connection"), None);
+    }
+}
+
+#[tokio::test]
+async fn requests_in_one_packet_are_answered_in_order() {
+    let (_server, mut client) = frozen().await;
+    let mut packet = String::new();
+    for n in 0..20 {
+        packet += &format!("POST /v1/{n} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nbody{}", n % 10);
+    }
+    client.send(packet).await;
+    for n in 0..20 {
+        let reply = client.reply().await.expect("every request is answered");
+        assert!(reply.body.starts_with(&format!("POST /v1/{n} ")), "{reply:?}");
+        assert!(reply.body.ends_with(&format!("body=body{}", n % 10)), "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_closes_when_the_client_asks_for_it() {
+    for last in [
+        "GET /v1/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        "GET /v1/a HTTP/1.0\r\nHost: a\r\n\r\n",
+    ] {
+        let (_server, mut client) = frozen().await;
+        assert_eq!(client.ask(last).await.status, 200);
+        assert!(client.is_closed().await);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_has_sent_all_it_has_still_gets_its_answers() {
+    let (_server, mut client) = frozen().await;
+    client.send("GET /v1/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.finish().await;
+    for n in 1..3 {
+        let reply = client.reply().await.expect("both are answered");
+        assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
+    }
+    assert!(client.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_request_cut_short_harms_nobody() {
+    let (server, mut client) = frozen().await;
+    client.send("GET /v1/a HT").await;
+    client.finish().await;
+    assert!(client.is_closed().await);
+
+    let mut client = Client::connect(server.address()).await;
+    client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
+    client.finish().await;
+    assert_eq!(client.reply().await.expect("a refusal").status, 400);
+
+    let mut client = Client::connect(server.address()).await;
+    assert_eq!(client.ask("GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body() {
+    let (_server, mut client) = frozen().await;
+    for path in ["/v1/charges", "/healthz", "/metrics", "/", "/nowhere"] {
+        let get = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        client.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let head = client.reply_without_body().await.expect("the server answers");
+        assert_eq!(head.status, get.status, "{path}");
+        assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
+        // The mirror shows the method, which is a letter longer.
+        let length = get.body.len() + usize::from(path == "/v1/charges");
+        assert_eq!(head.header("content-length"), Some(&*length.to_string()), "{path}");
+    }
+    // Had a body followed, this answer could not be read.
+    assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.body, "{\"status\":\"ok\"}");
+}
+
+#[tokio::test]
+async fn every_answer_says_what_it_is_and_is_not_to_be_kept() {
+    let (_server, mut client) = frozen().await;
+    for path in ["/v1/charges", "/nowhere", "/healthz"] {
+        let reply = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+        ] {
+            assert_eq!(reply.header(name), Some(value), "{path}");
+        }
+        assert!(reply.header("date").is_some(), "{path}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Starting, stopping, and what a bug leaves behind.
+
+use std::{io::ErrorKind, time::Duration};
+
+use super::{Client, config, frozen, start};
+use reference_server::{Bounds, ClockKind, Config, Server};
+
+const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Begins a request and returns once the server waits for its body.
+async fn begin(client: &mut Client) {
+    client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n").await;
+    assert_eq!(client.reply().await.expect("told to go on").status, 100);
+}
+
+#[tokio::test]
+async fn a_stopping_server_finishes_what_it_has_begun() {
+    let (server, mut busy) = frozen().await;
+    let mut idle = Client::connect(server.address()).await;
+    idle.ask(GET).await;
+    begin(&mut busy).await;
+
+    let address = server.address();
+    let stopping = tokio::spawn(server.stop());
+    assert!(idle.is_closed().await, "an idle connection is closed at once");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    let reply = busy.ask("body").await;
+    assert!(reply.body.ends_with("body=body"), "{reply:?}");
+    assert!(busy.is_closed().await);
+    assert_eq!(stopping.await.expect("the server stops"), 0);
+}
+
+#[tokio::test]
+async fn a_stopping_server_does_not_wait_for_ever() {
+    let bounds = Bounds { drain_time: Duration::from_millis(50), ..Bounds::default() };
+    let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
+    let mut client = Client::connect(server.address()).await;
+    begin(&mut client).await;
+    assert_eq!(server.stop().await, 1);
+    assert!(client.reply().await.is_none());
+}
+
+#[tokio::test]
+async fn a_server_runs_until_it_is_told_to_stop() {
+    let (server, mut client) = frozen().await;
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(server.run_until(async { told.await.expect("somebody tells") }));
+    assert_eq!(client.ask(GET).await.status, 200);
+    tell.send(()).expect("the server listens");
+    assert_eq!(running.await.expect("the server stops"), 0);
+}
+
+#[tokio::test]
+async fn a_dropped_server_is_gone() {
+    let (server, mut client) = frozen().await;
+    begin(&mut client).await;
+    drop(server);
+    assert!(client.reply().await.is_none());
+}
+
+#[tokio::test]
+async fn a_bug_in_the_world_is_said_aloud_and_nothing_goes_on_as_if_it_were_well() {
+    let (server, mut client) = frozen().await;
+    for path in ["/v1/bug", "/v1/a", "/v1/a"] {
+        let reply = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        assert_eq!(reply.status, 500, "{path}");
+        assert!(reply.body.starts_with("{\"message\":\"The server met a bug"), "{reply:?}");
+    }
+    let reply = client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!((reply.status, &*reply.body), (503, "{\"status\":\"broken\"}"));
+    let page = client.ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
+    assert!(page.contains("chargeproof_healthy 0\n"), "{page}");
+    assert!(server.first_keys().is_none());
+    assert_eq!(server.now(), None);
+    assert_eq!(server.stop().await, 0);
+}
+
+#[tokio::test]
+async fn the_world_learns_the_address_that_was_bound() {
+    let (server, mut client) = frozen().await;
+    let reply = client.ask("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(reply.body, format!("http://{}", server.address()));
+    assert_eq!(server.url(), reply.body);
+    assert_ne!(server.address().port(), 0);
+}
+
+#[tokio::test]
+async fn the_built_in_world_is_served() {
+    let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
+    let mut client = Client::connect(server.address()).await;
+    let reply = client.ask("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!((400..500).contains(&reply.status), "{reply:?}");
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_says_why() {
+    let (server, _client) = frozen().await;
+    let taken = Config { address: server.address(), ..config(ClockKind::Frozen) };
+    let error = Server::start(taken).await.err().expect("the address is taken");
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+
+    let unfit = Config { public_url: Some("shop.example".to_string()), ..config(ClockKind::Frozen) };
+    let error = Server::start(unfit).await.err().expect("that is no address");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("`shop.example`"), "{error}");
+}

@@ -1,0 +1,95 @@
+//! A world that answers with what it was asked, so that a test sees what came through the host.
+
+use std::borrow::Cow;
+
+use reference_core::time::{Span, Timestamp};
+use reference_server::World;
+use reference_wire::{Request, Response};
+use simulator::sandbox::{FirstKeys, Progress, Setup};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Answers every request with one line about it. Some paths do more:
+/// `/v1/bug` panics, `/v1/due` sets a timer to a span from now, `/v1/long` answers with so many bytes,
+/// `/sandbox/advance` moves time by a span, `/sandbox/world` begins anew at 1970.
+pub(crate) struct Mirror {
+    now: Timestamp,
+    due: Option<Timestamp>,
+    worlds: u32,
+    public_url: String,
+    /// Hears when the timer woke the world.
+    woken: UnboundedSender<Timestamp>,
+}
+
+impl Mirror {
+    pub(crate) fn new(setup: &Setup, woken: UnboundedSender<Timestamp>) -> Mirror {
+        Mirror { now: setup.start, due: None, worlds: 1, public_url: setup.public_url.clone(), woken }
+    }
+}
+
+impl World for Mirror {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.due
+    }
+
+    fn advance_to(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        if let Some(due) = self.due.take_if(|due| *due <= now) {
+            // A test that no longer listens does not want to know.
+            let _ = self.woken.send(due);
+        }
+    }
+
+    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
+        self.now = self.now.max(now);
+        let body = String::from_utf8_lossy(request.body);
+        let span = || Span::parse(&body).expect("tests send spans");
+        let seen = match request.path {
+            "/v1/bug" => panic!("a bug on purpose"),
+            "/v1/due" => {
+                self.due = Some(self.now.plus(span()));
+                "due".to_string()
+            }
+            "/v1/long" => "x".repeat(body.parse().expect("tests send lengths")),
+            "/v1/now" => self.now.to_string(),
+            "/v1/public" => self.public_url.clone(),
+            "/sandbox/advance" => {
+                self.now = self.now.plus(span());
+                self.now.to_string()
+            }
+            "/sandbox/world" => {
+                self.worlds += 1;
+                self.now = Timestamp(0);
+                "another world".to_string()
+            }
+            _ => line(request),
+        };
+        let headers = vec![("x-world", self.worlds.to_string())];
+        Progress::Done(Response { status: 200, headers, body: seen.into_bytes().into() })
+    }
+
+    fn first_keys(&self) -> FirstKeys {
+        FirstKeys { live: format!("live{}", self.worlds), test: format!("test{}", self.worlds) }
+    }
+}
+
+fn line(request: &Request<'_>) -> String {
+    format!(
+        "{} {} ?{} auth={} type={} key={} base={} body={}",
+        request.method,
+        request.path,
+        request.query.unwrap_or("-"),
+        text(request.authorization),
+        text(request.content_type),
+        text(request.idempotency_key),
+        request.base,
+        String::from_utf8_lossy(request.body),
+    )
+}
+
+fn text(header: Option<&[u8]>) -> Cow<'_, str> {
+    header.map_or("-".into(), String::from_utf8_lossy)
+}

@@ -1,0 +1,58 @@
+//! A call that moves the clock far lets others in.
+
+use reference_core::time::{Span, Timestamp};
+use reference_server::{ClockKind, Server};
+use serde::Deserialize;
+use simulator::api::{EndpointAnswer, Overview};
+
+use super::{Client, config};
+use crate::START;
+
+const DELIVERIES: usize = 250;
+
+async fn ask<T: for<'de> Deserialize<'de>>(client: &mut Client, method: &str, path: &str, body: &str) -> T {
+    let reply = client
+        .ask(format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
+    assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+    serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", reply.body))
+}
+
+/// What every answer holds.
+#[derive(Deserialize)]
+struct Now {
+    now: String,
+}
+
+#[tokio::test]
+async fn others_are_served_while_a_call_moves_the_clock_far() {
+    let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
+    let mut client = Client::connect(server.address()).await;
+    let url = r#"{"url":"https://shop.sim"}"#;
+    let added: EndpointAnswer = ask(&mut client, "POST", "/sandbox/endpoints", url).await;
+    let down = r#"{"name":"shop","state":"down","answers":[]}"#;
+    let _: Now = ask(&mut client, "POST", "/sandbox/merchants", down).await;
+    let test = format!("/sandbox/endpoints/{}/test", added.endpoint.id);
+    for _ in 0..DELIVERIES {
+        let _: Now = ask(&mut client, "POST", &test, "").await;
+    }
+
+    let address = server.address();
+    let far = tokio::spawn(async move {
+        let mut client = Client::connect(address).await;
+        ask::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"10d"}"#).await
+    });
+    let (end, mut between) = (START.plus(Span::days(10)), 0);
+    while !far.is_finished() {
+        let Now { now } = ask(&mut client, "GET", "/sandbox/keys", "").await;
+        let now = Timestamp::parse(&now).expect("a time");
+        between += usize::from(START < now && now < end);
+    }
+    assert_eq!(far.await.expect("it ends").now, end.to_string());
+    assert!(between > 0, "nobody was served in between");
+    let overview: Overview = ask(&mut client, "GET", "/sandbox", "").await;
+    assert!(overview.happenings >= 14 * DELIVERIES as u64, "{}", overview.happenings);
+}

@@ -1,0 +1,100 @@
+//! What moves the service clock, and what its timer does.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use super::{Client, config, start};
+use crate::START;
+use reference_core::time::{Span, Timestamp};
+use reference_server::{ClockKind, Server};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// An hour in a millisecond.
+const FAST: ClockKind = ClockKind::Fast { factor: NonZeroU32::new(3_600_000).unwrap() };
+
+async fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
+    let mut client = Client::connect(server.address()).await;
+    let reply = client
+        .ask(format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
+    (reply.status, reply.body)
+}
+
+async fn shown(server: &Server) -> Timestamp {
+    Timestamp::parse(&post(server, "/v1/now", "").await.1).expect("the mirror shows its time")
+}
+
+/// When the timer woke the world. Less patient than the timer, which looks again every ten seconds even if
+/// nobody set it anew.
+async fn woken(hears: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
+    let heard = tokio::time::timeout(Duration::from_secs(5), hears.recv()).await;
+    heard.expect("the timer was set").expect("the world lives")
+}
+
+#[tokio::test]
+async fn a_frozen_clock_moves_only_by_the_sandbox() {
+    let (server, _) = start(config(ClockKind::Frozen)).await;
+    assert_eq!(shown(&server).await, START);
+    assert_eq!(shown(&server).await, START);
+    post(&server, "/sandbox/advance", "10d").await;
+    assert_eq!(shown(&server).await, START.plus(Span::days(10)));
+    assert_eq!(server.now(), Some(START.plus(Span::days(10))));
+}
+
+#[tokio::test]
+async fn real_time_goes_on_from_where_the_sandbox_moved_it() {
+    for clock in [ClockKind::Wall, FAST] {
+        let (server, _) = start(config(clock)).await;
+        let before = shown(&server).await;
+        assert!(before >= START);
+        post(&server, "/sandbox/advance", "3000d").await;
+        let after = shown(&server).await;
+        assert!(after >= before.plus(Span::days(3_000)), "{before} {after}");
+    }
+}
+
+#[tokio::test]
+async fn the_timer_wakes_the_world() {
+    let (server, mut hears) = start(config(FAST)).await;
+    post(&server, "/v1/due", "30h").await;
+    let due = woken(&mut hears).await;
+    assert!(due >= START.plus(Span::hours(30)), "{due}");
+    assert!(server.now().expect("a sound world") >= due);
+}
+
+#[tokio::test]
+async fn the_timer_is_set_anew_when_something_is_due_sooner() {
+    let (server, mut hears) = start(config(FAST)).await;
+    post(&server, "/v1/due", "20000d").await;
+    post(&server, "/v1/due", "1h").await;
+    let due = woken(&mut hears).await;
+    assert!(due < START.plus(Span::days(20_000)), "{due}");
+}
+
+#[tokio::test]
+async fn the_timer_is_set_anew_when_the_sandbox_moves_time() {
+    let (server, mut hears) = start(config(ClockKind::Wall)).await;
+    post(&server, "/v1/due", "10d").await;
+    post(&server, "/sandbox/advance", "10d").await;
+    woken(&mut hears).await;
+    assert!(server.now().expect("a sound world") >= START.plus(Span::days(10)));
+}
+
+#[tokio::test]
+async fn a_new_world_needs_a_frozen_clock() {
+    let (server, _) = start(config(ClockKind::Frozen)).await;
+    assert_eq!(server.first_keys().expect("a sound world").live, "live1");
+    assert_eq!(post(&server, "/sandbox/world", "{}").await, (200, "another world".to_string()));
+    assert_eq!(server.first_keys().expect("a sound world").live, "live2");
+    assert_eq!(shown(&server).await, Timestamp(0));
+
+    for clock in [ClockKind::Wall, FAST] {
+        let (server, _) = start(config(clock)).await;
+        let (status, body) = post(&server, "/sandbox/world", "{}").await;
+        assert_eq!(status, 409);
+        assert!(body.contains("frozen clock"), "{body}");
+        assert_eq!(server.first_keys().expect("a sound world").live, "live1");
+    }
+}

@@ -1,0 +1,158 @@
+//! The service behind its API, with what belongs to the API alone: answers kept for repeated writes, and objects as
+//! they were last written.
+
+use reference_core::{
+    call::Answer,
+    error::ApiError,
+    id::AccountNo,
+    key::Principal,
+    mode::Mode,
+    service::{Admission, Service, ServiceConfig},
+    time::Timestamp,
+};
+
+use crate::{
+    http::{self, Request, Response, bearer, with_quota},
+    idempotency::{self, IdempotencyCache, Lookup},
+    json,
+    json_cache::JsonCache,
+    route::{Found, Route},
+    webhook::{self, AttemptRequest},
+};
+
+/// The payment service and its HTTP API.
+///
+/// Everything that is not a request goes to [`service`](Api::service) directly: sightings, rates, the dashboard,
+/// hosted pages, time.
+pub struct Api {
+    /// The service.
+    pub service: Service,
+    books: Vec<[BookState; 2]>,
+}
+
+/// What the API keeps of one book.
+#[derive(Default)]
+struct BookState {
+    answers: IdempotencyCache,
+    json: JsonCache,
+}
+
+impl Api {
+    /// A service without accounts.
+    pub fn new(config: ServiceConfig) -> Api {
+        Api { service: Service::new(config), books: Vec::new() }
+    }
+
+    /// Answers a request to a path under `/v1`: finds the key, counts the request, answers the call.
+    ///
+    /// # Panics
+    ///
+    /// If `now` is earlier than at an input before.
+    pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
+        match self.admit(now, request.authorization) {
+            Ok(admission) => self.respond_to(now, &admission, request),
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// Finds the key of an `Authorization` header and counts one request of it.
+    ///
+    /// # Errors
+    ///
+    /// The refusal as it goes back: 401 for a key that is missing, revoked or unknown, 429 above the limit.
+    ///
+    /// # Panics
+    ///
+    /// If `now` is earlier than at an input before.
+    pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admission, Response> {
+        self.service
+            .admit(now, bearer(authorization))
+            .map_err(|(error, quota)| with_quota(Response::refusal(&error), quota))
+    }
+
+    /// Answers a request of a key that was admitted. The request is not counted again, and its `authorization` is
+    /// ignored.
+    ///
+    /// # Panics
+    ///
+    /// If `now` is earlier than at an input before.
+    pub fn respond_to(&mut self, now: Timestamp, admission: &Admission, request: &Request<'_>) -> Response {
+        let answer = self.call(now, &admission.principal, request);
+        with_quota(answer.unwrap_or_else(|error| Response::refusal(&error)), admission.quota)
+    }
+
+    /// The next attempt to deliver a webhook that is due. Until its result comes back the delivery is in flight.
+    pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
+        let (account, mode, delivery) = self.service.poll_delivery(now)?;
+        let book = self.service.account(account).book(mode);
+        Some((account, mode, webhook::attempt(book, delivery, &self.service.config().public_url)))
+    }
+
+    /// Refusals come in one order: path and object, method, size and form of the body, fields, state.
+    fn call(&mut self, now: Timestamp, who: &Principal, request: &Request<'_>) -> Result<Response, ApiError> {
+        let Found { object, route } = Route::find(request.method, request.path)?;
+        if let Some(object) = object {
+            object.must_be_in(self.service.account(who.account).book(who.mode))?;
+        }
+        let route = route?;
+        let status = route.success();
+        if !route.is_write() {
+            let call = route.call(request.query, &[])?;
+            // `HEAD` moves no place in a list.
+            let answer = match request.method {
+                "HEAD" => self.service.peek(now, who, call)?,
+                _ => self.service.on_call(now, who, call)?,
+            };
+            return Ok(self.reply(now, who, request.base, status, &answer));
+        }
+        http::must_be_json(request)?;
+        let scope = http::idempotency_scope(request)?;
+        let call = route.call(request.query, request.body)?;
+        let Some(scope) = scope else {
+            let answer = self.service.on_call(now, who, call)?;
+            return Ok(self.reply(now, who, request.base, status, &answer));
+        };
+        let print = idempotency::fingerprint(request.query, request.body);
+        match self.book_state(who).answers.look_up(now, &scope, &print) {
+            Lookup::New => {}
+            Lookup::Repeated(mut response) => {
+                response.headers.push(("idempotent-replayed", "true".to_owned()));
+                return Ok(response);
+            }
+            Lookup::OtherRequest => {
+                return Err(ApiError::conflict("This Idempotency-Key was used for another request."));
+            }
+        }
+        let answer = self.service.on_call(now, who, call)?;
+        let response = self.reply(now, who, request.base, status, &answer);
+        self.book_state(who).answers.keep(now, scope, print, response.clone());
+        Ok(response)
+    }
+
+    fn reply(
+        &mut self,
+        now: Timestamp,
+        who: &Principal,
+        base: &str,
+        status: u16,
+        answer: &Answer,
+    ) -> Response {
+        let cache = &mut book_state(&mut self.books, who).json;
+        let (account, public_url) = (self.service.account(who.account), &self.service.config().public_url);
+        let scene = json::Scene { account, mode: who.mode, public_url, base, now };
+        let body = json::answer(&scene, answer, cache);
+        Response { status, headers: Vec::new(), body }
+    }
+
+    fn book_state(&mut self, who: &Principal) -> &mut BookState {
+        book_state(&mut self.books, who)
+    }
+}
+
+fn book_state<'b>(books: &'b mut Vec<[BookState; 2]>, who: &Principal) -> &'b mut BookState {
+    let place = who.account.index();
+    if books.len() <= place {
+        books.resize_with(place + 1, Default::default);
+    }
+    &mut books[place][who.mode as usize]
+}

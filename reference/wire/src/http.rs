@@ -1,0 +1,115 @@
+//! A request as the service needs to see it, and its answer, both free of any HTTP library.
+
+use bytes::Bytes;
+use reference_core::{error::ApiError, service::Quota};
+
+use crate::json;
+
+/// What a host hands over of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// `GET`, `POST`, …
+    pub method: &'a str,
+    /// The path as received, still percent-encoded, without any prefix of the host's: `/v1/charges`.
+    pub path: &'a str,
+    /// What stands after `?`, still encoded.
+    pub query: Option<&'a str>,
+    /// The `Authorization` header; nothing if there is none or more than one.
+    pub authorization: Option<&'a [u8]>,
+    /// The `Content-Type` header.
+    pub content_type: Option<&'a [u8]>,
+    /// The `Idempotency-Key` header; empty, which is refused, if it was sent more than once.
+    pub idempotency_key: Option<&'a [u8]>,
+    /// The address the client called, without a slash at the end: `http://127.0.0.1:8080`. Links start with it.
+    pub base: &'a str,
+    /// The body, already bounded by the host.
+    pub body: &'a [u8],
+}
+
+/// What goes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// Header names in lower case, and their values.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body, JSON unless the headers say otherwise.
+    pub body: Bytes,
+}
+
+/// The largest body that is read.
+pub const BODY_MAX: usize = 256 * 1024;
+const IDEMPOTENCY_KEY_MAX: usize = 255;
+/// Rates come from outside, and nobody knows when; asking once a minute is soon enough.
+const NO_RATE_RETRY_SECS: u32 = 60;
+
+impl Response {
+    /// The answer to a refused call, on any path of the service.
+    pub fn refusal(error: &ApiError) -> Response {
+        let mut headers = Vec::new();
+        match error {
+            ApiError::UnknownKey => headers.push(("www-authenticate", "Bearer".to_owned())),
+            ApiError::WrongMethod { allow } => headers.push(("allow", (*allow).to_owned())),
+            ApiError::TooMany { retry_after_secs, .. } => {
+                headers.push(("retry-after", retry_after_secs.to_string()));
+            }
+            ApiError::NoRate(_) => headers.push(("retry-after", NO_RATE_RETRY_SECS.to_string())),
+            _ => {}
+        }
+        Response { status: error.status(), headers, body: json::error(error).into() }
+    }
+}
+
+pub(crate) fn with_quota(mut response: Response, quota: Option<Quota>) -> Response {
+    response.headers.extend(quota_headers(quota));
+    response
+}
+
+/// What says how much a key may still ask: nothing without a limit.
+pub fn quota_headers(quota: Option<Quota>) -> Vec<(&'static str, String)> {
+    quota.map_or_else(Vec::new, |quota| {
+        vec![
+            ("x-ratelimit-limit", quota.limit.to_string()),
+            ("x-ratelimit-remaining", quota.remaining.to_string()),
+        ]
+    })
+}
+
+/// The token of `Authorization: Bearer <token>`.
+pub fn bearer(authorization: Option<&[u8]>) -> Option<&[u8]> {
+    let (scheme, token) = authorization?.split_at_checked("Bearer ".len())?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
+}
+
+/// A body, if there is one, must be small enough and JSON by its type.
+pub(crate) fn must_be_json(request: &Request<'_>) -> Result<(), ApiError> {
+    if request.body.len() > BODY_MAX {
+        return Err(ApiError::BodyTooLarge);
+    }
+    if !request.body.is_empty() && !is_json(request.content_type) {
+        return Err(ApiError::NotJson);
+    }
+    Ok(())
+}
+
+/// `application/json`, or another type of JSON, whatever its parameters.
+fn is_json(content_type: Option<&[u8]>) -> bool {
+    let Some(Ok(text)) = content_type.map(std::str::from_utf8) else { return false };
+    let essence = text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Under what an answer is kept: method, path and key. Account and mode are the book's.
+pub(crate) fn idempotency_scope(request: &Request<'_>) -> Result<Option<String>, ApiError> {
+    let Some(key) = request.idempotency_key else { return Ok(None) };
+    let key = std::str::from_utf8(key)
+        .map_err(|_| ApiError::Malformed("The Idempotency-Key header is not UTF-8.".into()))?;
+    if !(1..=IDEMPOTENCY_KEY_MAX).contains(&key.chars().count()) {
+        let message = format!(
+            "The Idempotency-Key header must be sent once, with 1 to {IDEMPOTENCY_KEY_MAX} characters."
+        );
+        return Err(ApiError::Malformed(message.into()));
+    }
+    Ok(Some(format!("{} {} {key}", request.method, request.path)))
+}

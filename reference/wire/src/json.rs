@@ -1,0 +1,372 @@
+//! Answers as JSON: envelopes, lists, errors.
+
+use bytes::Bytes;
+use serde::{Serialize, ser::SerializeMap};
+use url::form_urlencoded;
+
+use crate::{
+    json_cache::{JsonCache, ObjectCache},
+    json_writer::{escape, write},
+    text::Text,
+    view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
+};
+use reference_core::{
+    account::Account,
+    ascii_buf::AsciiBuf,
+    book::Book,
+    call::{Answer, List},
+    error::{ApiError, FieldErrors},
+    event::Subject,
+    id::{ChargeNo, EventNo, InvoiceNo, LinkNo},
+    mode::Mode,
+    page::Page,
+    time::Timestamp,
+};
+
+/// More than most objects take, so that few answers have to grow.
+const OBJECT_ROOM: usize = 1_400;
+/// More than links and meta of most pages take.
+const LINKS_ROOM: usize = 1_024;
+
+/// What an answer is written with.
+pub(crate) struct Scene<'a> {
+    pub(crate) account: &'a Account,
+    pub(crate) mode: Mode,
+    pub(crate) public_url: &'a str,
+    /// The address that the client called.
+    pub(crate) base: &'a str,
+    pub(crate) now: Timestamp,
+}
+
+/// The body of a good answer.
+pub(crate) fn answer(scene: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCache) -> Bytes {
+    let book = scene.account.book(scene.mode);
+    let frame = Frame { book, public_url: scene.public_url, facet: Facet::Api, now: scene.now };
+    match answer {
+        Answer::Account => {
+            let body = json_cache.account(scene.account.version(scene.mode), || account(scene, book));
+            debug_assert_eq!(body, account(scene, book), "{VERSIONED}");
+            body
+        }
+        Answer::Charge(no) => charge(frame, no.0, json_cache).answer(),
+        Answer::Link(no) => json(&One { data: &LinkView::of(frame, *no) }).into(),
+        Answer::Invoice(no) => invoice(frame, no.0, json_cache).answer(),
+        Answer::Event(no) => event(frame, no.0, json_cache).answer(),
+        Answer::Page { list, page, anchor } => {
+            let links = Links::new(scene, list, page, anchor.as_deref());
+            let room = |cache: &ObjectCache| page.members.iter().map(|&no| cache.room(no)).sum();
+            match list {
+                List::Charges { .. } => {
+                    let room = room(&json_cache.charges);
+                    many(page, &links, room, |no, body| charge(frame, no, json_cache).add(body))
+                }
+                List::Invoices { .. } => {
+                    let room = room(&json_cache.invoices);
+                    many(page, &links, room, |no, body| invoice(frame, no, json_cache).add(body))
+                }
+                List::Links => many(page, &links, page.members.len() * OBJECT_ROOM, |no, body| {
+                    write(body, &LinkView::of(frame, LinkNo(no)));
+                }),
+                List::Events { .. } => {
+                    let room = room(&json_cache.events);
+                    many(page, &links, room, |no, body| event(frame, no, json_cache).add(body))
+                }
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct One<'a, T> {
+    data: &'a T,
+}
+
+/// An object that is asked for, and may have been written before.
+struct Wanted<'k, F> {
+    cache: &'k mut ObjectCache,
+    no: u32,
+    version: u64,
+    view: F,
+}
+
+impl<T: Serialize, F: Fn() -> T> Wanted<'_, F> {
+    /// In an answer of its own.
+    fn answer(self) -> Bytes {
+        let answer = self.cache.answer(self.no, self.version, |body| write(body, &(self.view)()));
+        debug_assert_eq!(answer, json(&One { data: &(self.view)() }), "{VERSIONED}");
+        answer
+    }
+
+    /// Among others.
+    fn add(self, body: &mut Vec<u8>) {
+        let start = body.len();
+        self.cache.add(body, self.no, self.version, |body| write(body, &(self.view)()));
+        debug_assert_eq!(
+            body[start..].escape_ascii().to_string(),
+            json(&(self.view)()).escape_ascii().to_string(),
+            "{VERSIONED}"
+        );
+    }
+}
+
+/// `subject`: what it is, or for an event what it shows.
+fn wanted<'k, F>(
+    frame: Frame<'_>,
+    cache: &'k mut ObjectCache,
+    no: u32,
+    subject: Subject,
+    view: F,
+) -> Wanted<'k, F> {
+    Wanted { cache, no, version: frame.book.version(subject, frame.now), view }
+}
+
+const VERSIONED: &str = "every change of what an object shows changes its version";
+
+fn charge<'a, 'k>(
+    frame: Frame<'a>,
+    no: u32,
+    json_cache: &'k mut JsonCache,
+) -> Wanted<'k, impl Fn() -> ChargeView<'a>> {
+    let charge = ChargeNo(no);
+    wanted(frame, &mut json_cache.charges, no, Subject::Charge(charge), move || ChargeView::of(frame, charge))
+}
+
+fn invoice<'a, 'k>(
+    frame: Frame<'a>,
+    no: u32,
+    json_cache: &'k mut JsonCache,
+) -> Wanted<'k, impl Fn() -> InvoiceView<'a>> {
+    let invoice = InvoiceNo(no);
+    wanted(frame, &mut json_cache.invoices, no, Subject::Invoice(invoice), move || {
+        InvoiceView::of(frame, invoice)
+    })
+}
+
+fn event<'a, 'k>(
+    frame: Frame<'a>,
+    no: u32,
+    json_cache: &'k mut JsonCache,
+) -> Wanted<'k, impl Fn() -> EventView<'a>> {
+    let event = frame.book.events().get(EventNo(no));
+    wanted(frame, &mut json_cache.events, no, event.subject, move || EventView::of(frame, event))
+}
+
+/// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
+fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
+    let mut body = Vec::with_capacity(room + LINKS_ROOM);
+    body.extend_from_slice(b"{\"data\":[");
+    for (place, &member) in page.members.iter().enumerate() {
+        if place > 0 {
+            body.push(b',');
+        }
+        record(member, &mut body);
+    }
+    links.write(page, &mut body);
+    body.into()
+}
+
+/// What the links of a page have in common: they differ in the page's number only. All of it is escaped already.
+struct Links<'a> {
+    /// Path and query, up to the number.
+    before: Vec<u8>,
+    /// How long the path is.
+    path: usize,
+    /// What stands behind the number, and the anchor behind that. Public ids need no encoding.
+    anchor: Option<&'a str>,
+}
+
+impl<'a> Links<'a> {
+    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&'a str>) -> Links<'a> {
+        let (name, filters): (_, [(&str, Option<&str>); 3]) = match list {
+            List::Charges { status, link } => (
+                "charges",
+                [("status", status.map(|s| s.as_str())), ("payment_link", link.as_deref()), NO_FILTER],
+            ),
+            List::Invoices { status } => {
+                ("invoices", [("status", status.map(|s| s.as_str())), NO_FILTER, NO_FILTER])
+            }
+            List::Links => ("payment-links", [NO_FILTER; 3]),
+            List::Events { kind, charge, invoice } => (
+                "events",
+                [
+                    ("type", kind.map(|k| k.as_str())),
+                    ("charge", charge.as_deref()),
+                    ("invoice", invoice.as_deref()),
+                ],
+            ),
+        };
+        let mut before = Vec::with_capacity(LINKS_ROOM / 4);
+        escape(&mut before, scene.base.as_bytes());
+        before.extend_from_slice(b"/v1/");
+        before.extend_from_slice(name.as_bytes());
+        let path = before.len();
+        before.push(b'?');
+        for (name, value) in filters {
+            if let Some(value) = value {
+                before.extend_from_slice(name.as_bytes());
+                before.push(b'=');
+                for part in form_urlencoded::byte_serialize(value.as_bytes()) {
+                    before.extend_from_slice(part.as_bytes());
+                }
+                before.push(b'&');
+            }
+        }
+        before.extend_from_slice(b"per_page=");
+        number(&mut before, page.per_page.into());
+        before.extend_from_slice(b"&page=");
+        Links { before, path, anchor }
+    }
+
+    /// Everything behind the records. By hand, because it is a good part of what a page costs.
+    fn write(&self, page: &Page, body: &mut Vec<u8>) {
+        for (name, n) in [
+            (&b"],\"links\":{\"first\":"[..], Some(1)),
+            (b",\"last\":", Some(page.last)),
+            (b",\"prev\":", page.prev()),
+            (b",\"next\":", page.next()),
+        ] {
+            body.extend_from_slice(name);
+            self.link(n, body);
+        }
+        for (name, n) in [
+            (&b"},\"meta\":{\"current_page\":"[..], Some(page.current)),
+            (b",\"from\":", page.from()),
+            (b",\"last_page\":", Some(page.last)),
+        ] {
+            body.extend_from_slice(name);
+            number_or_null(body, n);
+        }
+        body.extend_from_slice(b",\"path\":\"");
+        body.extend_from_slice(&self.before[..self.path]);
+        for (name, n) in [
+            (&b"\",\"per_page\":"[..], Some(page.per_page.into())),
+            (b",\"to\":", page.to()),
+            (b",\"total\":", Some(page.total)),
+        ] {
+            body.extend_from_slice(name);
+            number_or_null(body, n);
+        }
+        body.extend_from_slice(b"}}");
+    }
+
+    fn link(&self, n: Option<u64>, body: &mut Vec<u8>) {
+        let Some(n) = n else {
+            body.extend_from_slice(b"null");
+            return;
+        };
+        body.push(b'"');
+        body.extend_from_slice(&self.before);
+        number(body, n);
+        if let Some(anchor) = self.anchor {
+            body.extend_from_slice(b"&anchor=");
+            body.extend_from_slice(anchor.as_bytes());
+        }
+        body.push(b'"');
+    }
+}
+
+fn number(body: &mut Vec<u8>, n: u64) {
+    let mut text = AsciiBuf::default();
+    text.number(n);
+    body.extend_from_slice(text.as_bytes());
+}
+
+fn number_or_null(body: &mut Vec<u8>, n: Option<u64>) {
+    match n {
+        Some(n) => number(body, n),
+        None => body.extend_from_slice(b"null"),
+    }
+}
+
+const NO_FILTER: (&str, Option<&str>) = ("", None);
+
+#[derive(Serialize)]
+struct AccountView<'a> {
+    id: &'a str,
+    object: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    display_name: &'a str,
+    logo_url: Option<&'a str>,
+    website_url: Option<&'a str>,
+    support_email: Option<&'a str>,
+    brand_color: &'a str,
+    default_currency: &'static str,
+    underpayment_tolerance: Text,
+    overpayment_threshold: Text,
+    created_at: Text,
+}
+
+#[derive(Serialize)]
+struct AccountMeta {
+    mode: &'static str,
+    accepted_assets: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct AccountAnswer<'a> {
+    data: AccountView<'a>,
+    meta: AccountMeta,
+}
+
+fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
+    let account = scene.account;
+    let settings = &account.settings;
+    json(&AccountAnswer {
+        data: AccountView {
+            id: &account.id,
+            object: "account",
+            kind: account.kind.as_str(),
+            name: &settings.name,
+            display_name: &settings.display_name,
+            logo_url: settings.logo_url.as_deref(),
+            website_url: settings.website_url.as_deref(),
+            support_email: settings.support_email.as_deref(),
+            brand_color: &settings.brand_color,
+            default_currency: settings.default_currency.code(),
+            underpayment_tolerance: Text::Percent(settings.underpayment_tolerance),
+            overpayment_threshold: Text::Percent(settings.overpayment_threshold),
+            created_at: account.created_at.into(),
+        },
+        meta: AccountMeta {
+            mode: scene.mode.as_str(),
+            accepted_assets: book.payouts().accepted().map(|asset| asset.code()).collect(),
+        },
+    })
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Errors<'a>>,
+}
+
+struct Errors<'a>(&'a FieldErrors);
+
+impl Serialize for Errors<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, messages) in self.0.iter() {
+            map.serialize_entry(name, messages)?;
+        }
+        map.end()
+    }
+}
+
+/// The body of a refusal.
+pub(crate) fn error(error: &ApiError) -> Vec<u8> {
+    let errors = match error {
+        ApiError::Invalid(errors) => Some(Errors(errors)),
+        _ => None,
+    };
+    json(&ErrorBody { message: error.to_string(), errors })
+}
+
+/// An object of its own.
+pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(OBJECT_ROOM);
+    write(&mut body, value);
+    body
+}

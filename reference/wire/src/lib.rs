@@ -1,0 +1,50 @@
+//! The API of the payment service as bytes: routes, request bodies, JSON, idempotency, the bodies of deliveries.
+//!
+//! Stands on [`reference_core`], which knows none of this. Opens no socket and reads no clock: a host hands over a
+//! [`Request`] and gets a [`Response`].
+//!
+//! ```
+//! use reference_core::{dialect::Dialect, rng::Seed, service::ServiceConfig, time::Timestamp};
+//! use reference_wire::{Api, Request};
+//!
+//! let mut api = Api::new(ServiceConfig {
+//!     seed: Seed(1),
+//!     dialect: Dialect::default(),
+//!     public_url: "https://pay.shop.example".to_owned(),
+//!     rate_limit: Some(120),
+//!     wallet_cache: None,
+//! });
+//! let request = Request {
+//!     method: "GET",
+//!     path: "/v1/account",
+//!     query: None,
+//!     authorization: Some(b"Bearer svc_live_unknown"),
+//!     content_type: None,
+//!     idempotency_key: None,
+//!     base: "http://127.0.0.1:8080",
+//!     body: b"",
+//! };
+//! let response = api.respond(Timestamp(0), &request);
+//! assert_eq!(response.status, 401);
+//! ```
+
+mod api;
+pub mod fields;
+mod http;
+mod idempotency;
+mod json;
+mod json_cache;
+mod json_writer;
+mod look;
+mod read;
+mod route;
+mod text;
+mod view;
+mod web_address;
+mod webhook;
+
+pub use api::Api;
+pub use http::{BODY_MAX, Request, Response, bearer, quota_headers};
+pub use look::look;
+pub use view::DetailsView;
+pub use webhook::{AttemptRequest, delivery_body};

@@ -1,0 +1,333 @@
+//! Request bodies and query strings, read into what the service understands.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use url::form_urlencoded;
+
+use crate::fields::{Fields, PROSE_MAX, QUESTIONS_MAX, Scalar, TEXT_MAX};
+use reference_core::{
+    asset::Asset,
+    call::{ChargeDraft, InvoiceDraft, LinkDraft, List, PricingType, RefundDraft},
+    charge::{ChargeStatus, Customer, MetaValue, Metadata},
+    error::{ApiError, FieldErrors},
+    event::EventType,
+    invoice::{InvoiceStatus, Item},
+    link::Question,
+    money::Quantity,
+    page::{PER_PAGE_DEFAULT, PER_PAGE_MAX, PageRequest},
+    time::{Day, Timestamp},
+};
+
+const METADATA_KEYS_MAX: usize = 20;
+const METADATA_KEY_CHARS_MAX: usize = 40;
+const METADATA_VALUE_CHARS_MAX: usize = 500;
+const ITEMS_MAX: usize = 100;
+
+pub(crate) fn charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
+    let mut f = Fields::read(body)?;
+    let asset = asset(&mut f);
+    let link = f.text("payment_link", TEXT_MAX);
+    let amount = f.fiat("amount");
+    let currency = f.currency("currency");
+    if link.is_none() && !f.has("amount") && !f.has("payment_link") {
+        f.wrong("amount", "The {} field is required when payment_link is not present.");
+    }
+    let customer = customer(&mut f);
+    let description = f.text("description", PROSE_MAX);
+    let metadata = metadata(&mut f);
+    let custom_fields = f.custom_fields("custom_fields");
+    f.finish()?;
+    Ok(ChargeDraft {
+        asset: asset.expect("a missing asset was refused"),
+        amount,
+        currency,
+        link,
+        customer,
+        description,
+        metadata,
+        custom_fields,
+    })
+}
+
+fn asset(f: &mut Fields<'_>) -> Option<Asset> {
+    f.required_text("asset", TEXT_MAX)?;
+    f.asset("asset")
+}
+
+fn customer(f: &mut Fields<'_>) -> Customer {
+    let older = f.email("customer_email");
+    let mut customer = f
+        .object("customer", |f| {
+            f.only(&[
+                "email",
+                "name",
+                "ip_address",
+                "user_agent",
+                "reference",
+                "phone",
+                "country",
+                "metadata",
+            ]);
+            let country = f.text("country", 2);
+            if country.as_ref().is_some_and(|c| c.len() != 2 || !c.bytes().all(|b| b.is_ascii_uppercase())) {
+                f.wrong("country", "The {} field must be a two-letter country code.");
+            }
+            let ip_address = f.text("ip_address", TEXT_MAX);
+            if ip_address.as_ref().is_some_and(|ip| ip.parse::<std::net::IpAddr>().is_err()) {
+                f.wrong("ip_address", "The {} field must be a valid IP address.");
+            }
+            Some(Customer {
+                email: f.email("email"),
+                name: f.text("name", TEXT_MAX),
+                ip_address,
+                user_agent: f.text("user_agent", PROSE_MAX),
+                reference: f.text("reference", TEXT_MAX),
+                phone: f.text("phone", TEXT_MAX),
+                country,
+                metadata: metadata(f),
+            })
+        })
+        .unwrap_or_default();
+    if customer.email.is_none() {
+        customer.email = older;
+    }
+    customer
+}
+
+fn metadata(f: &mut Fields<'_>) -> Metadata {
+    f.object("metadata", |f| {
+        let names = f.names();
+        if names.len() > METADATA_KEYS_MAX {
+            f.wrong_itself(&format!("The metadata may have at most {METADATA_KEYS_MAX} keys."));
+            return None;
+        }
+        let mut pairs = Vec::new();
+        for name in names {
+            if name.chars().count() > METADATA_KEY_CHARS_MAX {
+                f.wrong(
+                    &name,
+                    &format!("A metadata key may have at most {METADATA_KEY_CHARS_MAX} characters."),
+                );
+                continue;
+            }
+            let value = match f.scalar(&name, METADATA_VALUE_CHARS_MAX) {
+                Some(Scalar::Text(text)) => MetaValue::Text(text),
+                Some(Scalar::Number(text)) => MetaValue::Number(text),
+                Some(Scalar::Truth(truth)) => MetaValue::Truth(truth),
+                Some(Scalar::Null) => MetaValue::Null,
+                None => continue,
+            };
+            pairs.push((name.into_owned(), value));
+        }
+        Some(pairs)
+    })
+    .unwrap_or_default()
+}
+
+/// A body that says nothing, but must be JSON if it is there.
+pub(crate) fn nothing(body: &[u8]) -> Result<(), ApiError> {
+    Fields::read(body)?.finish()
+}
+
+pub(crate) fn refund(body: &[u8]) -> Result<RefundDraft, ApiError> {
+    let mut f = Fields::read(body)?;
+    let amount = f.decimal("amount");
+    if !f.has("amount") {
+        f.wrong("amount", "The {} field is required.");
+    }
+    let txid = f.text("txid", TEXT_MAX);
+    let reason = f.text("reason", PROSE_MAX);
+    f.finish()?;
+    let amount = amount.ok_or_else(|| ApiError::field("amount", "The amount field is required."))?;
+    Ok(RefundDraft { amount: amount.into_owned(), txid, reason })
+}
+
+pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
+    let mut f = Fields::read(body)?;
+    /// A field that may be set to null: missing is not the same as null.
+    fn nullable<'a, T>(
+        f: &mut Fields<'a>,
+        name: &str,
+        read: impl FnOnce(&mut Fields<'a>, &str) -> Option<T>,
+    ) -> Option<Option<T>> {
+        f.has(name).then(|| read(f, name))
+    }
+    let draft = LinkDraft {
+        title: match f.has("title") {
+            true => f.required_text("title", TEXT_MAX),
+            false => None,
+        },
+        description: nullable(&mut f, "description", |f, n| f.text(n, PROSE_MAX)),
+        pricing_type: f.word_of("pricing_type", &["fixed", "open"], |word| match word {
+            "fixed" => Some(PricingType::Fixed),
+            "open" => Some(PricingType::Open),
+            _ => None,
+        }),
+        amount: nullable(&mut f, "amount", |f, n| f.fiat(n)),
+        suggested_amounts: f.has("suggested_amounts").then(|| f.fiats("suggested_amounts", 10)),
+        min_amount: nullable(&mut f, "min_amount", |f, n| f.fiat(n)),
+        max_amount: nullable(&mut f, "max_amount", |f, n| f.fiat(n)),
+        currency: f.currency("currency"),
+        accepted_assets: nullable(&mut f, "accepted_assets", |f, n| {
+            let mut assets = f.assets(n);
+            if has_twins(&assets) {
+                f.wrong(n, "The {} field names a coin twice.");
+                assets.clear();
+            }
+            Some(assets).filter(|assets| !assets.is_empty())
+        }),
+        success_url: nullable(&mut f, "success_url", |f, n| f.web_address(n)),
+        cancel_url: nullable(&mut f, "cancel_url", |f, n| f.web_address(n)),
+        collect_name: f.truth("collect_name"),
+        require_email: f.truth("require_email"),
+        custom_fields: f.has("custom_fields").then(|| {
+            let questions = f.objects("custom_fields", QUESTIONS_MAX, |f| {
+                let label = f.required_text("label", TEXT_MAX);
+                let required = f.truth("required").unwrap_or(false);
+                Some(Question { label: label?, required })
+            });
+            let labels: Vec<&str> = questions.iter().map(|question| question.label.as_str()).collect();
+            if has_twins(&labels) {
+                f.wrong("custom_fields", "The {} field asks the same question twice.");
+            }
+            questions
+        }),
+        success_message: nullable(&mut f, "success_message", |f, n| f.text(n, PROSE_MAX)),
+        expires_at: nullable(&mut f, "expires_at", |f, n| {
+            f.word_like(n, "2026-09-20T10:05:41Z", Timestamp::parse)
+        }),
+        max_payments: nullable(&mut f, "max_payments", |f, n| f.count(n)),
+    };
+    f.finish()?;
+    Ok(draft)
+}
+
+fn has_twins<T: Ord>(values: &[T]) -> bool {
+    values.iter().collect::<BTreeSet<_>>().len() < values.len()
+}
+
+pub(crate) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
+    let mut f = Fields::read(body)?;
+    let draft = InvoiceDraft {
+        customer_name: f.text("customer_name", TEXT_MAX),
+        customer_email: f.email("customer_email"),
+        currency: f.currency("currency"),
+        amount: f.fiat("amount"),
+        items: f.objects("items", ITEMS_MAX, |f| {
+            let description = f.required_text("description", PROSE_MAX);
+            for name in ["quantity", "unit_amount"] {
+                if !f.has(name) {
+                    f.wrong(name, "The {} field is required.");
+                }
+            }
+            let quantity = f.parsed("quantity", Quantity::parse);
+            let unit_amount = f.fiat("unit_amount");
+            let (description, quantity, unit_amount) = (description?, quantity?, unit_amount?);
+            match unit_amount.times(quantity) {
+                Some(total) => Some(Item { description, quantity, unit_amount, total }),
+                None => {
+                    f.wrong("unit_amount", "The {} field is too large for this quantity.");
+                    None
+                }
+            }
+        }),
+        memo: f.text("memo", PROSE_MAX),
+        due_at: f.word_like("due_at", "2026-10-15", Day::parse),
+        send_email: f.truth("send_email").unwrap_or(false),
+    };
+    f.finish()?;
+    Ok(draft)
+}
+
+/// Which list a path names; its filters come from the query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Charges,
+    Invoices,
+    Links,
+    Events,
+}
+
+/// A list, its page, and the anchor of an earlier reading, out of a query string.
+pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest, Option<String>), ApiError> {
+    let mut errors = FieldErrors::default();
+    // A handful, because only those that are known are kept.
+    let mut values: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+    for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
+        if !is_known(kind, &name) {
+            continue;
+        }
+        match values.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, earlier)) => {
+                errors.add(name.as_ref(), format!("The {name} field must be given once."));
+                *earlier = value;
+            }
+            None => values.push((name, value)),
+        }
+    }
+    let mut take = |name: &str| {
+        let place = values.iter().position(|(known, _)| known == name)?;
+        Some(values.swap_remove(place).1)
+    };
+    let page = take("page").map_or(Some(1), |text| whole(&text, u64::MAX));
+    if page.is_none() {
+        errors.add("page", "The page field must be a whole number of at least 1.");
+    }
+    let per_page = take("per_page")
+        .map_or(Some(u64::from(PER_PAGE_DEFAULT)), |text| whole(&text, u64::from(PER_PAGE_MAX)));
+    if per_page.is_none() {
+        errors
+            .add("per_page", format!("The per_page field must be a whole number from 1 to {PER_PAGE_MAX}."));
+    }
+    let anchor = take("anchor").map(Cow::into_owned);
+    let mut word_error = |name: &str| errors.add(name, format!("The selected {name} is invalid."));
+    let list = match kind {
+        Kind::Charges => List::Charges {
+            status: word(take("status"), ChargeStatus::parse).unwrap_or_else(|()| {
+                word_error("status");
+                None
+            }),
+            link: take("payment_link").map(Cow::into_owned),
+        },
+        Kind::Invoices => List::Invoices {
+            status: word(take("status"), InvoiceStatus::parse).unwrap_or_else(|()| {
+                word_error("status");
+                None
+            }),
+        },
+        Kind::Links => List::Links,
+        Kind::Events => List::Events {
+            kind: word(take("type"), EventType::parse).unwrap_or_else(|()| {
+                word_error("type");
+                None
+            }),
+            charge: take("charge").map(Cow::into_owned),
+            invoice: take("invoice").map(Cow::into_owned),
+        },
+    };
+    errors.into_result()?;
+    let (page, per_page) = (page.expect("refused if wrong"), per_page.expect("refused if wrong"));
+    let per_page = u32::try_from(per_page).expect("at most PER_PAGE_MAX");
+    Ok((list, PageRequest { page, per_page }, anchor))
+}
+
+fn is_known(kind: Kind, name: &str) -> bool {
+    let filters: &[&str] = match kind {
+        Kind::Charges => &["status", "payment_link"],
+        Kind::Invoices => &["status"],
+        Kind::Links => &[],
+        Kind::Events => &["type", "charge", "invoice"],
+    };
+    matches!(name, "page" | "per_page" | "anchor") || filters.contains(&name)
+}
+
+fn whole(text: &str, most: u64) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // More digits than fit are still a number, only a very large one.
+    let n = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
+    (1..=most).contains(&n).then_some(n)
+}
+
+fn word<T>(text: Option<Cow<'_, str>>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ()> {
+    text.map(|text| parse(&text).ok_or(())).transpose()
+}

@@ -1,0 +1,202 @@
+//! From method and path to what is asked for.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+use uuid::Uuid;
+
+use crate::read::{self, Kind};
+use reference_core::{
+    book::Book,
+    call::Call,
+    error::ApiError,
+    id::{Code, parse_uuid},
+};
+
+/// A path under `/v1` that takes the method.
+#[derive(Clone, Debug)]
+pub(crate) enum Route {
+    Account,
+    List(Kind),
+    CreateCharge,
+    Charge(Code),
+    CancelCharge(Code),
+    RefundCharge(Code),
+    CreateLink,
+    Link(Code),
+    ChangeLink(Code),
+    ArchiveLink(Code),
+    RestoreLink(Code),
+    CreateInvoice,
+    Invoice(Code),
+    SendInvoice(Code),
+    VoidInvoice(Code),
+    Event(Uuid),
+}
+
+/// An object that a path names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Object {
+    Charge(Code),
+    Link(Code),
+    Invoice(Code),
+    Event(Uuid),
+}
+
+impl Object {
+    /// The book holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`].
+    pub(crate) fn must_be_in(self, book: &Book) -> Result<(), ApiError> {
+        match self {
+            Object::Charge(code) => book.find_charge(code).map(drop),
+            Object::Link(code) => book.find_link(code).map(drop),
+            Object::Invoice(code) => book.find_invoice(code).map(drop),
+            Object::Event(id) => book.find_event(id).map(drop),
+        }
+    }
+}
+
+/// A path that is known: the object that it names, and what the method asks for, unless the path does not take it.
+pub(crate) struct Found {
+    pub(crate) object: Option<Object>,
+    pub(crate) route: Result<Route, ApiError>,
+}
+
+/// No path has more.
+const SEGMENTS_MAX: usize = 4;
+
+impl Route {
+    /// Finds the route. `HEAD` goes where `GET` goes; the host leaves the body out.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] for a path that is unknown.
+    pub(crate) fn find(method: &str, path: &str) -> Result<Found, ApiError> {
+        let mut segments = [""; SEGMENTS_MAX];
+        let Some(count) = split(path, &mut segments) else { return Err(ApiError::NotFound) };
+        let segments = &segments[..count];
+        // Hardly any path has something to decode, and letters are counted many at a time.
+        if path.bytes().filter(|b| *b == b'%').count() == 0 {
+            return Route::at(method, segments);
+        }
+        let decoded = segments.iter().map(|segment| percent_decode_str(segment).decode_utf8());
+        let decoded: Vec<Cow<'_, str>> = decoded.collect::<Result<_, _>>().map_err(|_| ApiError::NotFound)?;
+        let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
+        Route::at(method, &segments)
+    }
+
+    fn at(method: &str, segments: &[&str]) -> Result<Found, ApiError> {
+        let method = if method == "HEAD" { "GET" } else { method };
+        let code = |text: &str| Code::parse(text).ok_or(ApiError::NotFound);
+        let other = |allow| Err(ApiError::WrongMethod { allow });
+        let object = match segments {
+            ["v1", "charges", id, ..] => Some(Object::Charge(code(id)?)),
+            ["v1", "payment-links", id, ..] => Some(Object::Link(code(id)?)),
+            ["v1", "invoices", id, ..] => Some(Object::Invoice(code(id)?)),
+            ["v1", "events", id] => Some(Object::Event(parse_uuid(id).ok_or(ApiError::NotFound)?)),
+            _ => None,
+        };
+        let route = Ok(match (segments, method) {
+            (["v1", "account"], "GET") => Route::Account,
+            (["v1", "charges"], "GET") => Route::List(Kind::Charges),
+            (["v1", "charges"], "POST") => Route::CreateCharge,
+            (["v1", "charges", id], "GET") => Route::Charge(code(id)?),
+            (["v1", "charges", id, "cancel"], "POST") => Route::CancelCharge(code(id)?),
+            (["v1", "charges", id, "refunds"], "POST") => Route::RefundCharge(code(id)?),
+            (["v1", "payment-links"], "GET") => Route::List(Kind::Links),
+            (["v1", "payment-links"], "POST") => Route::CreateLink,
+            (["v1", "payment-links", id], "GET") => Route::Link(code(id)?),
+            (["v1", "payment-links", id], "PATCH") => Route::ChangeLink(code(id)?),
+            (["v1", "payment-links", id, "archive"], "POST") => Route::ArchiveLink(code(id)?),
+            (["v1", "payment-links", id, "archive"], "DELETE") => Route::RestoreLink(code(id)?),
+            (["v1", "invoices"], "GET") => Route::List(Kind::Invoices),
+            (["v1", "invoices"], "POST") => Route::CreateInvoice,
+            (["v1", "invoices", id], "GET") => Route::Invoice(code(id)?),
+            (["v1", "invoices", id, "send"], "POST") => Route::SendInvoice(code(id)?),
+            (["v1", "invoices", id, "void"], "POST") => Route::VoidInvoice(code(id)?),
+            (["v1", "events"], "GET") => Route::List(Kind::Events),
+            (["v1", "events", id], "GET") => Route::Event(parse_uuid(id).ok_or(ApiError::NotFound)?),
+
+            (["v1", "charges" | "payment-links" | "invoices"], _) => {
+                return Ok(Found { object, route: other("GET, HEAD, POST") });
+            }
+            (["v1", "account" | "events"] | ["v1", "charges" | "invoices" | "events", _], _) => {
+                return Ok(Found { object, route: other("GET, HEAD") });
+            }
+            (["v1", "payment-links", _], _) => return Ok(Found { object, route: other("GET, HEAD, PATCH") }),
+            (["v1", "payment-links", _, "archive"], _) => {
+                return Ok(Found { object, route: other("POST, DELETE") });
+            }
+            (["v1", "charges", _, "cancel" | "refunds"] | ["v1", "invoices", _, "send" | "void"], _) => {
+                return Ok(Found { object, route: other("POST") });
+            }
+            _ => return Err(ApiError::NotFound),
+        });
+        Ok(Found { object, route })
+    }
+
+    /// It changes something, so it may carry an idempotency key and a body.
+    pub(crate) fn is_write(&self) -> bool {
+        !matches!(
+            self,
+            Route::Account
+                | Route::List(_)
+                | Route::Charge(_)
+                | Route::Link(_)
+                | Route::Invoice(_)
+                | Route::Event(_)
+        )
+    }
+
+    /// The status of a good answer.
+    pub(crate) fn success(&self) -> u16 {
+        match self {
+            Route::CreateCharge | Route::RefundCharge(_) | Route::CreateLink | Route::CreateInvoice => 201,
+            _ => 200,
+        }
+    }
+
+    /// Reads query and body.
+    pub(crate) fn call(self, query: Option<&str>, body: &[u8]) -> Result<Call, ApiError> {
+        Ok(match self {
+            Route::Account => Call::Account,
+            Route::List(kind) => {
+                let (list, page, anchor) = read::list(kind, query)?;
+                Call::List { list, page, anchor }
+            }
+            Route::CreateCharge => Call::CreateCharge(Box::new(read::charge(body)?)),
+            Route::Charge(code) => Call::Charge(code),
+            Route::CancelCharge(code) => read::nothing(body).map(|()| Call::CancelCharge(code))?,
+            Route::RefundCharge(code) => Call::RefundCharge(code, read::refund(body)?),
+            Route::CreateLink => Call::CreateLink(Box::new(read::link(body)?)),
+            Route::Link(code) => Call::Link(code),
+            Route::ChangeLink(code) => Call::ChangeLink(code, Box::new(read::link(body)?)),
+            Route::ArchiveLink(code) => read::nothing(body).map(|()| Call::ArchiveLink(code))?,
+            Route::RestoreLink(code) => read::nothing(body).map(|()| Call::RestoreLink(code))?,
+            Route::CreateInvoice => Call::CreateInvoice(Box::new(read::invoice(body)?)),
+            Route::Invoice(code) => Call::Invoice(code),
+            Route::SendInvoice(code) => read::nothing(body).map(|()| Call::SendInvoice(code))?,
+            Route::VoidInvoice(code) => read::nothing(body).map(|()| Call::VoidInvoice(code))?,
+            Route::Event(id) => Call::Event(id),
+        })
+    }
+}
+
+/// Splits a path at its slashes and says into how many parts; nothing if it does not begin with one, or has more parts
+/// than any path of ours.
+fn split<'a>(path: &'a str, segments: &mut [&'a str; SEGMENTS_MAX]) -> Option<usize> {
+    let mut rest = path.strip_prefix('/')?;
+    for (place, segment) in segments.iter_mut().enumerate() {
+        match rest.bytes().position(|b| b == b'/') {
+            Some(end) => (*segment, rest) = (&rest[..end], &rest[end + 1..]),
+            None => {
+                *segment = rest;
+                return Some(place + 1);
+            }
+        }
+    }
+    None
+}

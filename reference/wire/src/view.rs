@@ -1,0 +1,573 @@
+//! How objects look in JSON: a view borrows what it shows and is written at once.
+//!
+//! The order of fields is the order in the structs. Three facets of the same object differ: what a
+//! client reads, what an event embeds, and what a webhook carries.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use crate::{
+    json_writer::{PlainText, RawJson},
+    text::{IdText, Joined, Text},
+};
+use reference_core::{
+    asset::Asset,
+    book::Book,
+    charge::{Charge, ChargeStatus, CustomField, MetaValue, Metadata, Transfer},
+    event::{Details, Event, Subject},
+    id::{ChargeNo, Code, InvoiceNo, LinkNo},
+    invoice::Invoice,
+    link::Pricing,
+    mode::Mode,
+    money::Coin,
+};
+
+/// Where an object is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Facet {
+    /// As an answer of its own, or in a list.
+    Api,
+    /// Inside an event that is read through the API.
+    Event,
+    /// Inside a webhook's `data`: amounts padded to 18 decimals, no `id`, nothing that needs a reader.
+    Webhook,
+}
+
+/// What every view needs to know of its surroundings.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) book: &'a Book,
+    pub(crate) public_url: &'a str,
+    pub(crate) facet: Facet,
+    /// The service's time, for what depends on it.
+    pub(crate) now: reference_core::time::Timestamp,
+}
+
+type Url<'a> = Joined<'a, 4>;
+
+impl<'a> Frame<'a> {
+    fn is_webhook(&self) -> bool {
+        self.facet == Facet::Webhook
+    }
+
+    fn coin(&self, amount: Coin) -> Text {
+        if self.is_webhook() { Text::PaddedCoin(amount) } else { amount.into() }
+    }
+
+    /// A hosted page; `path` begins and ends with a slash.
+    fn page(&self, path: &'static str, code: &'a Code, rest: &'static str) -> Url<'a> {
+        Joined([self.public_url, path, code.as_str(), rest])
+    }
+
+    fn explorer(&self, asset: Asset, txid: &'a str) -> Url<'a> {
+        let place = match self.book.mode() {
+            Mode::Live => "/tx/",
+            Mode::Test => "/testnet/tx/",
+        };
+        Joined(["https://explorer.sim/", asset.facts().network, place, txid])
+    }
+
+    fn timeline(&self, subject: Subject) -> Option<Timeline<'a>> {
+        (self.facet == Facet::Api).then_some(Timeline { book: self.book, subject })
+    }
+}
+
+/// What happened to a charge or an invoice, oldest first.
+struct Timeline<'a> {
+    book: &'a Book,
+    subject: Subject,
+}
+
+#[derive(Serialize)]
+struct TimelineEntry {
+    event: &'static str,
+    time: Text,
+}
+
+impl Serialize for Timeline<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let events = self.book.events().timeline(self.subject);
+        serializer.collect_seq(
+            events.map(|event| TimelineEntry { event: event.kind.as_str(), time: event.created_at.into() }),
+        )
+    }
+}
+
+/// Key/value pairs as an object: `{}` when there are none.
+struct Pairs<'a>(&'a Metadata);
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in self.0 {
+            match value {
+                MetaValue::Text(text) => map.serialize_entry(key, text)?,
+                MetaValue::Truth(truth) => map.serialize_entry(key, truth)?,
+                MetaValue::Null => map.serialize_entry(key, &())?,
+                MetaValue::Number(text) => map.serialize_entry(key, &RawJson(text))?,
+            }
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct CustomerView<'a> {
+    email: Option<&'a str>,
+    name: Option<&'a str>,
+    ip_address: Option<&'a str>,
+    user_agent: Option<&'a str>,
+    reference: Option<&'a str>,
+    phone: Option<&'a str>,
+    country: Option<&'a str>,
+    metadata: Pairs<'a>,
+}
+
+#[derive(Serialize)]
+struct RefundView<'a> {
+    amount: Text,
+    txid: Option<&'a str>,
+    reason: Option<&'a str>,
+    explorer_url: Option<Url<'a>>,
+    created_at: Text,
+}
+
+/// A transfer, in `transactions` and as `data.transaction`.
+#[derive(Serialize)]
+pub(crate) struct TransactionView<'a> {
+    txid: &'a str,
+    amount: Text,
+    confirmations: u32,
+    required_confirmations: u32,
+    status: &'static str,
+    credited: bool,
+    explorer_url: Url<'a>,
+    seen_at: Text,
+}
+
+impl<'a> TransactionView<'a> {
+    pub(crate) fn of(frame: Frame<'a>, asset: Asset, transfer: &'a Transfer) -> TransactionView<'a> {
+        let required = asset.required_confirmations(frame.book.mode());
+        TransactionView {
+            txid: &transfer.txid,
+            amount: frame.coin(transfer.amount),
+            confirmations: transfer.confirmations,
+            required_confirmations: required,
+            status: transfer.status(required),
+            credited: transfer.credited,
+            explorer_url: frame.explorer(asset, &transfer.txid),
+            seen_at: transfer.seen_at.into(),
+        }
+    }
+}
+
+/// The transfers of a charge.
+struct Transactions<'a> {
+    frame: Frame<'a>,
+    charge: &'a Charge,
+}
+
+impl Serialize for Transactions<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let view = |transfer| TransactionView::of(self.frame, self.charge.terms.asset, transfer);
+        serializer.collect_seq(self.charge.transfers().iter().map(view))
+    }
+}
+
+#[derive(Serialize)]
+struct CustomFieldView<'a> {
+    label: &'a str,
+    value: &'a str,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ChargeView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<PlainText<'a>>,
+    code: PlainText<'a>,
+    object: PlainText<'static>,
+    status: PlainText<'static>,
+    payment_link: Option<PlainText<'a>>,
+    invoice: Option<PlainText<'a>>,
+    description: Option<&'a str>,
+    fiat_amount: Text,
+    fiat_currency: PlainText<'static>,
+    asset: PlainText<'static>,
+    asset_amount: Text,
+    received_amount: Text,
+    remaining_amount: Text,
+    overpaid: bool,
+    refunded_amount: Text,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refunds: Option<Vec<RefundView<'a>>>,
+    exchange_rate: Text,
+    deposit_address: PlainText<'a>,
+    transactions: Transactions<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Timeline<'a>>,
+    customer_email: Option<&'a str>,
+    customer_name: Option<&'a str>,
+    customer: CustomerView<'a>,
+    custom_fields: Vec<CustomFieldView<'a>>,
+    metadata: Pairs<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkout_url: Option<Url<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_url: Option<Option<Url<'a>>>,
+    expires_at: Text,
+    paid_at: Option<Text>,
+    created_at: Text,
+}
+
+impl<'a> ChargeView<'a> {
+    pub(crate) fn of(frame: Frame<'a>, no: ChargeNo) -> ChargeView<'a> {
+        let mut view = ChargeView::alone(frame, frame.book.charge(no));
+        view.timeline = frame.timeline(Subject::Charge(no));
+        view
+    }
+
+    /// A charge by itself, such as it was at some time: without a timeline.
+    pub(crate) fn alone(frame: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
+        let terms = &charge.terms;
+        let customer = terms.customer();
+        let is_webhook = frame.is_webhook();
+        let code = PlainText(charge.code.as_bytes());
+        ChargeView {
+            id: (!is_webhook).then_some(code),
+            code,
+            object: "charge".into(),
+            status: charge.status().as_str().into(),
+            payment_link: terms.link.map(|no| PlainText(frame.book.link(no).code.as_bytes())),
+            invoice: terms.invoice.map(|no| PlainText(frame.book.invoice(no).code.as_bytes())),
+            description: terms.description.as_deref(),
+            fiat_amount: terms.fiat_amount.into(),
+            fiat_currency: terms.fiat_currency.code().into(),
+            asset: terms.asset.code().into(),
+            asset_amount: frame.coin(terms.asset_amount),
+            received_amount: frame.coin(charge.received()),
+            remaining_amount: frame.coin(charge.remaining()),
+            overpaid: charge.is_overpaid(),
+            refunded_amount: frame.coin(charge.refunded()),
+            refunds: (!is_webhook).then(|| {
+                let refunds = charge.refunds().iter();
+                refunds
+                    .map(|refund| RefundView {
+                        amount: frame.coin(refund.amount),
+                        txid: refund.txid.as_deref(),
+                        reason: refund.reason.as_deref(),
+                        explorer_url: refund
+                            .txid
+                            .as_deref()
+                            .filter(|txid| terms.asset.facts().form.is_txid(txid))
+                            .map(|txid| frame.explorer(terms.asset, txid)),
+                        created_at: refund.created_at.into(),
+                    })
+                    .collect()
+            }),
+            exchange_rate: if is_webhook { Text::PaddedRate(terms.rate) } else { Text::Rate(terms.rate) },
+            deposit_address: terms.deposit_address.as_str().into(),
+            transactions: Transactions { frame, charge },
+            timeline: None,
+            customer_email: customer.email.as_deref(),
+            customer_name: customer.name.as_deref(),
+            customer: CustomerView {
+                email: customer.email.as_deref(),
+                name: customer.name.as_deref(),
+                ip_address: customer.ip_address.as_deref(),
+                user_agent: customer.user_agent.as_deref(),
+                reference: customer.reference.as_deref(),
+                phone: customer.phone.as_deref(),
+                country: customer.country.as_deref(),
+                metadata: Pairs(&customer.metadata),
+            },
+            custom_fields: terms
+                .custom_fields
+                .iter()
+                .map(|CustomField { label, value }| CustomFieldView { label, value })
+                .collect(),
+            metadata: Pairs(&terms.metadata),
+            checkout_url: (!is_webhook).then(|| frame.page("/c/", &charge.code, "")),
+            receipt_url: (!is_webhook).then(|| {
+                (charge.status() == ChargeStatus::Paid).then(|| frame.page("/c/", &charge.code, "/receipt"))
+            }),
+            expires_at: charge.expires_at.into(),
+            paid_at: charge.paid_at().map(Text::from),
+            created_at: charge.created_at.into(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct InvoiceCustomerView<'a> {
+    name: Option<&'a str>,
+    email: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ItemView<'a> {
+    description: &'a str,
+    quantity: String,
+    unit_amount: Text,
+    total: Text,
+}
+
+#[derive(Serialize)]
+struct InvoiceChargeView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    status: &'static str,
+    asset: &'static str,
+}
+
+#[derive(Serialize)]
+pub(crate) struct InvoiceView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    object: &'static str,
+    number: &'a str,
+    status: &'static str,
+    overdue: bool,
+    customer: InvoiceCustomerView<'a>,
+    customer_name: Option<&'a str>,
+    customer_email: Option<&'a str>,
+    memo: Option<&'a str>,
+    amount: Text,
+    currency: &'static str,
+    items: Vec<ItemView<'a>>,
+    due_at: Option<String>,
+    hosted_url: Url<'a>,
+    document_url: Url<'a>,
+    charges: Vec<InvoiceChargeView<'a>>,
+    sent_at: Option<Text>,
+    viewed_at: Option<Text>,
+    paid_at: Option<Text>,
+    voided_at: Option<Text>,
+    created_at: Text,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Timeline<'a>>,
+}
+
+impl<'a> InvoiceView<'a> {
+    pub(crate) fn of(frame: Frame<'a>, no: InvoiceNo) -> InvoiceView<'a> {
+        let invoice = frame.book.invoice(no);
+        let charges = invoice.charges.iter().map(|&no| {
+            let charge = frame.book.charge(no);
+            (&charge.code, charge.status(), charge.terms.asset)
+        });
+        InvoiceView {
+            timeline: frame.timeline(Subject::Invoice(no)),
+            ..InvoiceView::alone(frame, invoice, charges)
+        }
+    }
+
+    /// An invoice by itself, such as it was at some time, with code, status and coin of its charges: without a
+    /// timeline.
+    pub(crate) fn alone(
+        frame: Frame<'a>,
+        invoice: &'a Invoice,
+        charges: impl Iterator<Item = (&'a Code, ChargeStatus, Asset)>,
+    ) -> InvoiceView<'a> {
+        let terms = &invoice.terms;
+        let name = terms.customer_name.as_deref();
+        let email = terms.customer_email.as_deref();
+        let has_id = !frame.is_webhook();
+        let time = |at: Option<reference_core::time::Timestamp>| at.map(Text::from);
+        InvoiceView {
+            id: has_id.then(|| invoice.code.as_str()),
+            code: invoice.code.as_str(),
+            object: "invoice",
+            number: &invoice.number,
+            status: invoice.status().as_str(),
+            overdue: invoice.is_overdue(frame.now),
+            customer: InvoiceCustomerView { name, email },
+            customer_name: name,
+            customer_email: email,
+            memo: terms.memo.as_deref(),
+            amount: terms.amount.into(),
+            currency: terms.currency.code(),
+            items: terms
+                .items
+                .iter()
+                .map(|item| ItemView {
+                    description: &item.description,
+                    quantity: item.quantity.to_string(),
+                    unit_amount: item.unit_amount.into(),
+                    total: item.total.into(),
+                })
+                .collect(),
+            due_at: terms.due_at.map(|day| day.to_string()),
+            hosted_url: frame.page("/i/", &invoice.code, ""),
+            document_url: frame.page("/i/", &invoice.code, "/document"),
+            charges: charges
+                .map(|(code, status, asset)| InvoiceChargeView {
+                    id: has_id.then(|| code.as_str()),
+                    code: code.as_str(),
+                    status: status.as_str(),
+                    asset: asset.code(),
+                })
+                .collect(),
+            sent_at: time(invoice.sent_at),
+            viewed_at: time(invoice.viewed_at),
+            paid_at: time(invoice.paid_at),
+            voided_at: time(invoice.voided_at),
+            created_at: invoice.created_at.into(),
+            timeline: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct QuestionView<'a> {
+    label: &'a str,
+    required: bool,
+}
+
+#[derive(Serialize)]
+pub(crate) struct LinkView<'a> {
+    id: &'a str,
+    code: &'a str,
+    object: &'static str,
+    title: &'a str,
+    description: Option<&'a str>,
+    pricing_type: &'static str,
+    amount: Option<Text>,
+    suggested_amounts: Vec<Text>,
+    min_amount: Option<Text>,
+    max_amount: Option<Text>,
+    currency: &'static str,
+    accepted_assets: Option<Vec<&'static str>>,
+    status: &'static str,
+    success_url: Option<&'a str>,
+    cancel_url: Option<&'a str>,
+    collect_name: bool,
+    require_email: bool,
+    custom_fields: Vec<QuestionView<'a>>,
+    success_message: Option<&'a str>,
+    expires_at: Option<Text>,
+    max_payments: Option<u32>,
+    accepting_payments: bool,
+    views_count: u64,
+    checkout_url: Url<'a>,
+    created_at: Text,
+    updated_at: Text,
+}
+
+impl<'a> LinkView<'a> {
+    pub(crate) fn of(frame: Frame<'a>, no: LinkNo) -> LinkView<'a> {
+        let link = frame.book.link(no);
+        let terms = &link.terms;
+        let (pricing_type, amount, suggested, min, max) = match &terms.pricing {
+            Pricing::Fixed(price) => ("fixed", Some(*price), &[][..], None, None),
+            Pricing::Open { suggested, min, max } => ("open", None, suggested.as_slice(), *min, *max),
+        };
+        LinkView {
+            id: link.code.as_str(),
+            code: link.code.as_str(),
+            object: "payment_link",
+            title: &terms.title,
+            description: terms.description.as_deref(),
+            pricing_type,
+            amount: amount.map(Text::from),
+            suggested_amounts: suggested.iter().map(|amount| Text::from(*amount)).collect(),
+            min_amount: min.map(Text::from),
+            max_amount: max.map(Text::from),
+            currency: terms.currency.code(),
+            accepted_assets: terms
+                .accepted_assets
+                .as_ref()
+                .map(|assets| assets.iter().map(|asset| asset.code()).collect()),
+            status: if link.archived { "archived" } else { "active" },
+            success_url: terms.success_url.as_deref(),
+            cancel_url: terms.cancel_url.as_deref(),
+            collect_name: terms.collect_name,
+            require_email: terms.require_email,
+            custom_fields: terms
+                .custom_fields
+                .iter()
+                .map(|question| QuestionView { label: &question.label, required: question.required })
+                .collect(),
+            success_message: terms.success_message.as_deref(),
+            expires_at: terms.expires_at.map(Text::from),
+            max_payments: terms.max_payments,
+            accepting_payments: link.accepts_payments(frame.now),
+            views_count: link.views,
+            checkout_url: frame.page("/pay/", &link.code, ""),
+            created_at: link.created_at.into(),
+            updated_at: link.updated_at.into(),
+        }
+    }
+}
+
+/// A value as it prints, for what others than the pen write.
+struct Printed<'a, T>(&'a T);
+
+impl<T: fmt::Display> Serialize for Printed<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self.0)
+    }
+}
+
+/// `details`: an object, empty when there is nothing to say.
+pub struct DetailsView<'a>(pub &'a Details);
+
+impl Serialize for DetailsView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self.0 {
+            Details::None => {}
+            Details::Transfer { txid, amount } => {
+                map.serialize_entry("txid", txid)?;
+                map.serialize_entry("amount", &Printed(amount))?;
+            }
+            Details::Received { amount, txid } => {
+                map.serialize_entry("amount", &Printed(amount))?;
+                map.serialize_entry("txid", txid)?;
+            }
+            Details::Refund { amount, txid, reason } => {
+                map.serialize_entry("amount", &Printed(amount))?;
+                if let Some(txid) = txid {
+                    map.serialize_entry("txid", txid)?;
+                }
+                if let Some(reason) = reason {
+                    map.serialize_entry("reason", reason)?;
+                }
+            }
+            Details::Reason(reason) => map.serialize_entry("reason", reason)?,
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct EventView<'a> {
+    id: IdText,
+    object: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    details: DetailsView<'a>,
+    charge: Option<ChargeView<'a>>,
+    invoice: Option<InvoiceView<'a>>,
+    created_at: Text,
+}
+
+impl<'a> EventView<'a> {
+    pub(crate) fn of(frame: Frame<'a>, event: &'a Event) -> EventView<'a> {
+        let frame = Frame { facet: Facet::Event, ..frame };
+        let (charge, invoice) = match event.subject {
+            Subject::Charge(no) => (Some(ChargeView::of(frame, no)), None),
+            Subject::Invoice(no) => (None, Some(InvoiceView::of(frame, no))),
+        };
+        EventView {
+            id: IdText(event.id),
+            object: "event",
+            kind: event.kind.as_str(),
+            details: DetailsView(&event.details),
+            charge,
+            invoice,
+            created_at: event.created_at.into(),
+        }
+    }
+}

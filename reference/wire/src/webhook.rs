@@ -1,0 +1,136 @@
+//! Webhooks as they are posted.
+
+use std::sync::Arc;
+
+use reference_core::{
+    book::Book,
+    charge::Charge,
+    endpoint::{Secret, address_rule::EndpointUrl},
+    event::{Details, Event, EventType},
+    id::{DeliveryNo, EndpointNo},
+    outbox::{Delivery, Snapshot},
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{
+    json_writer::write,
+    text::{IdText, Text},
+    view::{ChargeView, Facet, Frame, InvoiceView, TransactionView},
+};
+
+/// An attempt to deliver a webhook, to be posted now. Unsigned: the host signs each attempt with its own time.
+#[derive(Clone, Debug)]
+pub struct AttemptRequest {
+    /// The number of the delivery, to report the result under.
+    pub delivery: DeliveryNo,
+    /// Its id, for the header.
+    pub id: Uuid,
+    /// The endpoint.
+    pub endpoint: EndpointNo,
+    /// Where to.
+    pub url: Arc<EndpointUrl>,
+    /// The event type, for the header.
+    pub kind: EventType,
+    /// What to sign with.
+    pub secret: Secret,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Which attempt of the delivery this is, over all resends: 1 is the first.
+    pub attempt: u32,
+}
+
+/// The attempt of a delivery that is in flight now.
+pub(crate) fn attempt(book: &Book, no: DeliveryNo, public_url: &str) -> AttemptRequest {
+    let delivery = book.outbox().get(no);
+    let endpoint = book.endpoint(delivery.endpoint);
+    AttemptRequest {
+        delivery: no,
+        id: delivery.id,
+        endpoint: delivery.endpoint,
+        url: Arc::clone(&endpoint.url),
+        kind: delivery.payload.kind,
+        secret: endpoint.secret.clone(),
+        body: delivery_body(book, delivery, public_url),
+        attempt: u32::try_from(delivery.attempts.len()).expect("a delivery has few attempts") + 1,
+    }
+}
+
+#[derive(Serialize)]
+struct ChargeData<'a> {
+    charge: ChargeView<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction: Option<TransactionView<'a>>,
+}
+
+#[derive(Serialize)]
+struct InvoiceData<'a> {
+    invoice: InvoiceView<'a>,
+}
+
+impl<'a> ChargeData<'a> {
+    /// `data` of a charge's event or of a test.
+    fn of(frame: Frame<'a>, charge: &'a Charge, event: Option<&Event>) -> ChargeData<'a> {
+        let transaction = event.and_then(|event| {
+            let announces =
+                matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
+            match &event.details {
+                // One transaction may pay the address twice: the amount tells its outputs apart.
+                Details::Transfer { txid, amount } if announces => charge
+                    .transfers()
+                    .iter()
+                    .rfind(|transfer| transfer.txid == *txid && transfer.amount == *amount)
+                    .map(|transfer| TransactionView::of(frame, charge.terms.asset, transfer)),
+                _ => None,
+            }
+        });
+        ChargeData { charge: ChargeView::alone(frame, charge), transaction }
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    id: IdText,
+    event_id: Option<IdText>,
+    event: &'a str,
+    mode: &'a str,
+    created_at: Text,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<bool>,
+}
+
+/// More than most bodies take. What is posted is let go at once, so a little too much costs nothing.
+const BODY_ROOM: usize = 1_800;
+
+/// The whole body of a delivery of a book, byte for byte the same for every attempt.
+///
+/// `public_url`: where the hosted pages are reached, without a slash at the end.
+pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Vec<u8> {
+    let payload = &delivery.payload;
+    let envelope = Envelope {
+        id: IdText(delivery.id),
+        event_id: payload.event.map(|(_, id)| IdText(id)),
+        event: payload.kind.as_str(),
+        mode: book.mode().as_str(),
+        created_at: payload.created_at.into(),
+        test: payload.event.is_none().then_some(true),
+    };
+    let mut body = Vec::with_capacity(BODY_ROOM);
+    write(&mut body, &envelope);
+    // `data` is the last entry of the same object.
+    body.pop();
+    body.extend_from_slice(b",\"data\":");
+    let frame = Frame { book, public_url, facet: Facet::Webhook, now: payload.created_at };
+    match &payload.snapshot {
+        Snapshot::Charge(charge) => {
+            let event = payload.event.map(|(no, _)| book.events().get(no));
+            write(&mut body, &ChargeData::of(frame, charge, event));
+        }
+        Snapshot::Invoice(snapshot) => {
+            let charges = snapshot.charges.iter().map(|(code, status, asset)| (code, *status, *asset));
+            write(&mut body, &InvoiceData { invoice: InvoiceView::alone(frame, &snapshot.invoice, charges) });
+        }
+    }
+    body.push(b'}');
+    body
+}

@@ -1,0 +1,185 @@
+//! Bodies that are no JSON, too deep, too large, or of a wrong type somewhere.
+
+use serde_json::json;
+
+use crate::{
+    desk::{Call, Desk, Reply},
+    hostile::{everything, inhabited, judge},
+};
+
+#[track_caller]
+fn check(desk: &mut Desk, call: &Call) -> Reply {
+    let before = everything(desk);
+    let reply = desk.send(call);
+    if let Err(error) = judge(call, &reply) {
+        panic!("{error}");
+    }
+    if reply.status() >= 400 {
+        assert_eq!(everything(desk), before, "a refused request changed something");
+    }
+    reply
+}
+
+const WRITES: [(&str, &str); 4] = [
+    ("POST", "/v1/charges"),
+    ("POST", "/v1/invoices"),
+    ("POST", "/v1/payment-links"),
+    ("PATCH", "/v1/payment-links/{link}"),
+];
+
+/// Sends a body to every path that reads one: it is refused with one of these.
+#[track_caller]
+fn check_body(body: &[u8], statuses: &[u16]) {
+    let (mut desk, ids) = inhabited();
+    let live = desk.live.clone();
+    let refunds = format!("/v1/charges/{}/refunds", ids[2]);
+    for (method, path) in WRITES.into_iter().chain([("POST", refunds.as_str())]) {
+        let path = path.replace("{link}", &ids[3]);
+        let call = Call::new(method, &path).key(&live).raw("application/json", body);
+        let reply = check(&mut desk, &call);
+        let shown = String::from_utf8_lossy(&body[..body.len().min(60)]);
+        assert!(
+            statuses.contains(&reply.status()),
+            "{method} {path} {shown}: {} {:.300}",
+            reply.status(),
+            reply.text()
+        );
+    }
+}
+
+#[test]
+fn what_is_no_json_object_is_refused() {
+    for body in [
+        "null",
+        "true",
+        "1",
+        "\"{}\"",
+        "[{}]",
+        "{",
+        "{}}",
+        "{} {}",
+        "{'a': 1}",
+        "{a: 1}",
+        "{\"a\": 1,}",
+        "{\"a\": NaN}",
+        "{\"a\": 01}",
+        "{\"a\": .5}",
+        "{\"a\": \"\t\"}",
+        "{\"a\": \"\\x\"}",
+        " ",
+        "\u{feff}{}",
+        "//\n{}",
+        "a=1&b=2",
+        "<a/>",
+        "{\"\\ud800\": 1}",
+        "{\"asset\": \"BTC\", \"asset\": \"BTC\"}",
+        "{\"title\": \"A\", \"ti\\u0074le\": \"B\"}",
+    ] {
+        check_body(body.as_bytes(), &[400]);
+    }
+    check_body(b"{\"a\": \"\xff\"}", &[400]);
+    check_body(b"\xff\xfe{\0}\0", &[400]);
+    check_body(b"\0", &[400]);
+}
+
+#[test]
+fn nesting_costs_nothing_however_deep() {
+    let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
+    check_body(open.as_bytes(), &[400]);
+    check_body(format!("{open}{close}").as_bytes(), &[400]);
+    check_body("{\"a\":".repeat(40_000).as_bytes(), &[400]);
+    for field in
+        ["asset", "amount", "metadata", "customer", "items", "custom_fields", "accepted_assets", "title"]
+    {
+        // A change of a link passes over fields that it does not know.
+        check_body(format!("{{\"{field}\": {open}{close}}}").as_bytes(), &[200, 422]);
+        let objects = format!("{{\"{field}\": {}1{}}}", "{\"a\":".repeat(30_000), "}".repeat(30_000));
+        check_body(objects.as_bytes(), &[200, 422]);
+    }
+}
+
+#[test]
+fn a_large_body_is_refused_before_it_is_read() {
+    check_body(format!("{{\"title\": \"{}\"}}", "x".repeat(1_000_000)).as_bytes(), &[413]);
+    check_body("[".repeat(1_000_000).as_bytes(), &[413]);
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of data")]
+fn a_wrong_type_is_refused_at_every_field() {
+    let wrong = [
+        "7",
+        "-0",
+        "1e999999999",
+        "0.1e-400",
+        "123456789012345678901234567890",
+        "true",
+        "\"\\ud800\"",
+        "\"\\u0000\"",
+        "[]",
+        "[null]",
+        "[[]]",
+        "[{}]",
+        "{}",
+        "{\"a\":{}}",
+        "{\"a\":1,\"a\":2}",
+        "\"x\"",
+        "\"\u{202e}\"",
+    ];
+    let texts = [
+        "asset",
+        "amount",
+        "currency",
+        "payment_link",
+        "customer",
+        "customer_email",
+        "description",
+        "metadata",
+        "custom_fields",
+        "title",
+        "pricing_type",
+        "suggested_amounts",
+        "min_amount",
+        "max_amount",
+        "accepted_assets",
+        "success_url",
+        "cancel_url",
+        "collect_name",
+        "require_email",
+        "success_message",
+        "expires_at",
+        "max_payments",
+        "customer_name",
+        "items",
+        "memo",
+        "due_at",
+        "send_email",
+        "txid",
+        "reason",
+    ];
+    let (mut desk, ids) = inhabited();
+    let live = desk.live.clone();
+    let good = [
+        ("POST", "/v1/charges".to_owned(), json!({"asset": "BTC", "amount": "1"})),
+        ("POST", "/v1/invoices".to_owned(), json!({"amount": "1"})),
+        ("POST", "/v1/payment-links".to_owned(), json!({"title": "A", "amount": "1"})),
+        ("PATCH", format!("/v1/payment-links/{}", ids[3]), json!({})),
+        ("POST", format!("/v1/charges/{}/refunds", ids[2]), json!({"amount": "0.00000001"})),
+    ];
+    for (method, path, good) in good {
+        for field in texts {
+            for value in wrong {
+                let mut body = good.clone();
+                body.as_object_mut().unwrap().remove(field);
+                let mut text = body.to_string();
+                text.pop();
+                let comma = if text.len() > 1 { "," } else { "" };
+                let text = format!("{text}{comma}\"{field}\":{value}}}");
+                let call = Call::new(method, &path).key(&live).raw("application/json", text);
+                let reply = desk.send(&call);
+                judge(&call, &reply).unwrap();
+                assert!(matches!(reply.status(), 200 | 201 | 422), "{} {}", reply.status(), reply.text());
+            }
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! The states of a charge, edge by edge: what was done to it, what it is then, and what it told.
+
+use reference_core::{
+    command::SettingsDraft,
+    money::Percent,
+    sighting::{Depth, Gone},
+    time::Span,
+};
+use serde_json::{Value, json};
+
+use crate::desk::{DROPPED, Desk, LOCK, MEMPOOL, TICK, deep, word};
+
+/// One thing that is done to the charge. Refusals are expected where their status is named.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Wait(Span),
+    /// Waits until so long after the lock ran out; a negative number of microseconds is before.
+    Until(i64),
+    See(&'static str, &'static str, Depth),
+    /// Several sightings of one moment.
+    Together(&'static [(&'static str, &'static str, Depth)]),
+    Cancel(u16),
+    Refund(&'static str, u16),
+    Accept(Option<&'static str>, u16),
+}
+
+use Step::{Accept, Cancel, Refund, See, Together, Until, Wait};
+
+/// Does the steps to a charge of 0.0025 BTC, two confirmations required.
+#[track_caller]
+pub(crate) fn play(steps: &[Step]) -> (Desk, String) {
+    let mut desk = Desk::new();
+    let charge = desk.charge();
+    let end = desk.now.plus(LOCK);
+    for &step in steps {
+        match step {
+            Wait(span) => desk.wait(span),
+            Until(micros) if micros < 0 => desk.wait_until(end.minus(Span(micros.unsigned_abs()))),
+            Until(micros) => desk.wait_until(end.plus(Span(micros.unsigned_abs()))),
+            See(txid, amount, depth) => desk.see(&charge, txid, amount, depth),
+            Together(seen) => desk.see_together(&charge, seen),
+            Cancel(status) => {
+                let reply = desk.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
+                assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
+            }
+            Refund(amount, status) => {
+                let refund = json!({ "amount": amount });
+                let reply = desk.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+                assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
+            }
+            Accept(txid, status) => {
+                let answer = desk.accept(&charge, txid).map_or_else(|error| error.status(), |()| 200);
+                assert_eq!(answer, status, "{step:?}");
+            }
+        }
+    }
+    (desk, charge)
+}
+
+/// After the steps the charge reads `status received: story`.
+#[track_caller]
+pub(crate) fn check(steps: &[Step], expected: &str) {
+    let (mut desk, charge) = play(steps);
+    let shown = desk.show_charge(&charge);
+    let (status, received) = (word(&shown["status"]), word(&shown["received_amount"]));
+    let told = desk.story(&charge);
+    let told = told.strip_prefix("created").expect("a charge begins by being created");
+    assert_eq!(format!("{status} {received}:{told}"), expected, "{steps:?}");
+    assert_eq!(shown["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
+    assert_eq!(shown["receipt_url"].is_string(), status == "paid", "receipt_url is there once paid");
+}
+
+#[test]
+fn a_charge_waits_and_expires() {
+    check(&[], "pending 0:");
+    check(&[Until(-1)], "pending 0:");
+    check(&[Until(0)], "expired 0: expired");
+    check(&[Wait(Span::days(300))], "expired 0: expired");
+}
+
+#[test]
+fn a_confirmed_payment_pays() {
+    check(&[See("a", "0.0025", MEMPOOL)], "pending 0: payment_detected");
+    check(&[See("a", "0.0025", MEMPOOL), See("a", "0.0025", deep(1))], "pending 0: payment_detected");
+    check(&[See("a", "0.0025", MEMPOOL), See("a", "0.0025", deep(2))], "paid 0.0025: payment_detected paid");
+    check(&[See("a", "0.0025", deep(7))], "paid 0.0025: payment_detected paid");
+    check(
+        &[See("a", "0.0025", deep(2)), See("a", "0.0025", deep(2)), See("a", "0.0025", deep(3))],
+        "paid 0.0025: payment_detected paid",
+    );
+    check(&[See("a", "0.0025", deep(2)), Until(5)], "paid 0.0025: payment_detected paid");
+}
+
+#[test]
+fn what_is_too_little_waits_for_the_rest() {
+    let part = See("a", "0.001", deep(2));
+    check(&[part], "underpaid 0.001: payment_detected underpaid");
+    check(&[part, Until(0)], "expired 0.001: payment_detected underpaid expired");
+    check(
+        &[part, See("b", "0.0015", MEMPOOL)],
+        "underpaid 0.001: payment_detected underpaid payment_detected",
+    );
+    check(
+        &[part, See("b", "0.0015", deep(2))],
+        "paid 0.0025: payment_detected underpaid payment_detected paid",
+    );
+    check(
+        &[part, See("b", "0.001", deep(2)), See("c", "0.0005", deep(2))],
+        "paid 0.0025: payment_detected underpaid payment_detected underpaid payment_detected paid",
+    );
+    check(&[part, Cancel(409)], "underpaid 0.001: payment_detected underpaid");
+}
+
+#[test]
+fn many_small_transfers_add_up() {
+    let mut desk = Desk::new();
+    let charge = desk.charge();
+    for n in 0..25 {
+        assert_ne!(desk.status(&charge), "paid", "after {n}");
+        desk.see(&charge, &format!("t{n}"), "0.0001", deep(2));
+    }
+    assert_eq!(desk.status(&charge), "paid");
+    assert_eq!(desk.show_charge(&charge)["transactions"].as_array().unwrap().len(), 25);
+}
+
+#[test]
+fn nothing_is_no_payment() {
+    check(&[See("a", "0", deep(9))], "pending 0:");
+    check(&[See("a", "0.0025", DROPPED)], "pending 0:");
+    check(&[See("a", "0", deep(9)), Cancel(200)], "canceled 0: canceled");
+}
+
+/// A charge of `fiat` in `asset` gets one transfer: its status, and whether that is too much.
+#[track_caller]
+fn check_amount(asset: &str, fiat: &str, amount: &str, expected: (&str, bool)) {
+    let mut desk = Desk::new();
+    let charge = desk.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
+    desk.see(&charge, "a", amount, deep(100));
+    let shown = desk.show_charge(&charge);
+    let is = (shown["status"].as_str().unwrap(), shown["overpaid"].as_bool().unwrap());
+    assert_eq!(is, expected, "{amount} of {} {asset}", shown["asset_amount"]);
+}
+
+#[test]
+fn tolerances_hold_to_the_last_unit() {
+    check_amount("BTC", "150.00", "0.00247499", ("underpaid", false));
+    check_amount("BTC", "150.00", "0.002475", ("paid", false));
+    check_amount("BTC", "150.00", "0.0025", ("paid", false));
+    check_amount("BTC", "150.00", "0.002575", ("paid", false));
+    check_amount("BTC", "150.00", "0.00257501", ("paid", true));
+    check_amount("ETH", "150.00", "0.049499999999999999", ("underpaid", false));
+    check_amount("ETH", "150.00", "0.0495", ("paid", false));
+    check_amount("ETH", "150.00", "0.0515", ("paid", false));
+    check_amount("ETH", "150.00", "0.051500000000000001", ("paid", true));
+    // 17 satoshi are due: 99 % of that is no whole number, and 16 are less.
+    check_amount("BTC", "0.01", "0.00000016", ("underpaid", false));
+    check_amount("BTC", "0.01", "0.00000017", ("paid", false));
+    check_amount("BTC", "0.01", "0.00000018", ("paid", true));
+}
+
+#[test]
+fn what_is_due_is_rounded_up() {
+    let mut desk = Desk::new();
+    for (asset, fiat, due) in [
+        ("BTC", "150.00", "0.0025"),
+        ("BTC", "0.01", "0.00000017"),
+        ("BTC", "100.00", "0.00166667"),
+        ("ETH", "0.01", "0.000003333333333334"),
+        ("USDT", "0.01", "0.001"),
+        ("DOGE", "33.33", "3.333"),
+    ] {
+        let charge = desk.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
+        assert_eq!(desk.show_charge(&charge)["asset_amount"], due, "{fiat} in {asset}");
+    }
+}
+
+#[test]
+fn a_charge_keeps_the_terms_it_was_opened_with() {
+    let mut desk = Desk::new();
+    let charge = desk.charge();
+    let percent = |n| Some(Percent::hundredths(n));
+    desk.set(SettingsDraft {
+        underpayment_tolerance: percent(5_000),
+        overpayment_threshold: percent(0),
+        ..SettingsDraft::default()
+    });
+    let asset = reference_core::asset::Asset::Btc;
+    desk.api.service.on_rate(desk.now, asset, reference_core::asset::Currency::Eur, None);
+    desk.see(&charge, "a", "0.002", deep(2));
+    assert_eq!(desk.status(&charge), "underpaid");
+    desk.see(&charge, "b", "0.00055", deep(2));
+    let shown = desk.show_charge(&charge);
+    assert_eq!((&shown["status"], &shown["overpaid"]), (&json!("paid"), &json!(false)));
+}
+
+#[test]
+fn the_lock_ends_between_two_microseconds() {
+    let pays = See("a", "0.0025", deep(2));
+    check(&[Until(-1), pays], "paid 0.0025: payment_detected paid");
+    check(&[Until(0), pays], "expired 0: expired late_payment");
+    check(&[Until(1), pays], "expired 0: expired late_payment");
+    check(&[Until(-1), Cancel(200)], "canceled 0: canceled");
+    check(&[Until(0), Cancel(409)], "expired 0: expired");
+}
+
+#[test]
+fn a_transfer_seen_in_time_holds_the_charge_open() {
+    let seen = See("a", "0.0025", MEMPOOL);
+    check(&[Until(-1), seen, Until(0)], "pending 0: payment_detected");
+    check(&[Until(-1), seen, Wait(Span::hours(24))], "pending 0: payment_detected");
+    check(
+        &[Until(-1), seen, Wait(Span::hours(24)), See("a", "0.0025", deep(2))],
+        "paid 0.0025: payment_detected paid",
+    );
+    // Not for ever: the same transfer is late then.
+    let day = Wait(Span::hours(24));
+    check(&[Until(-1), seen, Until(0), day], "expired 0: payment_detected expired late_payment");
+    check(
+        &[Until(-1), seen, Until(0), day, See("a", "0.0025", deep(2))],
+        "expired 0: payment_detected expired late_payment",
+    );
+    for gone in [Gone::DoubleSpent, Gone::Replaced, Gone::Dropped] {
+        let gone = See("a", "0.0025", Depth::Gone(gone));
+        check(&[seen, gone, Until(-1)], "pending 0: payment_detected");
+        check(&[seen, gone, Until(0)], "expired 0: payment_detected expired");
+        check(&[seen, Until(9), gone], "expired 0: payment_detected expired");
+        check(&[seen, gone, See("a", "0.0025", deep(2))], "paid 0.0025: payment_detected paid");
+        // It comes back when the charge is over: now it is late.
+        check(
+            &[seen, Until(9), gone, See("a", "0.0025", deep(2))],
+            "expired 0: payment_detected expired late_payment",
+        );
+    }
+    let little = See("a", "0.001", MEMPOOL);
+    check(
+        &[little, Until(9), See("a", "0.001", deep(2))],
+        "expired 0: payment_detected expired late_payment",
+    );
+}
+
+#[test]
+fn what_holds_a_charge_open_is_enough_together() {
+    let (little, rest) = (See("a", "0.001", MEMPOOL), See("b", "0.0015", MEMPOOL));
+    check(&[little, Until(0)], "expired 0: payment_detected expired late_payment");
+    check(&[See("a", "0.00000001", MEMPOOL), Until(0)], "expired 0: payment_detected expired late_payment");
+    check(&[little, rest, Until(9)], "pending 0: payment_detected payment_detected");
+    check(
+        &[See("a", "0.001", deep(2)), rest, Until(9)],
+        "underpaid 0.001: payment_detected underpaid payment_detected",
+    );
+    // Within the tolerance is enough, and one unit less is not.
+    check(&[See("a", "0.002475", MEMPOOL), Until(9)], "pending 0: payment_detected");
+    check(&[See("a", "0.00247499", MEMPOOL), Until(9)], "expired 0: payment_detected expired late_payment");
+    // So many vanish that the rest is not enough: what was still on its way has become late.
+    check(
+        &[little, rest, Until(9), See("a", "0.001", DROPPED)],
+        "expired 0: payment_detected payment_detected expired late_payment",
+    );
+}
+
+#[test]
+fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
+    type Seen = (&'static str, &'static str, Depth);
+    const OLD: Seen = ("a", "0.0025", Depth::Gone(Gone::Replaced));
+    let seen = See("a", "0.0025", MEMPOOL);
+    let story = |bump: &'static [Seen], expected: &str| check(&[seen, Until(9), Together(bump)], expected);
+    story(&[OLD, ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected payment_detected");
+    // It pays less, even if it is told twice, or beside another that pays the rest.
+    let late = "expired 0: payment_detected expired late_payment";
+    story(&[OLD, ("b", "0.0024", MEMPOOL)], late);
+    story(&[OLD, ("b", "0.00125", MEMPOOL), ("b", "0.00125", MEMPOOL)], late);
+    story(
+        &[OLD, ("b", "0.00125", MEMPOOL), ("c", "0.00125", MEMPOOL)],
+        "expired 0: payment_detected expired late_payment late_payment",
+    );
+    // What else is new at that moment is late.
+    story(
+        &[OLD, ("b", "0.0025", MEMPOOL), ("c", "0.001", MEMPOOL)],
+        "pending 0: payment_detected payment_detected late_payment",
+    );
+}
+
+#[test]
+fn what_is_first_seen_during_a_hold_is_late() {
+    let enough = See("a", "0.0025", MEMPOOL);
+    check(&[enough, Until(9), See("b", "0.001", deep(2))], "pending 0: payment_detected late_payment");
+    check(
+        &[enough, Until(9), See("b", "0.001", deep(2)), See("a", "0.0025", deep(2))],
+        "paid 0.0035: payment_detected late_payment paid",
+    );
+    check(
+        &[enough, Until(9), See("b", "0.0025", deep(2)), See("a", "0.0025", DROPPED)],
+        "expired 0: payment_detected late_payment expired",
+    );
+}
+
+#[test]
+fn only_a_pending_charge_without_money_can_be_canceled() {
+    check(&[Cancel(200), Cancel(409)], "canceled 0: canceled");
+    check(&[See("a", "0.0025", MEMPOOL), Cancel(409)], "pending 0: payment_detected");
+    let (seen, gone) = (See("a", "0.0025", MEMPOOL), See("a", "0.0025", DROPPED));
+    check(&[seen, gone, Cancel(200)], "canceled 0: payment_detected canceled");
+    check(
+        &[seen, gone, Cancel(200), See("a", "0.0025", deep(2))],
+        "canceled 0: payment_detected canceled late_payment",
+    );
+    check(&[See("a", "0.0025", deep(2)), Cancel(409)], "paid 0.0025: payment_detected paid");
+    check(&[Cancel(200), Until(9)], "canceled 0: canceled");
+}
+
+#[test]
+fn a_reorganisation_takes_credit_away_and_gives_it_back() {
+    let part = See("a", "0.001", deep(2));
+    check(&[part, See("a", "0.001", deep(1))], "underpaid 0: payment_detected underpaid");
+    check(&[part, See("a", "0.001", DROPPED)], "underpaid 0: payment_detected underpaid");
+    check(&[part, See("a", "0.001", MEMPOOL), part], "underpaid 0.001: payment_detected underpaid");
+    let rest = See("b", "0.0015", deep(2));
+    check(
+        &[part, See("a", "0.001", MEMPOOL), rest],
+        "underpaid 0.0015: payment_detected underpaid payment_detected underpaid",
+    );
+    check(
+        &[part, See("a", "0.001", MEMPOOL), rest, part],
+        "paid 0.0025: payment_detected underpaid payment_detected underpaid paid",
+    );
+    // What was taken away is on its way again.
+    check(
+        &[part, See("a", "0.001", MEMPOOL), Until(9)],
+        "expired 0: payment_detected underpaid expired late_payment",
+    );
+    check(
+        &[part, See("a", "0.001", MEMPOOL), See("b", "0.0015", MEMPOOL), Until(9)],
+        "underpaid 0: payment_detected underpaid payment_detected",
+    );
+}
+
+#[test]
+fn paid_stays_paid() {
+    let pays = See("a", "0.0025", deep(2));
+    let (mut desk, charge) = play(&[pays, See("a", "0.0025", Depth::Gone(Gone::DoubleSpent)), Until(9)]);
+    let shown = desk.show_charge(&charge);
+    assert_eq!(shown["status"], "paid");
+    assert_eq!(shown["transactions"][0]["confirmations"], 0, "what vanished shows in the transactions");
+    check(&[pays, See("a", "0.0025", MEMPOOL), pays], "paid 0.0025: payment_detected paid");
+    check(&[pays, See("a", "0.0025", DROPPED)], "paid 0: payment_detected paid");
+    check(&[pays, See("a", "0.0025", DROPPED), Refund("0.001", 422)], "paid 0: payment_detected paid");
+}
+
+#[test]
+fn paid_at_is_the_deciding_confirmation() {
+    let (mut desk, charge) = play(&[
+        See("a", "0.001", deep(2)),
+        Wait(Span::mins(3)),
+        See("b", "0.0015", MEMPOOL),
+        Wait(Span::mins(3)),
+        See("b", "0.0015", deep(2)),
+        Wait(Span::mins(3)),
+        See("b", "0.0015", MEMPOOL),
+        See("b", "0.0015", deep(2)),
+    ]);
+    assert_eq!(desk.show_charge(&charge)["paid_at"], "2026-09-20T10:06:00.000000Z");
+}
+
+#[test]
+fn refunds_add_up_to_what_was_received() {
+    let pays = See("a", "0.0025", deep(2));
+    check(&[Refund("0.001", 422)], "pending 0:");
+    check(&[See("a", "0.0025", MEMPOOL), Refund("0.00000001", 422)], "pending 0: payment_detected");
+    check(&[pays, Refund("0.0025", 201)], "paid 0.0025: payment_detected paid refunded");
+    check(&[pays, Refund("0.00250001", 422)], "paid 0.0025: payment_detected paid");
+    check(
+        &[pays, Refund("0.001", 201), Refund("0.0015", 201), Refund("0.00000001", 422)],
+        "paid 0.0025: payment_detected paid refunded refunded",
+    );
+    for bad in ["0", "-1", "0.000000001", "x", "1e-5", ""] {
+        check(&[pays, Refund(bad, 422)], "paid 0.0025: payment_detected paid");
+    }
+    let part = See("a", "0.001", deep(2));
+    check(&[part, Refund("0.001", 201)], "underpaid 0.001: payment_detected underpaid refunded");
+    check(
+        &[part, Until(0), Refund("0.001", 201)],
+        "expired 0.001: payment_detected underpaid expired refunded",
+    );
+    // Late money can be sent back without accepting it, once it is confirmed.
+    let late = See("a", "0.0025", deep(2));
+    check(&[Until(0), See("a", "0.0025", MEMPOOL), Refund("0.0025", 422)], "expired 0: expired late_payment");
+    check(&[Until(0), late, Refund("0.00250001", 422)], "expired 0: expired late_payment");
+    check(
+        &[Until(0), late, Refund("0.0025", 201), Refund("0.0001", 422)],
+        "expired 0: expired late_payment refunded",
+    );
+}
+
+#[test]
+fn events_say_what_changed() {
+    let (mut desk, charge) = play(&[See("a", "0.001", deep(2)), See("b", "0.0016", deep(2))]);
+    let refund = json!({"amount": "0.0001", "txid": "back", "reason": "change"});
+    desk.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+    let mut events = desk.list(&format!("/v1/events?charge={charge}"));
+    events.reverse();
+    let details: Vec<Value> = events.iter().map(|event| event["details"].clone()).collect();
+    assert_eq!(
+        json!(details),
+        json!([
+            {},
+            {"txid": "a", "amount": "0.001"},
+            {"txid": "a", "amount": "0.001"},
+            {"txid": "b", "amount": "0.0016"},
+            {"txid": "b", "amount": "0.0026"},
+            {"amount": "0.0001", "txid": "back", "reason": "change"},
+        ])
+    );
+    let other = desk.charge();
+    let act = reference_core::command::BookCommand::CancelCharge(crate::desk::code(&other));
+    desk.act(reference_core::mode::Mode::Live, act).unwrap();
+    assert_eq!(desk.list("/v1/events")[0]["details"], json!({"reason": "dashboard"}));
+}
+
+#[test]
+fn an_expiry_comes_before_what_happens_in_the_same_microsecond() {
+    let mut desk = Desk::new();
+    let charge = desk.charge();
+    desk.wait(LOCK);
+    assert_eq!(desk.api.service.next_tick(), Some(desk.now), "the host knows when to wake the service");
+    desk.see(&charge, "a", "0.0025", deep(2));
+    assert_eq!(desk.story(&charge), "created expired late_payment");
+    desk.wait(TICK);
+    desk.tick();
+    assert_eq!(desk.api.service.next_tick(), None);
+}

@@ -1,0 +1,442 @@
+//! A desk to work at: one service, one clock, two accounts, and short words for what people do.
+//!
+//! Everything goes through the doors that a host uses, so a test sees what an outsider could see.
+
+use reference_core::{
+    account::{AccountKind, Settings},
+    asset::{Asset, Currency},
+    book::Book,
+    command::{BookCommand, Command, CommandResult, SettingsDraft, Visit, VisitResult},
+    dialect::Dialect,
+    endpoint::Endpoint,
+    error::ApiError,
+    event::EventType,
+    id::{AccountNo, Code},
+    mode::Mode,
+    money::{Coin, Rate},
+    outbox::AttemptResult,
+    rng::Seed,
+    service::ServiceConfig,
+    sighting::{Depth, Gone, Sighting},
+    time::{Span, Timestamp},
+};
+use reference_wire::{Api, AttemptRequest, Request, Response};
+use serde_json::Value;
+
+/// When every desk opens: 2026-09-20T10:00:00Z.
+pub(crate) const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
+/// The address that clients call.
+pub(crate) const BASE: &str = "https://api.svc.example";
+/// How long a rate is locked.
+pub(crate) const LOCK: Span = Span::mins(30);
+/// One microsecond.
+pub(crate) const TICK: Span = Span::micros(1);
+
+pub(crate) struct Desk {
+    pub(crate) api: Api,
+    pub(crate) now: Timestamp,
+    pub(crate) acme: AccountNo,
+    /// The text of acme's live key, which requests carry unless they say otherwise.
+    pub(crate) live: String,
+    pub(crate) test: String,
+}
+
+/// A request that is still being written.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: Option<String>,
+    pub(crate) authorization: Option<Vec<u8>>,
+    pub(crate) content_type: Option<Vec<u8>>,
+    pub(crate) idempotency_key: Option<Vec<u8>>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Call {
+    /// A request without a key. What follows `?` in the target is its query.
+    pub(crate) fn new(method: &str, target: &str) -> Call {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        Call {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query,
+            authorization: None,
+            content_type: None,
+            idempotency_key: None,
+            body: Vec::new(),
+        }
+    }
+
+    pub(crate) fn key(mut self, key: &str) -> Call {
+        self.authorization = Some(format!("Bearer {key}").into_bytes());
+        self
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Call {
+        self.raw("application/json", body.to_string().into_bytes())
+    }
+
+    pub(crate) fn raw(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Call {
+        self.content_type = Some(content_type.as_bytes().to_vec());
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) fn once(mut self, idempotency_key: &str) -> Call {
+        self.idempotency_key = Some(idempotency_key.as_bytes().to_vec());
+        self
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reply(pub(crate) Response);
+
+impl Reply {
+    pub(crate) fn status(&self) -> u16 {
+        self.0.status
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.0.body).expect("answers are UTF-8")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.0.body).expect("answers are JSON")
+    }
+
+    /// The object of a good answer.
+    #[track_caller]
+    pub(crate) fn data(&self) -> Value {
+        assert!((200..300).contains(&self.status()), "{} {}", self.status(), self.text());
+        self.json()["data"].clone()
+    }
+
+    /// The names of the fields that were refused, in order of names.
+    pub(crate) fn wrong_fields(&self) -> Vec<String> {
+        match &self.json()["errors"] {
+            Value::Object(map) => map.keys().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Desk {
+    /// A desk without a rate limit.
+    pub(crate) fn new() -> Desk {
+        Desk::with(Seed(7), None)
+    }
+
+    /// A desk where a key makes 120 requests a minute.
+    pub(crate) fn limited() -> Desk {
+        Desk::with(Seed(7), Some(120))
+    }
+
+    pub(crate) fn with(seed: Seed, rate_limit: Option<u32>) -> Desk {
+        let start = ServiceConfig {
+            seed,
+            dialect: Dialect::default(),
+            public_url: "https://pay.svc.example".to_owned(),
+            rate_limit,
+            wallet_cache: None,
+        };
+        let mut api = Api::new(start);
+        let acme = api
+            .service
+            .open_account(OPENING, "acme", AccountKind::Organization, Settings::new("Acme"))
+            .expect("a new slug");
+        for asset in Asset::ALL {
+            // Round prices, so that amounts can be worked out in the head.
+            let price = match asset {
+                Asset::Btc => "60000",
+                Asset::Eth => "3000",
+                _ => "10",
+            };
+            for currency in [Currency::Eur, Currency::Usd] {
+                api.service.on_rate(OPENING, asset, currency, Some(Rate::parse(price).expect("a constant")));
+            }
+        }
+        let mut desk = Desk { api, now: OPENING, acme, live: String::new(), test: String::new() };
+        desk.live = desk.new_key(acme, Mode::Live);
+        desk.test = desk.new_key(acme, Mode::Test);
+        desk
+    }
+
+    pub(crate) fn open_account(&mut self, id: &str) -> AccountNo {
+        self.api
+            .service
+            .open_account(self.now, id, AccountKind::Personal, Settings::new(id))
+            .expect("a new slug")
+    }
+
+    pub(crate) fn new_key(&mut self, account: AccountNo, mode: Mode) -> String {
+        match self.api.service.on_command(self.now, (account, mode), Command::CreateKey) {
+            Ok(CommandResult::Key(_, text)) => text.reveal().to_owned(),
+            other => panic!("a key was asked for: {other:?}"),
+        }
+    }
+
+    pub(crate) fn book(&self, mode: Mode) -> &Book {
+        self.api.service.account(self.acme).book(mode)
+    }
+
+    // Time.
+
+    pub(crate) fn wait(&mut self, span: Span) {
+        self.now = self.now.plus(span);
+    }
+
+    pub(crate) fn wait_until(&mut self, moment: Timestamp) {
+        assert!(moment >= self.now);
+        self.now = moment;
+    }
+
+    /// Lets everything happen that is due by now.
+    pub(crate) fn tick(&mut self) {
+        self.api.service.on_tick(self.now);
+    }
+
+    // Requests.
+
+    pub(crate) fn send(&mut self, call: &Call) -> Reply {
+        let request = Request {
+            method: &call.method,
+            path: &call.path,
+            query: call.query.as_deref(),
+            authorization: call.authorization.as_deref(),
+            content_type: call.content_type.as_deref(),
+            idempotency_key: call.idempotency_key.as_deref(),
+            base: BASE,
+            body: &call.body,
+        };
+        Reply(self.api.respond(self.now, &request))
+    }
+
+    /// A request with acme's live key.
+    pub(crate) fn ask(&mut self, method: &str, target: &str) -> Reply {
+        self.send(&Call::new(method, target).key(&self.live.clone()))
+    }
+
+    pub(crate) fn get(&mut self, target: &str) -> Reply {
+        self.ask("GET", target)
+    }
+
+    /// A write with acme's live key.
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Reply {
+        self.send(&Call::new("POST", path).key(&self.live.clone()).json(body))
+    }
+
+    /// A write with another key.
+    pub(crate) fn post_as(&mut self, key: &str, path: &str, body: &Value) -> Reply {
+        self.send(&Call::new("POST", path).key(key).json(body))
+    }
+
+    /// The code of what a write made.
+    #[track_caller]
+    pub(crate) fn made(&mut self, path: &str, body: &Value) -> String {
+        code_of(&self.post(path, body).data())
+    }
+
+    /// A live charge of 150.00 EUR in BTC: 0.0025 BTC are due, 0.002475 are enough.
+    #[track_caller]
+    pub(crate) fn charge(&mut self) -> String {
+        self.made("/v1/charges", &serde_json::json!({"asset": "BTC", "amount": "150.00"}))
+    }
+
+    #[track_caller]
+    pub(crate) fn show_charge(&mut self, code: &str) -> Value {
+        self.get(&format!("/v1/charges/{code}")).data()
+    }
+
+    #[track_caller]
+    pub(crate) fn status(&mut self, code: &str) -> String {
+        word(&self.show_charge(code)["status"])
+    }
+
+    #[track_caller]
+    pub(crate) fn show_invoice(&mut self, code: &str) -> Value {
+        self.get(&format!("/v1/invoices/{code}")).data()
+    }
+
+    /// The types of the live events of a charge, oldest first, without `charge.`, as one line.
+    #[track_caller]
+    pub(crate) fn story(&mut self, code: &str) -> String {
+        let mut told = self.list(&format!("/v1/events?charge={code}&per_page=100"));
+        told.reverse();
+        let types: Vec<String> =
+            told.iter().map(|event| word(&event["type"]).replace("charge.", "")).collect();
+        types.join(" ")
+    }
+
+    /// The records of a page.
+    #[track_caller]
+    pub(crate) fn list(&mut self, target: &str) -> Vec<Value> {
+        self.get(target).data().as_array().expect("a list").clone()
+    }
+
+    /// How many live records a list has.
+    pub(crate) fn total(&mut self, path: &str) -> u64 {
+        self.get(path).json()["meta"]["total"].as_u64().expect("every list has a total")
+    }
+
+    // The chain.
+
+    /// A live BTC transfer to a charge: output 0 of the transaction.
+    pub(crate) fn see(&mut self, charge: &str, txid: &str, amount: &str, depth: Depth) {
+        self.see_together(charge, &[(txid, amount, depth)]);
+    }
+
+    /// What the watcher says at one moment: transactions, amounts and depths.
+    pub(crate) fn see_together(&mut self, charge: &str, seen: &[(&str, &str, Depth)]) {
+        let charge = self.book(Mode::Live).find_charge(code(charge)).expect("a charge of this desk");
+        let charge = self.book(Mode::Live).charge(charge);
+        let sighting = |&(txid, amount, depth): &(&str, &str, Depth)| Sighting {
+            mode: Mode::Live,
+            asset: charge.terms.asset,
+            address: charge.terms.deposit_address.clone(),
+            txid: txid.to_owned(),
+            output: 0,
+            amount: Coin::parse(amount, charge.terms.asset).expect("an amount of the charge's coin"),
+            depth,
+        };
+        let sightings: Vec<Sighting> = seen.iter().map(sighting).collect();
+        self.api.service.on_sightings(self.now, &sightings);
+    }
+
+    // The dashboard and the hosted pages.
+
+    pub(crate) fn act(&mut self, mode: Mode, act: impl Into<Command>) -> Result<CommandResult, ApiError> {
+        self.api.service.on_command(self.now, (self.acme, mode), act)
+    }
+
+    pub(crate) fn set(&mut self, draft: SettingsDraft) {
+        self.act(Mode::Live, Command::ChangeSettings(Box::new(draft))).expect("settings are taken");
+    }
+
+    /// Accepts late money of a live charge: the named transaction, or all that is confirmed.
+    pub(crate) fn accept(&mut self, charge: &str, txid: Option<&str>) -> Result<(), ApiError> {
+        let act = BookCommand::AcceptLate { charge: code(charge), txid: txid.map(str::to_owned) };
+        self.act(Mode::Live, act).map(drop)
+    }
+
+    pub(crate) fn visit(&mut self, visit: Visit) -> Result<VisitResult, ApiError> {
+        self.api.service.on_visit(self.now, visit)
+    }
+
+    /// The customer picks a coin on a live invoice's page: the code of the charge to pay.
+    pub(crate) fn choose(&mut self, invoice: &str, asset: Asset) -> Result<String, ApiError> {
+        match self.visit(Visit::ChooseCoin { invoice: code(invoice), asset })? {
+            VisitResult::Charge(account, mode, no) => {
+                Ok(self.api.service.account(account).book(mode).charge(no).code.to_string())
+            }
+            VisitResult::Page => panic!("choosing a coin leads to a charge"),
+        }
+    }
+
+    // Deliveries.
+
+    pub(crate) fn add_endpoint(&mut self, mode: Mode, url: &str, events: &[EventType]) -> Code {
+        let act = BookCommand::AddEndpoint { url: url.to_owned(), events: events.iter().copied().collect() };
+        match self.act(mode, act) {
+            Ok(CommandResult::Endpoint(no)) => self.book(mode).endpoint(no).id,
+            other => panic!("an endpoint was added: {other:?}"),
+        }
+    }
+
+    pub(crate) fn endpoint(&self, mode: Mode, id: Code) -> &Endpoint {
+        self.book(mode).endpoints().iter().find(|endpoint| endpoint.id == id).expect("it was added")
+    }
+
+    /// The next post that is due now.
+    pub(crate) fn poll(&mut self) -> Option<(AccountNo, Mode, AttemptRequest)> {
+        self.api.poll_delivery(self.now)
+    }
+
+    /// Posts everything that is due now, each with this outcome.
+    pub(crate) fn post_all(&mut self, outcome: &AttemptResult) -> Vec<(Mode, AttemptRequest)> {
+        let mut posts = Vec::new();
+        while let Some((account, mode, post)) = self.poll() {
+            self.api.service.on_attempt_result(self.now, (account, mode), post.delivery, outcome.clone());
+            posts.push((mode, post));
+        }
+        posts
+    }
+}
+
+pub(crate) const MEMPOOL: Depth = Depth::Confirmations(0);
+pub(crate) const DROPPED: Depth = Depth::Gone(Gone::Dropped);
+
+pub(crate) fn deep(confirmations: u32) -> Depth {
+    Depth::Confirmations(confirmations)
+}
+
+#[track_caller]
+pub(crate) fn code(text: &str) -> Code {
+    Code::parse(text).expect("a code")
+}
+
+/// A JSON string as text.
+#[track_caller]
+pub(crate) fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is a string")).to_owned()
+}
+
+#[track_caller]
+pub(crate) fn code_of(object: &Value) -> String {
+    word(&object["code"])
+}
+
+/// JSON as it was written, only with line breaks: the order of fields and the spelling of numbers stay.
+pub(crate) fn lay_out(body: &[u8]) -> String {
+    let text = std::str::from_utf8(body).expect("JSON is UTF-8");
+    let mut out = String::new();
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    let mut chars = text.chars().peekable();
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(c) = chars.next() {
+        if in_string {
+            out.push(c);
+            in_string = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                out.push(c);
+                if let Some(end) = chars.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(end);
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth -= 1;
+                line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            '"' => {
+                out.push(c);
+                in_string = true;
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,323 @@
+//! Requests that nobody in their right mind would send. Each gets a proper answer, and a refused one
+//! changes nothing.
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use reference_core::{
+    asset::Asset,
+    command::Visit,
+    mode::Mode,
+    sighting::{Depth, Gone},
+};
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use crate::desk::{Call, Desk, MEMPOOL, Reply, code, deep};
+
+/// A desk with an object of every kind, and the ids of these objects.
+pub(crate) fn inhabited() -> (Desk, Vec<String>) {
+    let mut desk = Desk::new();
+    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "pricing_type": "open"}));
+    let pending = desk.made("/v1/charges", &json!({"asset": "BTC", "amount": "150", "payment_link": link}));
+    let touched = desk.charge();
+    desk.see(&touched, "a", "0.001", MEMPOOL);
+    let paid = desk.charge();
+    desk.see(&paid, "b", "0.0025", deep(2));
+    let invoice = desk.made("/v1/invoices", &json!({"amount": "1", "customer_email": "ada@shop.example"}));
+    desk.choose(&invoice, Asset::Eth).unwrap();
+    desk.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
+    let event = desk.list("/v1/events")[0]["id"].as_str().unwrap().to_owned();
+    let test = desk.test.clone();
+    let foreign = desk.post_as(&test, "/v1/charges", &json!({"asset": "BTC", "amount": "1"})).data();
+    let foreign = foreign["code"].as_str().unwrap().to_owned();
+    (desk, vec![pending, touched, paid, link, invoice, event, foreign, "aaaaaaaaaaaa".to_owned()])
+}
+
+/// Everything that can be read: what a refused write must leave alone.
+pub(crate) fn everything(desk: &mut Desk) -> Vec<String> {
+    let mut all = Vec::new();
+    for key in [desk.live.clone(), desk.test.clone()] {
+        for list in ["account", "charges?per_page=100", "invoices?per_page=100", "payment-links?per_page=100"]
+        {
+            all.push(desk.send(&Call::new("GET", &format!("/v1/{list}")).key(&key)).text().to_owned());
+        }
+        let events = desk.send(&Call::new("GET", "/v1/events?per_page=1").key(&key)).json();
+        all.push(events["meta"]["total"].to_string());
+    }
+    for mode in Mode::ALL {
+        let book = desk.book(mode);
+        all.push(format!(
+            "{} mails, {} deliveries",
+            book.mails().iter().count(),
+            book.outbox().iter().count()
+        ));
+    }
+    all
+}
+
+/// What every answer must be, whatever was asked.
+pub(crate) fn judge(call: &Call, reply: &Reply) -> Result<(), TestCaseError> {
+    let status = reply.status();
+    prop_assert!(
+        matches!(status, 200 | 201 | 400 | 401 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 503),
+        "{status} for {call:?}"
+    );
+    prop_assert!(serde_json::from_slice::<IgnoredAny>(&reply.0.body).is_ok(), "not JSON: {}", reply.text());
+    if status >= 400 {
+        let body = reply.json();
+        prop_assert!(body["message"].as_str().is_some_and(|message| !message.is_empty()));
+        let errors = body["errors"].as_object();
+        prop_assert_eq!(errors.is_some(), status == 422, "{}", reply.text());
+        prop_assert!(errors.is_none_or(|errors| errors.values().all(|list| list[0].is_string())));
+    }
+    prop_assert_eq!(reply.header("allow").is_some(), status == 405);
+    prop_assert_eq!(reply.header("www-authenticate").is_some(), status == 401);
+    prop_assert_eq!(reply.header("retry-after").is_some(), status == 429);
+    for (name, value) in &reply.0.headers {
+        prop_assert!(value.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{name}: {value:?}");
+    }
+    Ok(())
+}
+
+const NAMES: &[&str] = &[
+    "asset",
+    "amount",
+    "currency",
+    "payment_link",
+    "customer",
+    "customer_email",
+    "description",
+    "metadata",
+    "custom_fields",
+    "title",
+    "pricing_type",
+    "min_amount",
+    "max_amount",
+    "accepted_assets",
+    "expires_at",
+    "max_payments",
+    "items",
+    "quantity",
+    "unit_amount",
+    "send_email",
+    "due_at",
+    "email",
+    "label",
+    "value",
+    "required",
+    "txid",
+    "reason",
+    "",
+    "\u{0}",
+    "a.b",
+];
+const WORDS: &[&str] = &[
+    "BTC",
+    "XMR",
+    "USDT_TRON",
+    "EUR",
+    "CHF",
+    "open",
+    "fixed",
+    "1",
+    "0.01",
+    "150.00",
+    "-1",
+    "0",
+    "1e5",
+    "99999999999999999999",
+    "ada@shop.example",
+    "2026-10-15",
+    "2026-10-15T00:00:00Z",
+    "https://acme.example/",
+    "Size",
+    "",
+    "x",
+    "\u{0}\u{202e}",
+    "{}",
+];
+
+/// JSON text, mostly of known names and words, so that it gets far before it is refused.
+fn json_text() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        8 => select(WORDS).prop_map(|word| json!(word).to_string()),
+        2 => any::<i64>().prop_map(|n| n.to_string()),
+        1 => select(&["null", "true", "false", "1e999", "0.50", "-0", "\"\\ud800\"", "nul", "\"\\u0000\""][..])
+            .prop_map(str::to_owned),
+        1 => ".{0,300}".prop_map(|text| json!(text).to_string()),
+    ];
+    leaf.prop_recursive(4, 40, 8, |inner| {
+        prop_oneof![
+            1 => vec(inner.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(","))),
+            3 => vec((select(NAMES), inner), 0..7).prop_map(|entries| {
+                let entries: Vec<String> =
+                    entries.into_iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+                format!("{{{}}}", entries.join(","))
+            }),
+        ]
+    })
+}
+
+fn a_body() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => json_text().prop_map(String::into_bytes),
+        2 => (json_text(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(text, place, byte)| {
+            let mut bytes = text.into_bytes();
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+            bytes
+        }),
+        1 => vec(any::<u8>(), 0..200),
+        1 => (1_usize..300_000).prop_map(|len| b"[".repeat(len)),
+        1 => Just(Vec::new()),
+    ]
+}
+
+/// A path whose `{n}` stands for the id of the nth object of the inhabited desk.
+fn a_path() -> impl Strategy<Value = String> {
+    let kind = select(&["charges", "payment-links", "invoices", "events", "account", "nowhere"][..]);
+    let verb = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);
+    let id = prop_oneof![8 => (0_usize..8).prop_map(|n| format!("{{{n}}}")), 1 => "[ -~]{0,40}", 1 => "(%[0-9a-f]{2}){0,20}"];
+    prop_oneof![
+        4 => kind.clone().prop_map(|kind| format!("/v1/{kind}")),
+        4 => (kind.clone(), id.clone()).prop_map(|(kind, id)| format!("/v1/{kind}/{id}")),
+        6 => (kind, id, verb).prop_map(|(kind, id, verb)| format!("/v1/{kind}/{id}/{verb}")),
+        1 => "[ -~]{0,60}",
+        1 => ".{0,60}",
+    ]
+}
+
+fn a_query() -> impl Strategy<Value = String> {
+    let name = select(
+        &["page", "per_page", "status", "type", "charge", "invoice", "payment_link", "anchor", "x", ""][..],
+    );
+    let value = prop_oneof![
+        3 => (0_usize..8).prop_map(|n| format!("{{{n}}}")),
+        3 => select(&["1", "2", "0", "101", "paid", "pending", "open", "charge.paid", "-1", "", "%ff", "%", "%zz", "99999999999999999999"][..]).prop_map(str::to_owned),
+        1 => any::<u64>().prop_map(|n| n.to_string()),
+        1 => ".{0,40}",
+    ];
+    let pairs = vec((name, value), 0..5).prop_map(|pairs| {
+        pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
+    });
+    prop_oneof![6 => pairs, 1 => ".{0,100}"]
+}
+
+prop_compose! {
+    fn a_call()(
+        method in prop_oneof![
+            8 => select(&["GET", "POST", "POST", "PATCH", "DELETE", "HEAD", "PUT"][..]).prop_map(str::to_owned),
+            1 => "[A-Za-z]{0,10}",
+        ],
+        path in a_path(),
+        query in option::of(a_query()),
+        key in prop_oneof![8 => Just(Some("live")), 3 => Just(Some("test")), 1 => Just(None)],
+        strange_key in option::weighted(0.05, vec(any::<u8>(), 0..80)),
+        content_type in prop_oneof![
+            9 => Just(Some(b"application/json".to_vec())),
+            1 => option::of(vec(any::<u8>(), 0..40)),
+        ],
+        idempotency_key in prop_oneof![
+            3 => Just(None),
+            2 => select(&["k1", "k2"][..]).prop_map(|key| Some(key.as_bytes().to_vec())),
+            1 => vec(any::<u8>(), 0..300).prop_map(Some),
+        ],
+        body in a_body(),
+    ) -> (Call, Option<&'static str>) {
+        let call = Call { method, path, query, authorization: strange_key, content_type, idempotency_key, body };
+        (call, key)
+    }
+}
+
+/// Puts the ids and the key of a desk into a call.
+fn address((call, key): &(Call, Option<&str>), desk: &Desk, ids: &[String]) -> Call {
+    let fill = |text: &str| {
+        ids.iter().enumerate().fold(text.to_owned(), |text, (n, id)| text.replace(&format!("{{{n}}}"), id))
+    };
+    let mut call = call.clone();
+    call.path = fill(&call.path);
+    call.query = call.query.map(|query| fill(&query));
+    let key = match key {
+        Some("live") => &desk.live,
+        Some(_) => &desk.test,
+        None => return call,
+    };
+    if call.authorization.is_none() { call.key(key) } else { call }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_request_gets_a_proper_answer_and_a_refused_one_changes_nothing(calls in vec(a_call(), 1..24)) {
+        let (mut desk, ids) = inhabited();
+        let mut before = everything(&mut desk);
+        for call in &calls {
+            let call = address(call, &desk, &ids);
+            let reply = desk.send(&call);
+            judge(&call, &reply)?;
+            let after = everything(&mut desk);
+            let reads = matches!(call.method.as_str(), "GET" | "HEAD");
+            let replayed = reply.header("idempotent-replayed").is_some();
+            if reply.status() >= 400 || reads || replayed {
+                prop_assert_eq!(&after, &before, "{:?} changed something", call);
+            }
+            before = after;
+        }
+    }
+
+    #[test]
+    fn one_hostile_field_in_a_good_charge_is_refused_or_taken_whole(name in select(NAMES), value in json_text()) {
+        let (mut desk, _) = inhabited();
+        let live = desk.live.clone();
+        let good = match name {
+            "asset" => "\"amount\":\"1\"".to_owned(),
+            "amount" => "\"asset\":\"BTC\"".to_owned(),
+            _ => "\"asset\":\"BTC\",\"amount\":\"1\"".to_owned(),
+        };
+        let body = format!("{{{good},{}:{value}}}", json!(name));
+        let before = everything(&mut desk);
+        let call = Call::new("POST", "/v1/charges").key(&live).raw("application/json", body);
+        let reply = desk.send(&call);
+        judge(&call, &reply)?;
+        let after = everything(&mut desk);
+        prop_assert_eq!(after != before, reply.status() == 201, "{}", reply.text());
+    }
+
+    /// Whatever the watcher says of whatever address, the service goes on.
+    #[test]
+    fn no_sighting_stops_the_service(
+        sightings in vec((0_usize..3, "[a-z0-9]{0,80}", 0_u32..3, any::<u128>(), any::<u32>(), 0_usize..5), 1..40),
+    ) {
+        let (mut desk, ids) = inhabited();
+        for (target, txid, output, amount, confirmations, gone) in sightings {
+            let charge = desk.book(Mode::Live).find_charge(code(&ids[target])).unwrap();
+            let terms = desk.book(Mode::Live).charge(charge).terms.clone();
+            let most = reference_core::money::Coin::MAX.atto() + 1;
+            let sighting = reference_core::sighting::Sighting {
+                mode: if gone == 4 { Mode::Test } else { Mode::Live },
+                asset: if output == 2 { Asset::Xmr } else { terms.asset },
+                address: terms.deposit_address.clone(),
+                txid,
+                output,
+                amount: reference_core::money::Coin::new(amount % most).unwrap(),
+                depth: match gone {
+                    0 => Depth::Gone(Gone::DoubleSpent),
+                    _ => Depth::Confirmations(confirmations),
+                },
+            };
+            desk.api.service.on_sightings(desk.now, &[sighting]);
+            let reply = desk.get(&format!("/v1/charges/{}", ids[target]));
+            prop_assert_eq!(reply.status(), 200);
+        }
+        everything(&mut desk);
+    }
+}
+
+#[test]
+fn thousands_of_unknown_keys_are_one_mistake() {
+    let mut desk = Desk::new();
+    let customer: serde_json::Map<_, _> = (0..20_000).map(|n| (format!("{n:05}"), json!(1))).collect();
+    let reply = desk.post("/v1/charges", &json!({"asset": "BTC", "amount": "10", "customer": customer}));
+    assert_eq!(reply.status(), 422);
+    assert_eq!(reply.json()["errors"].as_object().map(serde_json::Map::len), Some(20));
+}

@@ -1,0 +1,157 @@
+//! Writes that are sent twice and done once.
+
+use reference_core::{mode::Mode, time::Span};
+use serde_json::{Value, json};
+
+use crate::desk::{Call, Desk, Reply, TICK, code_of};
+
+fn charge() -> Value {
+    json!({"asset": "BTC", "amount": "150.00"})
+}
+
+fn write(desk: &mut Desk, key: &str, target: &str, body: &Value, once: &str) -> Reply {
+    desk.send(&Call::new("POST", target).key(key).json(body).once(once))
+}
+
+fn replayed(reply: &Reply) -> bool {
+    reply.header("idempotent-replayed") == Some("true")
+}
+
+#[test]
+fn the_same_write_is_done_once_and_answered_with_the_same_bytes() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    let first = write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    assert!(!replayed(&first));
+    desk.wait(Span::mins(5));
+    desk.see(&code_of(&first.data()), "tx1", "1", crate::desk::MEMPOOL);
+    let again = write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    assert!(replayed(&again), "{:?}", again.0.headers);
+    assert_eq!((again.status(), again.text()), (201, first.text()), "the answer of then, not of now");
+    assert_eq!(desk.total("/v1/charges"), 1);
+}
+
+#[test]
+fn the_key_with_another_request_is_refused() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    let other = json!({"asset": "BTC", "amount": "150.01"});
+    assert_eq!(write(&mut desk, &live, "/v1/charges", &other, "k").status(), 409);
+    assert_eq!(write(&mut desk, &live, "/v1/charges?x=1", &charge(), "k").status(), 409);
+    write(&mut desk, &live, "/v1/invoices?x=1", &json!({"amount": "1"}), "k");
+    assert_eq!(write(&mut desk, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
+    // One whose fields are wrong is refused for them: 422 comes before 409.
+    assert_eq!(write(&mut desk, &live, "/v1/charges", &json!({}), "k").status(), 422);
+    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")), "the first one stays");
+    assert_eq!(desk.total("/v1/charges"), 1);
+}
+
+#[test]
+fn a_key_belongs_to_account_mode_method_and_path() {
+    let mut desk = Desk::new();
+    let (live, test) = (desk.live.clone(), desk.test.clone());
+    let bolt = desk.open_account("bolt");
+    let bolt = desk.new_key(bolt, Mode::Live);
+    let second = desk.new_key(desk.acme, Mode::Live);
+    let made = code_of(&write(&mut desk, &live, "/v1/charges", &charge(), "k").data());
+    for key in [&test, &bolt] {
+        let reply = write(&mut desk, key, "/v1/charges", &charge(), "k");
+        assert!(!replayed(&reply));
+        assert_ne!(code_of(&reply.data()), made);
+    }
+    assert!(
+        replayed(&write(&mut desk, &second, "/v1/charges", &charge(), "k")),
+        "a second key of the same book"
+    );
+    assert!(!replayed(&write(&mut desk, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
+    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
+    let archive = Call::new("POST", &format!("/v1/payment-links/{link}/archive")).key(&live).once("k");
+    assert_eq!(desk.send(&archive).status(), 200);
+    let restore = Call { method: "DELETE".to_owned(), ..archive.clone() };
+    assert!(!replayed(&desk.send(&restore)), "another method of the same path");
+    assert!(replayed(&desk.send(&archive)));
+}
+
+#[test]
+fn a_failed_write_stores_nothing() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    let bad = json!({"asset": "BTC"});
+    assert_eq!(write(&mut desk, &live, "/v1/charges", &bad, "k").status(), 422);
+    assert_eq!(
+        write(
+            &mut desk,
+            &live,
+            "/v1/charges",
+            &json!({"asset": "BTC", "amount": "1", "currency": "SEK"}),
+            "k"
+        )
+        .status(),
+        503
+    );
+    let good = write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    assert_eq!((good.status(), replayed(&good)), (201, false));
+    let path = format!("/v1/charges/{}/cancel", code_of(&good.data()));
+    assert_eq!(write(&mut desk, &live, &path, &json!({}), "c").status(), 200);
+    assert_eq!(write(&mut desk, &live, &path, &json!({}), "c2").status(), 409);
+    assert_eq!(write(&mut desk, &live, &path, &json!({}), "c2").status(), 409);
+    assert!(replayed(&write(&mut desk, &live, &path, &json!({}), "c")));
+}
+
+#[test]
+fn an_answer_is_kept_for_24_hours() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    desk.wait(Span::hours(24));
+    desk.now = desk.now.minus(TICK);
+    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
+    desk.wait(TICK);
+    assert!(!replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
+    assert!(
+        replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")),
+        "and the new one from then on"
+    );
+    desk.wait(Span::hours(23));
+    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
+    assert_eq!(desk.total("/v1/charges"), 2);
+}
+
+#[test]
+fn a_key_has_up_to_255_characters() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    for (key, status) in
+        [("k".repeat(255), 201), ("k".repeat(256), 400), ("ä".repeat(255), 201), ("ä".repeat(256), 400)]
+    {
+        assert_eq!(write(&mut desk, &live, "/v1/charges", &charge(), &key).status(), status, "{}", key.len());
+    }
+    let mut call = Call::new("POST", "/v1/charges").key(&live).json(&charge());
+    call.idempotency_key = Some(vec![0xff, 0xfe]);
+    assert_eq!(desk.send(&call).status(), 400);
+    // Empty, or sent more than once.
+    call.idempotency_key = Some(Vec::new());
+    assert_eq!(desk.send(&call).status(), 400);
+    assert_eq!(desk.total("/v1/charges"), 2);
+}
+
+#[test]
+fn a_read_has_no_use_for_a_key() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    let read = Call::new("GET", "/v1/charges").key(&live).once("k");
+    assert_eq!(desk.send(&read).json()["meta"]["total"], 0);
+    desk.charge();
+    let reply = desk.send(&read);
+    assert_eq!((reply.json()["meta"]["total"].clone(), replayed(&reply)), (json!(1), false));
+}
+
+#[test]
+fn answers_outlive_a_restart() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    desk.api.service.restart(desk.now);
+    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
+}

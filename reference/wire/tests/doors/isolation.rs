@@ -1,0 +1,169 @@
+//! What belongs to the other mode, or to another account, is not there.
+
+use reference_core::mode::Mode;
+use serde_json::{Value, json};
+
+use crate::desk::{Call, Desk, Reply, code_of, word};
+
+/// One object of each kind, by its public id.
+struct Objects {
+    charge: String,
+    link: String,
+    invoice: String,
+    event: String,
+}
+
+fn make_all(desk: &mut Desk, key: &str) -> Objects {
+    let link =
+        code_of(&desk.post_as(key, "/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
+    let charge =
+        code_of(&desk.post_as(key, "/v1/charges", &json!({"asset": "BTC", "payment_link": link})).data());
+    let invoice = code_of(&desk.post_as(key, "/v1/invoices", &json!({"amount": "1"})).data());
+    let events = desk.send(&Call::new("GET", "/v1/events").key(key)).data();
+    Objects { charge, link, invoice, event: word(&events[0]["id"]) }
+}
+
+const ABSENT: &str = "aaaaaaaaaaaa";
+const ABSENT_EVENT: &str = "01900000-0000-7000-8000-000000000000";
+
+/// The answer without what changes from request to request.
+fn essence(reply: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
+    let headers =
+        reply.0.headers.iter().filter(|(name, _)| *name != "x-ratelimit-remaining").cloned().collect();
+    (reply.status(), headers, reply.text().replace(id, "<id>"))
+}
+
+/// Asks for `theirs` and for something that never was: nobody can tell the answers apart.
+#[track_caller]
+fn check(desk: &mut Desk, key: &str, call: &Call, (theirs, absent): (&str, &str), status: u16) {
+    let put = |id: &str| {
+        let mut call = call.clone().key(key);
+        call.path = call.path.replace("{}", id);
+        call.query = call.query.map(|query| query.replace("{}", id));
+        call.body = String::from_utf8(call.body).unwrap().replace("{}", id).into_bytes();
+        call
+    };
+    let (asked, never) = (desk.send(&put(theirs)), desk.send(&put(absent)));
+    assert_eq!(asked.status(), status, "{} {}: {}", call.method, call.path, asked.text());
+    assert_eq!(essence(&asked, theirs), essence(&never, absent), "{} {}", call.method, call.path);
+}
+
+fn check_all(desk: &mut Desk, key: &str, theirs: &Objects) {
+    let raw =
+        |method: &str, target: &str, body: &str| Call::new(method, target).raw("application/json", body);
+    let charge = (theirs.charge.as_str(), ABSENT);
+    let link = (theirs.link.as_str(), ABSENT);
+    let invoice = (theirs.invoice.as_str(), ABSENT);
+    for (method, target, id) in [
+        ("GET", "/v1/charges/{}", charge),
+        ("HEAD", "/v1/charges/{}", charge),
+        ("POST", "/v1/charges/{}/cancel", charge),
+        ("GET", "/v1/payment-links/{}", link),
+        ("POST", "/v1/payment-links/{}/archive", link),
+        ("DELETE", "/v1/payment-links/{}/archive", link),
+        ("GET", "/v1/invoices/{}", invoice),
+        ("POST", "/v1/invoices/{}/send", invoice),
+        ("POST", "/v1/invoices/{}/void", invoice),
+        ("GET", "/v1/events/{}", (theirs.event.as_str(), ABSENT_EVENT)),
+        // An id of one kind is no id of another.
+        ("GET", "/v1/charges/{}", link),
+        ("GET", "/v1/invoices/{}", charge),
+        ("GET", "/v1/payment-links/{}", invoice),
+    ] {
+        check(desk, key, &Call::new(method, target), id, 404);
+        check(desk, key, &Call::new(method, target).once("k"), id, 404);
+    }
+    check(desk, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": "1"}"#), charge, 404);
+    check(desk, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": []}"#), charge, 404);
+    check(desk, key, &raw("PATCH", "/v1/payment-links/{}", r#"{"title": "B"}"#), link, 404);
+    check(desk, key, &raw("POST", "/v1/charges", r#"{"asset": "BTC", "payment_link": "{}"}"#), link, 422);
+    for (target, id) in [
+        ("/v1/charges?payment_link={}", link),
+        ("/v1/charges?payment_link={}&status=pending&page=2", link),
+        ("/v1/events?charge={}", charge),
+        ("/v1/events?charge={}&type=charge.created", charge),
+        ("/v1/events?invoice={}", invoice),
+        ("/v1/events?invoice={}&type=invoice.created", invoice),
+    ] {
+        check(desk, key, &Call::new("GET", target), id, 200);
+    }
+    for (target, id) in [
+        ("/v1/charges?anchor={}", charge),
+        ("/v1/invoices?anchor={}", invoice),
+        ("/v1/payment-links?anchor={}", link),
+        ("/v1/events?anchor={}", (theirs.event.as_str(), ABSENT_EVENT)),
+    ] {
+        check(desk, key, &Call::new("GET", target), id, 422);
+    }
+}
+
+#[test]
+fn the_other_mode_is_not_there() {
+    let mut desk = Desk::with(reference_core::rng::Seed(7), Some(1_000));
+    let (live, test) = (desk.live.clone(), desk.test.clone());
+    let of_live = make_all(&mut desk, &live);
+    let of_test = make_all(&mut desk, &test);
+    check_all(&mut desk, &live, &of_test);
+    check_all(&mut desk, &test, &of_live);
+    assert_untouched(&mut desk, &live);
+    assert_untouched(&mut desk, &test);
+}
+
+#[test]
+fn another_account_is_not_there() {
+    let mut desk = Desk::with(reference_core::rng::Seed(7), Some(1_000));
+    let live = desk.live.clone();
+    let bolt = desk.open_account("bolt");
+    let bolt = desk.new_key(bolt, Mode::Live);
+    let of_acme = make_all(&mut desk, &live);
+    let of_bolt = make_all(&mut desk, &bolt);
+    check_all(&mut desk, &bolt, &of_acme);
+    check_all(&mut desk, &live, &of_bolt);
+    assert_untouched(&mut desk, &live);
+    assert_untouched(&mut desk, &bolt);
+}
+
+/// Nobody else's request changed anything.
+#[track_caller]
+fn assert_untouched(desk: &mut Desk, key: &str) {
+    let events = desk.send(&Call::new("GET", "/v1/events").key(key)).json();
+    assert_eq!(events["meta"]["total"], 2, "charge.created and invoice.created");
+    let link = desk.send(&Call::new("GET", "/v1/payment-links").key(key)).data();
+    assert_eq!((&link[0]["status"], &link[0]["title"]), (&json!("active"), &json!("A hat")));
+}
+
+#[test]
+fn lists_hold_only_what_the_key_may_see() {
+    let mut desk = Desk::new();
+    let (live, test) = (desk.live.clone(), desk.test.clone());
+    make_all(&mut desk, &live);
+    for list in ["charges", "invoices", "payment-links", "events"] {
+        let seen = desk.send(&Call::new("GET", &format!("/v1/{list}")).key(&test)).json();
+        assert_eq!((&seen["data"], &seen["meta"]["total"]), (&json!([]), &json!(0)), "{list}");
+    }
+    let invoice = desk.post_as(&test, "/v1/invoices", &json!({"amount": "1"})).data();
+    assert_eq!(invoice["number"], "INV-0001", "each mode counts for itself");
+}
+
+#[test]
+fn no_deposit_address_is_shared() {
+    let mut desk = Desk::new();
+    let bolt = desk.open_account("bolt");
+    let keys = [
+        desk.live.clone(),
+        desk.test.clone(),
+        desk.new_key(bolt, Mode::Live),
+        desk.new_key(bolt, Mode::Test),
+    ];
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..3 {
+        for asset in ["BTC", "LTC", "ETH", "USDT", "USDC_BASE", "USDT_TRON", "XMR"] {
+            for key in &keys {
+                let charge: Value =
+                    desk.post_as(key, "/v1/charges", &json!({"asset": asset, "amount": "9.00"})).data();
+                let address = word(&charge["deposit_address"]);
+                assert!(seen.insert(address.clone()), "{address} was given out before");
+            }
+        }
+    }
+}

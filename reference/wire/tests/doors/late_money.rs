@@ -1,0 +1,215 @@
+//! Money that comes too late: announced, kept, and taken only when the owner says so.
+
+use reference_core::{
+    event::EventType, mode::Mode, money::Coin, outbox::AttemptResult, sighting::Sighting, time::Span,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    charge_life::{
+        Step::{Accept, Cancel, Refund, See, Until, Wait},
+        check, play,
+    },
+    desk::{DROPPED, Desk, MEMPOOL, code, deep},
+};
+
+#[test]
+fn late_money_comes_in_three_forms() {
+    // To an expired charge, to a canceled one, and to one that is paid already.
+    check(&[Until(0), See("a", "0.0025", deep(2))], "expired 0: expired late_payment");
+    check(&[Cancel(200), See("a", "0.0025", deep(2))], "canceled 0: canceled late_payment");
+    let paid = See("a", "0.0025", deep(2));
+    check(&[paid, See("b", "0.001", MEMPOOL)], "paid 0.0025: payment_detected paid late_payment");
+    check(&[paid, See("b", "0.001", deep(2))], "paid 0.0035: payment_detected paid late_payment");
+    check(
+        &[paid, Until(9), See("b", "0.001", deep(2)), See("b", "0.001", deep(3))],
+        "paid 0.0035: payment_detected paid late_payment",
+    );
+    check(
+        &[paid, See("b", "0.001", deep(2)), Refund("0.0035", 201)],
+        "paid 0.0035: payment_detected paid late_payment refunded",
+    );
+}
+
+#[test]
+fn late_money_never_pays_by_itself() {
+    let late = See("a", "0.0025", MEMPOOL);
+    check(
+        &[Until(0), late, See("a", "0.0025", deep(2)), Wait(Span::days(1))],
+        "expired 0: expired late_payment",
+    );
+    check(
+        &[Until(0), late, See("a", "0.0025", deep(9)), See("b", "1", deep(9))],
+        "expired 0: expired late_payment late_payment",
+    );
+    check(&[Cancel(200), late, See("a", "0.0025", deep(9))], "canceled 0: canceled late_payment");
+    check(
+        &[See("p", "0.001", deep(2)), Until(0), See("a", "1", deep(2))],
+        "expired 0.001: payment_detected underpaid expired late_payment",
+    );
+}
+
+#[test]
+fn accepting_needs_a_confirmed_transfer() {
+    check(&[Accept(None, 409)], "pending 0:");
+    check(&[Until(0), Accept(None, 409)], "expired 0: expired");
+    check(&[Until(0), See("a", "0.0025", MEMPOOL), Accept(None, 409)], "expired 0: expired late_payment");
+    check(
+        &[Until(0), See("a", "0.0025", deep(1)), Accept(Some("a"), 409)],
+        "expired 0: expired late_payment",
+    );
+    let on_time = See("p", "0.001", deep(2));
+    check(
+        &[on_time, Until(0), Accept(None, 409), Accept(Some("p"), 409)],
+        "expired 0.001: payment_detected underpaid expired",
+    );
+    let late = See("a", "0.0025", deep(2));
+    check(&[Until(0), late, Accept(Some("b"), 409)], "expired 0: expired late_payment");
+    check(
+        &[Until(0), late, See("a", "0.0025", DROPPED), Accept(None, 409)],
+        "expired 0: expired late_payment",
+    );
+    check(&[Until(0), late, Accept(Some("a"), 200)], "paid 0.0025: expired late_payment paid");
+    check(&[Until(0), late, Accept(None, 200), Accept(None, 409)], "paid 0.0025: expired late_payment paid");
+    check(&[Cancel(200), late, Accept(None, 200)], "paid 0.0025: canceled late_payment paid");
+    check(&[late, Accept(None, 409)], "paid 0.0025: payment_detected paid");
+}
+
+#[test]
+fn accepted_money_that_is_too_little_is_credited_and_said_to_be() {
+    let little = See("a", "0.001", deep(2));
+    check(&[Until(0), little, Accept(None, 200)], "expired 0.001: expired late_payment underpaid");
+    check(&[Cancel(200), little, Accept(None, 200)], "canceled 0.001: canceled late_payment underpaid");
+    check(
+        &[Until(0), little, Accept(None, 200), See("b", "0.0015", deep(2)), Accept(Some("b"), 200)],
+        "paid 0.0025: expired late_payment underpaid late_payment paid",
+    );
+    check(
+        &[See("p", "0.001", deep(2)), Until(0), See("a", "0.0015", deep(2)), Accept(None, 200)],
+        "paid 0.0025: payment_detected underpaid expired late_payment paid",
+    );
+    // The orphaned part of an underpaid charge comes back late: accepting it says once more that it is too little.
+    check(
+        &[
+            little,
+            See("a", "0.001", MEMPOOL),
+            Until(9),
+            See("a", "0.001", DROPPED),
+            little,
+            Accept(None, 200),
+        ],
+        "expired 0.001: payment_detected underpaid expired late_payment underpaid",
+    );
+}
+
+#[test]
+fn what_was_accepted_can_still_be_orphaned() {
+    let little = See("a", "0.001", deep(2));
+    let accepted = [Until(0), little, Accept(None, 200)];
+    let and_then = |more: &[crate::charge_life::Step]| [&accepted[..], more].concat();
+    check(&and_then(&[See("a", "0.001", MEMPOOL)]), "expired 0: expired late_payment underpaid");
+    check(&and_then(&[See("a", "0.001", DROPPED), little]), "expired 0.001: expired late_payment underpaid");
+    // Money that was on time, orphaned after the lock and buried again pays together with what was accepted.
+    let on_time = See("p", "0.0015", deep(2));
+    check(
+        &[on_time, Until(0), See("p", "0.0015", MEMPOOL), little, Accept(None, 200), on_time],
+        "paid 0.0025: payment_detected underpaid expired late_payment underpaid paid",
+    );
+}
+
+#[test]
+fn paid_at_of_late_money_is_its_confirmation_not_its_acceptance() {
+    let (mut desk, charge) = play(&[
+        Until(0),
+        See("a", "0.0025", MEMPOOL),
+        Wait(Span::mins(20)),
+        See("a", "0.0025", deep(2)),
+        Wait(Span::days(2)),
+        Accept(None, 200),
+    ]);
+    assert_eq!(desk.show_charge(&charge)["paid_at"], "2026-09-20T10:50:00.000000Z");
+    let event = &desk.list("/v1/events")[0];
+    assert_eq!(
+        (&event["type"], &event["created_at"]),
+        (&json!("charge.paid"), &json!("2026-09-22T10:50:00.000000Z"))
+    );
+}
+
+#[test]
+fn another_coin_at_a_deposit_address_is_no_payment() {
+    let mut desk = Desk::new();
+    let charge = desk.made("/v1/charges", &json!({"asset": "ETH", "amount": "150.00"}));
+    let no = desk.book(Mode::Live).find_charge(code(&charge)).unwrap();
+    let address = desk.book(Mode::Live).charge(no).terms.deposit_address.clone();
+    for (mode, asset) in
+        [(Mode::Live, reference_core::asset::Asset::Usdt), (Mode::Test, reference_core::asset::Asset::Eth)]
+    {
+        desk.api.service.on_sightings(
+            desk.now,
+            &[Sighting {
+                mode,
+                asset,
+                address: address.clone(),
+                txid: "a".to_owned(),
+                output: 0,
+                amount: Coin::parse("150", asset).unwrap(),
+                depth: deep(100),
+            }],
+        );
+    }
+    assert_eq!(desk.story(&charge), "created");
+    assert_eq!(desk.book(Mode::Live).unmatched().count(), 1, "but it is not forgotten");
+}
+
+#[test]
+fn a_late_payment_that_is_not_accepted_is_not_lost_when_another_one_pays() {
+    // Of two confirmed late payments one is accepted and pays; the other reached a charge that is paid now.
+    check(
+        &[Until(0), See("a", "0.0025", deep(2)), See("b", "0.001", deep(2)), Accept(Some("a"), 200)],
+        "paid 0.0035: expired late_payment late_payment paid",
+    );
+    check(
+        &[
+            Until(0),
+            See("a", "0.0025", deep(2)),
+            See("b", "0.001", MEMPOOL),
+            Accept(Some("a"), 200),
+            See("b", "0.001", deep(2)),
+        ],
+        "paid 0.0035: expired late_payment late_payment paid",
+    );
+}
+
+#[test]
+fn the_announcement_shows_the_output_it_is_about() {
+    let mut desk = Desk::new();
+    desk.add_endpoint(Mode::Live, "https://shop.example/hook", &[EventType::ChargeLatePayment]);
+    let charge = desk.charge();
+    let held = desk.book(Mode::Live).find_charge(code(&charge)).unwrap();
+    let terms = desk.book(Mode::Live).charge(held).terms.clone();
+    let output = |txid: &str, output: u32, amount: &str, depth| Sighting {
+        mode: Mode::Live,
+        asset: terms.asset,
+        address: terms.deposit_address.clone(),
+        txid: txid.to_owned(),
+        output,
+        amount: Coin::parse(amount, terms.asset).unwrap(),
+        depth,
+    };
+    // One transaction pays the address twice, and both are late.
+    desk.wait(Span::hours(1));
+    desk.api.service.on_sightings(desk.now, &[output("a", 0, "0.001", MEMPOOL)]);
+    desk.api.service.on_sightings(desk.now, &[output("a", 1, "0.0002", MEMPOOL)]);
+    let bodies: Vec<Value> = desk
+        .post_all(&AttemptResult::Answered(200))
+        .iter()
+        .map(|(_, post)| serde_json::from_slice(&post.body).unwrap())
+        .collect();
+    let amounts: Vec<&str> =
+        bodies.iter().map(|body| body["data"]["transaction"]["amount"].as_str().unwrap()).collect();
+    assert_eq!(amounts, ["0.001000000000000000", "0.000200000000000000"]);
+    assert_eq!(
+        desk.list("/v1/events?type=charge.late_payment")[1]["details"],
+        json!({"txid": "a", "amount": "0.001"})
+    );
+}

@@ -1,0 +1,116 @@
+//! 120 requests in a minute with one key.
+
+use reference_core::{command::Command, mode::Mode, time::Span};
+use serde_json::json;
+
+use crate::desk::{Call, Desk, Reply, TICK};
+
+fn remaining(reply: &Reply) -> u64 {
+    assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
+    reply.header("x-ratelimit-remaining").expect("every admitted answer tells").parse().expect("a number")
+}
+
+#[test]
+fn the_121st_request_waits_and_the_wait_is_enough() {
+    let mut desk = Desk::limited();
+    for left in (0..120).rev() {
+        assert_eq!(remaining(&desk.get("/v1/account")), left);
+    }
+    desk.wait(Span::millis(10_500));
+    let refused = desk.get("/v1/account");
+    assert_eq!((refused.status(), remaining(&refused)), (429, 0));
+    assert_eq!(refused.header("retry-after"), Some("50"), "49.5 seconds, rounded up");
+    desk.wait(Span::millis(49_500));
+    desk.now = desk.now.minus(TICK);
+    let refused = desk.get("/v1/account");
+    assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+    desk.wait(TICK);
+    assert_eq!(remaining(&desk.get("/v1/account")), 119, "refused requests did not count");
+}
+
+#[test]
+fn every_answer_but_401_and_429_counts() {
+    let mut desk = Desk::limited();
+    let live = desk.live.clone();
+    let calls = [
+        Call::new("GET", "/v1/nowhere").key(&live),
+        Call::new("GET", "/v1/charges/aaaaaaaaaaaa").key(&live),
+        Call::new("PUT", "/v1/charges").key(&live),
+        Call::new("GET", "/v1/charges?page=0").key(&live),
+        Call::new("POST", "/v1/charges").key(&live).json(&json!({})),
+        Call::new("POST", "/v1/charges").key(&live).raw("text/plain", "x"),
+        Call::new("POST", "/v1/charges").key(&live).raw("application/json", "{"),
+        Call::new("POST", "/v1/charges").key(&live).json(&json!({"asset": "BTC", "amount": "1"})).once("k"),
+        Call::new("POST", "/v1/charges").key(&live).json(&json!({"asset": "BTC", "amount": "1"})).once("k"),
+    ];
+    for (nth, call) in calls.iter().enumerate() {
+        assert_eq!(remaining(&desk.send(call)), 119 - nth as u64, "{call:?}");
+    }
+    let unknown = desk.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
+    assert_eq!(unknown.status(), 401);
+    assert_eq!((unknown.header("x-ratelimit-limit"), unknown.header("x-ratelimit-remaining")), (None, None));
+    assert_eq!(remaining(&desk.get("/v1/account")), 119 - calls.len() as u64, "401 counts for nobody");
+}
+
+#[test]
+fn each_key_has_its_own_minute() {
+    let mut desk = Desk::limited();
+    let second = desk.new_key(desk.acme, Mode::Live);
+    let test = desk.test.clone();
+    while desk.get("/v1/account").status() == 200 {}
+    for key in [second, test] {
+        assert_eq!(remaining(&desk.send(&Call::new("GET", "/v1/account").key(&key))), 119);
+    }
+    assert_eq!(desk.get("/v1/account").status(), 429);
+}
+
+#[test]
+fn a_refused_write_did_not_happen() {
+    let mut desk = Desk::limited();
+    while desk.get("/v1/account").status() == 200 {}
+    assert_eq!(desk.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"})).status(), 429);
+    desk.wait(Span::secs(60));
+    assert_eq!((desk.total("/v1/charges"), desk.total("/v1/events")), (0, 0));
+}
+
+#[test]
+fn a_host_may_switch_the_limit_off() {
+    let mut desk = Desk::new();
+    for _ in 0..300 {
+        let reply = desk.get("/v1/account");
+        assert_eq!((reply.status(), reply.header("x-ratelimit-limit")), (200, None));
+    }
+}
+
+#[test]
+fn a_revoked_key_is_unknown_from_then_on() {
+    let mut desk = Desk::limited();
+    let unknown = desk.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
+    let id = desk
+        .api
+        .service
+        .keys()
+        .iter()
+        .find(|key| key.principal.mode == Mode::Live)
+        .expect("made at opening")
+        .id;
+    assert!(
+        desk.act(Mode::Test, Command::RevokeKey(id)).is_err(),
+        "the dashboard's other mode does not see it"
+    );
+    assert_eq!(desk.get("/v1/account").status(), 200);
+    desk.act(Mode::Live, Command::RevokeKey(id)).unwrap();
+    for _ in 0..130 {
+        assert_eq!(desk.get("/v1/account"), unknown, "nor is it ever told to wait");
+    }
+    let fresh = desk.new_key(desk.acme, Mode::Live);
+    assert_eq!(desk.send(&Call::new("GET", "/v1/account").key(&fresh)).status(), 200);
+}
+
+#[test]
+fn a_restart_forgets_who_asked_how_often() {
+    let mut desk = Desk::limited();
+    while desk.get("/v1/account").status() == 200 {}
+    desk.api.service.restart(desk.now);
+    assert_eq!(remaining(&desk.get("/v1/account")), 119);
+}

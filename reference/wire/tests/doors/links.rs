@@ -1,0 +1,232 @@
+//! Payment links: who may pay how much, and until when.
+
+use reference_core::{
+    asset::Asset,
+    call::Choice,
+    charge::{CustomField, Customer},
+    command::{Visit, VisitResult},
+    money::Fiat,
+    time::Span,
+};
+use serde_json::{Value, json};
+
+use crate::desk::{Call, Desk, Reply, TICK, code, code_of, deep};
+
+/// A charge from a link, `with` more fields than coin and link.
+fn pay(desk: &mut Desk, link: &str, with: &Value) -> Reply {
+    let mut body = json!({"asset": "BTC", "payment_link": link});
+    body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+    desk.post("/v1/charges", &body)
+}
+
+/// A charge from a link of these terms is answered so, and names these fields if it is refused.
+#[track_caller]
+fn check(terms: &Value, with: Value, status: u16, wrong: &[&str]) {
+    let mut desk = Desk::new();
+    let link = desk.made("/v1/payment-links", terms);
+    let reply = pay(&mut desk, &link, &with);
+    assert_eq!(
+        (reply.status(), reply.wrong_fields()),
+        (status, wrong.iter().map(|&n| n.to_owned()).collect()),
+        "{}",
+        reply.text()
+    );
+    assert_eq!(desk.total("/v1/charges"), u64::from(status == 201));
+}
+
+#[test]
+fn a_fixed_price_is_the_price() {
+    let link = json!({"title": "A hat", "amount": "75.00", "currency": "USD"});
+    check(&link, json!({}), 201, &[]);
+    check(&link, json!({"amount": "75"}), 201, &[]);
+    check(&link, json!({"currency": "USD"}), 201, &[]);
+    check(&link, json!({"amount": "74.99"}), 422, &["amount"]);
+    check(&link, json!({"currency": "EUR"}), 422, &["currency"]);
+}
+
+#[test]
+fn an_open_price_has_bounds() {
+    let link =
+        json!({"title": "A gift", "pricing_type": "open", "min_amount": "5.00", "max_amount": "10.00"});
+    check(&link, json!({}), 422, &["amount"]);
+    for (amount, status) in [("4.99", 422), ("5.00", 201), ("10.00", 201), ("10.01", 422), ("0", 422)] {
+        check(&link, json!({"amount": amount}), status, if status == 422 { &["amount"] } else { &[] });
+    }
+    let unbounded = json!({"title": "A gift", "pricing_type": "open"});
+    check(&unbounded, json!({"amount": "0.01"}), 201, &[]);
+    check(&unbounded, json!({"amount": "0"}), 422, &["amount"]);
+}
+
+#[test]
+fn a_link_takes_its_coins_only() {
+    let link = json!({"title": "A hat", "amount": "75", "accepted_assets": ["ETH"]});
+    check(&link, json!({}), 422, &["asset"]);
+    check(&link, json!({"asset": "ETH"}), 201, &[]);
+    for all in [json!(null), json!([])] {
+        check(&json!({"title": "A hat", "amount": "75", "accepted_assets": all}), json!({}), 201, &[]);
+    }
+}
+
+#[test]
+fn a_link_asks_its_questions() {
+    let link = json!({
+        "title": "A hat", "amount": "75", "require_email": true,
+        "custom_fields": [{"label": "Size", "required": true}, {"label": "Wish", "required": false}],
+    });
+    let email = json!({"email": "ada@shop.example"});
+    check(&link, json!({}), 422, &["custom_fields", "customer.email"]);
+    let size = json!([{"label": "Size", "value": "M"}]);
+    check(&link, json!({"custom_fields": size}), 422, &["customer.email"]);
+    check(&link, json!({"customer": email}), 422, &["custom_fields"]);
+    check(
+        &link,
+        json!({"customer": email, "custom_fields": [{"label": "Size", "value": ""}]}),
+        422,
+        &["custom_fields"],
+    );
+    check(&link, json!({"customer": email, "custom_fields": size}), 201, &[]);
+    check(&link, json!({"customer_email": "ada@shop.example", "custom_fields": size}), 201, &[]);
+    let strange = json!([{"label": "Size", "value": "M"}, {"label": "Age", "value": "9"}]);
+    check(&link, json!({"customer": email, "custom_fields": strange}), 422, &["custom_fields"]);
+}
+
+#[test]
+fn a_link_ends_with_its_time() {
+    let mut desk = Desk::new();
+    let link = desk.made(
+        "/v1/payment-links",
+        &json!({"title": "A hat", "amount": "75", "expires_at": "2026-09-20T10:00:01Z"}),
+    );
+    desk.wait(Span::secs(1));
+    desk.now = desk.now.minus(TICK);
+    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 201);
+    desk.wait(TICK);
+    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 409);
+    assert_eq!(desk.get(&format!("/v1/payment-links/{link}")).data()["accepting_payments"], false);
+}
+
+#[test]
+fn a_link_ends_with_its_number_of_payments() {
+    let mut desk = Desk::new();
+    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
+    for nth in ["a", "b"] {
+        let charge = code_of(&pay(&mut desk, &link, &json!({})).data());
+        desk.see(&charge, nth, "0.0025", deep(2));
+    }
+    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 409);
+    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&desk.live.clone());
+    let shown = desk.send(&patch.json(&json!({"max_payments": null}))).data();
+    assert_eq!((&shown["max_payments"], &shown["accepting_payments"]), (&Value::Null, &json!(true)));
+    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 201);
+}
+
+#[test]
+fn an_archived_link_opens_no_charge_and_can_be_restored() {
+    let mut desk = Desk::new();
+    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let charge = code_of(&pay(&mut desk, &link, &json!({})).data());
+    desk.post(&format!("/v1/payment-links/{link}/archive"), &json!({}));
+    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 409);
+    assert_eq!(desk.status(&charge), "pending", "what was opened stays open");
+    desk.ask("DELETE", &format!("/v1/payment-links/{link}/archive"));
+    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 201);
+}
+
+#[test]
+fn a_change_touches_what_it_names_and_no_earlier_charge() {
+    let mut desk = Desk::new();
+    let terms = json!({"title": "A hat", "description": "Felt", "amount": "75", "success_url": "https://acme.example/"});
+    let link = desk.made("/v1/payment-links", &terms);
+    let charge = code_of(&pay(&mut desk, &link, &json!({})).data());
+    desk.wait(Span::secs(1));
+    let before = desk.get(&format!("/v1/payment-links/{link}")).data();
+    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&desk.live.clone());
+    let mut expected = before.clone();
+    expected["amount"] = json!("80.00");
+    expected["description"] = Value::Null;
+    expected["updated_at"] = json!("2026-09-20T10:00:01.000000Z");
+    assert_eq!(
+        desk.send(&patch.clone().json(&json!({"amount": "80", "description": null}))).data(),
+        expected
+    );
+    assert_eq!(desk.show_charge(&charge)["fiat_amount"], "75.00");
+    for (bad, field) in [
+        (json!({"title": null}), "title"),
+        (json!({"title": ""}), "title"),
+        (json!({"amount": null}), "amount"),
+        (json!({"min_amount": "1"}), "min_amount"),
+        (json!({"pricing_type": "open", "amount": "1"}), "amount"),
+        (json!({"title": "B", "max_payments": -1}), "max_payments"),
+    ] {
+        let reply = desk.send(&patch.clone().json(&bad));
+        assert_eq!((reply.status(), reply.wrong_fields()), (422, vec![field.to_owned()]), "{bad}");
+        assert_eq!(desk.get(&format!("/v1/payment-links/{link}")).data(), expected, "{bad}");
+    }
+    let opened = desk.send(&patch.clone().json(&json!({"pricing_type": "open", "max_amount": "9"}))).data();
+    assert_eq!((&opened["amount"], &opened["max_amount"]), (&Value::Null, &json!("9.00")));
+    assert_eq!(
+        desk.send(&patch.json(&json!({"pricing_type": "fixed"}))).status(),
+        422,
+        "a fixed price must be named"
+    );
+}
+
+#[test]
+fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
+    let mut desk = Desk::new();
+    let terms = json!({"title": "A gift", "pricing_type": "open", "max_amount": "10", "custom_fields": [{"label": "Wish", "required": true}]});
+    let link = desk.made("/v1/payment-links", &terms);
+    let visit = |amount: &str, wish: &str| Visit::PayLink {
+        link: code(&link),
+        choice: Box::new(Choice {
+            asset: Asset::Btc,
+            amount: Some(Fiat::parse(amount).unwrap()),
+            customer: Customer::default(),
+            custom_fields: vec![CustomField { label: "Wish".to_owned(), value: wish.to_owned() }],
+        }),
+    };
+    assert_eq!(desk.visit(visit("10.01", "x")).unwrap_err().status(), 422);
+    assert_eq!(desk.visit(visit("10.00", "")).unwrap_err().status(), 422);
+    let Ok(VisitResult::Charge(account, mode, no)) = desk.visit(visit("10.00", "peace")) else {
+        panic!("a charge opens")
+    };
+    let charge = desk.api.service.account(account).book(mode).charge(no).code.to_string();
+    let shown = desk.show_charge(&charge);
+    assert_eq!((&shown["payment_link"], &shown["description"]), (&json!(link), &json!("A gift")));
+    assert_eq!(shown["custom_fields"], json!([{"label": "Wish", "value": "peace"}]));
+    let listed = desk.list(&format!("/v1/charges?payment_link={link}"));
+    assert_eq!(listed, [shown]);
+}
+
+#[test]
+fn terms_that_nobody_could_pay_are_refused() {
+    #[track_caller]
+    fn refuse(terms: Value, wrong: &[&str]) {
+        let mut body = json!({"title": "A gift", "pricing_type": "open"});
+        body.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
+        let reply = Desk::new().post("/v1/payment-links", &body);
+        assert_eq!(
+            (reply.status(), reply.wrong_fields()),
+            (422, wrong.iter().map(|&n| n.to_owned()).collect())
+        );
+    }
+    refuse(json!({"min_amount": "0"}), &["min_amount"]);
+    refuse(json!({"max_amount": "0.00"}), &["max_amount"]);
+    refuse(json!({"min_amount": "5", "max_amount": "4.99"}), &["max_amount"]);
+    refuse(json!({"suggested_amounts": ["5", "0"]}), &["suggested_amounts.1"]);
+    refuse(json!({"suggested_amounts": ["4.99", "5"], "min_amount": "5"}), &["suggested_amounts.0"]);
+    refuse(json!({"suggested_amounts": ["5", "5.01"], "max_amount": "5"}), &["suggested_amounts.1"]);
+    refuse(json!({"accepted_assets": ["BTC", "LTC", "BTC"]}), &["accepted_assets"]);
+    refuse(json!({"custom_fields": [{"label": "Size"}, {"label": "Size"}]}), &["custom_fields"]);
+}
+
+#[test]
+fn only_the_pages_visitors_are_counted() {
+    let mut desk = Desk::new();
+    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    for _ in 0..3 {
+        desk.visit(Visit::ViewLink(code(&link))).unwrap();
+    }
+    let shown = desk.get(&format!("/v1/payment-links/{link}")).data();
+    assert_eq!((&shown["views_count"], &shown["updated_at"]), (&json!(3), &shown["created_at"]));
+}

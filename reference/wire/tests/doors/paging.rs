@@ -1,0 +1,292 @@
+//! Lists: newest first, whole, and steady while new records come in.
+
+use reference_core::{asset::Asset, event::EventType, mode::Mode, time::Span};
+use serde_json::{Value, json};
+
+use crate::desk::{BASE, Call, DROPPED, Desk, LOCK, MEMPOOL, code_of, deep, word};
+
+/// A world with records of every kind, status and event type, whose statuses no longer change.
+struct World {
+    desk: Desk,
+    links: Vec<String>,
+    charges: Vec<String>,
+    invoices: Vec<String>,
+}
+
+impl World {
+    fn new() -> World {
+        let mut world =
+            World { desk: Desk::new(), links: Vec::new(), charges: Vec::new(), invoices: Vec::new() };
+        for n in 0..3 {
+            let link = json!({"title": format!("Hat {n}"), "amount": "150"});
+            world.links.push(world.desk.made("/v1/payment-links", &link));
+        }
+        for n in 0..24 {
+            world.add_charge(n);
+            world.add_invoice(n);
+        }
+        world.desk.wait(LOCK);
+        for n in 0..24 {
+            world.add_charge(n);
+        }
+        world
+    }
+
+    fn add_charge(&mut self, n: usize) {
+        let body = match n % 4 {
+            3 => json!({"asset": "BTC", "amount": "150"}),
+            link => json!({"asset": "BTC", "payment_link": self.links[link]}),
+        };
+        let charge = self.desk.made("/v1/charges", &body);
+        match n % 6 {
+            0 => self.desk.see(&charge, "a", "0.0025", deep(2)),
+            1 => self.desk.see(&charge, "a", "0.001", deep(2)),
+            2 => drop(self.desk.post(&format!("/v1/charges/{charge}/cancel"), &json!({}))),
+            3 => {
+                self.desk.see(&charge, "a", "0.001", MEMPOOL);
+                self.desk.see(&charge, "a", "0.001", DROPPED);
+            }
+            _ => {}
+        }
+        self.charges.push(charge);
+        self.desk.wait(Span::millis(1));
+    }
+
+    fn add_invoice(&mut self, n: usize) {
+        let invoice = self.desk.made("/v1/invoices", &json!({"amount": "150"}));
+        match n % 4 {
+            0 => {
+                let charge = self.desk.choose(&invoice, Asset::Btc).unwrap();
+                self.desk.see(&charge, "a", "0.0025", deep(2));
+                self.charges.push(charge);
+            }
+            1 => drop(self.desk.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))),
+            _ => {}
+        }
+        self.invoices.push(invoice);
+    }
+
+    /// Something of every kind is made while a reader turns the page.
+    fn add_some(&mut self, n: usize) {
+        self.add_charge(n);
+        self.add_invoice(n);
+        let link = json!({"title": "A late hat", "amount": "1"});
+        self.desk.made("/v1/payment-links", &link);
+    }
+
+    fn page(&mut self, target: &str) -> Value {
+        let reply = self.desk.get(target);
+        assert_eq!(reply.status(), 200, "{target}: {}", reply.text());
+        reply.json()
+    }
+
+    fn whole(&mut self, list: &str) -> Vec<Value> {
+        let mut records = Vec::new();
+        let mut next = Some(format!("{list}{}per_page=100", if list.contains('?') { '&' } else { '?' }));
+        while let Some(target) = next {
+            let page = self.page(&target);
+            records.extend(page["data"].as_array().unwrap().clone());
+            next = page["links"]["next"].as_str().map(|url| url.strip_prefix(BASE).unwrap().to_owned());
+        }
+        records
+    }
+
+    /// Every list under every filter that the contract names.
+    fn lists(&self) -> Vec<String> {
+        let mut lists = vec!["/v1/payment-links".to_owned()];
+        for status in ["", "pending", "underpaid", "paid", "expired", "canceled"] {
+            for link in ["", &self.links[0], &self.links[2], "aaaaaaaaaaaa"] {
+                lists.push(target("/v1/charges", &[("status", status), ("payment_link", link)]));
+            }
+        }
+        for status in ["", "open", "paid", "void"] {
+            lists.push(target("/v1/invoices", &[("status", status)]));
+        }
+        let types = EventType::ALL.map(EventType::as_str);
+        for kind in [""].into_iter().chain(types) {
+            for charge in ["", &self.charges[1], &self.charges[2], "aaaaaaaaaaaa"] {
+                for invoice in ["", &self.invoices[0]] {
+                    lists.push(target(
+                        "/v1/events",
+                        &[("type", kind), ("charge", charge), ("invoice", invoice)],
+                    ));
+                }
+            }
+        }
+        lists
+    }
+}
+
+fn target(path: &str, filters: &[(&str, &str)]) -> String {
+    let set: Vec<String> = filters
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    if set.is_empty() { path.to_owned() } else { format!("{path}?{}", set.join("&")) }
+}
+
+fn with(list: &str, more: &str) -> String {
+    format!("{list}{}{more}", if list.contains('?') { '&' } else { '?' })
+}
+
+fn ids(records: &[Value]) -> Vec<String> {
+    records.iter().map(|record| word(&record["id"])).collect()
+}
+
+#[test]
+fn a_filter_is_the_whole_list_filtered() {
+    let mut world = World::new();
+    for list in world.lists() {
+        let (path, query) = list.split_once('?').unwrap_or((&list, ""));
+        let expected: Vec<Value> = world
+            .whole(path)
+            .into_iter()
+            .filter(|record| {
+                query.split('&').filter(|part| !part.is_empty()).all(|part| {
+                    let (name, value) = part.split_once('=').unwrap();
+                    match name {
+                        "charge" | "invoice" => record[name]["code"] == value,
+                        name => record[name] == value,
+                    }
+                })
+            })
+            .collect();
+        assert_eq!(ids(&world.whole(&list)), ids(&expected), "{list}");
+    }
+}
+
+#[test]
+fn lists_are_newest_first() {
+    let mut world = World::new();
+    for path in ["/v1/charges", "/v1/invoices", "/v1/payment-links", "/v1/events"] {
+        let times: Vec<String> = world.whole(path).iter().map(|record| word(&record["created_at"])).collect();
+        assert!(times.is_sorted_by(|newer, older| newer >= older), "{path}");
+    }
+    let created: Vec<String> = world.charges.iter().rev().cloned().collect();
+    assert_eq!(ids(&world.whole("/v1/charges")), created, "by creation, where the clock can't tell");
+}
+
+/// Reads a list page by page while records are added between the pages.
+#[track_caller]
+fn check_steady(
+    world: &mut World,
+    list: &str,
+    per_page: usize,
+    turn: impl Fn(&Value, usize) -> Option<String>,
+) {
+    let snapshot = ids(&world.whole(list));
+    let last = snapshot.len().div_ceil(per_page).max(1);
+    let mut read = Vec::new();
+    let mut next = Some(with(list, &format!("per_page={per_page}")));
+    let mut number = 0;
+    while let Some(target) = next {
+        let page = world.page(&target);
+        number += 1;
+        let records = ids(page["data"].as_array().unwrap());
+        let meta = &page["meta"];
+        assert_eq!(meta["current_page"], number, "{target}");
+        assert_eq!((&meta["total"], &meta["last_page"]), (&json!(snapshot.len()), &json!(last)), "{target}");
+        assert_eq!(meta["per_page"], per_page);
+        let from = (!records.is_empty()).then_some((number - 1) * per_page + 1);
+        assert_eq!(meta["from"], json!(from), "{target}");
+        assert_eq!(meta["to"], json!(from.map(|from| from + records.len() - 1)), "{target}");
+        assert_eq!(page["links"]["prev"].is_string(), number > 1, "{target}");
+        assert_eq!(page["links"]["next"].is_string(), number < last, "{target}");
+        read.extend(records);
+        next = turn(&page, number);
+        world.add_some(number);
+    }
+    assert_eq!((number, read), (last, snapshot), "{list}");
+}
+
+fn follow(page: &Value, _: usize) -> Option<String> {
+    page["links"]["next"].as_str().map(|url| url.strip_prefix(BASE).expect("links are absolute").to_owned())
+}
+
+#[test]
+fn following_the_links_reads_the_list_as_it_was_at_page_1() {
+    let mut world = World::new();
+    for list in world.lists() {
+        check_steady(&mut world, &list, 20, follow);
+    }
+    for list in ["/v1/charges", "/v1/charges?status=paid", "/v1/events?type=charge.created"] {
+        check_steady(&mut world, list, 7, follow);
+    }
+}
+
+#[test]
+fn counting_pages_up_reads_the_list_as_it_was_at_page_1() {
+    let mut world = World::new();
+    for list in world.lists() {
+        let count = |page: &Value, number: usize| {
+            let more = page["meta"]["last_page"].as_u64().unwrap() > number as u64;
+            more.then(|| with(&list, &format!("page={}&per_page=20", number + 1)))
+        };
+        check_steady(&mut world, &list, 20, count);
+    }
+}
+
+#[test]
+fn page_1_is_always_fresh_and_a_place_is_kept_for_10_minutes() {
+    let mut desk = Desk::new();
+    for _ in 0..3 {
+        desk.charge();
+    }
+    let total = |desk: &mut Desk, target: &str| desk.get(target).json()["meta"]["total"].clone();
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2"), 3);
+    desk.charge();
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 3, "the place is remembered");
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=1&page=2"), 4, "for this size only");
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2&status=pending"), 4, "and these filters only");
+    let other = desk.new_key(desk.acme, Mode::Live);
+    let fresh = desk.send(&Call::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
+    assert_eq!(fresh.json()["meta"]["total"], 4, "and this key only");
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=1"), 4, "page 1 is fresh");
+    desk.charge();
+    desk.wait(Span::mins(10));
+    desk.now = desk.now.minus(Span::micros(1));
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 4);
+    desk.wait(Span(Span::mins(10).0 - 1));
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 4, "a read renews it");
+    assert_eq!(desk.ask("HEAD", "/v1/charges?per_page=2").status(), 200, "and HEAD does not move it");
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 4);
+    desk.wait(Span::mins(10));
+    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 5);
+}
+
+#[test]
+fn a_reading_that_began_with_nothing_stays_empty() {
+    let mut desk = Desk::new();
+    assert_eq!(desk.get("/v1/charges").json()["meta"]["total"], 0);
+    desk.charge();
+    let second = desk.get("/v1/charges?page=2").json();
+    assert_eq!((&second["meta"]["total"], &second["data"]), (&json!(0), &json!([])));
+}
+
+#[test]
+fn every_link_works_and_keeps_filters_and_size() {
+    let mut desk = Desk::new();
+    let link = code_of(&desk.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
+    for _ in 0..5 {
+        desk.made("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
+        desk.charge();
+    }
+    let target = format!("/v1/charges?payment_link={link}&status=pending&per_page=2&page=2");
+    let page = desk.get(&target).json();
+    for (name, number) in [("first", 1), ("prev", 1), ("next", 3), ("last", 3)] {
+        let url = word(&page["links"][name]);
+        let there = desk.get(url.strip_prefix(BASE).unwrap()).json();
+        assert_eq!(
+            (&there["meta"]["current_page"], &there["meta"]["per_page"]),
+            (&json!(number), &json!(2)),
+            "{url}"
+        );
+        assert_eq!(there["meta"]["total"], 5, "{url}");
+    }
+    assert_eq!(page["meta"]["path"], format!("{BASE}/v1/charges"));
+    // A filter with characters of its own comes back in one piece.
+    let odd = desk.get("/v1/events?charge=a%26b%3Dc%20%C3%A4").json();
+    let first = word(&odd["links"]["first"]);
+    assert!(first.contains("charge=a%26b%3Dc+%C3%A4&"), "{first}");
+}

@@ -1,0 +1,65 @@
+//! Wallets: no two charges share an address, in whatever order wallets come and go.
+
+use reference_core::{
+    asset::Asset,
+    command::{BookCommand, Command, Payout},
+    error::ApiError,
+    mode::Mode,
+};
+use serde_json::json;
+
+use super::desk::{Desk, word};
+
+const FIRST: &str = "So11111111111111111111111111111111111111112";
+const SECOND: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+
+impl Desk {
+    fn list_addresses(&mut self, mode: Mode, addresses: &[&str]) -> Result<(), ApiError> {
+        let addresses = addresses.iter().map(ToString::to_string).collect();
+        let act = Command::SetWallet { asset: Asset::Sol, payout: Payout::Addresses(addresses) };
+        self.act(mode, act).map(drop)
+    }
+
+    /// The deposit address of a new charge in SOL.
+    #[track_caller]
+    fn deposit_address(&mut self, mode: Mode) -> String {
+        let key = if mode == Mode::Live { self.live.clone() } else { self.test.clone() };
+        let charge = self.post_as(&key, "/v1/charges", &json!({"asset": "SOL", "amount": "10"})).data();
+        word(&charge["deposit_address"])
+    }
+
+    /// The list is refused, under its own name, and the wallet stays.
+    #[track_caller]
+    fn refuses_addresses(&mut self, mode: Mode, addresses: &[&str]) {
+        let error = self.list_addresses(mode, addresses).expect_err("an address in it is another book's");
+        let own = ApiError::field("addresses", "The addresses field is in use for another mode or account.");
+        assert_eq!(error, own);
+        let handed_out = self.deposit_address(mode);
+        assert!(!addresses.contains(&handed_out.as_str()), "{handed_out} is another book's");
+    }
+}
+
+#[test]
+fn an_address_of_a_built_in_wallet_is_not_taken_by_the_other_mode() {
+    let mut desk = Desk::new();
+    let address = desk.deposit_address(Mode::Test);
+    desk.refuses_addresses(Mode::Live, &[FIRST, &address]);
+}
+
+#[test]
+fn an_address_stays_with_its_charge_when_the_list_it_came_from_is_taken_away() {
+    let mut desk = Desk::new();
+    desk.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    assert_eq!(desk.deposit_address(Mode::Live), FIRST);
+    desk.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
+    desk.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
+}
+
+#[test]
+fn an_edited_list_leaves_out_what_a_charge_has() {
+    let mut desk = Desk::new();
+    desk.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    assert_eq!(desk.deposit_address(Mode::Live), FIRST);
+    desk.list_addresses(Mode::Live, &[FIRST, SECOND]).expect("it is the same book's");
+    assert_eq!(desk.deposit_address(Mode::Live), SECOND);
+}

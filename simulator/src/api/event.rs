@@ -1,0 +1,187 @@
+//! What happens in a world, as the API tells it.
+
+use std::sync::Arc;
+
+use reference_core::{
+    event::{Details, EventType},
+    id::Code,
+    mode::Mode,
+    time::Timestamp,
+};
+use reference_wire::DetailsView;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{Word, text};
+
+/// One thing that happened in a world and that somebody outside of it could have noticed.
+///
+/// ```
+/// use simulator::api::{WorldEvent, WorldEventKind};
+///
+/// let line = r#"{"n":7,"at":"2026-01-05T09:00:00.000000Z","what":"reorg","mode":"live","asset":"BTC","depth":2}"#;
+/// let event: WorldEvent = serde_json::from_str(line).unwrap();
+/// assert!(matches!(event.what, WorldEventKind::Reorg { depth: 2, .. }));
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WorldEvent {
+    /// Its number in this world, from 1 on.
+    pub n: u64,
+    /// When, by the service clock.
+    #[serde(with = "text")]
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub what: WorldEventKind,
+}
+
+/// What happened. Amounts are decimals of whole coins; `account` is an account's id.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
+pub enum WorldEventKind {
+    /// An event was recorded.
+    Event {
+        #[serde(with = "text")]
+        mode: Mode,
+        account: Arc<str>,
+        #[serde(with = "text")]
+        event: Uuid,
+        #[serde(rename = "type", with = "text")]
+        kind: EventType,
+        /// The charge or the invoice that it is about.
+        #[serde(with = "text")]
+        subject: Code,
+        details: EventDetails,
+    },
+    /// An attempt to post a delivery ended.
+    Post {
+        #[serde(with = "text")]
+        mode: Mode,
+        account: Arc<str>,
+        #[serde(with = "text")]
+        endpoint: Code,
+        host: String,
+        #[serde(with = "text")]
+        delivery: Uuid,
+        /// The event that it carries; `None` for a test.
+        #[serde(with = "text::option")]
+        event: Option<Uuid>,
+        #[serde(rename = "type", with = "text")]
+        kind: EventType,
+        #[serde(with = "text::option")]
+        subject: Option<Code>,
+        /// Counts from 1.
+        attempt: u32,
+        /// A status, `unreachable`, `timeout`, `lost`, or `refused: ` and the reason.
+        answer: String,
+        /// When it is tried again.
+        #[serde(with = "text::option")]
+        next_at: Option<Timestamp>,
+    },
+    /// A transfer was seen, confirmed, thrown back or lost.
+    Transfer {
+        #[serde(with = "text")]
+        mode: Mode,
+        #[serde(with = "text")]
+        asset: reference_core::asset::Asset,
+        txid: String,
+        output: u32,
+        address: String,
+        /// The charge that the address belongs to.
+        #[serde(with = "text::option")]
+        charge: Option<Code>,
+        amount: String,
+        /// `seen`, `confirmed`, `unconfirmed`, `double_spent`, `replaced` or `dropped`.
+        state: Word,
+        confirmations: u32,
+        required: u32,
+    },
+    /// The newest blocks of a chain were replaced.
+    Reorg {
+        #[serde(with = "text")]
+        mode: Mode,
+        #[serde(with = "text")]
+        asset: reference_core::asset::Asset,
+        /// How many blocks.
+        depth: u32,
+    },
+    /// An e-mail went to the outbox.
+    Mail {
+        #[serde(with = "text")]
+        mode: Mode,
+        account: Arc<str>,
+        to: String,
+        kind: Word,
+        #[serde(with = "text")]
+        invoice: Code,
+    },
+    /// An endpoint failed too often and was switched off.
+    EndpointOff {
+        #[serde(with = "text")]
+        mode: Mode,
+        account: Arc<str>,
+        #[serde(with = "text")]
+        endpoint: Code,
+        host: String,
+    },
+    /// The service stopped and started again.
+    Restart,
+}
+
+impl WorldEventKind {
+    /// Whether somebody who knows only this account in this mode could have noticed it. Chains belong to nobody:
+    /// everybody who uses the mode sees them.
+    pub fn concerns(&self, own_account: &str, own_mode: Mode) -> bool {
+        match self {
+            WorldEventKind::Event { mode, account, .. }
+            | WorldEventKind::Post { mode, account, .. }
+            | WorldEventKind::Mail { mode, account, .. }
+            | WorldEventKind::EndpointOff { mode, account, .. } => {
+                *mode == own_mode && **account == *own_account
+            }
+            WorldEventKind::Transfer { mode, .. } | WorldEventKind::Reorg { mode, .. } => *mode == own_mode,
+            WorldEventKind::Restart => true,
+        }
+    }
+}
+
+/// The details of an event: as the service knows them, or as an answer told them. Written only when somebody reads
+/// them, because a world keeps many.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Map<String, Value>")]
+pub enum EventDetails {
+    /// As the service knows them.
+    Known(Details),
+    /// As an answer told them.
+    Told(Map<String, Value>),
+}
+
+impl EventDetails {
+    /// The fields: amounts, ids and reasons as texts.
+    pub fn fields(&self) -> Map<String, Value> {
+        match self {
+            EventDetails::Told(fields) => fields.clone(),
+            EventDetails::Known(_) => match serde_json::to_value(self) {
+                Ok(Value::Object(fields)) => fields,
+                _ => unreachable!("details are written as an object"),
+            },
+        }
+    }
+}
+
+impl From<Map<String, Value>> for EventDetails {
+    fn from(fields: Map<String, Value>) -> EventDetails {
+        EventDetails::Told(fields)
+    }
+}
+
+impl Serialize for EventDetails {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            EventDetails::Known(details) => DetailsView(details).serialize(serializer),
+            EventDetails::Told(fields) => fields.serialize(serializer),
+        }
+    }
+}

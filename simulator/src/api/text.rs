@@ -1,0 +1,104 @@
+//! Values of the service as texts of the API. The service's own types know no JSON, so how they are written and read
+//! stands here.
+
+use std::borrow::Cow;
+
+use reference_core::{
+    asset::{Asset, Currency},
+    event::EventType,
+    id::Code,
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use uuid::Uuid;
+
+/// A value that the API writes as one text.
+pub trait ApiText: Sized {
+    /// What an error calls it.
+    const NAME: &'static str;
+
+    /// The text.
+    fn written(&self) -> Cow<'_, str>;
+
+    /// The value of a text; `None` if it has none.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+macro_rules! api_text {
+    ($($type:ty, $name:literal, $written:expr, $parse:expr;)*) => {$(
+        impl ApiText for $type {
+            const NAME: &'static str = $name;
+
+            fn written(&self) -> Cow<'_, str> {
+                let write: fn(&Self) -> Cow<'_, str> = $written;
+                write(self)
+            }
+
+            fn parse(text: &str) -> Option<Self> {
+                $parse(text)
+            }
+        }
+    )*};
+}
+
+api_text! {
+    Mode, "mode", |it| it.as_str().into(), Mode::parse;
+    Asset, "asset", |it| it.code().into(), Asset::parse;
+    Currency, "currency", |it| it.code().into(), Currency::parse;
+    EventType, "event type", |it| it.as_str().into(), EventType::parse;
+    Code, "id", |it| it.as_str().into(), Code::parse;
+    Uuid, "UUID", |it| it.to_string().into(), reference_core::id::parse_uuid;
+    Timestamp, "time", |it| it.to_string().into(), Timestamp::parse;
+    Span, "length of time", |it| it.to_string().into(), Span::parse;
+}
+
+/// Writes a value as its text; for `#[serde(with = "text")]`.
+pub(super) fn serialize<T: ApiText, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&value.written())
+}
+
+/// Reads a value from its text.
+pub(super) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    read(&Cow::<str>::deserialize(deserializer)?)
+}
+
+fn read<T: ApiText, E: Error>(text: &str) -> Result<T, E> {
+    T::parse(text).ok_or_else(|| E::custom(format!("`{text}` is not a valid {}", T::NAME)))
+}
+
+/// The same for values that may be missing, which are null.
+pub(super) mod option {
+    use super::{ApiText, Cow, Deserialize, Deserializer, Serialize, Serializer, read};
+
+    pub(crate) fn serialize<T: ApiText, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_ref().map(ApiText::written).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<T>, D::Error> {
+        Option::<Cow<'_, str>>::deserialize(deserializer)?.map(|text| read(&text)).transpose()
+    }
+}
+
+/// The same for lists.
+pub(super) mod list {
+    use super::{ApiText, Cow, Deserialize, Deserializer, Serializer, read};
+
+    pub(crate) fn serialize<T: ApiText, S: Serializer>(
+        values: &[T],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(ApiText::written))
+    }
+
+    pub(crate) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<T>, D::Error> {
+        Vec::<Cow<'_, str>>::deserialize(deserializer)?.iter().map(|text| read(text)).collect()
+    }
+}

@@ -1,0 +1,84 @@
+//! What bodies of requests say, as far as the model needs it.
+
+use serde::Deserialize;
+
+use crate::model::{Account, Question, money};
+
+/// What bodies of requests say, as far as it matters here.
+#[derive(Default, Deserialize)]
+pub(super) struct Asked {
+    pub(super) asset: Option<String>,
+    pub(super) currency: Option<String>,
+    pub(super) accepted_assets: Option<Vec<String>>,
+    pub(super) max_payments: Option<u32>,
+    pub(super) min_amount: Option<String>,
+    pub(super) max_amount: Option<String>,
+    pub(super) expires_at: Option<String>,
+    pub(super) payment_link: Option<String>,
+    #[serde(default)]
+    pub(super) custom_fields: Vec<CustomField>,
+    pub(super) description: Option<String>,
+    pub(super) metadata: Option<serde_json::Value>,
+    pub(super) mode: Option<String>,
+    pub(super) amount: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) rate: Option<String>,
+    pub(super) txid: Option<String>,
+    pub(super) customer_email: Option<String>,
+    pub(super) send_email: Option<bool>,
+    pub(super) notices: Option<String>,
+    pub(super) empty: Option<u32>,
+    pub(super) full: Option<u32>,
+    pub(super) fee: Option<String>,
+    pub(super) outputs: Option<u32>,
+    pub(super) unseen: Option<bool>,
+    pub(super) charge: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) state: Option<String>,
+    #[serde(default)]
+    pub(super) answers: Vec<String>,
+    pub(super) underpayment_tolerance: Option<String>,
+    pub(super) overpayment_threshold: Option<String>,
+    pub(super) members: Option<Vec<String>>,
+}
+
+/// A question of a payment link, or the answer to one.
+#[derive(Deserialize)]
+pub(super) struct CustomField {
+    pub(super) label: String,
+    #[serde(default)]
+    pub(super) required: bool,
+}
+
+impl CustomField {
+    pub(super) fn question(&self) -> Question {
+        Question { label: self.label.clone(), required: self.required }
+    }
+}
+
+impl Asked {
+    pub(super) fn cents(&self) -> Option<u64> {
+        cents(self.amount.as_deref())
+    }
+
+    /// What an account says, where it says it.
+    pub(super) fn change(self, account: &mut Account) {
+        let percent = |text: Option<String>, before| {
+            let hundredths = text.and_then(|text| money::read(&text, 2));
+            hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(before)
+        };
+        account.tolerance = percent(self.underpayment_tolerance, account.tolerance);
+        account.threshold = percent(self.overpayment_threshold, account.threshold);
+        account.members = self.members.unwrap_or_else(|| std::mem::take(&mut account.members));
+    }
+}
+
+/// Reads JSON; `None` if it is something else.
+pub(super) fn read<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}
+
+/// Hundredths of an amount with two decimals.
+pub(super) fn cents(text: Option<&str>) -> Option<u64> {
+    text.and_then(|text| money::read(text, 2)).and_then(|cents| u64::try_from(cents).ok())
+}

@@ -1,0 +1,163 @@
+//! What goes wrong around a charge, so that a report can say which faults met which events.
+
+use std::collections::BTreeMap;
+
+use reference_core::{
+    asset::Asset,
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+
+use super::asked::Asked;
+use crate::{witness::RecordedCall, workload::Fault};
+
+/// So long after a fault that has no end of its own it still counts as around.
+const AFTERMATH: Span = Span::hours(1);
+
+/// A set of faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultSet(u64);
+
+impl FaultSet {
+    /// This one alone.
+    pub fn only(fault: Fault) -> FaultSet {
+        FaultSet(1 << fault as u64)
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn with(self, other: FaultSet) -> FaultSet {
+        FaultSet(self.0 | other.0)
+    }
+
+    /// Whether it is among them.
+    pub fn has(self, fault: Fault) -> bool {
+        self.0 & (1 << fault as u64) != 0
+    }
+
+    /// Nothing went wrong.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<Fault> for FaultSet {
+    fn from_iter<T: IntoIterator<Item = Fault>>(faults: T) -> FaultSet {
+        faults.into_iter().fold(FaultSet::default(), |all, fault| all.with(FaultSet::only(fault)))
+    }
+}
+
+type ChainId = (Mode, Asset);
+
+/// What goes wrong in a world, and since when or until when.
+#[derive(Default)]
+pub(super) struct FaultTracker {
+    /// What was done to a transaction.
+    transactions: BTreeMap<String, FaultSet>,
+    /// Faults of a chain that last until they are mended.
+    lasting: BTreeMap<ChainId, FaultSet>,
+    /// When a fault last struck a chain.
+    struck: BTreeMap<ChainId, BTreeMap<Fault, Timestamp>>,
+    /// When a fault last struck everybody.
+    everywhere: BTreeMap<Fault, Timestamp>,
+    /// Merchants that are in trouble.
+    merchants: BTreeMap<String, FaultSet>,
+}
+
+impl FaultTracker {
+    /// What was done to a transaction.
+    pub(super) fn of(&self, txid: &str) -> FaultSet {
+        self.transactions.get(txid).copied().unwrap_or_default()
+    }
+
+    pub(super) fn touch(&mut self, txid: &str, faults: FaultSet) {
+        let all = self.transactions.entry(txid.to_owned()).or_default();
+        *all = all.with(faults);
+    }
+
+    pub(super) fn strike_everywhere(&mut self, at: Timestamp, fault: Fault) {
+        self.everywhere.insert(fault, at);
+    }
+
+    fn strike(&mut self, at: Timestamp, chain: ChainId, fault: Fault) {
+        self.struck.entry(chain).or_default().insert(fault, at);
+    }
+
+    fn last(&mut self, chain: ChainId, fault: Fault, is_on: bool) {
+        let faults = self.lasting.entry(chain).or_default();
+        let (with, bit) = (faults.0 | FaultSet::only(fault).0, FaultSet::only(fault).0);
+        faults.0 = if is_on { with } else { faults.0 & !bit };
+    }
+
+    /// A call of the sandbox that was done. `path` is what follows `/sandbox/`.
+    pub(super) fn note(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, asked: &Asked) {
+        let mode = asked.mode.as_deref().and_then(Mode::parse).unwrap_or(Mode::Live);
+        let chain = asked.asset.as_deref().and_then(Asset::parse).map(|asset| (mode, asset));
+        let txid = asked.txid.as_deref().unwrap_or_default();
+        match (path, chain) {
+            (["double-spend"], _) => self.touch(txid, FaultSet::only(Fault::DoubleSpend)),
+            (["replace"], _) => self.touch(txid, FaultSet::only(Fault::Replace)),
+            (["drop" | "rebroadcast"], _) => self.touch(txid, FaultSet::only(Fault::Drop)),
+            (["reorg"], Some(chain)) => self.strike(at, chain, Fault::Reorg),
+            (["stall"], Some(chain)) => self.strike(at, chain, Fault::Stall),
+            (["congest"], Some(chain)) => {
+                let is_on = asked.empty.unwrap_or(0) + asked.full.unwrap_or(0) > 0;
+                self.last(chain, Fault::Congestion, is_on);
+            }
+            (["watchers"], Some(chain)) => {
+                self.strike(at, chain, Fault::Watcher);
+                self.last(chain, Fault::Watcher, asked.notices.as_deref() != Some("up"));
+            }
+            (["merchants"], _) => {
+                let words = asked.answers.iter().map(String::as_str).chain(asked.state.as_deref());
+                let host = asked.name.clone().unwrap_or_default();
+                self.merchants.insert(host, words.filter_map(of_merchant).collect());
+            }
+            (["endpoints", _, "rotate"], _) => self.strike_everywhere(at, Fault::Rotation),
+            (["endpoints", ..], _) => self.strike_everywhere(at, Fault::EndpointChange),
+            (["deliveries", ..], _) => self.strike_everywhere(at, Fault::Resend),
+            (["accounts", _], _) if call.method == "PATCH" => self.strike_everywhere(at, Fault::Settings),
+            _ => {}
+        }
+    }
+
+    /// What is wrong with the whole world now.
+    pub(super) fn everywhere(&self, now: Timestamp) -> FaultSet {
+        let recent = recent(&self.everywhere, now);
+        self.merchants.values().fold(recent, |all, faults| all.with(*faults))
+    }
+
+    /// What is wrong around a charge now, beside what befell its own transfers.
+    pub(super) fn around(&self, now: Timestamp, chain: ChainId) -> FaultSet {
+        let lasting = self.lasting.get(&chain).copied().unwrap_or_default();
+        let struck = self.struck.get(&chain).map_or(FaultSet::default(), |struck| recent(struck, now));
+        self.everywhere(now).with(lasting).with(struck)
+    }
+}
+
+fn recent(struck: &BTreeMap<Fault, Timestamp>, now: Timestamp) -> FaultSet {
+    struck.iter().filter(|(_, at)| now.since(**at) < AFTERMATH).map(|(fault, _)| *fault).collect()
+}
+
+/// What a payment brings with it.
+pub(super) fn of_payment(asked: &Asked) -> FaultSet {
+    let fee = match asked.fee.as_deref() {
+        Some("low") => Some(Fault::LowFee),
+        Some("stuck") => Some(Fault::Stuck),
+        _ => None,
+    };
+    let unseen = (asked.unseen == Some(true)).then_some(Fault::Unseen);
+    let outputs = asked.outputs.is_some_and(|outputs| outputs > 1).then_some(Fault::Outputs);
+    [fee, unseen, outputs].into_iter().flatten().collect()
+}
+
+fn of_merchant(word: &str) -> Option<Fault> {
+    match word {
+        "up" => None,
+        "lost" => Some(Fault::AnswerLost),
+        "twice" => Some(Fault::DoublePost),
+        "lagging" => Some(Fault::Lag),
+        "down" | "slow" | "private" | "redirect" => Some(Fault::Outage),
+        _ => Some(Fault::BadAnswer),
+    }
+}

@@ -1,0 +1,221 @@
+//! A recorded world, entry by entry, beside the model: what was done is done in the model too, and what was answered
+//! and posted must be what the model says.
+
+mod asked;
+mod calls;
+mod faults;
+mod posts;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use reference_core::{asset::Asset, mode::Mode, sighting::Sighting, time::Timestamp};
+
+pub use self::faults::FaultSet;
+use self::{faults::FaultTracker, posts::Posts};
+use super::{Findings, Law, Shown};
+use crate::{
+    model::{Account, Ids, Model, Situation, Subject},
+    witness::{BookId, Entry, Observation, Record, RecordedCall},
+    workload::Fault,
+};
+
+/// An event that must have been recorded, and what was going on around it.
+#[derive(Clone, Debug)]
+pub struct ExpectedEvent {
+    /// Its place in the record: twice the number of the entry that it came before, and one more if that entry led
+    /// to it.
+    pub place: usize,
+    /// When.
+    pub at: Timestamp,
+    /// The type of the event.
+    pub kind: &'static str,
+    /// The code of the charge or the invoice.
+    pub subject: String,
+    /// The status of the subject then.
+    pub status: &'static str,
+    /// Where the chain stood for the charge.
+    pub situation: Situation,
+    /// What had gone wrong around it.
+    pub faults: FaultSet,
+}
+
+/// What is known when a record begins.
+pub struct Beginning<'a> {
+    /// The id of the account that the world started with.
+    pub account: &'a str,
+    /// What matters of that account.
+    pub terms: Account,
+    /// The key of each mode that the world started with.
+    pub keys: [(String, Mode); 2],
+    /// What never changes of a charge, as it is shown.
+    pub shown: &'a Shown,
+}
+
+/// What a code names, as a number in its book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Object {
+    Charge(usize),
+    Invoice(usize),
+    Link(usize),
+}
+
+/// The model beside a record.
+pub struct Follower<'a> {
+    /// How everything must be.
+    pub model: Model,
+    /// The public names of everything.
+    pub ids: BTreeMap<BookId, Ids>,
+    /// What must have been recorded, in order.
+    pub expected: Vec<ExpectedEvent>,
+    /// What was answered or posted otherwise than it must be.
+    pub findings: Findings,
+    /// Links with terms that the model does not know.
+    pub unknown_links: BTreeSet<(BookId, usize)>,
+    shown: &'a Shown,
+    /// In order of opening.
+    accounts: Vec<String>,
+    bearers: BTreeMap<String, BookId>,
+    objects: BTreeMap<String, (BookId, Object)>,
+    addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
+    answers: Vec<(u16, Bytes)>,
+    faults: FaultTracker,
+    /// What befell the transfers of a charge.
+    of_charges: BTreeMap<(BookId, usize), FaultSet>,
+    posts: Posts<'a>,
+    place: usize,
+}
+
+impl<'a> Follower<'a> {
+    /// Follows everything that was written down, up to `now`.
+    pub fn follow(beginning: Beginning<'a>, record: &'a Record, now: Timestamp) -> Follower<'a> {
+        let Beginning { account, terms, keys, shown } = beginning;
+        let mut follower = Follower {
+            model: Model::default(),
+            ids: BTreeMap::new(),
+            expected: Vec::new(),
+            findings: Findings::default(),
+            unknown_links: BTreeSet::new(),
+            shown,
+            accounts: Vec::new(),
+            bearers: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            answers: Vec::new(),
+            faults: FaultTracker::default(),
+            of_charges: BTreeMap::new(),
+            posts: Posts::default(),
+            place: 0,
+        };
+        follower.open_account(account.to_owned(), terms, keys);
+        for (number, Entry { at, what }) in record.seen.iter().enumerate() {
+            follower.place = 2 * number;
+            follower.wake(*at);
+            follower.place += 1;
+            match what {
+                Observation::Call(call) => follower.call(*at, call),
+                Observation::Told(sightings) => follower.hear(*at, sightings),
+                Observation::Restarted => {
+                    follower.model.restart(*at);
+                    follower.faults.strike_everywhere(*at, Fault::Restart);
+                }
+                Observation::Post(post) => follower.post(*at, post),
+                Observation::Landed { delivery, outcome } => {
+                    follower.land(*at, *delivery, outcome.is_success());
+                }
+            }
+            follower.note_events();
+        }
+        follower.place = 2 * record.seen.len();
+        follower.wake(now);
+        follower.finish_posts();
+        follower
+    }
+
+    fn open_account(&mut self, id: String, terms: Account, keys: impl IntoIterator<Item = (String, Mode)>) {
+        let no = self.model.open_account(terms);
+        self.accounts.push(id);
+        self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (no, mode))));
+        self.ids.extend(Mode::ALL.map(|mode| ((no, mode), Ids::default())));
+    }
+
+    /// The number of an account, by its id.
+    fn account(&self, id: &str) -> Option<usize> {
+        self.accounts.iter().position(|account| account == id)
+    }
+
+    /// Whose key a call shows.
+    fn asker(&self, call: &RecordedCall) -> Option<BookId> {
+        call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied()
+    }
+
+    /// Locks end one after the other.
+    fn wake(&mut self, now: Timestamp) {
+        while let Some(end) = self.model.next_lock().filter(|end| *end <= now) {
+            self.model.wake(end);
+            self.note_events();
+        }
+    }
+
+    fn hear(&mut self, now: Timestamp, sightings: &[Sighting]) {
+        let mut parts: BTreeMap<BookId, Vec<(usize, &Sighting)>> = BTreeMap::new();
+        for sighting in sightings {
+            let address = (sighting.mode, sighting.asset, sighting.address.as_str());
+            let Some((id, no)) = self.addresses.get(&address).copied() else { continue };
+            let all = self.of_charges.entry((id, no)).or_default();
+            *all = all.with(self.faults.of(&sighting.txid));
+            parts.entry(id).or_default().push((no, sighting));
+        }
+        for (id, part) in parts {
+            self.model.at(id).1.hear(now, part.into_iter());
+        }
+    }
+
+    /// Notes what the model has recorded since it was last looked at, and what has to be delivered.
+    fn note_events(&mut self) {
+        for (id, book) in self.model.books() {
+            let (events, deliveries) = self.posts.news(id, book);
+            for event in &book.events[events] {
+                let around = |no: usize| {
+                    let chain = (id.1, book.charges[no].terms.asset);
+                    let own = self.of_charges.get(&(id, no)).copied().unwrap_or_default();
+                    own.with(self.faults.around(event.at, chain))
+                };
+                let faults = match event.subject {
+                    Subject::Charge(no) => around(no),
+                    Subject::Invoice(no) => match book.invoices[no].charges.last() {
+                        Some(newest) => around(*newest),
+                        None => self.faults.everywhere(event.at),
+                    },
+                };
+                self.expected.push(ExpectedEvent {
+                    place: self.place,
+                    at: event.at,
+                    kind: event.kind,
+                    subject: self.ids[&id].code(event.subject).to_owned(),
+                    status: event.then.status,
+                    situation: event.then.situation,
+                    faults,
+                });
+            }
+            self.posts.expect(id, deliveries);
+        }
+    }
+
+    /// An answer that the state of things demands.
+    fn must_answer(
+        &mut self,
+        law: Law,
+        at: Timestamp,
+        (act, about): (&str, &str),
+        expected: u16,
+        actual: u16,
+    ) {
+        self.findings.check(law, Some(at), || {
+            (expected != actual).then(|| {
+                let shape = format!("{act} is answered {actual}, not {expected}");
+                (shape, format!("{act} {about} at {at}"))
+            })
+        });
+    }
+}

@@ -1,0 +1,216 @@
+//! Invoices by the contract: mail, views, coins that are chosen, and how they end.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+
+use super::{Book, Details, Subject};
+use crate::model::{Account, Terms};
+
+/// An invoice is not e-mailed again within this time.
+const MAIL_PAUSE: Span = Span::mins(10);
+/// E-mails an hour, per account and mode.
+const MAILS_AN_HOUR: usize = 100;
+const HOUR: Span = Span::hours(1);
+
+/// The status of an invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub enum InvoiceStatus {
+    Open,
+    Paid,
+    Void,
+}
+
+impl InvoiceStatus {
+    /// Every status.
+    pub const ALL: [InvoiceStatus; 3] = [InvoiceStatus::Open, InvoiceStatus::Paid, InvoiceStatus::Void];
+
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            InvoiceStatus::Open => "open",
+            InvoiceStatus::Paid => "paid",
+            InvoiceStatus::Void => "void",
+        }
+    }
+}
+
+/// An invoice as it must be.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub struct InvoiceModel {
+    pub cents: u64,
+    pub currency: Currency,
+    /// Whom mail goes to.
+    pub reader: Option<String>,
+    pub issued: Timestamp,
+    pub status: InvoiceStatus,
+    /// Its charges, as numbers in its book.
+    pub charges: Vec<usize>,
+    pub sent_at: Option<Timestamp>,
+    pub viewed_at: Option<Timestamp>,
+    pub paid_at: Option<Timestamp>,
+    pub voided_at: Option<Timestamp>,
+}
+
+impl Book {
+    /// An invoice is issued, and mailed if `sends` says so. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// 422 or 429 if it cannot be mailed.
+    pub fn issue(
+        &mut self,
+        now: Timestamp,
+        account: &Account,
+        (cents, currency, reader): (u64, Currency, Option<String>),
+        sends: bool,
+    ) -> Result<usize, u16> {
+        if sends {
+            self.may_mail(now, account, reader.as_ref())?;
+        }
+        let no = self.invoices.len();
+        self.invoices.push(InvoiceModel {
+            cents,
+            currency,
+            reader,
+            issued: now,
+            status: InvoiceStatus::Open,
+            charges: Vec::new(),
+            sent_at: None,
+            viewed_at: None,
+            paid_at: None,
+            voided_at: None,
+        });
+        self.record(now, "invoice.created", Subject::Invoice(no), Details::None);
+        if sends {
+            self.mail(now, no);
+        }
+        Ok(no)
+    }
+
+    /// An invoice is mailed.
+    ///
+    /// # Errors
+    ///
+    /// 409 if it is not open, 429 if it was mailed a moment ago or too much is mailed, 422 if it cannot be mailed.
+    pub fn send(&mut self, now: Timestamp, account: &Account, no: usize) -> Result<(), u16> {
+        let invoice = &self.invoices[no];
+        if invoice.status != InvoiceStatus::Open {
+            return Err(409);
+        }
+        if invoice.sent_at.is_some_and(|sent| now.since(sent) < MAIL_PAUSE) {
+            return Err(429);
+        }
+        self.may_mail(now, account, invoice.reader.as_ref())?;
+        self.mail(now, no);
+        Ok(())
+    }
+
+    fn may_mail(&self, now: Timestamp, account: &Account, reader: Option<&String>) -> Result<(), u16> {
+        let is_member = |to: &String| account.members.iter().any(|member| member.eq_ignore_ascii_case(to));
+        if !reader.is_some_and(|to| self.mode == Mode::Live || is_member(to)) {
+            return Err(422);
+        }
+        let recent = self.mails.iter().filter(|sent| now.since(**sent) < HOUR).count();
+        if recent >= MAILS_AN_HOUR { Err(429) } else { Ok(()) }
+    }
+
+    fn mail(&mut self, at: Timestamp, no: usize) {
+        self.mails.push(at);
+        self.invoices[no].sent_at = Some(at);
+        self.record(at, "invoice.sent", Subject::Invoice(no), Details::None);
+    }
+
+    /// Somebody looks at the hosted page: the first time is recorded.
+    pub fn view(&mut self, now: Timestamp, no: usize) {
+        if self.invoices[no].viewed_at.is_none() {
+            self.invoices[no].viewed_at = Some(now);
+            self.record(now, "invoice.viewed", Subject::Invoice(no), Details::None);
+        }
+    }
+
+    /// An invoice is withdrawn, and the charge that waits with it.
+    ///
+    /// # Errors
+    ///
+    /// 409 if it is not open, or if money was seen.
+    pub fn void(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
+        if self.invoices[no].status != InvoiceStatus::Open {
+            return Err(409);
+        }
+        let open = self.untouched(no)?;
+        let invoice = &mut self.invoices[no];
+        (invoice.status, invoice.voided_at) = (InvoiceStatus::Void, Some(now));
+        if let Some(charge) = open {
+            self.call_off(now, charge, "invoice_voided");
+        }
+        self.record(now, "invoice.voided", Subject::Invoice(no), Details::None);
+        Ok(())
+    }
+
+    /// What choosing a coin on the hosted page comes to: the charge that waits in this coin already, or `None` if one
+    /// must be opened with [`Book::switch`].
+    ///
+    /// # Errors
+    ///
+    /// 409 if the invoice is not open, or if money was seen for another coin.
+    pub fn choose(&self, no: usize, asset: Asset) -> Result<Option<usize>, u16> {
+        if self.invoices[no].status != InvoiceStatus::Open {
+            return Err(409);
+        }
+        let same = self.waiting(no).filter(|open| self.charges[*open].terms.asset == asset);
+        if same.is_none() {
+            self.untouched(no)?;
+        }
+        Ok(same)
+    }
+
+    /// A charge is opened for the invoice in `terms`, and the one that waited is canceled. Returns its number.
+    ///
+    /// # Panics
+    ///
+    /// If [`Book::choose`] does not allow it.
+    pub fn switch(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
+        let invoice = terms.invoice.expect("a coin is chosen for an invoice");
+        if let Some(earlier) = self.untouched(invoice).expect("choosing was allowed") {
+            self.call_off(now, earlier, "asset_switched");
+        }
+        self.open(now, account, terms)
+    }
+
+    /// A charge was paid: its invoice settles, once, and what still waits and has seen no money is canceled.
+    pub(super) fn settle(&mut self, at: Timestamp, charge: usize) {
+        let Some(no) = self.charges[charge].terms.invoice else { return };
+        let invoice = &mut self.invoices[no];
+        if invoice.status != InvoiceStatus::Open {
+            return;
+        }
+        // Late money that is accepted was confirmed some time ago.
+        (invoice.status, invoice.paid_at) = (InvoiceStatus::Paid, self.charges[charge].paid_at);
+        if let Ok(Some(other)) = self.untouched(no) {
+            self.call_off(at, other, "invoice_paid");
+        }
+        self.record(at, "invoice.paid", Subject::Invoice(no), Details::None);
+    }
+
+    pub(super) fn call_off(&mut self, at: Timestamp, charge: usize, why: &'static str) {
+        self.cancel(at, charge, Details::Reason(why)).expect("only an untouched charge is called off");
+    }
+
+    /// The charge of an invoice that waits.
+    fn waiting(&self, invoice: usize) -> Option<usize> {
+        self.invoices[invoice].charges.iter().copied().find(|no| self.charges[*no].waits())
+    }
+
+    /// The same, if no money was seen for it; 409 if some was.
+    fn untouched(&self, invoice: usize) -> Result<Option<usize>, u16> {
+        match self.waiting(invoice) {
+            Some(no) if !self.charges[no].is_untouched() => Err(409),
+            other => Ok(other),
+        }
+    }
+}

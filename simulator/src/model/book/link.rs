@@ -1,0 +1,125 @@
+//! Payment links by the contract: their prices and coins, and until when they take payments.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    time::Timestamp,
+};
+
+use super::Book;
+use crate::model::Status;
+
+/// The price of a payment link, in hundredths of its currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pricing {
+    /// The same for everybody.
+    Fixed(u64),
+    /// The customer says how much, within bounds.
+    Open {
+        /// At least so much.
+        min: Option<u64>,
+        /// At most so much.
+        max: Option<u64>,
+    },
+}
+
+/// What a payment link asks its customers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub struct Question {
+    pub label: String,
+    pub required: bool,
+}
+
+/// A payment link as it must be.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub struct LinkModel {
+    pub pricing: Pricing,
+    pub currency: Currency,
+    /// The coins it takes; `None` for all.
+    pub coins: Option<Vec<Asset>>,
+    pub max_payments: Option<u32>,
+    pub questions: Vec<Question>,
+    pub expires_at: Option<Timestamp>,
+    pub is_archived: bool,
+    pub views: u64,
+}
+
+/// What a customer of a link asks for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The coin; `None` if it is no coin that is known.
+    pub asset: Option<Asset>,
+    /// In hundredths of the link's currency, if it was said.
+    pub cents: Option<u64>,
+    /// The currency, if it was said.
+    pub currency: Option<Currency>,
+    /// The labels of the questions it answers.
+    pub answers: Vec<String>,
+}
+
+impl LinkModel {
+    /// Each question at most once, nothing that is not asked, and all that must be answered.
+    fn takes_answers(&self, answers: &[String]) -> bool {
+        let given = |question: &Question| answers.iter().filter(|label| **label == question.label).count();
+        let given: Vec<(bool, usize)> = self.questions.iter().map(|it| (it.required, given(it))).collect();
+        let asked: usize = given.iter().map(|(_, times)| times).sum();
+        asked == answers.len()
+            && given.iter().all(|(required, times)| *times == 1 || (*times == 0 && !required))
+    }
+}
+
+impl Book {
+    /// Whether a link takes payments.
+    pub fn accepts_payments(&self, link: usize, now: Timestamp) -> bool {
+        let LinkModel { expires_at, is_archived, .. } = &self.links[link];
+        !is_archived && expires_at.is_none_or(|end| now < end) && self.has_room(link)
+    }
+
+    /// A charge was paid: if it was the last payment that its link takes, the others that are untouched are canceled.
+    pub(super) fn close_link(&mut self, at: Timestamp, charge: usize) {
+        let Some(link) = self.charges[charge].terms.link else { return };
+        if self.has_room(link) {
+            return;
+        }
+        for other in 0..self.charges.len() {
+            if self.charges[other].terms.link == Some(link) && self.charges[other].is_untouched() {
+                self.call_off(at, other, "max_payments_reached");
+            }
+        }
+    }
+
+    /// Fewer payments were made by a link than it takes.
+    fn has_room(&self, link: usize) -> bool {
+        let of_link = self.charges.iter().filter(|charge| charge.terms.link == Some(link));
+        let paid = of_link.filter(|charge| charge.status == Status::Paid).count();
+        self.links[link].max_payments.is_none_or(|max| paid < max as usize)
+    }
+
+    /// What a charge opened by a link costs, in hundredths of the link's currency.
+    ///
+    /// # Errors
+    ///
+    /// 409 if the link takes no payments, 422 if it does not take this coin, price, currency or these answers.
+    pub fn price(&self, link: usize, now: Timestamp, order: Order) -> Result<u64, u16> {
+        if !self.accepts_payments(link, now) {
+            return Err(409);
+        }
+        let it @ LinkModel { pricing, currency, coins, .. } = &self.links[link];
+        let takes = |asset| coins.as_ref().is_none_or(|coins| coins.contains(&asset));
+        let price = match *pricing {
+            Pricing::Fixed(price) => {
+                Some(price).filter(|price| order.cents.is_none_or(|cents| cents == *price))
+            }
+            Pricing::Open { min, max } => {
+                let fits =
+                    |cents: &u64| min.is_none_or(|min| min <= *cents) && max.is_none_or(|max| *cents <= max);
+                order.cents.filter(fits)
+            }
+        };
+        let is_good = order.asset.is_some_and(takes)
+            && order.currency.is_none_or(|said| said == *currency)
+            && it.takes_answers(&order.answers);
+        price.filter(|_| is_good).ok_or(422)
+    }
+}

@@ -1,0 +1,281 @@
+//! A book: everything of one account in one mode, and the events that it records.
+
+mod delivery;
+mod invoice;
+mod link;
+pub(super) mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::{
+    mode::Mode,
+    sighting::Sighting,
+    time::{Span, Timestamp},
+};
+
+pub use self::{
+    delivery::{Delivery, DeliveryState, EndpointModel, EndpointSwitch, TRIES},
+    invoice::{InvoiceModel, InvoiceStatus},
+    link::{LinkModel, Order, Pricing, Question},
+};
+use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms};
+
+/// The answer of a request with an `Idempotency-Key` is kept for so long.
+const ANSWER_KEPT: Span = Span::hours(24);
+
+/// What an event happened to, as a number in its book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A charge.
+    Charge(usize),
+    /// An invoice.
+    Invoice(usize),
+}
+
+/// What an event says in `details`. Amounts are in the coin's smallest units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub enum Details {
+    None,
+    Transfer { txid: String, units: u128 },
+    Refund { units: u128, txid: Option<String>, reason: Option<String> },
+    Reason(&'static str),
+}
+
+/// What deliveries show of a charge or an invoice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its status.
+    pub status: &'static str,
+    /// What a charge had received, in smallest units; zero for an invoice.
+    pub received: u128,
+    /// The statuses of the charges of an invoice.
+    pub charges: Vec<&'static str>,
+    /// Where the chain stood for the charge, or for the newest charge of the invoice.
+    pub situation: Situation,
+}
+
+/// An event that must have been recorded.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// Its type.
+    pub kind: &'static str,
+    /// What it happened to.
+    pub subject: Subject,
+    /// More about it.
+    pub details: Details,
+    /// The subject as it was then.
+    pub then: Snapshot,
+}
+
+/// What becomes of a request with an `Idempotency-Key`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepeatKind {
+    /// It is done: there is no answer under this key.
+    First,
+    /// It gets this answer again.
+    Same(usize),
+    /// The key was used for something else.
+    Other,
+}
+
+/// An answer that is kept.
+#[derive(Clone, Debug)]
+struct Kept {
+    at: Timestamp,
+    request: Vec<u8>,
+    answer: usize,
+}
+
+/// All objects of one account in one mode, each kind in order of creation.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub struct Book {
+    pub mode: Mode,
+    pub charges: Vec<Charge>,
+    pub invoices: Vec<InvoiceModel>,
+    pub links: Vec<LinkModel>,
+    pub events: Vec<Event>,
+    pub endpoints: Vec<EndpointModel>,
+    pub deliveries: Vec<Delivery>,
+    /// How many webhook secrets were made.
+    pub secrets: usize,
+    /// When mail went out.
+    mails: Vec<Timestamp>,
+    /// When locks and holds end, and of which charge; those that have rung are gone.
+    locks: BTreeSet<(Timestamp, usize)>,
+    kept: BTreeMap<String, Kept>,
+}
+
+impl Book {
+    pub(super) fn new(mode: Mode) -> Book {
+        Book {
+            mode,
+            charges: Vec::new(),
+            invoices: Vec::new(),
+            links: Vec::new(),
+            events: Vec::new(),
+            endpoints: Vec::new(),
+            deliveries: Vec::new(),
+            secrets: 0,
+            mails: Vec::new(),
+            locks: BTreeSet::new(),
+            kept: BTreeMap::new(),
+        }
+    }
+
+    /// What becomes of a request with an `Idempotency-Key`. `scope` is the method, the path and the key.
+    pub fn repeat(&self, now: Timestamp, scope: &str, request: &[u8]) -> RepeatKind {
+        match self.kept.get(scope).filter(|kept| now.since(kept.at) < ANSWER_KEPT) {
+            None => RepeatKind::First,
+            Some(kept) if kept.request == request => RepeatKind::Same(kept.answer),
+            Some(_) => RepeatKind::Other,
+        }
+    }
+
+    /// A request under a key was done, and its answer got this number.
+    pub fn keep_answer(&mut self, now: Timestamp, scope: String, request: Vec<u8>, answer: usize) {
+        self.kept.insert(scope, Kept { at: now, request, answer });
+    }
+
+    /// A charge is opened. Returns its number.
+    pub fn open(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
+        let no = self.charges.len();
+        let charge = Charge::open(now, terms, account.bounds(), self.mode);
+        self.locks.insert((charge.end, no));
+        self.charges.push(charge);
+        if let Some(invoice) = terms.invoice {
+            self.invoices[invoice].charges.push(no);
+        }
+        self.record(now, "charge.created", Subject::Charge(no), Details::None);
+        no
+    }
+
+    /// A charge is canceled by request; `details` say why if it was not the API.
+    ///
+    /// # Errors
+    ///
+    /// 409 unless it is pending and no transfer was seen.
+    pub fn cancel(&mut self, now: Timestamp, no: usize, details: Details) -> Result<(), u16> {
+        if !self.charges[no].cancel() {
+            return Err(409);
+        }
+        self.record(now, "charge.canceled", Subject::Charge(no), details);
+        Ok(())
+    }
+
+    /// The merchant sent so many units back; the transaction and the reason are told if they are known.
+    ///
+    /// # Errors
+    ///
+    /// 422 if that is nothing, or more than may be sent back.
+    pub fn refund(
+        &mut self,
+        now: Timestamp,
+        no: usize,
+        units: u128,
+        (txid, reason): (Option<String>, Option<String>),
+    ) -> Result<(), u16> {
+        if !self.charges[no].refund(units) {
+            return Err(422);
+        }
+        let details = Details::Refund { units, txid, reason };
+        self.record(now, "charge.refunded", Subject::Charge(no), details);
+        Ok(())
+    }
+
+    /// The owner accepts late money: all of it, or that of one transaction.
+    ///
+    /// # Errors
+    ///
+    /// 409 if there is none that is confirmed.
+    pub fn accept(&mut self, now: Timestamp, no: usize, txid: Option<&str>) -> Result<(), u16> {
+        let events = self.charges[no].accept(txid).ok_or(409_u16)?;
+        self.record_all(now, no, events);
+        Ok(())
+    }
+
+    /// What watchers said at one moment of transfers to charges of this book: each charge judges its part together.
+    pub fn hear<'s>(&mut self, now: Timestamp, sightings: impl Iterator<Item = (usize, &'s Sighting)>) {
+        let mut parts: Vec<(usize, Vec<&Sighting>)> = Vec::new();
+        for (no, sighting) in sightings {
+            match parts.iter_mut().find(|(known, _)| *known == no) {
+                Some((_, part)) => part.push(sighting),
+                None => parts.push((no, vec![sighting])),
+            }
+        }
+        for (no, part) in parts {
+            let events = self.charges[no].hear(now, &part);
+            self.record_all(now, no, events);
+        }
+    }
+
+    pub(super) fn next_lock(&self) -> Option<Timestamp> {
+        self.locks.iter().find(|(_, no)| self.charges[*no].waits()).map(|(end, _)| *end)
+    }
+
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        while let Some((end, no)) = self.locks.first().copied().filter(|(end, _)| *end <= now) {
+            self.locks.remove(&(end, no));
+            let mut events = Vec::new();
+            self.charges[no].run_out(now, &mut events);
+            if self.charges[no].waits() && end == self.charges[no].end {
+                // What holds it now holds it for so long at most.
+                self.locks.insert((end.plus(HOLD_MAX), no));
+            }
+            self.record_all(now, no, events);
+        }
+    }
+
+    fn record_all(&mut self, at: Timestamp, no: usize, events: Vec<ChargeEvent>) {
+        for event in events {
+            let transfer = |txid, units| Details::Transfer { txid, units };
+            let (kind, details) = match event {
+                ChargeEvent::Detected { txid, units } => ("charge.payment_detected", transfer(txid, units)),
+                ChargeEvent::Paid { txid, units } => ("charge.paid", transfer(txid, units)),
+                ChargeEvent::Short { txid, units } => ("charge.underpaid", transfer(txid, units)),
+                ChargeEvent::Late { txid, units } => ("charge.late_payment", transfer(txid, units)),
+                ChargeEvent::Expired => ("charge.expired", Details::None),
+            };
+            self.record(at, kind, Subject::Charge(no), details);
+            if kind == "charge.paid" {
+                self.settle(at, no);
+                self.close_link(at, no);
+            }
+        }
+    }
+
+    /// An event, and a delivery of it for each endpoint that wants it.
+    pub(super) fn record(&mut self, at: Timestamp, kind: &'static str, subject: Subject, details: Details) {
+        let then = self.snapshot(subject);
+        self.events.push(Event { at, kind, subject, details, then });
+        self.fan_out(at, kind);
+    }
+
+    /// The subject as it is now.
+    pub fn snapshot(&self, subject: Subject) -> Snapshot {
+        match subject {
+            Subject::Charge(no) => {
+                let charge = &self.charges[no];
+                Snapshot {
+                    status: charge.status.as_str(),
+                    received: charge.received(),
+                    charges: Vec::new(),
+                    situation: charge.situation(),
+                }
+            }
+            Subject::Invoice(no) => {
+                let invoice = &self.invoices[no];
+                let charges = invoice.charges.iter().map(|no| &self.charges[*no]);
+                Snapshot {
+                    status: invoice.status.as_str(),
+                    received: 0,
+                    situation: charges.clone().next_back().map_or(Situation::Nothing, Charge::situation),
+                    charges: charges.map(|charge| charge.status.as_str()).collect(),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! A charge by the contract: commands, sightings and time in, events out.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use reference_core::{
+    asset::{Asset, Currency},
+    mode::Mode,
+    sighting::{Depth, Gone, Sighting},
+    time::{Span, Timestamp},
+};
+
+use super::money;
+
+/// The rate of a charge is locked for so long.
+pub const LOCK: Span = Span::mins(30);
+/// Transfers on time hold a charge open for so long after its lock, at most.
+pub const HOLD_MAX: Span = Span::hours(24);
+
+/// The status of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub enum Status {
+    Pending,
+    Underpaid,
+    Paid,
+    Expired,
+    Canceled,
+}
+
+impl Status {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::Underpaid => "underpaid",
+            Status::Paid => "paid",
+            Status::Expired => "expired",
+            Status::Canceled => "canceled",
+        }
+    }
+
+    const fn waits(self) -> bool {
+        matches!(self, Status::Pending | Status::Underpaid)
+    }
+}
+
+/// What a charge asks for, and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The coin.
+    pub asset: Asset,
+    /// The price, in hundredths of the currency.
+    pub cents: u64,
+    /// The currency of the price.
+    pub currency: Currency,
+    /// Currency per coin, in units of 10⁻⁸.
+    pub rate: u64,
+    /// The payment link it was opened by, as a number in its book.
+    pub link: Option<usize>,
+    /// The invoice it pays, as a number in its book.
+    pub invoice: Option<usize>,
+}
+
+/// What a transfer is to its charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Seen before the end of the lock, or a fee bump of what was.
+    Timely,
+    /// Seen after the lock, or left over when time was up: the owner decides.
+    Late,
+    /// Late, and taken by the owner.
+    Taken,
+    /// More, to a charge that is paid.
+    More,
+}
+
+/// One output of one transaction.
+#[derive(Clone, Debug)]
+pub struct ChargeTransfer {
+    /// The transaction.
+    pub txid: String,
+    /// Which output of it.
+    pub output: u32,
+    /// In the coin's smallest units.
+    pub units: u128,
+    /// Confirmations; `None` when it has vanished.
+    pub depth: Option<u32>,
+    /// Why it has vanished, if it has.
+    pub gone: Option<Gone>,
+    first_seen: Timestamp,
+    deep_since: Option<Timestamp>,
+    role: Role,
+    /// It is part of what the charge received.
+    pub counted: bool,
+    late_recorded: bool,
+    short_recorded: bool,
+}
+
+/// An event that a charge must record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChargeEvent {
+    /// A transfer was seen in time.
+    Detected {
+        /// The transaction.
+        txid: String,
+        /// Its units.
+        units: u128,
+    },
+    /// It is paid.
+    Paid {
+        /// The deciding transaction.
+        txid: String,
+        /// Received in total.
+        units: u128,
+    },
+    /// What was confirmed is too little.
+    Short {
+        /// The transaction.
+        txid: String,
+        /// Received in total.
+        units: u128,
+    },
+    /// Money came too late.
+    Late {
+        /// The transaction.
+        txid: String,
+        /// Its units.
+        units: u128,
+    },
+    /// Time was up.
+    Expired,
+}
+
+/// Where the chain stood for a charge when something was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Situation {
+    Nothing,
+    Waiting,
+    InBlock,
+    Deep,
+    Orphaned,
+    Gone,
+}
+
+impl Situation {
+    /// Every situation.
+    pub const ALL: [Situation; 6] = [
+        Situation::Nothing,
+        Situation::Waiting,
+        Situation::InBlock,
+        Situation::Deep,
+        Situation::Orphaned,
+        Situation::Gone,
+    ];
+
+    /// The word in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Situation::Nothing => "no transfer",
+            Situation::Waiting => "in mempool",
+            Situation::InBlock => "in a block",
+            Situation::Deep => "confirmed",
+            Situation::Orphaned => "thrown back",
+            Situation::Gone => "gone",
+        }
+    }
+}
+
+/// A charge as it must be.
+#[derive(Clone, Debug)]
+pub struct Charge {
+    /// What it asks for.
+    pub terms: Terms,
+    /// When it was opened.
+    pub opened: Timestamp,
+    /// What is due, in the coin's smallest units.
+    pub due: u128,
+    /// Hundredths of a percent that may be missing.
+    pub tolerance: u32,
+    /// Hundredths of a percent from which it is overpaid.
+    pub threshold: u32,
+    /// Confirmations that make a transfer count.
+    pub required: u32,
+    /// The end of the lock.
+    pub end: Timestamp,
+    /// Where it stands.
+    pub status: Status,
+    /// Transfers to its address, in its coin, in the order in which they were first seen.
+    pub transfers: Vec<ChargeTransfer>,
+    /// What was sent back, each refund by itself.
+    pub refunds: Vec<u128>,
+    /// When the deciding transfer was deep enough.
+    pub paid_at: Option<Timestamp>,
+}
+
+impl Charge {
+    /// A charge that is opened at `at`; `bounds` are tolerance and threshold in hundredths of a percent.
+    pub fn open(at: Timestamp, terms: Terms, bounds: (u32, u32), mode: Mode) -> Charge {
+        Charge {
+            terms,
+            opened: at,
+            due: money::due(terms.cents, terms.rate, terms.asset),
+            tolerance: bounds.0,
+            threshold: bounds.1,
+            required: terms.asset.required_confirmations(mode),
+            end: at.plus(LOCK),
+            status: Status::Pending,
+            transfers: Vec::new(),
+            refunds: Vec::new(),
+            paid_at: None,
+        }
+    }
+
+    /// What was sent back in total.
+    pub fn refunded(&self) -> u128 {
+        self.refunds.iter().sum()
+    }
+
+    /// What it has received.
+    pub fn received(&self) -> u128 {
+        self.transfers.iter().filter(|money| money.counted).map(|money| money.units).sum()
+    }
+
+    /// Where the chain stands for it.
+    pub fn situation(&self) -> Situation {
+        let Some(newest) = self.transfers.last() else { return Situation::Nothing };
+        match newest.depth {
+            None => Situation::Gone,
+            Some(0) if newest.deep_since.is_some() => Situation::Orphaned,
+            Some(0) => Situation::Waiting,
+            Some(depth) if depth < self.required => Situation::InBlock,
+            Some(_) => Situation::Deep,
+        }
+    }
+
+    fn is_deep(&self, money: &ChargeTransfer) -> bool {
+        money.depth.is_some_and(|depth| depth >= self.required)
+    }
+
+    /// Transfers on time are together enough, so they hold the charge open after its lock, for a day at most.
+    pub fn is_held(&self, now: Timestamp) -> bool {
+        let timely =
+            self.transfers.iter().filter(|money| money.role == Role::Timely && money.depth.is_some());
+        let units: u128 = timely.map(|money| money.units).sum();
+        now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(units, self.due, self.tolerance)
+    }
+
+    /// Hears what a watcher said at one moment of this charge's transfers.
+    pub fn hear(&mut self, now: Timestamp, notices: &[&Sighting]) -> Vec<ChargeEvent> {
+        let (mut events, mut moved) = (Vec::new(), Vec::new());
+        let (known, mut new): (Vec<&Sighting>, Vec<&Sighting>) =
+            notices.iter().copied().partition(|notice| self.find(notice).is_some());
+        let mut replaced: Vec<usize> = Vec::new();
+        for notice in known {
+            let place = self.find(notice).expect("just found");
+            if notice.depth == Depth::Gone(Gone::Replaced) && self.transfers[place].depth.is_some() {
+                replaced.push(place);
+            }
+            self.note_depth(now, place, notice.depth);
+            let money = &mut self.transfers[place];
+            if money.role == Role::Late && money.depth.is_some() && !money.late_recorded {
+                money.late_recorded = true;
+                events.push(ChargeEvent::Late { txid: money.txid.clone(), units: money.units });
+            }
+            moved.push(place);
+        }
+        // A transfer of nothing never was.
+        new.retain(|notice| notice.amount.atto() > 0);
+        let bumps = self.bumps(&replaced, &new);
+        let (bumped, new): (Vec<&Sighting>, Vec<&Sighting>) =
+            new.into_iter().partition(|notice| bumps.contains_key(notice.txid.as_str()));
+        for notice in bumped {
+            moved.extend(self.see(now, bumps[notice.txid.as_str()], notice, &mut events));
+        }
+        // A hold that ends now ends before anything else is seen.
+        if now >= self.end && !self.is_held(now) {
+            self.count(&moved, &mut events);
+            self.run_out(now, &mut events);
+        }
+        for notice in new {
+            moved.extend(self.see(now, now, notice, &mut events));
+        }
+        self.count(&moved, &mut events);
+        self.run_out(now, &mut events);
+        events
+    }
+
+    /// A sighting of what was not known when this moment began; `None` if it had vanished before it was ever seen.
+    fn see(
+        &mut self,
+        now: Timestamp,
+        first_seen: Timestamp,
+        notice: &Sighting,
+        events: &mut Vec<ChargeEvent>,
+    ) -> Option<usize> {
+        let place = match self.find(notice) {
+            Some(place) => place,
+            None if matches!(notice.depth, Depth::Gone(_)) => return None,
+            None => self.meet(first_seen, notice, events),
+        };
+        self.note_depth(now, place, notice.depth);
+        Some(place)
+    }
+
+    /// Fee bumps among what is new: transactions that pay as much as one that is replaced at this moment have its time.
+    fn bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> BTreeMap<&'s str, Timestamp> {
+        let mut amounts: BTreeMap<&str, BTreeMap<u32, u128>> = BTreeMap::new();
+        for notice in new.iter().filter(|notice| !matches!(notice.depth, Depth::Gone(_))) {
+            amounts.entry(&notice.txid).or_default().insert(notice.output, self.units(notice));
+        }
+        let mut bumps = BTreeMap::new();
+        let mut settled: Vec<&str> = Vec::new();
+        for place in replaced {
+            let ChargeTransfer { txid, first_seen, .. } = &self.transfers[*place];
+            if settled.contains(&txid.as_str()) {
+                continue;
+            }
+            settled.push(txid);
+            let of_old =
+                replaced.iter().map(|place| &self.transfers[*place]).filter(|money| money.txid == *txid);
+            let units: u128 = of_old.map(|money| money.units).sum();
+            let pays = |notice: &&&Sighting| {
+                let txid = notice.txid.as_str();
+                !bumps.contains_key(txid)
+                    && amounts.get(txid).is_some_and(|outputs| outputs.values().sum::<u128>() >= units)
+            };
+            if let Some(bump) = new.iter().find(pays) {
+                bumps.insert(bump.txid.as_str(), *first_seen);
+            }
+        }
+        bumps
+    }
+
+    /// The amount of a sighting, in the coin's smallest units.
+    fn units(&self, notice: &Sighting) -> u128 {
+        notice.amount.atto() / money::atto_per_unit(self.terms.asset)
+    }
+
+    fn find(&self, notice: &Sighting) -> Option<usize> {
+        self.transfers.iter().position(|money| money.txid == notice.txid && money.output == notice.output)
+    }
+
+    fn meet(&mut self, first_seen: Timestamp, notice: &Sighting, events: &mut Vec<ChargeEvent>) -> usize {
+        let role = match self.status {
+            Status::Paid => Role::More,
+            status if status.waits() && first_seen < self.end => Role::Timely,
+            _ => Role::Late,
+        };
+        let (txid, units) = (notice.txid.clone(), self.units(notice));
+        events.push(match role {
+            Role::Timely => ChargeEvent::Detected { txid: txid.clone(), units },
+            _ => ChargeEvent::Late { txid: txid.clone(), units },
+        });
+        self.transfers.push(ChargeTransfer {
+            txid,
+            output: notice.output,
+            units,
+            depth: Some(0),
+            gone: None,
+            first_seen,
+            deep_since: None,
+            role,
+            counted: false,
+            late_recorded: role != Role::Timely,
+            short_recorded: false,
+        });
+        self.transfers.len() - 1
+    }
+
+    fn note_depth(&mut self, now: Timestamp, place: usize, depth: Depth) {
+        let required = self.required;
+        let money = &mut self.transfers[place];
+        let was_deep = money.depth.is_some_and(|depth| depth >= required);
+        (money.depth, money.gone) = match depth {
+            Depth::Confirmations(n) => (Some(n), None),
+            Depth::Gone(why) => (None, Some(why)),
+        };
+        if !was_deep && money.depth.is_some_and(|depth| depth >= required) {
+            money.deep_since = Some(now);
+        }
+    }
+
+    /// Counts what is deep now, and takes back what no longer is.
+    fn count(&mut self, moved: &[usize], events: &mut Vec<ChargeEvent>) {
+        let mut fresh = Vec::new();
+        for &place in moved {
+            let deep = self.is_deep(&self.transfers[place]);
+            let money = &mut self.transfers[place];
+            if money.role == Role::Late {
+                // It waits for its owner; an owner who took it changed its role.
+                continue;
+            }
+            if deep && !money.counted {
+                money.counted = true;
+                fresh.push(place);
+            } else if !deep && money.counted {
+                money.counted = false;
+                fresh.retain(|other| *other != place);
+            }
+        }
+        self.weigh(&fresh, events);
+    }
+
+    fn weigh(&mut self, fresh: &[usize], events: &mut Vec<ChargeEvent>) {
+        let Some(&last) = fresh.last() else { return };
+        let by_owner = self.transfers.iter().any(|money| money.counted && money.role == Role::Taken);
+        if self.status == Status::Paid || !(self.status.waits() || by_owner) {
+            return;
+        }
+        let txid = self.transfers[last].txid.clone();
+        let received = self.received();
+        if money::is_enough(received, self.due, self.tolerance) {
+            let counted = self.transfers.iter().filter(|money| money.counted);
+            self.paid_at = counted.filter_map(|money| money.deep_since).max();
+            self.status = Status::Paid;
+            for place in 0..self.transfers.len() {
+                if !self.transfers[place].counted {
+                    self.transfers[place].role = Role::More;
+                    self.transfers[place].counted = self.is_deep(&self.transfers[place]);
+                }
+            }
+            events.push(ChargeEvent::Paid { txid, units: self.received() });
+            return;
+        }
+        if self.status.waits() {
+            self.status = Status::Underpaid;
+        }
+        let mut news = false;
+        for &place in fresh {
+            news |= !self.transfers[place].short_recorded;
+            self.transfers[place].short_recorded = true;
+        }
+        if news {
+            events.push(ChargeEvent::Short { txid, units: received });
+        }
+    }
+
+    /// The lock has run out, if it has and nothing holds the charge open.
+    pub fn run_out(&mut self, now: Timestamp, events: &mut Vec<ChargeEvent>) {
+        if !self.status.waits() || now < self.end || self.is_held(now) {
+            return;
+        }
+        self.status = Status::Expired;
+        events.push(ChargeEvent::Expired);
+        for money in &mut self.transfers {
+            if money.role == Role::Timely && !money.counted {
+                money.role = Role::Late;
+                if money.depth.is_some() {
+                    money.late_recorded = true;
+                    events.push(ChargeEvent::Late { txid: money.txid.clone(), units: money.units });
+                }
+            }
+        }
+    }
+
+    /// Whether it can be canceled: it is pending, and no transfer waits or is counted. What has vanished does not
+    /// count, and is late if it comes back.
+    pub fn cancel(&mut self) -> bool {
+        let may = self.status == Status::Pending && self.transfers.iter().all(|money| money.depth.is_none());
+        if may {
+            self.status = Status::Canceled;
+            self.transfers.iter_mut().for_each(|money| money.role = Role::Late);
+        }
+        may
+    }
+
+    /// It is pending, and no transfer was ever seen.
+    pub fn is_untouched(&self) -> bool {
+        self.status == Status::Pending && self.transfers.is_empty()
+    }
+
+    /// The word for where a transfer stands.
+    pub fn word(&self, transfer: &ChargeTransfer) -> &'static str {
+        match transfer.gone {
+            Some(why) => why.as_str(),
+            None if self.is_deep(transfer) => "confirmed",
+            None => "pending",
+        }
+    }
+
+    /// Whether it is open.
+    pub fn waits(&self) -> bool {
+        self.status.waits()
+    }
+
+    /// Whether so much can be sent back: in total at most what was received, with late money that is confirmed.
+    pub fn refund(&mut self, units: u128) -> bool {
+        let may = units > 0 && self.refunded() + units <= self.refundable();
+        if may {
+            self.refunds.push(units);
+        }
+        may
+    }
+
+    /// What may be sent back in total.
+    pub fn refundable(&self) -> u128 {
+        let is_late = |money: &&ChargeTransfer| money.role == Role::Late && self.is_deep(money);
+        let late: u128 = self.transfers.iter().filter(is_late).map(|money| money.units).sum();
+        self.received() + late
+    }
+
+    /// The owner accepts late money; `None` if there is none to accept.
+    pub fn accept(&mut self, txid: Option<&str>) -> Option<Vec<ChargeEvent>> {
+        if !matches!(self.status, Status::Expired | Status::Canceled) {
+            return None;
+        }
+        let wanted =
+            |money: &ChargeTransfer| money.role == Role::Late && txid.is_none_or(|txid| txid == money.txid);
+        let taken: Vec<usize> = (0..self.transfers.len())
+            .filter(|place| wanted(&self.transfers[*place]) && self.is_deep(&self.transfers[*place]))
+            .collect();
+        if taken.is_empty() {
+            return None;
+        }
+        for &place in &taken {
+            let money = &mut self.transfers[place];
+            (money.role, money.counted, money.short_recorded) = (Role::Taken, true, false);
+        }
+        let mut events = Vec::new();
+        self.weigh(&taken, &mut events);
+        Some(events)
+    }
+}

@@ -1,0 +1,115 @@
+//! What a charge records of what it hears around the end of its lock.
+
+use reference_core::money::Coin;
+
+use super::*;
+
+/// What watchers say, as `t1 1000 0`: a transaction, units, and confirmations or why it has vanished.
+fn sighting(text: &str) -> Sighting {
+    let [txid, units, depth] = text.split(' ').collect::<Vec<_>>().try_into().expect("three words");
+    let units: u128 = units.parse().expect("units");
+    Sighting {
+        mode: Mode::Live,
+        asset: Asset::Btc,
+        address: String::new(),
+        txid: txid.to_owned(),
+        output: 0,
+        amount: Coin::new(units * money::atto_per_unit(Asset::Btc)).expect("an amount"),
+        depth: match depth {
+            "replaced" => Depth::Gone(Gone::Replaced),
+            "dropped" => Depth::Gone(Gone::Dropped),
+            depth => Depth::Confirmations(depth.parse().expect("confirmations")),
+        },
+    }
+}
+
+/// A charge of 1000 units, what it hears so many minutes after it was opened, and what it records when.
+#[track_caller]
+fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
+    let terms = Terms {
+        asset: Asset::Btc,
+        cents: 1,
+        currency: Currency::Eur,
+        rate: 100_000_000_000,
+        link: None,
+        invoice: None,
+    };
+    let mut charge = Charge::open(Timestamp(0), terms, (100, 300), Mode::Live);
+    assert_eq!(charge.due, 1_000);
+    let mut recorded = Vec::new();
+    let mut timers = vec![charge.end, charge.end.plus(HOLD_MAX)];
+    for (minute, text) in moments {
+        let now = Timestamp(0).plus(Span::mins(*minute));
+        let mut told = Vec::new();
+        for end in timers.extract_if(.., |end| *end <= now) {
+            let mut events = Vec::new();
+            charge.run_out(end, &mut events);
+            told.extend(events.into_iter().map(|event| (end, event)));
+        }
+        let heard: Vec<Sighting> = text.split(", ").filter(|text| !text.is_empty()).map(sighting).collect();
+        let heard: Vec<&Sighting> = heard.iter().collect();
+        told.extend(charge.hear(now, &heard).into_iter().map(|event| (now, event)));
+        recorded.extend(told.into_iter().map(|(at, event)| {
+            let (word, txid) = match event {
+                ChargeEvent::Detected { txid, .. } => ("detected", txid),
+                ChargeEvent::Paid { txid, .. } => ("paid", txid),
+                ChargeEvent::Short { txid, .. } => ("short", txid),
+                ChargeEvent::Late { txid, .. } => ("late", txid),
+                ChargeEvent::Expired => ("expired", String::new()),
+            };
+            format!("{} {word} {txid}", at.0 / Span::mins(1).0).trim_end().to_owned()
+        }));
+    }
+    assert_eq!(recorded.join(", "), expected);
+    charge
+}
+
+#[test]
+fn dust_keeps_no_rate() {
+    check(&[(29, "t1 1 0"), (31, "t2 1000 9")], "29 detected t1, 30 expired, 30 late t1, 31 late t2");
+}
+
+#[test]
+fn what_is_together_enough_holds_for_a_day() {
+    let hold = (28, "t1 500 9, t2 490 0");
+    check(&[hold, (900, "t2 490 9")], "28 detected t1, 28 detected t2, 28 short t1, 900 paid t2");
+    check(&[hold, (2_000, "")], "28 detected t1, 28 detected t2, 28 short t1, 1470 expired, 1470 late t2");
+    check(&[hold, (31, "t2 490 dropped")], "28 detected t1, 28 detected t2, 28 short t1, 31 expired");
+}
+
+#[test]
+fn what_is_first_seen_in_a_hold_is_late() {
+    check(
+        &[(29, "t1 1000 0"), (31, "t2 500 9"), (40, "t1 1000 9")],
+        "29 detected t1, 31 late t2, 40 paid t1",
+    );
+}
+
+#[test]
+fn a_fee_bump_that_pays_as_much_keeps_its_time() {
+    let begin = (29, "t1 1000 0");
+    check(
+        &[begin, (40, "t1 1000 replaced, t2 1000 0"), (50, "t2 1000 9")],
+        "29 detected t1, 40 detected t2, 50 paid t2",
+    );
+    check(&[begin, (40, "t1 1000 replaced, t2 999 0")], "29 detected t1, 40 expired, 40 late t2");
+    check(&[begin, (40, "t1 1000 replaced, t2 500 0, t2 500 0")], "29 detected t1, 40 expired, 40 late t2");
+    check(
+        &[begin, (40, "t1 1000 replaced, t2 1000 0, t3 500 0")],
+        "29 detected t1, 40 detected t2, 40 late t3",
+    );
+}
+
+#[test]
+fn what_vanishes_from_a_paid_charge_is_not_received() {
+    let charge = check(&[(10, "t1 1000 9"), (12, "t1 1000 0")], "10 detected t1, 10 paid t1");
+    assert_eq!((charge.status, charge.received(), charge.refundable()), (Status::Paid, 0, 0));
+}
+
+#[test]
+fn late_money_can_be_sent_back_once_it_is_confirmed() {
+    let mut charge = check(&[(31, "t1 700 0")], "30 expired, 31 late t1");
+    assert!(!charge.refund(1));
+    let mut charge = check(&[(31, "t1 700 9")], "30 expired, 31 late t1");
+    assert!(!charge.refund(701) && charge.refund(700) && !charge.refund(1));
+}

@@ -1,0 +1,170 @@
+//! What the world says has happened, and the line it becomes.
+
+use std::collections::BTreeMap;
+
+use reference_core::{event::EventType, mode::Mode, time::Timestamp};
+use serde_json::{Map, Value};
+
+use super::alias::Aliases;
+use crate::{
+    api::{Word, WorldEventKind},
+    script::Kind,
+};
+
+/// A line without its time.
+#[derive(Debug)]
+pub(super) struct LineText {
+    pub(super) verb: String,
+    pub(super) body: String,
+    pub(super) outcome: Option<String>,
+}
+
+/// Marks what belongs to test mode; live mode goes without saying.
+pub(super) fn in_mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Live => "",
+        Mode::Test => " (test)",
+    }
+}
+
+/// Charge or invoice: the type of an event says whose it is.
+fn kind_of(event_type: EventType) -> Kind {
+    if event_type.as_str().starts_with("invoice.") { Kind::Invoice } else { Kind::Charge }
+}
+
+/// The line of a world event. Things that appear for the first time get their names here.
+pub(super) fn line(what: &WorldEventKind, aliases: &mut Aliases) -> LineText {
+    let plain_line = |verb: &str, body: String| LineText { verb: verb.to_owned(), body, outcome: None };
+    match what {
+        WorldEventKind::Event { mode, event, kind, subject, details, .. } => {
+            let event = aliases.name(Kind::Event, *mode, &event.to_string());
+            let subject = aliases.name(kind_of(*kind), *mode, subject.as_str());
+            let details = self::details(&details.fields(), aliases);
+            plain_line("event", format!("{event} {} {subject}{details}{}", kind.as_str(), in_mode(*mode)))
+        }
+        WorldEventKind::Post { mode, endpoint, delivery, event, kind, subject, attempt, answer, .. } => {
+            let mode = *mode;
+            let endpoint = aliases.name(Kind::Endpoint, mode, endpoint.as_str());
+            let delivery = aliases.name(Kind::Delivery, mode, &delivery.to_string());
+            let about = match (event, subject) {
+                (Some(event), Some(subject)) => {
+                    let event = aliases.name(Kind::Event, mode, &event.to_string());
+                    let subject = aliases.name(kind_of(*kind), mode, subject.as_str());
+                    format!("{delivery} {event} {} {subject}", kind.as_str())
+                }
+                _ => format!("{delivery} test of {}", kind.as_str()),
+            };
+            LineText {
+                verb: format!("POST {endpoint}"),
+                body: format!("{about:<36}  try {attempt}"),
+                outcome: Some(format!("{answer}{}", in_mode(mode))),
+            }
+        }
+        WorldEventKind::Transfer {
+            mode,
+            asset,
+            txid,
+            output,
+            charge,
+            amount,
+            state,
+            confirmations,
+            required,
+            ..
+        } => {
+            let tx = aliases.name(Kind::Transaction, *mode, txid);
+            let output = if *output == 0 { String::new() } else { format!(":{output}") };
+            let to = match charge {
+                Some(code) => aliases.name(Kind::Charge, *mode, code.as_str()),
+                None => "nobody here".to_owned(),
+            };
+            let amount = plain(amount);
+            let counted = match &**state {
+                "seen" | "confirmed" | "unconfirmed" => format!(", {confirmations} of {required}"),
+                _ => String::new(),
+            };
+            let (state, mode) = (state.replace('_', " "), in_mode(*mode));
+            plain_line("transfer", format!("{tx}{output} {amount} {asset} to {to}: {state}{counted}{mode}"))
+        }
+        WorldEventKind::Reorg { mode, asset, depth } => {
+            plain_line("reorg", format!("{asset} {depth} deep{}", in_mode(*mode)))
+        }
+        WorldEventKind::Mail { mode, to, kind, invoice, .. } => {
+            let invoice = aliases.name(Kind::Invoice, *mode, invoice.as_str());
+            plain_line("mail", format!("{kind} {invoice} to {to}{}", in_mode(*mode)))
+        }
+        WorldEventKind::EndpointOff { mode, endpoint, .. } => {
+            let endpoint = aliases.name(Kind::Endpoint, *mode, endpoint.as_str());
+            plain_line("off", format!("{endpoint}: too many deliveries failed{}", in_mode(*mode)))
+        }
+        WorldEventKind::Restart => plain_line("restart", String::new()),
+    }
+}
+
+/// `, amount 0.0008, txid t1`: amounts without idle zeros, ids by name.
+fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
+    let mut text = String::new();
+    for (key, value) in details {
+        let value = match value {
+            Value::String(word) => aliases.known(word).map_or_else(|| plain(word), str::to_owned),
+            other => other.to_string(),
+        };
+        text.push_str(&format!(", {key} {value}"));
+    }
+    text
+}
+
+/// A decimal number without zeros at its end; anything else as it is.
+pub(super) fn plain(text: &str) -> String {
+    let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    match decimal && text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    }
+}
+
+/// What the world events of a run add up to, as far as expectations ask for it.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// The types of the events of a charge or an invoice, by its code, oldest first.
+    pub(super) events: BTreeMap<String, Vec<EventType>>,
+    /// How the attempts of a delivery ended.
+    pub(super) answers: BTreeMap<String, Vec<String>>,
+    /// The endpoint of a delivery, and when it is tried again.
+    pub(super) next_at: BTreeMap<String, (String, Option<Timestamp>)>,
+    /// The types of the events that an endpoint acknowledged.
+    pub(super) acknowledged: BTreeMap<String, Vec<EventType>>,
+    /// The state of the transfers of a transaction.
+    pub(super) transfers: BTreeMap<String, Word>,
+    /// How many events there were.
+    pub(super) event_count: u64,
+    /// How many posts there were.
+    pub(super) post_count: u64,
+}
+
+impl Tally {
+    pub(super) fn note(&mut self, what: &WorldEventKind) {
+        match what {
+            WorldEventKind::Event { kind, subject, .. } => {
+                self.event_count += 1;
+                self.events.entry(subject.to_string()).or_default().push(*kind);
+            }
+            WorldEventKind::Post { endpoint, delivery, kind, answer, next_at, .. } => {
+                self.post_count += 1;
+                let (endpoint, delivery) = (endpoint.to_string(), delivery.to_string());
+                self.answers.entry(delivery.clone()).or_default().push(answer.clone());
+                self.next_at.insert(delivery, (endpoint.clone(), *next_at));
+                if answer.len() == 3 && answer.starts_with('2') {
+                    self.acknowledged.entry(endpoint).or_default().push(*kind);
+                }
+            }
+            WorldEventKind::Transfer { txid, state, .. } => {
+                self.transfers.insert(txid.clone(), state.clone());
+            }
+            WorldEventKind::Reorg { .. }
+            | WorldEventKind::Mail { .. }
+            | WorldEventKind::EndpointOff { .. }
+            | WorldEventKind::Restart => {}
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The service as a host runs it: every input goes through here, so that all of them can be played
+//! again after a restart.
+
+use reference_core::{
+    account::{AccountKind, Settings},
+    asset::{Asset, Currency},
+    command::{Command, CommandResult, Visit, VisitResult},
+    error::ApiError,
+    id::{AccountNo, DeliveryNo},
+    mode::Mode,
+    money::Rate,
+    outbox::AttemptReport,
+    service::{Admission, Service, ServiceConfig},
+    sighting::Sighting,
+    time::Timestamp,
+};
+use reference_wire::{Api, AttemptRequest, Request, Response};
+
+use crate::tamper::OwnedRequest;
+
+/// Something that the service was told, with nothing borrowed.
+enum Input {
+    Tick,
+    Account { id: String, kind: AccountKind, settings: Box<Settings> },
+    Request(Box<OwnedRequest>),
+    Admit(Option<Vec<u8>>),
+    Admitted(Admission, Box<OwnedRequest>),
+    Command(AccountNo, Mode, Command),
+    Visit(Visit),
+    Sightings(Vec<Sighting>),
+    Poll,
+    Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, landing: AttemptReport },
+    Rate { asset: Asset, currency: Currency, rate: Option<Rate> },
+    Restart,
+}
+
+/// A service and, if it is to survive a restart, all that it was told.
+pub(super) struct JournaledService {
+    api: Api,
+    journal: Option<Vec<(Timestamp, Input)>>,
+}
+
+impl JournaledService {
+    pub(super) fn new(start: ServiceConfig, keeps_journal: bool) -> JournaledService {
+        JournaledService { api: Api::new(start), journal: keeps_journal.then(Vec::new) }
+    }
+
+    /// The service, to be looked at.
+    pub(super) fn service(&self) -> &Service {
+        &self.api.service
+    }
+
+    pub(super) fn take_notices(&mut self) -> Vec<(AccountNo, Mode, reference_core::book::Notice)> {
+        self.api.service.take_notices()
+    }
+
+    fn write_down(&mut self, now: Timestamp, input: impl FnOnce() -> Input) {
+        if let Some(journal) = &mut self.journal {
+            journal.push((now, input()));
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: Timestamp) {
+        self.write_down(now, || Input::Tick);
+        self.api.service.on_tick(now);
+    }
+
+    pub(super) fn open_account(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        kind: AccountKind,
+        settings: Settings,
+    ) -> Result<AccountNo, ApiError> {
+        self.write_down(now, || Input::Account {
+            id: id.to_owned(),
+            kind,
+            settings: Box::new(settings.clone()),
+        });
+        self.api.service.open_account(now, id, kind, settings)
+    }
+
+    pub(super) fn request(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
+        self.write_down(now, || Input::Request(Box::new(OwnedRequest::of(request))));
+        self.api.respond(now, request)
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        now: Timestamp,
+        authorization: Option<&[u8]>,
+    ) -> Result<Admission, Response> {
+        self.write_down(now, || Input::Admit(authorization.map(<[u8]>::to_vec)));
+        self.api.admit(now, authorization)
+    }
+
+    pub(super) fn request_of(&mut self, now: Timestamp, who: &Admission, request: &Request<'_>) -> Response {
+        self.write_down(now, || Input::Admitted(*who, Box::new(OwnedRequest::of(request))));
+        self.api.respond_to(now, who, request)
+    }
+
+    pub(super) fn command(
+        &mut self,
+        now: Timestamp,
+        (account, mode): (AccountNo, Mode),
+        command: Command,
+    ) -> Result<CommandResult, ApiError> {
+        self.write_down(now, || Input::Command(account, mode, command.clone()));
+        self.api.service.on_command(now, (account, mode), command)
+    }
+
+    pub(super) fn visit(&mut self, now: Timestamp, visit: Visit) -> Result<VisitResult, ApiError> {
+        self.write_down(now, || Input::Visit(visit.clone()));
+        self.api.service.on_visit(now, visit)
+    }
+
+    pub(super) fn sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
+        self.write_down(now, || Input::Sightings(sightings.to_vec()));
+        self.api.service.on_sightings(now, sightings);
+    }
+
+    pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
+        let post = self.api.poll_delivery(now)?;
+        self.write_down(now, || Input::Poll);
+        Some(post)
+    }
+
+    pub(super) fn outcome(
+        &mut self,
+        now: Timestamp,
+        book: (AccountNo, Mode),
+        delivery: DeliveryNo,
+        landing: AttemptReport,
+    ) {
+        self.write_down(now, || Input::Outcome { book, delivery, landing: landing.clone() });
+        self.api.service.on_attempt_result(now, book, delivery, landing);
+    }
+
+    pub(super) fn rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
+        self.write_down(now, || Input::Rate { asset, currency, rate });
+        self.api.service.on_rate(now, asset, currency, rate);
+    }
+
+    /// Stops the service and starts it again: a new one is told all that the old one was told.
+    pub(super) fn restart(&mut self, now: Timestamp) -> Result<(), ApiError> {
+        let Some(journal) = &mut self.journal else {
+            return Err(ApiError::conflict(
+                "This world keeps no journal, so the service can't be restarted.",
+            ));
+        };
+        journal.push((now, Input::Restart));
+        let mut api = Api::new(self.api.service.config().clone());
+        for (at, input) in journal.iter() {
+            replay(&mut api, *at, input);
+        }
+        // What the first service announced was heard already.
+        api.service.take_notices();
+        self.api = api;
+        Ok(())
+    }
+}
+
+/// Answers were given the first time; only what they did to the service matters now.
+fn replay(api: &mut Api, now: Timestamp, input: &Input) {
+    let service = &mut api.service;
+    match input {
+        Input::Tick => service.on_tick(now),
+        Input::Account { id, kind, settings } => {
+            drop(service.open_account(now, id, *kind, Settings::clone(settings)));
+        }
+        Input::Request(request) => drop(api.respond(now, &request.borrow())),
+        Input::Admit(authorization) => drop(api.admit(now, authorization.as_deref())),
+        Input::Admitted(who, request) => drop(api.respond_to(now, who, &request.borrow())),
+        Input::Command(account, mode, command) => {
+            drop(service.on_command(now, (*account, *mode), command.clone()))
+        }
+        Input::Visit(visit) => drop(service.on_visit(now, visit.clone())),
+        Input::Sightings(sightings) => service.on_sightings(now, sightings),
+        Input::Poll => drop(service.poll_delivery(now)),
+        Input::Outcome { book, delivery, landing } => {
+            service.on_attempt_result(now, *book, *delivery, landing.clone());
+        }
+        Input::Rate { asset, currency, rate } => service.on_rate(now, *asset, *currency, *rate),
+        Input::Restart => service.restart(now),
+    }
+}

@@ -1,0 +1,191 @@
+//! The log of a world: what somebody outside of it could have noticed, in order.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use reference_core::{
+    asset::Asset,
+    book::{Book, Notice},
+    event::Subject,
+    id::Code,
+    mode::Mode,
+    sighting::{Depth, Sighting},
+    time::Timestamp,
+};
+use reference_wire::AttemptRequest;
+
+use super::{AttemptEnd, BookOf, Observer, Scene};
+use crate::api::{EventDetails, WorldEvent, WorldEventKind};
+
+/// So many are kept; readers that fall further behind have missed some.
+const KEPT_MAX: usize = 200_000;
+
+/// The last things that happened.
+#[derive(Default)]
+pub struct WorldLog {
+    kept: VecDeque<WorldEvent>,
+    count: u64,
+}
+
+impl WorldLog {
+    /// How many things have happened.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Everything that is kept and came after the `n`th.
+    pub fn after(&self, n: u64) -> impl Iterator<Item = &WorldEvent> {
+        let first_kept = self.count - self.kept.len() as u64;
+        let skip = usize::try_from(n.saturating_sub(first_kept)).unwrap_or(usize::MAX);
+        self.kept.iter().skip(skip)
+    }
+
+    fn note(&mut self, at: Timestamp, what: WorldEventKind) {
+        self.count += 1;
+        if self.kept.len() == KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(WorldEvent { n: self.count, at, what });
+    }
+}
+
+/// Writes the log.
+#[derive(Default)]
+pub(super) struct LogWriter {
+    pub(super) log: WorldLog,
+    /// Confirmations of each transfer as last noticed; `None` when it is gone.
+    noticed: BTreeMap<(String, u32), Option<u32>>,
+}
+
+impl LogWriter {
+    /// What became of a transfer, in the words of the log, and its confirmations: there may be nothing to say, or two
+    /// things at once.
+    fn change(&mut self, sighting: &Sighting, required: u32) -> (Vec<&'static str>, u32) {
+        let place = (sighting.txid.clone(), sighting.output);
+        let before = self.noticed.get(&place).copied().flatten();
+        let after = match sighting.depth {
+            Depth::Gone(_) => None,
+            Depth::Confirmations(n) => Some(n),
+        };
+        self.noticed.insert(place, after);
+        let confirmed = |n: u32| n >= required;
+        let states = match (before, sighting.depth) {
+            (_, Depth::Gone(why)) => vec![why.as_str()],
+            (None, Depth::Confirmations(n)) if confirmed(n) => vec!["seen", "confirmed"],
+            (None, Depth::Confirmations(_)) => vec!["seen"],
+            (Some(old), Depth::Confirmations(n)) if !confirmed(old) && confirmed(n) => vec!["confirmed"],
+            (Some(old), Depth::Confirmations(n)) if n < old => vec!["unconfirmed"],
+            _ => Vec::new(),
+        };
+        (states, after.unwrap_or(0))
+    }
+}
+
+impl Observer for LogWriter {
+    fn saw(&mut self, scene: &Scene<'_>, seen: &[Sighting]) {
+        for sighting in seen {
+            let required = sighting.asset.required_confirmations(sighting.mode);
+            let (states, confirmations) = self.change(sighting, required);
+            for state in states {
+                let what = WorldEventKind::Transfer {
+                    mode: sighting.mode,
+                    asset: sighting.asset,
+                    txid: sighting.txid.clone(),
+                    output: sighting.output,
+                    address: sighting.address.clone(),
+                    charge: charge_at(scene, sighting),
+                    amount: sighting.amount.to_string(),
+                    state: state.into(),
+                    confirmations,
+                    required,
+                };
+                self.log.note(scene.now, what);
+            }
+        }
+    }
+
+    fn heard(&mut self, scene: &Scene<'_>, (account, mode): BookOf, notice: &Notice) {
+        let account = scene.service.account(account);
+        let book = account.book(mode);
+        let account = Arc::clone(&account.id);
+        let what = match notice {
+            Notice::Event(no) => {
+                let event = book.events().get(*no);
+                WorldEventKind::Event {
+                    mode,
+                    account,
+                    event: event.id,
+                    kind: event.kind,
+                    subject: code_of(book, event.subject),
+                    details: EventDetails::Known(event.details.clone()),
+                }
+            }
+            Notice::Mail { to, kind, invoice } => WorldEventKind::Mail {
+                mode,
+                account,
+                to: to.clone(),
+                kind: kind.as_str().into(),
+                invoice: book.invoice(*invoice).code,
+            },
+            Notice::EndpointOff(no) => {
+                let endpoint = book.endpoint(*no);
+                let host = endpoint.url.host().to_string();
+                WorldEventKind::EndpointOff { mode, account, endpoint: endpoint.id, host }
+            }
+        };
+        self.log.note(scene.now, what);
+    }
+
+    fn ended(
+        &mut self,
+        scene: &Scene<'_>,
+        (account, mode): BookOf,
+        post: &AttemptRequest,
+        end: &AttemptEnd,
+        next_at: Option<Timestamp>,
+    ) {
+        let account = scene.service.account(account);
+        let book = account.book(mode);
+        let parcel = &book.outbox().get(post.delivery).payload;
+        let what = WorldEventKind::Post {
+            mode,
+            account: Arc::clone(&account.id),
+            endpoint: book.endpoint(post.endpoint).id,
+            host: post.url.host().to_string(),
+            delivery: post.id,
+            event: parcel.event.map(|(_, id)| id),
+            kind: post.kind,
+            subject: parcel.event.map(|(no, _)| code_of(book, book.events().get(no).subject)),
+            attempt: post.attempt,
+            answer: end.to_string(),
+            next_at,
+        };
+        self.log.note(scene.now, what);
+    }
+
+    fn reorganised(&mut self, now: Timestamp, (mode, asset): (Mode, Asset), depth: u32) {
+        self.log.note(now, WorldEventKind::Reorg { mode, asset, depth });
+    }
+
+    fn restarted(&mut self, scene: &Scene<'_>) {
+        self.log.note(scene.now, WorldEventKind::Restart);
+    }
+}
+
+/// The charge that a transfer went to, if it is in the charge's coin.
+fn charge_at(scene: &Scene<'_>, sighting: &Sighting) -> Option<Code> {
+    let mut books = scene.service.books().filter(|(_, mode, _)| *mode == sighting.mode);
+    books.find_map(|(_, _, book)| {
+        let charge = book.charge(book.charge_at(&sighting.address)?);
+        (charge.terms.asset == sighting.asset).then_some(charge.code)
+    })
+}
+
+fn code_of(book: &Book, subject: Subject) -> Code {
+    match subject {
+        Subject::Charge(no) => book.charge(no).code,
+        Subject::Invoice(no) => book.invoice(no).code,
+    }
+}

@@ -1,0 +1,78 @@
+//! The record of a world, for those who judge it.
+
+use reference_core::{outbox::AttemptResult, sighting::Sighting, time::Timestamp};
+use reference_wire::{AttemptRequest, Request, Response};
+
+use super::{BookOf, Observer, Scene};
+use crate::{
+    network::Arrival,
+    witness::{Entry, Observation, Record, RecordedCall, RecordedPost},
+};
+
+impl Observer for Record {
+    fn saw(&mut self, scene: &Scene<'_>, seen: &[Sighting]) {
+        self.note(scene.now, Observation::Told(seen.to_vec()));
+    }
+
+    fn posted(
+        &mut self,
+        scene: &Scene<'_>,
+        (account, mode): BookOf,
+        post: &AttemptRequest,
+        arrival: &Arrival,
+    ) {
+        let posted = RecordedPost {
+            mode,
+            endpoint: scene.service.account(account).book(mode).endpoint(post.endpoint).id,
+            host: post.url.host().to_string(),
+            delivery: post.id,
+            kind: post.kind.as_str(),
+            signature: arrival.signature.clone(),
+            body: post.body.clone(),
+            arrived: arrival.arrived,
+            copies: arrival.copies,
+        };
+        self.note(scene.now, Observation::Post(Box::new(posted)));
+    }
+
+    fn learns(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &AttemptResult) {
+        self.note(now, Observation::Landed { delivery: post.id, outcome: outcome.clone() });
+    }
+
+    fn restarted(&mut self, scene: &Scene<'_>) {
+        self.note(scene.now, Observation::Restarted);
+    }
+}
+
+/// Writes down a call that began when the record was `place` long: it comes before what it caused.
+pub(in crate::sandbox) fn note_call(
+    record: &mut Record,
+    (place, at): (usize, Timestamp),
+    request: &Request<'_>,
+    response: &Response,
+) {
+    let seen = Entry { at, what: Observation::Call(Box::new(written(request, response))) };
+    record.seen.insert(place.min(record.seen.len()), seen);
+}
+
+/// A request and its answer, as a bystander writes them down.
+fn written(request: &Request<'_>, response: &Response) -> RecordedCall {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let bearer = request.authorization.map(text);
+    let header = |wanted: &str| {
+        let found = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.as_str())
+    };
+    RecordedCall {
+        method: request.method.to_owned(),
+        path: request.path.to_owned(),
+        query: request.query.map(str::to_owned),
+        bearer: bearer.map(|text| text.strip_prefix("Bearer ").map(str::to_owned).unwrap_or(text)),
+        idempotency_key: request.idempotency_key.map(text),
+        body: request.body.to_vec(),
+        status: response.status,
+        retry_after: header("retry-after").and_then(|value| value.parse().ok()),
+        replayed: header("idempotent-replayed") == Some("true"),
+        answer: response.body.clone(),
+    }
+}

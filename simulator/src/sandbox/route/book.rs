@@ -1,0 +1,131 @@
+//! A book as its owner sees it: what a key of it would read, and what the dashboard shows beyond that.
+//!
+//! Changes nothing, asks for no key, and counts for no limit.
+
+use std::collections::BTreeSet;
+
+use reference_core::{
+    book::Book,
+    call::List,
+    charge::{Charge, ChargeStatus, Standing, Transfer},
+    endpoint::EndpointStatus,
+    error::ApiError,
+    event::{EventType, Subject},
+    id::EventNo,
+    invoice::InvoiceStatus,
+    mode::Mode,
+};
+use reference_wire::{Response, fields::Fields};
+
+use super::{
+    Outcome, Reply, answer,
+    call::{SandboxCall, code},
+    records,
+};
+use crate::{
+    api::{BookCounts, ChargeCounts, EndpointCounts, InvoiceCounts, LateList, LatePayment, TransferList},
+    sandbox::observe::BookOf,
+};
+
+/// So many of the newest late payments are looked at to find those that wait for the owner.
+const LATE_LOOKED_AT_MAX: usize = 1_000;
+
+/// The book that the path names.
+fn named(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
+    let [account, mode, ..] = call.parameters() else { unreachable!("the route names a book") };
+    let account = call.service().find_account(account).ok_or(ApiError::NotFound)?;
+    Ok((account, Mode::parse(mode).ok_or(ApiError::NotFound)?))
+}
+
+/// What a key of the book would get for `/v1/` and the rest of the path, to the byte.
+pub(super) fn look(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let place = named(call)?;
+    let path = format!("/v1/{}", call.parameters()[2..].join("/"));
+    let asked = (path.as_str(), call.request.query);
+    let body = reference_wire::look(call.service(), call.world().now, place, asked, call.request.base)?;
+    Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
+}
+
+/// How much there is of everything.
+pub(super) fn counts(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let place = named(call)?;
+    let owner = call.service().account(place.0);
+    let book = call.book(place);
+    let count = |list: &List| {
+        let listing = book.listing(list);
+        listing.newest().map_or(0, |newest| listing.rank(newest)) as u64
+    };
+    let charges = |status| count(&List::Charges { status, link: None });
+    let invoices = |status| count(&List::Invoices { status });
+    let endpoints =
+        |status| book.endpoints().iter().filter(|endpoint| endpoint.status == status).count() as u64;
+    answer(BookCounts {
+        account: owner.id.to_string(),
+        mode: place.1,
+        members: owner.settings.members.clone(),
+        charges: ChargeCounts {
+            all: charges(None),
+            pending: charges(Some(ChargeStatus::Pending)),
+            underpaid: charges(Some(ChargeStatus::Underpaid)),
+            paid: charges(Some(ChargeStatus::Paid)),
+            expired: charges(Some(ChargeStatus::Expired)),
+            canceled: charges(Some(ChargeStatus::Canceled)),
+        },
+        invoices: InvoiceCounts {
+            all: invoices(None),
+            open: invoices(Some(InvoiceStatus::Open)),
+            paid: invoices(Some(InvoiceStatus::Paid)),
+            void: invoices(Some(InvoiceStatus::Void)),
+        },
+        links: count(&List::Links),
+        events: book.events().len() as u64,
+        late: waiting(book).len() as u64,
+        endpoints: EndpointCounts {
+            enabled: endpoints(EndpointStatus::Enabled),
+            disabled: endpoints(EndpointStatus::Disabled),
+        },
+    })
+}
+
+/// Late payments that wait for the owner, newest first.
+pub(super) fn late(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let book = call.book(named(call)?);
+    let late = waiting(book).into_iter().map(|(charge, transfer)| LatePayment {
+        charge: charge.code,
+        status: charge.status().as_str().into(),
+        asset: charge.terms.asset,
+        asset_amount: charge.terms.asset_amount.to_string(),
+        received_amount: charge.received().to_string(),
+        transfer: records::transfer(book, charge, transfer),
+    });
+    answer(LateList { late: late.collect() })
+}
+
+/// What waits for the owner. Announced lately, because a charge that was never told of as late has none.
+fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
+    let told =
+        book.listing(&List::Events { kind: Some(EventType::ChargeLatePayment), charge: None, invoice: None });
+    let count = told.newest().map_or(0, |newest| told.rank(newest));
+    let mut looked_at = BTreeSet::new();
+    let mut waiting = Vec::new();
+    for nth in (count.saturating_sub(LATE_LOOKED_AT_MAX)..count).rev() {
+        let event = told.select(nth).expect("every place below the rank has a member");
+        let Subject::Charge(no) = book.events().get(EventNo(event)).subject else {
+            continue;
+        };
+        if looked_at.insert(no) {
+            let charge = book.charge(no);
+            let open = charge.transfers().iter().filter(|it| it.standing == Standing::Late && it.is_alive());
+            waiting.extend(open.map(|transfer| (charge, transfer)));
+        }
+    }
+    waiting
+}
+
+/// The transfers to a charge, with what only its owner needs to know of them.
+pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let book = call.book(named(call)?);
+    let charge = book.charge(book.find_charge(code(call.parameters()[2])?)?);
+    let transfers = charge.transfers().iter().map(|transfer| records::transfer(book, charge, transfer));
+    answer(TransferList { transfers: transfers.collect() })
+}

@@ -1,0 +1,159 @@
+//! The world as a whole: its clock, its market, its beginning.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    error::ApiError,
+    mode::Mode,
+    money::Rate,
+    rng::Seed,
+    time::{Span, Timestamp},
+    wallet::takes_list,
+};
+use reference_wire::fields::Fields;
+
+use super::{
+    EVENTS_MAX, Outcome, SETTINGS,
+    account::read_settings,
+    advance::AdvanceTarget,
+    answer,
+    call::{SandboxCall, read_asset, required},
+    events_after, nothing,
+};
+use crate::{
+    api::{AccountRecord, ChainRecord, KeyPair, NewAccount, Overview, RateRecord, WorldEvents},
+    sandbox::{Sandbox, Setup},
+};
+
+pub(super) fn overview(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let (world, service) = (call.world(), call.service());
+    let accounts = service.books().filter(|(_, mode, _)| *mode == Mode::Live).map(|(no, _, _)| {
+        let account = service.account(no);
+        AccountRecord {
+            id: account.id.to_string(),
+            kind: account.kind.as_str().into(),
+            members: account.settings.members.clone(),
+        }
+    });
+    let chains = world.chains.values().map(|chain| {
+        let facts = chain.asset().facts();
+        ChainRecord {
+            mode: chain.mode(),
+            asset: chain.asset(),
+            height: chain.height(world.now),
+            required_confirmations: chain.asset().required_confirmations(chain.mode()),
+            network: facts.network.into(),
+            decimals: facts.decimals,
+            wallet: if takes_list(facts.form) { "addresses" } else { "key" }.into(),
+            next_block_at: chain.block_after(world.now, 1),
+        }
+    });
+    let rates = service.exchange().iter();
+    let rates = rates.map(|(asset, currency, rate)| RateRecord { asset, currency, rate: rate.to_string() });
+    answer(Overview {
+        seed: world.setup.seed.0,
+        accounts: accounts.collect(),
+        chains: chains.collect(),
+        rates: rates.collect(),
+        happenings: call.sandbox.log().count(),
+        next_due: world.next_due(),
+    })
+}
+
+pub(super) fn world_events(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let after = match call.query("after") {
+        None => 0,
+        Some(text) => {
+            text.parse().map_err(|_| ApiError::field("after", "The after field must be a whole number."))?
+        }
+    };
+    let happened: Vec<_> = events_after(call.sandbox, after, call.within).take(EVENTS_MAX).cloned().collect();
+    let next = happened.last().map_or(after, |last| last.n);
+    answer(WorldEvents { happened, next })
+}
+
+/// A new world in place of this one. The host allows it only while nobody's clock is running.
+pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let seed = f.decimal("seed").map(|text| text.parse::<u64>());
+    if matches!(seed, Some(Err(_))) {
+        f.wrong("seed", "The {} field must be a whole number below 2^64.");
+    }
+    let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
+    let journal = f.truth("journal");
+    let mut settings = Sandbox::first_settings();
+    let draft = f.object("account", |f| {
+        f.only(&SETTINGS);
+        Some(read_settings(f))
+    });
+    f.finish()?;
+    if let Some(draft) = draft {
+        settings.change(draft);
+    }
+    let before = &call.world().setup;
+    let setup = Setup {
+        seed: seed.and_then(Result::ok).map_or(before.seed, Seed),
+        start: start.unwrap_or(before.start),
+        journal: journal.unwrap_or(before.journal),
+        ..before.clone()
+    };
+    call.sandbox.begin_again(&setup, settings);
+    let keys = call.sandbox.first_keys();
+    let account = Sandbox::FIRST_ACCOUNT.to_owned();
+    answer(NewAccount { account, keys: KeyPair { live: keys.live, test: keys.test } })
+}
+
+pub(super) fn advance(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let by = f.word_like("by", "30s, 250us or 1h30m", Span::parse);
+    let to = f.word_like("to", "2026-01-05T09:00:00Z", Timestamp::parse);
+    let stop_early = f.truth("stop_early").unwrap_or(false);
+    let after = match f.decimal("after").map(|text| text.parse::<u64>()) {
+        Some(Err(_)) => {
+            f.wrong("after", "The {} field must be the number of a happening.");
+            None
+        }
+        after => after.and_then(Result::ok),
+    };
+    if f.has("by") == f.has("to") {
+        f.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
+    }
+    f.finish()?;
+    let says_by = by.is_some();
+    let now = call.world().now;
+    let until = match (by, to) {
+        (Some(by), _) => now.plus(by),
+        (None, Some(to)) => to,
+        (None, None) => {
+            return Err(ApiError::field("by", "The by field is required when to is not present."));
+        }
+    };
+    if until < now {
+        let message = format!("The clock shows {now} already and never goes back.");
+        return Err(ApiError::field("to", message));
+    }
+    let field = if says_by { "by" } else { "to" };
+    call.advance(field, AdvanceTarget { until, stop_early, after })?;
+    nothing()
+}
+
+pub(super) fn restart(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    f.finish()?;
+    let Sandbox { world, observers, .. } = &mut *call.sandbox;
+    world.restart(observers)?;
+    nothing()
+}
+
+pub(super) fn set_rate(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let asset: Option<Asset> = read_asset(&mut f);
+    let currency = f.word("currency", Currency::parse);
+    if !f.has("currency") {
+        f.wrong("currency", "The {} field is required.");
+    }
+    if !f.has("rate") {
+        f.wrong("rate", "The {} field is required; null means that no rate is available.");
+    }
+    let rate = f.parsed("rate", Rate::parse);
+    f.finish()?;
+    let (asset, currency) = (required(asset, "asset")?, required(currency, "currency")?);
+    let world = call.world_mut();
+    world.service.rate(world.now, asset, currency, rate);
+    nothing()
+}

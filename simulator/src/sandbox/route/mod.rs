@@ -1,0 +1,325 @@
+//! The calls under `/sandbox`: the simulated world as JSON, so that a script can do everything.
+//!
+//! [`ROUTES`] is the only list of them: which methods a path takes, who may call, which fields a body may have and
+//! who answers follow from it. What calls take and answer is typed in [`crate::api`].
+//!
+//! Pure: the server and the player call the same function, one over sockets, the other directly.
+
+mod account;
+mod advance;
+mod book;
+mod call;
+mod chain;
+mod clock;
+mod delivery;
+mod hosted;
+mod owner;
+mod page;
+mod records;
+
+use reference_core::error::ApiError;
+use reference_wire::{BODY_MAX, Request, Response, fields::Fields};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use self::advance::AdvanceTarget;
+pub use self::advance::{PendingAdvance, Progress};
+use self::call::SandboxCall;
+use super::{Sandbox, observe::BookOf};
+use crate::api::{self, Empty, WorldEvent};
+
+/// The only book that a call reaches.
+pub(super) type Within = BookOf;
+
+/// An answer tells so many world events at once; who wants more reads on.
+pub(crate) const EVENTS_MAX: usize = 10_000;
+
+/// A path under `/sandbox` and what it takes.
+pub struct Route {
+    /// Segments in braces take any text: `/sandbox/keys/{id}`. A last segment `{*}` takes all that follow.
+    pub path: &'static str,
+    /// The methods in one line, as `Allow` says them.
+    pub allow: &'static str,
+    /// What each method does.
+    pub methods: &'static [RouteMethod],
+}
+
+/// One method of a path.
+pub struct RouteMethod {
+    /// `GET`, which stands for `HEAD` too, `POST`, `PUT`, `PATCH` or `DELETE`.
+    pub method: &'static str,
+    /// Who may call.
+    pub reach: RouteReach,
+    /// The fields that a body may have.
+    pub fields: &'static [&'static str],
+    handler: Handler,
+}
+
+/// Who may call a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteReach {
+    /// Whoever may use the whole sandbox.
+    World,
+    /// An API key too, for what belongs to its account and mode. The clock is the exception: there is one for all.
+    Book,
+}
+
+type Handler = fn(&mut SandboxCall<'_>, Fields<'_>) -> Outcome;
+
+/// What a handler answers with.
+enum Reply {
+    /// Fields, to which what the call caused is added.
+    Fields(Map<String, Value>),
+    /// What a key would get for its own request.
+    Raw(Response),
+}
+
+type Outcome = Result<Reply, ApiError>;
+
+/// An answer of the type that the call promises.
+fn answer(value: impl Serialize) -> Outcome {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => Ok(Reply::Fields(fields)),
+        other => unreachable!("an answer is a JSON object, not {other:?}"),
+    }
+}
+
+/// Nothing to say beyond what happened.
+fn nothing() -> Outcome {
+    answer(Empty {})
+}
+
+macro_rules! allowed {
+    (GET) => {
+        "GET, HEAD"
+    };
+    ($method:ident) => {
+        stringify!($method)
+    };
+}
+
+macro_rules! routes {
+    ($($path:literal: $first:ident $reach:ident $fields:expr, $handler:path
+        $(; $method:ident $other_reach:ident $other_fields:expr, $other_handler:path)*;)*) => {
+        /// Every path under `/sandbox`.
+        ///
+        /// ```
+        /// use simulator::sandbox::ROUTES;
+        ///
+        /// let pay = ROUTES.iter().find(|route| route.path == "/sandbox/pay").unwrap();
+        /// assert_eq!(pay.allow, "POST");
+        /// assert!(pay.methods[0].fields.contains(&"charge"));
+        /// ```
+        pub const ROUTES: &[Route] = &[$(Route {
+            path: $path,
+            allow: concat!(allowed!($first) $(, ", ", allowed!($method))*),
+            methods: &[
+                RouteMethod {
+                    method: stringify!($first),
+                    reach: RouteReach::$reach,
+                    fields: &$fields,
+                    handler: $handler,
+                },
+                $(RouteMethod {
+                    method: stringify!($method),
+                    reach: RouteReach::$other_reach,
+                    fields: &$other_fields,
+                    handler: $other_handler,
+                },)*
+            ],
+        },)*];
+    };
+}
+
+const ACCOUNT: [&str; 12] = [
+    "id",
+    "type",
+    "name",
+    "display_name",
+    "logo_url",
+    "website_url",
+    "support_email",
+    "brand_color",
+    "default_currency",
+    "underpayment_tolerance",
+    "overpayment_threshold",
+    "members",
+];
+/// The settings of an account.
+const SETTINGS: [&str; 10] = {
+    let [_, _, settings @ ..] = ACCOUNT;
+    settings
+};
+const CHOICE: [&str; 5] = ["asset", "amount", "customer_email", "customer_name", "custom_fields"];
+const PAY: [&str; 9] = ["charge", "address", "mode", "asset", "amount", "share", "fee", "outputs", "unseen"];
+
+routes! {
+    "/sandbox": GET World [], clock::overview;
+    "/sandbox/happenings": GET Book [], clock::world_events;
+    "/sandbox/world": POST World ["seed", "start", "account", "journal"], clock::begin;
+    "/sandbox/advance": POST Book ["by", "to", "stop_early", "after"], clock::advance;
+    "/sandbox/restart": POST World [], clock::restart;
+    "/sandbox/rates": POST World ["asset", "currency", "rate"], clock::set_rate;
+
+    "/sandbox/accounts": POST World ACCOUNT, account::open;
+    "/sandbox/accounts/{id}": PATCH World SETTINGS, account::change;
+    "/sandbox/books/{account}/{mode}": GET World [], book::counts;
+    "/sandbox/books/{account}/{mode}/late": GET World [], book::late;
+    "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
+    "/sandbox/books/{account}/{mode}/{*}": GET World [], book::look;
+    "/sandbox/keys": GET World [], account::keys; POST World ["account", "mode"], account::create_key;
+    "/sandbox/keys/{id}": DELETE World [], account::revoke_key;
+    "/sandbox/wallets": GET World [], account::wallets;
+        PUT World ["account", "mode", "asset", "key", "addresses"], account::set_wallet;
+        DELETE World ["account", "mode", "asset"], account::remove_wallet;
+
+    "/sandbox/endpoints": GET Book [], owner::endpoints;
+        POST Book ["account", "mode", "url", "events"], owner::add_endpoint;
+    "/sandbox/endpoints/{id}": PATCH Book ["url", "events", "status"], owner::change_endpoint;
+        DELETE Book [], owner::remove_endpoint;
+    "/sandbox/endpoints/{id}/rotate": POST Book [], owner::rotate;
+    "/sandbox/endpoints/{id}/test": POST Book [], owner::test;
+    "/sandbox/charges/{id}/accept": POST Book ["txid"], owner::accept;
+    "/sandbox/charges/{id}/cancel": POST World [], owner::cancel;
+    "/sandbox/invoices/{id}/void": POST World [], owner::void;
+    "/sandbox/invoices/{id}/send": POST World [], owner::send;
+    "/sandbox/mails": GET Book [], owner::mails;
+
+    "/sandbox/deliveries": GET Book [], delivery::log;
+    "/sandbox/deliveries/{id}": GET Book [], delivery::one;
+    "/sandbox/deliveries/{id}/resend": POST Book [], delivery::resend;
+    "/sandbox/merchants": POST World ["name", "state", "answers"], delivery::set_merchant;
+
+    "/sandbox/invoices/{id}/view": POST Book [], hosted::view_invoice;
+    "/sandbox/invoices/{id}/choose": POST Book ["asset"], hosted::choose_coin;
+    "/sandbox/links/{id}/view": POST Book [], hosted::view_link;
+    "/sandbox/links/{id}/choose": POST Book CHOICE, hosted::pay_link;
+
+    "/sandbox/pages/c/{id}": GET World [], page::charge;
+    "/sandbox/pages/i/{id}": GET World [], page::invoice;
+    "/sandbox/pages/pay/{id}": GET World [], page::link;
+
+    "/sandbox/pay": POST Book PAY, chain::pay;
+    "/sandbox/mine": POST Book ["asset", "mode", "blocks", "at_once"], chain::mine;
+    "/sandbox/reorg": POST Book ["asset", "mode", "depth", "keep"], chain::reorganise;
+    "/sandbox/double-spend": POST Book ["txid"], chain::double_spend;
+    "/sandbox/replace": POST Book ["txid", "amount", "elsewhere", "fee"], chain::replace;
+    "/sandbox/drop": POST Book ["txid"], chain::drop_transaction;
+    "/sandbox/rebroadcast": POST Book ["txid"], chain::rebroadcast;
+    "/sandbox/stall": POST Book ["asset", "mode", "for"], chain::stall;
+    "/sandbox/congest": POST World ["asset", "mode", "empty", "full"], chain::congest;
+    "/sandbox/watchers": POST World ["asset", "mode", "notices"], chain::watch;
+}
+
+impl Route {
+    /// What stands in the place of the segments in braces, if this is the route of a path.
+    fn parameters<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
+        let mut parameters = Vec::new();
+        let mut rest = path.trim_start_matches('/').split('/');
+        let mut pattern = self.path[1..].split('/');
+        loop {
+            match (pattern.next(), rest.next()) {
+                (None, None) => return Some(parameters),
+                (Some("{*}"), Some(first)) => {
+                    parameters.push(first);
+                    parameters.extend(rest);
+                    return Some(parameters);
+                }
+                (Some(part), Some(segment)) if part.starts_with('{') => parameters.push(segment),
+                (Some(part), Some(segment)) if part == segment => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// Answers a call to `/sandbox`: of somebody who may do everything, or within one book.
+pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Option<Within>) -> Progress {
+    // A new world's log begins anew.
+    let before = if request.path == "/sandbox/world" { 0 } else { sandbox.log().count() };
+    let outcome = dispatch(sandbox, request, within);
+    // A refused call is not worked off, and may have changed something on its way.
+    sandbox.world.due.set(None);
+    let (mut fields, target) = match outcome {
+        Ok((Reply::Fields(fields), target)) => (fields, target),
+        Ok((Reply::Raw(response), _)) => return Progress::Done(response),
+        Err(error) => return Progress::Done(Response::refusal(&error)),
+    };
+    // What the call caused is part of its answer.
+    sandbox.work();
+    if let Some(target) = target {
+        let pending = PendingAdvance::new(sandbox, target, before, within);
+        return sandbox.travel(pending);
+    }
+    if !reads(request) && !sandbox.observers.is_terse() {
+        add_events(sandbox, &mut fields, before, within);
+    }
+    Progress::Done(finish(sandbox, fields))
+}
+
+fn reads(request: &Request<'_>) -> bool {
+    matches!(request.method, "GET" | "HEAD")
+}
+
+fn dispatch(
+    sandbox: &mut Sandbox,
+    request: &Request<'_>,
+    within: Option<Within>,
+) -> Result<(Reply, Option<AdvanceTarget>), ApiError> {
+    let found = ROUTES.iter().find_map(|route| Some((route, route.parameters(request.path)?)));
+    let (route, parameters) = found.ok_or(ApiError::NotFound)?;
+    let method = if reads(request) { "GET" } else { request.method };
+    let method = route.methods.iter().find(|it| it.method == method);
+    if within.is_some() && method.is_none_or(|it| it.reach != RouteReach::Book) {
+        return Err(ApiError::NotFound);
+    }
+    let method = method.ok_or(ApiError::WrongMethod { allow: route.allow })?;
+    if request.body.len() > BODY_MAX {
+        return Err(ApiError::BodyTooLarge);
+    }
+    let mut fields = Fields::read(if reads(request) { b"" } else { request.body })?;
+    fields.only(method.fields);
+    let mut call = SandboxCall::new(sandbox, request, within, parameters);
+    let answer = (method.handler)(&mut call, fields)?;
+    Ok((answer, call.target()))
+}
+
+/// The answer to a call that moved the clock.
+pub(super) fn arrived(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Response {
+    let mut fields = Map::new();
+    add_events(sandbox, &mut fields, before, within);
+    finish(sandbox, fields)
+}
+
+/// Whether anything that concerns the book has happened after the `n`th thing.
+pub(super) fn has_happened(sandbox: &Sandbox, n: u64, within: Option<Within>) -> bool {
+    events_after(sandbox, n, within).next().is_some()
+}
+
+fn finish(sandbox: &Sandbox, mut fields: Map<String, Value>) -> Response {
+    fields.insert("now".to_owned(), Value::from(sandbox.now().to_string()));
+    let body = serde_json::to_vec(&fields).expect("a map of values is JSON");
+    Response { status: 200, headers: Vec::new(), body: body.into() }
+}
+
+/// Adds what happened after the `n`th thing, and where to read on if that is too much for one answer.
+fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within: Option<Within>) {
+    let mut events = events_after(sandbox, n, within);
+    let told: Vec<&WorldEvent> = events.by_ref().take(EVENTS_MAX).collect();
+    if let Some(last) = told.last().filter(|_| events.next().is_some()) {
+        fields.insert("next".to_owned(), last.n.into());
+    }
+    fields.insert("happened".to_owned(), told.into_iter().map(api::json).collect());
+}
+
+/// What happened after the `n`th thing, as far as it concerns the book.
+fn events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Iterator<Item = &WorldEvent> {
+    let within = within.map(|(no, mode)| (&*sandbox.service().account(no).id, mode));
+    sandbox
+        .log()
+        .after(n)
+        .filter(move |event| within.is_none_or(|(account, mode)| event.what.concerns(account, mode)))
+}
+
+#[cfg(test)]
+mod tests;

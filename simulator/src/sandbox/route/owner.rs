@@ -1,0 +1,191 @@
+//! What the account owner does with endpoints, charges and invoices.
+
+use std::collections::BTreeSet;
+
+use reference_core::{
+    command::{BookCommand, CommandResult},
+    error::ApiError,
+    event::EventType,
+    id::EndpointNo,
+    mode::Mode,
+};
+use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
+
+use super::{
+    Outcome, answer,
+    call::{SandboxCall, required},
+    nothing, records,
+};
+use crate::{
+    api::{EndpointAnswer, EndpointList, EndpointRecord, MailList, MailRecord, TestAnswer},
+    sandbox::observe::BookOf,
+};
+
+pub(super) fn endpoints(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let service = call.service();
+    let endpoints = call.books().flat_map(|(place, book)| {
+        book.endpoints().iter().map(move |endpoint| records::endpoint(service, place, endpoint))
+    });
+    answer(EndpointList { endpoints: endpoints.collect() })
+}
+
+fn read_events(f: &mut Fields<'_>) -> Option<BTreeSet<EventType>> {
+    f.has("events").then(|| f.words("events", EventType::ALL.len(), EventType::parse).into_iter().collect())
+}
+
+pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let account = call.account(&mut f);
+    let mode = call.mode(&mut f);
+    let url = f.required_text("url", PROSE_MAX);
+    let events = read_events(&mut f).unwrap_or_else(|| EventType::ALL.into_iter().collect());
+    f.finish()?;
+    let (account, url) = (required(account, "account")?, required(url, "url")?);
+    call.world().judge_endpoint(&url)?;
+    let done = call.act((account, mode), BookCommand::AddEndpoint { url, events })?;
+    let endpoint = changed_endpoint(call, (account, mode), &done, Secret::Shown);
+    answer(EndpointAnswer { endpoint })
+}
+
+/// Whether an answer shows an endpoint's secret: only when it was just made.
+#[derive(Clone, Copy)]
+enum Secret {
+    Shown,
+    Hidden,
+}
+
+/// An endpoint that was added or changed. The merchant behind it learns its secret.
+fn changed_endpoint(
+    call: &mut SandboxCall<'_>,
+    place: BookOf,
+    done: &CommandResult,
+    shows: Secret,
+) -> EndpointRecord {
+    let no = endpoint_of(done);
+    let endpoint = call.book(place).endpoint(no);
+    let mut record = records::endpoint(call.service(), place, endpoint);
+    let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
+    record.secret = matches!(shows, Secret::Shown).then(|| secret.reveal().to_owned());
+    call.world_mut().network.teach(&host, (place.0, place.1, no), secret);
+    record
+}
+
+fn endpoint_of(done: &CommandResult) -> EndpointNo {
+    match done {
+        CommandResult::Endpoint(no) => *no,
+        other => unreachable!("an endpoint was changed, but what came is {other:?}"),
+    }
+}
+
+/// The book of the endpoint that the path names, once no field of the body is wrong.
+fn owner(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
+    let id = call.id()?;
+    call.find_book(|book| book.find_endpoint(id).is_ok())
+}
+
+pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let place = owner(call)?;
+    let url = f.text("url", PROSE_MAX);
+    let events = read_events(&mut f);
+    let enabled = f.word("status", |word| match word {
+        "enabled" => Some(true),
+        "disabled" => Some(false),
+        _ => None,
+    });
+    f.finish()?;
+    if let Some(url) = &url {
+        call.world().judge_endpoint(url)?;
+    }
+    let done = call.act(place, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
+    let endpoint = changed_endpoint(call, place, &done, Secret::Hidden);
+    answer(EndpointAnswer { endpoint })
+}
+
+pub(super) fn remove_endpoint(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    let place = owner(call)?;
+    f.finish()?;
+    call.act(place, BookCommand::RemoveEndpoint(call.id()?))?;
+    nothing()
+}
+
+pub(super) fn rotate(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    let place = owner(call)?;
+    f.finish()?;
+    let done = call.act(place, BookCommand::RotateSecret(call.id()?))?;
+    let endpoint = changed_endpoint(call, place, &done, Secret::Shown);
+    answer(EndpointAnswer { endpoint })
+}
+
+pub(super) fn test(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    let place = owner(call)?;
+    f.finish()?;
+    match call.act(place, BookCommand::SendTest(call.id()?))? {
+        CommandResult::Delivery(delivery) => answer(TestAnswer { delivery }),
+        other => unreachable!("a test is a delivery, not {other:?}"),
+    }
+}
+
+pub(super) fn accept(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let charge = call.id()?;
+    let txid = f.text("txid", TEXT_MAX);
+    on_charge(call, f, BookCommand::AcceptLate { charge, txid })
+}
+
+pub(super) fn cancel(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    let charge = call.id()?;
+    on_charge(call, f, BookCommand::CancelCharge(charge))
+}
+
+fn on_charge(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Outcome {
+    f.finish()?;
+    let charge = call.id()?;
+    let place = call.find_book(|book| book.find_charge(charge).is_ok())?;
+    call.act(place, act)?;
+    nothing()
+}
+
+pub(super) fn void(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    let invoice = call.id()?;
+    on_invoice(call, f, BookCommand::VoidInvoice(invoice))
+}
+
+pub(super) fn send(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    let invoice = call.id()?;
+    on_invoice(call, f, BookCommand::SendInvoice(invoice))
+}
+
+fn on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Outcome {
+    f.finish()?;
+    let invoice = call.id()?;
+    let place = call.find_book(|book| book.find_invoice(invoice).is_ok())?;
+    call.act(place, act)?;
+    nothing()
+}
+
+pub(super) fn mails(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let service = call.service();
+    let wanted = |id: &str, mode: Mode| {
+        call.query("account").is_none_or(|account| account == id)
+            && call.query("mode").is_none_or(|word| word == mode.as_str())
+    };
+    let limit = match call.query("limit") {
+        None => usize::MAX,
+        Some(text) => {
+            text.parse().map_err(|_| ApiError::field("limit", "The limit field must be a whole number."))?
+        }
+    };
+    let books = call.books().filter(|((account, mode), _)| wanted(&service.account(*account).id, *mode));
+    let mails = books.flat_map(|((account, mode), book)| {
+        book.mails().newest(limit).map(move |mail| MailRecord {
+            account: service.account(account).id.to_string(),
+            mode,
+            to: mail.to.clone(),
+            kind: mail.kind.as_str().into(),
+            invoice: book.invoice(mail.invoice).code,
+            at: mail.at,
+        })
+    });
+    let mut mails: Vec<MailRecord> = mails.collect();
+    mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
+    mails.truncate(limit);
+    answer(MailList { mails })
+}

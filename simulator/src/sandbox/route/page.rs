@@ -1,0 +1,212 @@
+//! What the hosted pages show, one call a page. The words for where things stand are chosen here, because
+//! choosing them takes the rules of the service; a page only draws them.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    book::Book,
+    charge::{Charge, ChargeStatus, Standing},
+    error::ApiError,
+    id::ChargeNo,
+    invoice::{Invoice, InvoiceStatus},
+    link::{Link, Pricing},
+    money::{Coin, Fiat},
+    time::Timestamp,
+};
+use reference_wire::fields::Fields;
+use serde_json::Value;
+
+use super::{Outcome, answer, call::SandboxCall, records};
+use crate::{
+    api::{
+        ChargePage, CoinOffer, InvoiceOfCharge, InvoicePage, LinkClosed, LinkOfCharge, LinkPage, PageAccount,
+        PaymentPart, PaymentStage,
+    },
+    sandbox::observe::BookOf,
+};
+
+/// An object as a reader of the API sees it.
+fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Result<Value, ApiError> {
+    let body =
+        reference_wire::look(call.service(), call.world().now, place, (path, None), call.request.base)?;
+    let mut answer: Value = serde_json::from_slice(&body).expect("answers of the API are JSON");
+    Ok(answer["data"].take())
+}
+
+/// Whose page it is, as far as customers may know.
+fn page_account(call: &SandboxCall<'_>, place: BookOf) -> PageAccount {
+    let owner = call.service().account(place.0);
+    let settings = &owner.settings;
+    PageAccount {
+        id: owner.id.to_string(),
+        display_name: settings.display_name.clone(),
+        brand_color: settings.brand_color.clone(),
+        website_url: settings.website_url.clone(),
+        support_email: settings.support_email.clone(),
+    }
+}
+
+/// `GET /sandbox/pages/c/{id}`: a charge.
+pub(super) fn charge(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let code = call.id()?;
+    let place = call.find_book(|book| book.find_charge(code).is_ok())?;
+    let no = call.book(place).find_charge(code)?;
+    let payment = payment(call, place, no)?;
+    answer(ChargePage { account: page_account(call, place), mode: place.1, payment })
+}
+
+fn payment(call: &SandboxCall<'_>, place: BookOf, no: ChargeNo) -> Result<PaymentPart<Value>, ApiError> {
+    let (book, now) = (call.book(place), call.world().now);
+    let charge = book.charge(no);
+    let asset = charge.terms.asset;
+    let required = asset.required_confirmations(book.mode());
+    let coming = coming(charge, required);
+    let total = charge.received().plus(coming);
+    Ok(PaymentPart {
+        charge: object(call, place, &format!("/v1/charges/{}", charge.code))?,
+        stage: stage(charge, required),
+        covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
+        missing: charge.remaining().less(coming).to_string(),
+        coin: records::coin(asset, book.mode()),
+        transfers: charge.transfers().iter().map(|it| records::transfer(book, charge, it)).collect(),
+        invoice: charge.terms.invoice.map(|no| {
+            let invoice = book.invoice(no);
+            InvoiceOfCharge {
+                code: invoice.code,
+                number: invoice.number.to_string(),
+                status: invoice.status().as_str().into(),
+            }
+        }),
+        link: charge.terms.link.map(|no| {
+            let link = book.link(no);
+            LinkOfCharge {
+                code: link.code,
+                title: link.terms.title.clone(),
+                success_url: link.terms.success_url.clone(),
+                cancel_url: link.terms.cancel_url.clone(),
+                success_message: link.terms.success_message.clone(),
+                accepting_payments: link.accepts_payments(now),
+            }
+        }),
+    })
+}
+
+/// Money that is on its way and will count.
+fn coming(charge: &Charge, required: u32) -> Coin {
+    let on_its_way = charge.transfers().iter().filter(|it| {
+        it.standing == Standing::OnTime && it.is_alive() && !it.credited && !it.is_confirmed(required)
+    });
+    on_its_way.map(|transfer| transfer.amount).sum()
+}
+
+/// What the customer should know about a charge first.
+fn stage(charge: &Charge, required: u32) -> PaymentStage {
+    let comes = |standing| charge.transfers().iter().any(move |it| it.standing == standing && it.is_alive());
+    let confirming = charge
+        .transfers()
+        .iter()
+        .any(|it| it.standing == Standing::OnTime && it.is_alive() && !it.is_confirmed(required));
+    match charge.status() {
+        ChargeStatus::Paid => PaymentStage::Paid,
+        ChargeStatus::Pending | ChargeStatus::Underpaid if confirming => PaymentStage::Confirming,
+        ChargeStatus::Pending => PaymentStage::Waiting,
+        ChargeStatus::Underpaid => PaymentStage::Underpaid,
+        ChargeStatus::Expired | ChargeStatus::Canceled if comes(Standing::Late) => PaymentStage::Late,
+        // Late money was taken, and was not enough.
+        ChargeStatus::Expired | ChargeStatus::Canceled if comes(Standing::Accepted) => PaymentStage::Short,
+        ChargeStatus::Expired => PaymentStage::Expired,
+        ChargeStatus::Canceled => PaymentStage::Canceled,
+    }
+}
+
+/// The coins to choose from, each with what a price comes to in it now, if there is a price. A coin without
+/// a rate can't be chosen now, and is not among them. Nor is one in which the price is too large.
+fn coins(
+    call: &SandboxCall<'_>,
+    place: BookOf,
+    (price, currency): (Option<Fiat>, Currency),
+    takes: impl Fn(Asset) -> bool,
+) -> Vec<CoinOffer> {
+    let exchange = call.service().exchange();
+    let accepted = call.book(place).payouts();
+    let all = Asset::ALL.into_iter().filter(|&asset| accepted.accepts(asset) && takes(asset));
+    all.filter_map(|asset| {
+        let rate = exchange.rate(asset, currency)?;
+        let amount = match price {
+            Some(price) => Some(rate.quote(price, asset)?.to_string()),
+            None => None,
+        };
+        Some(CoinOffer { coin: records::coin(asset, place.1), amount })
+    })
+    .collect()
+}
+
+/// `GET /sandbox/pages/i/{id}`: an invoice.
+pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let code = call.id()?;
+    let place = call.find_book(|book| book.find_invoice(code).is_ok())?;
+    let book = call.book(place);
+    let invoice = book.invoice(book.find_invoice(code)?);
+    let terms = &invoice.terms;
+    let may_choose = may_choose(book, invoice);
+    answer(InvoicePage {
+        account: page_account(call, place),
+        mode: place.1,
+        invoice: object(call, place, &format!("/v1/invoices/{code}"))?,
+        payment: telling_charge(book, invoice).map(|no| payment(call, place, no)).transpose()?,
+        may_choose,
+        coins: match may_choose {
+            true => coins(call, place, (Some(terms.amount), terms.currency), |_| true),
+            false => Vec::new(),
+        },
+    })
+}
+
+/// The charge that says most about an invoice: the one that was paid, or else the newest.
+fn telling_charge(book: &Book, invoice: &Invoice) -> Option<ChargeNo> {
+    let paid = |no: &&ChargeNo| book.charge(**no).status() == ChargeStatus::Paid;
+    invoice.charges.iter().find(paid).or(invoice.charges.last()).copied()
+}
+
+/// A coin can be chosen, or another one: the invoice is open, and no money for it is on its way.
+fn may_choose(book: &Book, invoice: &Invoice) -> bool {
+    let newest = invoice.charges.last().map(|&no| book.charge(no));
+    invoice.status() == InvoiceStatus::Open
+        && newest.is_none_or(|charge| match charge.status() {
+            ChargeStatus::Pending => !charge.was_touched(),
+            status => !status.is_open(),
+        })
+}
+
+/// `GET /sandbox/pages/pay/{id}`: a payment link.
+pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let code = call.id()?;
+    let place = call.find_book(|book| book.find_link(code).is_ok())?;
+    let book = call.book(place);
+    let link = book.link(book.find_link(code)?);
+    let terms = &link.terms;
+    let price = match &terms.pricing {
+        Pricing::Fixed(price) => Some(*price),
+        Pricing::Open { .. } => None,
+    };
+    let takes = |asset| terms.accepted_assets.as_ref().is_none_or(|taken| taken.contains(&asset));
+    answer(LinkPage {
+        account: page_account(call, place),
+        mode: place.1,
+        link: object(call, place, &format!("/v1/payment-links/{code}"))?,
+        closed: closed(link, call.world().now),
+        coins: coins(call, place, (price, terms.currency), takes),
+    })
+}
+
+/// Why a link takes no payments; `None` if it does.
+fn closed(link: &Link, now: Timestamp) -> Option<LinkClosed> {
+    if link.accepts_payments(now) {
+        None
+    } else if link.archived {
+        Some(LinkClosed::Archived)
+    } else if link.terms.expires_at.is_some_and(|end| end <= now) {
+        Some(LinkClosed::Expired)
+    } else {
+        Some(LinkClosed::Exhausted)
+    }
+}

@@ -1,0 +1,169 @@
+//! Keys, endpoints, deliveries and transfers as answers show them.
+
+use reference_core::{
+    asset::Asset,
+    book::Book,
+    charge::{Charge, Standing, Transfer},
+    endpoint::Endpoint,
+    key::ApiKey,
+    mode::Mode,
+    outbox::{Attempt, AttemptResult, Delivery, DeliveryState},
+    service::Service,
+    sighting::Gone,
+    wallet::Wallet,
+};
+
+use crate::{
+    api::{
+        AttemptRecord, AttemptTrace, CoinRecord, DeliveryRecord, EndpointRecord, HeaderRecord, KeyRecord,
+        TransferGone, TransferRecord, TransferStanding, WalletRecord,
+    },
+    sandbox::observe::BookOf,
+};
+
+const MICROS_PER_MILLI: u64 = 1_000;
+
+/// A key, without its text.
+pub(super) fn key(service: &Service, key: &ApiKey) -> KeyRecord {
+    KeyRecord {
+        id: key.id,
+        account: service.account(key.principal.account).id.to_string(),
+        mode: key.principal.mode,
+        hint: key.hint.to_string(),
+        created_at: key.created_at,
+        revoked_at: key.revoked_at,
+        secret: None,
+    }
+}
+
+/// A wallet.
+pub(super) fn wallet(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -> WalletRecord {
+    WalletRecord {
+        account: account.to_owned(),
+        mode,
+        asset,
+        key: wallet.extended_key().map(ToString::to_string),
+        listed: wallet.listed().len(),
+        first_address: wallet.address(0),
+    }
+}
+
+/// A webhook endpoint, without its secret.
+pub(super) fn endpoint(service: &Service, (account, mode): BookOf, endpoint: &Endpoint) -> EndpointRecord {
+    EndpointRecord {
+        id: endpoint.id,
+        account: service.account(account).id.to_string(),
+        mode,
+        url: endpoint.url.to_string(),
+        events: endpoint.events.iter().copied().collect(),
+        status: endpoint.status.as_str().into(),
+        failed_in_a_row: endpoint.failed_in_a_row,
+        created_at: endpoint.created_at,
+        secret: None,
+    }
+}
+
+/// A coin on its network.
+pub(super) fn coin(asset: Asset, mode: Mode) -> CoinRecord {
+    let facts = asset.facts();
+    CoinRecord {
+        asset,
+        network: facts.network.into(),
+        decimals: facts.decimals,
+        required_confirmations: asset.required_confirmations(mode),
+    }
+}
+
+/// A transfer to a charge.
+pub(super) fn transfer(book: &Book, charge: &Charge, transfer: &Transfer) -> TransferRecord {
+    let required = charge.terms.asset.required_confirmations(book.mode());
+    TransferRecord {
+        txid: transfer.txid.to_string(),
+        output: transfer.output,
+        amount: transfer.amount.to_string(),
+        confirmations: transfer.confirmations,
+        required_confirmations: required,
+        confirmed: transfer.is_confirmed(required),
+        credited: transfer.credited,
+        standing: match transfer.standing {
+            Standing::OnTime => TransferStanding::OnTime,
+            Standing::Late => TransferStanding::Late,
+            Standing::Accepted => TransferStanding::Accepted,
+            Standing::Extra => TransferStanding::Extra,
+        },
+        gone: transfer.gone.map(|why| match why {
+            Gone::DoubleSpent => TransferGone::DoubleSpent,
+            Gone::Replaced => TransferGone::Replaced,
+            Gone::Dropped => TransferGone::Dropped,
+        }),
+        seen_at: transfer.seen_at,
+        confirmed_at: transfer.confirmed_at,
+    }
+}
+
+/// A delivery with its attempts.
+pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> DeliveryRecord {
+    let next_at = match delivery.state {
+        DeliveryState::Waiting(at) => Some(at),
+        _ => None,
+    };
+    let endpoint = book.endpoint(delivery.endpoint);
+    DeliveryRecord {
+        id: delivery.id,
+        account: account.to_owned(),
+        mode: book.mode(),
+        endpoint: endpoint.id,
+        url: endpoint.url.to_string(),
+        event: delivery.payload.event.map(|(_, id)| id),
+        kind: delivery.payload.kind,
+        test: delivery.payload.event.is_none(),
+        status: delivery.state.as_str().into(),
+        attempts: (1..).zip(&delivery.attempts).map(|(n, it)| attempt(n, it)).collect(),
+        next_at,
+        created_at: delivery.payload.created_at,
+        request_body: None,
+    }
+}
+
+/// The same with all that went over the wire.
+pub(super) fn delivery_in_full(
+    account: &str,
+    book: &Book,
+    it: &Delivery,
+    public_url: &str,
+) -> DeliveryRecord {
+    let mut record = delivery(account, book, it);
+    for (attempt, shown) in it.attempts.iter().zip(&mut record.attempts) {
+        shown.trace = Some(trace(attempt));
+    }
+    record.request_body =
+        Some(String::from_utf8_lossy(&reference_wire::delivery_body(book, it, public_url)).into_owned());
+    record
+}
+
+fn attempt(n: u32, attempt: &Attempt) -> AttemptRecord {
+    let (status, error) = match &attempt.result {
+        AttemptResult::Answered(status) => (Some(*status), None),
+        AttemptResult::Unreachable(why) => (None, Some(format!("unreachable: {why}"))),
+        AttemptResult::TimedOut => (None, Some("timeout".to_owned())),
+        AttemptResult::Refused(why) => (None, Some(format!("refused: {why}"))),
+    };
+    AttemptRecord { n, at: attempt.at, ended_at: attempt.ended_at, status, error, trace: None }
+}
+
+/// What went over the wire, as far as the host kept it. Inside the simulated network the time is the service clock's,
+/// and answers are a status and nothing more.
+fn trace(attempt: &Attempt) -> AttemptTrace {
+    let kept = attempt.trace.as_deref().cloned().unwrap_or_default();
+    let headers = |all: Vec<(String, String)>| {
+        all.into_iter().map(|(name, value)| HeaderRecord { name, value }).collect()
+    };
+    AttemptTrace {
+        duration_ms: kept.took_ms.unwrap_or(attempt.ended_at.since(attempt.at).0 / MICROS_PER_MILLI),
+        address: kept.address,
+        request_headers: headers(kept.request_headers),
+        response_headers: headers(kept.response_headers),
+        response_body: kept.response_body,
+        note: kept.note,
+    }
+}

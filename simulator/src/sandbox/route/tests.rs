@@ -1,0 +1,380 @@
+//! The table of routes, and what holds for all calls.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    dialect::Dialect,
+    mode::Mode,
+    rng::Seed,
+    time::{Span, Timestamp},
+};
+
+use super::*;
+use crate::{
+    api::{
+        AcceptRequest, AccountRequest, AdvanceRequest, ChoiceRequest, CongestRequest, EndpointChange,
+        EndpointRequest, KeepRequest, KeyRequest, MerchantRequest, MineRequest, PayRequest, RateRequest,
+        ReorgRequest, ReplaceRequest, SettingsRequest, StallRequest, TransactionRequest, WalletRequest,
+        WatcherRequest, WorldRequest, json,
+    },
+    chain::FeeLevel,
+    sandbox::{Reach, Setup},
+};
+
+fn world() -> Sandbox {
+    Sandbox::new(&Setup {
+        seed: Seed(1),
+        start: Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
+        public_url: "https://pay.example".to_owned(),
+        rate_limit: None,
+        dialect: Dialect::default(),
+        journal: false,
+        reach: Reach::Simulated,
+        wallet_cache: None,
+    })
+}
+
+fn request<'r>(method: &'r str, target: &'r str, body: &'r str) -> Request<'r> {
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    Request {
+        method,
+        path,
+        query,
+        authorization: None,
+        content_type: Some(b"application/json"),
+        idempotency_key: None,
+        base: "https://pay.example",
+        body: body.as_bytes(),
+    }
+}
+
+fn read(response: &Response) -> (u16, Value) {
+    (response.status, serde_json::from_slice(&response.body).expect("JSON"))
+}
+
+fn ask(world: &mut Sandbox, method: &str, target: &str, body: &str) -> (u16, Value) {
+    let now = world.now();
+    read(&world.respond(now, &request(method, target, body)))
+}
+
+#[track_caller]
+fn done(world: &mut Sandbox, method: &str, target: &str, body: &str) -> Value {
+    let (status, answer) = ask(world, method, target, body);
+    assert_eq!(status / 100, 2, "{method} {target} {body}: {answer}");
+    answer
+}
+
+/// A request to the API with the world's own key of live mode.
+#[track_caller]
+fn made(world: &mut Sandbox, path: &str, body: &str) -> String {
+    let bearer = format!("Bearer {}", world.first_keys().live);
+    let request = Request { authorization: Some(bearer.as_bytes()), ..request("POST", path, body) };
+    let (status, answer) = read(&world.respond(world.now(), &request));
+    assert_eq!(status, 201, "{path}: {answer}");
+    answer["data"]["id"].as_str().expect("an id").to_owned()
+}
+
+#[track_caller]
+fn check(method: &str, path: &str, body: &str, status: u16, part: &str) {
+    let (actual, answer) = ask(&mut world(), method, path, body);
+    assert_eq!(actual, status, "{method} {path} {body}: {answer}");
+    assert!(answer.to_string().contains(part), "{part:?} in {answer}");
+}
+
+#[test]
+fn a_wrong_call_says_what_is_taken() {
+    check("POST", "/sandbox/advance", r#"{"by":"1y"}"#, 422, "30s, 250us or 1h30m");
+    check("POST", "/sandbox/advance", r#"{"to":"today"}"#, 422, "2026-01-05T09:00:00Z");
+    check("POST", "/sandbox/advance", r#"{"to":"2025-01-01T00:00:00Z"}"#, 422, "never goes back");
+    check("POST", "/sandbox/advance", "{}", 422, "Give either by");
+    check("POST", "/sandbox/advance", r#"{"by":"1s","fast":true}"#, 422, "fast field is not known here");
+    check("POST", "/sandbox/advance", "[1]", 400, "not a JSON object");
+    // Some clients write an empty map so.
+    check("POST", "/sandbox/advance", "[]", 422, "Give either by");
+    check("POST", "/sandbox/stall", r#"{"asset":"BTC","for":"long"}"#, 422, "30s or 2h");
+    check("POST", "/sandbox/pay", r#"{"charge":"aaaaaaaaaaaa"}"#, 422, "charge is invalid");
+    check("POST", "/sandbox/drop", r#"{"txid":"00"}"#, 422, "no chain knows");
+    check("POST", "/sandbox/reorg", r#"{"asset":"BTC"}"#, 422, "depth field is required");
+    check(
+        "PUT",
+        "/sandbox/wallets",
+        r#"{"asset":"BTC","key":"xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"}"#,
+        422,
+        "private key",
+    );
+    check("POST", "/sandbox/endpoints", r#"{"url":"https://shop.example"}"#, 422, "such as shop.sim");
+    check("POST", "/sandbox/restart", "", 409, "no journal");
+    check("GET", "/sandbox/advance", "", 405, "POST");
+    check("GET", "/sandbox/nowhere", "", 404, "Not found.");
+}
+
+#[track_caller]
+fn takes(method: &str, path: &str, body: &Value) {
+    let route = ROUTES.iter().find(|route| route.path == path).expect("a route");
+    let method = route.methods.iter().find(|it| it.method == method).expect("a method");
+    let sent: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
+    let strange: Vec<&&str> = sent.iter().filter(|name| !method.fields.contains(name)).collect();
+    assert!(strange.is_empty() && !sent.is_empty(), "{path}: {strange:?}");
+}
+
+/// The requests are written with every field, or else a field would go unnoticed.
+#[test]
+fn a_route_takes_every_field_of_its_typed_request() {
+    let text = || Some("x".to_owned());
+    let (asset, mode) = (Asset::Btc, Some(Mode::Test));
+    let settings = SettingsRequest {
+        name: text(),
+        display_name: text(),
+        default_currency: Some(Currency::Eur),
+        underpayment_tolerance: text(),
+        overpayment_threshold: text(),
+        members: Some(Vec::new()),
+    };
+    let (seed, start, journal) = (Some(1), Some(Timestamp(0)), Some(true));
+    let world = WorldRequest { seed, start, account: Some(settings.clone()), journal };
+    takes("POST", "/sandbox/world", &json(&world));
+    let (by, to) = (Some(Span(1)), start);
+    takes("POST", "/sandbox/advance", &json(&AdvanceRequest { by, to, stop_early: true, after: Some(1) }));
+    takes("POST", "/sandbox/rates", &json(&RateRequest { asset, currency: Currency::Eur, rate: None }));
+    takes("PATCH", "/sandbox/accounts/{id}", &json(&settings));
+    let account = AccountRequest { id: "a".to_owned(), kind: Some("personal".into()), settings };
+    takes("POST", "/sandbox/accounts", &json(&account));
+    takes("POST", "/sandbox/keys", &json(&KeyRequest { account: text(), mode }));
+    let wallet = WalletRequest { account: text(), mode, asset, key: text(), addresses: Some(Vec::new()) };
+    takes("PUT", "/sandbox/wallets", &json(&wallet));
+    let removal = WalletRequest { key: None, addresses: None, ..wallet };
+    takes("DELETE", "/sandbox/wallets", &json(&removal));
+    let events = Some(Vec::new());
+    let endpoint = EndpointRequest { account: text(), mode, url: "u".to_owned(), events: events.clone() };
+    takes("POST", "/sandbox/endpoints", &json(&endpoint));
+    let change = EndpointChange { url: text(), events, status: Some("enabled".into()) };
+    takes("PATCH", "/sandbox/endpoints/{id}", &json(&change));
+    let merchant = MerchantRequest { name: "shop".to_owned(), state: text(), answers: Vec::new() };
+    takes("POST", "/sandbox/merchants", &json(&merchant));
+    takes("POST", "/sandbox/charges/{id}/accept", &json(&AcceptRequest { txid: text() }));
+    let choice = ChoiceRequest { asset, amount: text(), customer_email: text() };
+    takes("POST", "/sandbox/links/{id}/choose", &json(&choice));
+    let choice = ChoiceRequest { amount: None, customer_email: None, ..choice };
+    takes("POST", "/sandbox/invoices/{id}/choose", &json(&choice));
+    let pay = PayRequest {
+        charge: text(),
+        address: text(),
+        mode,
+        asset: Some(asset),
+        amount: text(),
+        share: text(),
+        fee: Some(FeeLevel::Low),
+        outputs: Some(2),
+        unseen: true,
+    };
+    takes("POST", "/sandbox/pay", &json(&pay));
+    let mine = MineRequest { asset, mode, blocks: Some(1), at_once: true };
+    takes("POST", "/sandbox/mine", &json(&mine));
+    let reorg = ReorgRequest { asset, mode, depth: 1, keep: KeepRequest::All };
+    takes("POST", "/sandbox/reorg", &json(&reorg));
+    let transaction = json(&TransactionRequest { txid: "t".to_owned() });
+    for path in ["/sandbox/double-spend", "/sandbox/drop", "/sandbox/rebroadcast"] {
+        takes("POST", path, &transaction);
+    }
+    let replace =
+        ReplaceRequest { txid: "t".to_owned(), amount: text(), elsewhere: true, fee: Some(FeeLevel::High) };
+    takes("POST", "/sandbox/replace", &json(&replace));
+    takes("POST", "/sandbox/stall", &json(&StallRequest { asset, mode, lasting: Span(1) }));
+    let congest = CongestRequest { asset, mode, empty: Some(1), full: Some(1) };
+    takes("POST", "/sandbox/congest", &json(&congest));
+    takes("POST", "/sandbox/watchers", &json(&WatcherRequest { asset, mode, notices: "up".into() }));
+}
+
+#[test]
+fn a_path_has_one_route_and_says_all_its_methods() {
+    let segments = |path: &'static str| -> Vec<&str> {
+        path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect()
+    };
+    let paths: std::collections::BTreeSet<_> = ROUTES.iter().map(|route| segments(route.path)).collect();
+    assert_eq!(paths.len(), ROUTES.len());
+    for route in ROUTES {
+        let methods: Vec<&str> = route.methods.iter().map(|it| it.method).collect();
+        assert_eq!(route.allow.replace("GET, HEAD", "GET"), methods.join(", "), "{}", route.path);
+    }
+}
+
+/// A path with an id of this world in place of the braces.
+fn filled(path: &str, ids: &[(&str, String)]) -> String {
+    let id = ids.iter().find(|(start, _)| path.starts_with(start)).map_or("acme", |(_, id)| id);
+    path.replace("{id}", id)
+}
+
+#[test]
+fn a_field_that_is_not_known_is_refused_everywhere() {
+    let mut world = world();
+    let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#);
+    let endpoint = endpoint["endpoint"]["id"].as_str().unwrap().to_owned();
+    let test = done(&mut world, "POST", &format!("/sandbox/endpoints/{endpoint}/test"), "");
+    let key = done(&mut world, "POST", "/sandbox/keys", "{}");
+    let ids = [
+        ("/sandbox/endpoints", endpoint),
+        ("/sandbox/deliveries", test["delivery"].as_str().unwrap().to_owned()),
+        ("/sandbox/keys", key["key"]["id"].as_str().unwrap().to_owned()),
+        (
+            "/sandbox/charges",
+            made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#),
+        ),
+        (
+            "/sandbox/invoices",
+            made(&mut world, "/v1/invoices", r#"{"amount":"1","currency":"EUR","customer_name":"Ann"}"#),
+        ),
+        (
+            "/sandbox/links",
+            made(
+                &mut world,
+                "/v1/payment-links",
+                r#"{"title":"Tea","pricing_type":"open","currency":"EUR"}"#,
+            ),
+        ),
+    ];
+    for route in ROUTES {
+        for method in route.methods.iter().filter(|it| it.method != "GET") {
+            let path = filled(route.path, &ids);
+            let (status, answer) = ask(&mut world, method.method, &path, r#"{"strange":1}"#);
+            assert_eq!(status, 422, "{} {path}: {answer}", method.method);
+            assert!(answer["errors"]["strange"].is_array(), "{} {path}: {answer}", method.method);
+        }
+    }
+}
+
+#[test]
+fn the_first_address_is_shown_when_a_wallet_is_set() {
+    let mut world = world();
+    let wallets = done(&mut world, "GET", "/sandbox/wallets", "");
+    let is_sol = |it: &&Value| it["asset"] == "SOL" && it["mode"] == "live";
+    let wallet = wallets["wallets"].as_array().unwrap().iter().find(is_sol).unwrap().clone();
+    let address = wallet["first_address"].as_str().expect("a world starts with wallets").to_owned();
+    let body = format!(r#"{{"asset":"SOL","addresses":["{address}"]}}"#);
+    let set = done(&mut world, "PUT", "/sandbox/wallets", &body);
+    assert_eq!((&set["wallet"]["first_address"], &set["wallet"]["listed"]), (&address.into(), &1.into()));
+}
+
+#[test]
+fn a_limit_of_mails_is_a_limit_of_all() {
+    let mut world = world();
+    done(&mut world, "POST", "/sandbox/accounts", r#"{"id":"bakery"}"#);
+    let invoice = r#"{"amount":"1","currency":"EUR","customer_email":"ann@example.com","send_email":true}"#;
+    made(&mut world, "/v1/invoices", invoice);
+    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"1s"}"#);
+    let newest = made(&mut world, "/v1/invoices", invoice);
+    let mails = |world: &mut Sandbox, target: &str| done(world, "GET", target, "")["mails"].clone();
+    assert_eq!(mails(&mut world, "/sandbox/mails").as_array().map(Vec::len), Some(2));
+    let one = mails(&mut world, "/sandbox/mails?limit=1");
+    assert_eq!(one.as_array().map(Vec::len), Some(1));
+    assert_eq!(one[0]["invoice"], newest);
+}
+
+#[test]
+fn a_post_inside_the_simulated_network_shows_its_headers() {
+    let mut world = world();
+    let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
+    let id = endpoint["endpoint"]["id"].as_str().unwrap();
+    let test = done(&mut world, "POST", &format!("/sandbox/endpoints/{id}/test"), "{}");
+    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"1s"}"#);
+    let path = format!("/sandbox/deliveries/{}", test["delivery"].as_str().unwrap());
+    let attempt = done(&mut world, "GET", &path, "")["delivery"]["attempts"][0].clone();
+    let headers: Vec<String> = attempt["request_headers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| format!("{}: {}", it["name"].as_str().unwrap(), it["value"].as_str().unwrap()))
+        .collect();
+    assert_eq!(headers[0], "Host: shop.sim");
+    assert_eq!(headers[4], "X-Service-Event: charge.paid");
+    assert!(headers[6].starts_with("X-Service-Signature: t="), "{headers:?}");
+}
+
+#[test]
+fn a_jump_is_bounded() {
+    let refused = |world: &mut Sandbox, body: &str, part: &str| {
+        let (status, answer) = ask(world, "POST", "/sandbox/advance", body);
+        assert!(status == 422 && answer.to_string().contains(part), "{body}: {status} {answer}");
+    };
+    let mut world = world();
+    refused(&mut world, r#"{"by":"99999999h"}"#, "at most 3653 days");
+    refused(&mut world, r#"{"to":"2040-01-01T00:00:00Z"}"#, "at most 3653 days");
+    let beyond = r#"{"start":"8999-06-01T00:00:00Z"}"#;
+    done(&mut world, "POST", "/sandbox/world", beyond);
+    refused(&mut world, r#"{"by":"3000d"}"#, "not past 9000-01-01");
+    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"100d"}"#);
+}
+
+#[test]
+fn a_key_jumps_a_year_at_most() {
+    let mut world = world();
+    let bearer = format!("Bearer {}", world.first_keys().test);
+    let admitted = world.admit(world.now(), Some(bearer.as_bytes())).expect("a good key");
+    for (by, status) in [("367d", 422), ("366d", 200)] {
+        let body = format!(r#"{{"by":"{by}"}}"#);
+        let Progress::Done(response) =
+            world.call_as(world.now(), &admitted, &request("POST", "/sandbox/advance", &body))
+        else {
+            panic!("nothing goes outside")
+        };
+        assert_eq!(response.status, status, "{by}");
+    }
+}
+
+/// A world with one endpoint that is down and so many deliveries to it.
+fn overdue(deliveries: u32) -> Sandbox {
+    let mut world = world();
+    let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#);
+    done(&mut world, "POST", "/sandbox/merchants", r#"{"name":"shop","state":"down","answers":[]}"#);
+    let test = format!("/sandbox/endpoints/{}/test", endpoint["endpoint"]["id"].as_str().unwrap());
+    for _ in 0..deliveries {
+        done(&mut world, "POST", &test, "");
+    }
+    world
+}
+
+#[test]
+fn an_answer_tells_a_bounded_number_of_events_and_where_to_read_on() {
+    let mut world = overdue(760);
+    let mut answer = done(&mut world, "POST", "/sandbox/advance", r#"{"by":"10d"}"#);
+    let mut told = answer["happened"].as_array().map_or(0, Vec::len);
+    assert_eq!(told, EVENTS_MAX);
+    while let Some(next) = answer["next"].as_u64() {
+        answer = done(&mut world, "GET", &format!("/sandbox/happenings?after={next}"), "");
+        let more = answer["happened"].as_array().map_or(0, Vec::len);
+        if more == 0 {
+            break;
+        }
+        told += more;
+    }
+    assert_eq!(told as u64, world.log().count());
+}
+
+#[test]
+fn others_are_served_while_a_call_moves_the_clock_far() {
+    let mut world = overdue(250);
+    world.work_in_slices();
+    let (start, body) = (world.now(), r#"{"by":"10d"}"#);
+    let mut progress = world.call(start, &request("POST", "/sandbox/advance", body));
+    let (mut slices, mut events) = (0, world.log().count());
+    while let Progress::Waiting(pending) = progress {
+        assert!(!pending.awaits_attempt());
+        let now = world.now();
+        let look = match world.call(now, &request("GET", "/sandbox", "")) {
+            Progress::Done(response) => read(&response).1,
+            Progress::Waiting(_) => panic!("a look moves no clock"),
+        };
+        assert_eq!(look["now"], world.now().to_string());
+        progress = world.go_on(now, pending);
+        let count = world.log().count();
+        assert!(count - events <= 1_000, "{} things happened in one slice", count - events);
+        (slices, events) = (slices + 1, count);
+    }
+    assert!(slices >= 7, "{slices}");
+    let Progress::Done(response) = progress else { unreachable!("it is over") };
+    assert_eq!(read(&response).0, 200);
+    assert_eq!(world.now(), start.plus(Span::days(10)));
+    // The same has happened as in one go, at the same times.
+    let mut whole = overdue(250);
+    done(&mut whole, "POST", "/sandbox/advance", body);
+    let times = |world: &Sandbox| world.log().after(0).map(|event| event.at).collect::<Vec<_>>();
+    assert_eq!(times(&world), times(&whole));
+}

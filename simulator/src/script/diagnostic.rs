@@ -1,0 +1,88 @@
+//! What is wrong with a scenario file, shown on the line where it is wrong.
+
+use std::fmt;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+/// A stretch of the file, in bytes. A length of 0 marks the start of a map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceSpan {
+    /// Where it begins.
+    pub offset: usize,
+    /// How many bytes it has.
+    pub len: usize,
+}
+
+/// One thing that is wrong, before the file is at hand to show it.
+#[derive(Clone, Debug)]
+pub(crate) struct Diagnostic {
+    pub(crate) title: String,
+    pub(crate) span: SourceSpan,
+    pub(crate) label: String,
+}
+
+/// A scenario file that cannot be played, and the line that says why.
+#[derive(Clone, Debug)]
+pub struct ScriptError {
+    path: String,
+    source: String,
+    diagnostic: Diagnostic,
+}
+
+impl ScriptError {
+    pub(super) fn new(path: &str, source: &str, diagnostic: Diagnostic) -> ScriptError {
+        ScriptError { path: path.to_owned(), source: source.to_owned(), diagnostic }
+    }
+
+    /// The message with its line, in colour for a terminal.
+    pub fn in_colour(&self) -> String {
+        show(&Renderer::styled(), &self.path, &self.source, &self.diagnostic)
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&show(&Renderer::plain(), &self.path, &self.source, &self.diagnostic))
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// The title, then the line of the file with the span underlined and the label beside it.
+pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &Diagnostic) -> String {
+    let start = source.floor_char_boundary(diagnostic.span.offset);
+    let length = if diagnostic.span.len == 0 { word(&source[start..]) } else { diagnostic.span.len };
+    let span = start..source.floor_char_boundary(start.saturating_add(length));
+    let snippet = Snippet::source(source)
+        .path(path)
+        .annotation(AnnotationKind::Primary.span(span).label(diagnostic.label.as_str()));
+    renderer.render(&[Level::ERROR.primary_title(diagnostic.title.as_str()).element(snippet)])
+}
+
+/// A map has a start and no length: its first word stands for it.
+fn word(rest: &str) -> usize {
+    rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
+}
+
+/// A suggestion, if one of the names is near enough to have been meant.
+pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let far = (word.chars().count() / 3).max(1) + 1;
+    names
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(word, name), name))
+        .filter(|(distance, _)| *distance <= far)
+        .min()
+        .map(|(_, name)| format!("did you mean `{name}`?"))
+}
+
+/// `takes a, b or c`.
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    match names {
+        [] => "takes nothing".to_owned(),
+        [only] => format!("takes `{}`", only.as_ref()),
+        [most @ .., last] => {
+            let most: Vec<_> = most.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+            format!("takes {} or `{}`", most.join(", "), last.as_ref())
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What befalls the whole world: chains that stall or reorganise, watchers that fall behind, a service that
+//! restarts, clients that read while others write. And how all of it ends.
+
+use reference_core::mode::Mode;
+
+use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, words};
+use crate::script::{
+    step::{Brief, Congest, Drop, Holds, Key, Notices, Request, Settings, Stall, Step, Walk, WalkBy},
+    value::Name,
+};
+
+impl Plan {
+    pub(super) fn add_faults(&mut self) {
+        for mode in self.modes.clone() {
+            for asset in self.coins.clone() {
+                self.add_chain_faults(mode, asset);
+            }
+        }
+        self.add_resends();
+        let mut draw = self.stream("service");
+        for _ in 0..self.swarm.times(Fault::Restart, &mut draw, 3) {
+            self.add(draw.between(MINUTE, DAY), Step::Restart);
+        }
+        let mut draw = self.stream("settings");
+        for _ in 0..self.swarm.times(Fault::Settings, &mut draw, 4) {
+            let percent =
+                |draw: &mut reference_core::rng::RngStream| Some(words::percent(draw.below(500) as u32));
+            let change = Settings {
+                underpayment_tolerance: percent(&mut draw),
+                overpayment_threshold: percent(&mut draw),
+                ..Settings::default()
+            };
+            self.add(draw.between(MINUTE, DAY), Step::Account(change));
+        }
+        self.add_walks();
+        self.add_bursts();
+    }
+
+    fn add_chain_faults(&mut self, mode: Mode, asset: reference_core::asset::Asset) {
+        let mut draw = self.stream(&format!("weather/{mode}/{}", asset.code()));
+        let block = asset.facts().block_time.0;
+        self.faulty_chains.push((mode, asset));
+        for _ in 0..self.swarm.times(Fault::Reorg, &mut draw, 6) {
+            let depth = draw.between(1, u64::from(asset.required_confirmations(mode)) + 2) as u32;
+            let at = draw.between(HOUR, DAY);
+            self.reorg(mode, asset, at, depth, &mut draw);
+        }
+        for _ in 0..self.swarm.times(Fault::Stall, &mut draw, 3) {
+            let lasting = words::lasting(draw.between(block, block + 3 * HOUR));
+            let stall = Stall { asset: words::coin(asset), mode: words::mode(mode), lasting };
+            self.add(draw.between(MINUTE, DAY - HOUR), Step::Stall(stall));
+        }
+        for _ in 0..self.swarm.times(Fault::Congestion, &mut draw, 3) {
+            let (empty, full) = (draw.below(46) as u32, draw.below(45) as u32);
+            let at = draw.between(MINUTE, DAY - 6 * HOUR);
+            let congest = |empty, full| {
+                let (asset, mode) = (words::coin(asset), words::mode(mode));
+                Step::Congest(Congest { asset, mode, empty, full, refused: None })
+            };
+            self.add(at, congest(empty, full));
+            self.add(at + draw.between(MINUTE, 6 * HOUR), congest(0, 0));
+        }
+        for _ in 0..self.swarm.times(Fault::Watcher, &mut draw, 5) {
+            let notices =
+                [Notices::Late, Notices::Reversed, Notices::Lost, Notices::Twice][draw.below(4) as usize];
+            let at = draw.between(MINUTE, DAY - 4 * HOUR);
+            self.add(at, words::watcher(mode, asset, notices));
+            self.add(at + draw.between(MINUTE, 3 * HOUR), words::watcher(mode, asset, Notices::Up));
+        }
+    }
+
+    /// Lists that are read while they grow. The walker has a key of its own, so it uses up nobody's limit.
+    fn add_walks(&mut self) {
+        let mut draw = self.stream("walks");
+        for n in 0..self.swarm.times(Fault::Walk, &mut draw, 3) {
+            let mode = self.pick_mode(&mut draw);
+            let at = draw.between(HOUR, DAY);
+            let key = self.add_key(at, &format!("walker{n}"), mode);
+            let list = ["/v1/charges", "/v1/events", "/v1/invoices"][draw.below(3) as usize];
+            let walk = Walk {
+                path: words::at(list.to_owned()),
+                per_page: draw.between(5, 40) as u32,
+                // What is inserted costs a rate, so only into invoices is always possible.
+                insert: if list == "/v1/invoices" { draw.below(3) as u32 } else { 0 },
+                by: if draw.chance(1, 2) { WalkBy::Links } else { WalkBy::Numbers },
+                key: Some(words::name(&key)),
+            };
+            self.add(at, Step::Walk(walk));
+        }
+    }
+
+    /// A key that asks as often as it may, and once more: at the last microsecond of the window and after it.
+    fn add_bursts(&mut self) {
+        let mut draw = self.stream("bursts");
+        for n in 0..self.swarm.times(Fault::Burst, &mut draw, 2) {
+            let mode = self.pick_mode(&mut draw);
+            let at = draw.between(HOUR, DAY - HOUR);
+            let key = self.add_key(at, &format!("burst{n}"), mode);
+            let spread = draw.below(50) * SECOND;
+            let ask = |times, status: u16| {
+                Step::Request(Request {
+                    method: None,
+                    path: words::at("/v1/account".to_owned()),
+                    key: Some(words::name(&key)),
+                    body: None,
+                    headers: Default::default(),
+                    times: Some(times),
+                    save: Default::default(),
+                    expect: Holds { status: Some(words::at(status)), ..Holds::default() },
+                })
+            };
+            self.add(at, ask(60, 200));
+            self.add(at + spread, ask(60, 200));
+            self.add(at + spread, ask(1, 429));
+            self.add(at + MINUTE - 1, ask(1, 429));
+            self.add(at + MINUTE, ask(1, 200));
+        }
+    }
+
+    fn add_key(&mut self, at: u64, name: &str, mode: Mode) -> String {
+        let key = Key { name: words::at(Name(name.to_owned())), mode: words::mode(mode), account: None };
+        self.add(at, Step::Key(Brief(key)));
+        name.to_owned()
+    }
+
+    /// Everything that is broken is mended: what is left must settle by itself.
+    pub(super) fn heal(&mut self) {
+        let at = self.healed_at;
+        self.heal_merchants();
+        for (mode, asset) in self.faulty_chains.clone() {
+            if self.has_mode(mode) {
+                self.add(at, words::watcher(mode, asset, Notices::Up));
+                let (asset, mode) = (words::coin(asset), words::mode(mode));
+                self.add(at, Step::Congest(Congest { asset, mode, empty: 0, full: 0, refused: None }));
+            }
+        }
+        for (sent_at, tx) in self.stuck.clone() {
+            // A customer may pay when everything is mended already.
+            let at = at.max(sent_at);
+            self.add(at, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A book as its owner reads it: what a key of it would read, late money, and the delivery log.
+
+use crate::world;
+use reference_wire::Response;
+use serde_json::{Value, json};
+use simulator::sandbox::Sandbox;
+
+struct World(Sandbox);
+
+impl World {
+    fn new() -> World {
+        World(world::open())
+    }
+
+    fn send(&mut self, method: &str, target: &str, key: &str, body: &str) -> Response {
+        world::send(&mut self.0, method, target, key, body)
+    }
+
+    #[track_caller]
+    fn done(&mut self, method: &str, target: &str, body: Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let key = self.0.first_keys().live;
+        let response = self.send(method, target, &key, &body);
+        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
+        assert!((200..300).contains(&response.status), "{method} {target}: {answer}");
+        answer
+    }
+
+    fn read(&mut self, target: &str) -> Value {
+        self.done("GET", target, Value::Null)
+    }
+
+    fn charge(&mut self) -> String {
+        let answer = self.done("POST", "/v1/charges", json!({"asset": "BTC", "amount": "10"}));
+        answer["data"]["code"].as_str().expect("a code").to_owned()
+    }
+
+    fn advance(&mut self, by: &str) {
+        self.done("POST", "/sandbox/advance", json!({"by": by}));
+    }
+}
+
+#[test]
+fn the_owner_reads_what_a_key_would_read_to_the_byte() {
+    let mut world = World::new();
+    let key = world.0.first_keys().live;
+    let code = world.charge();
+    for _ in 0..5 {
+        world.charge();
+    }
+    world.done("POST", "/v1/invoices", json!({"amount": "5", "currency": "EUR"}));
+    world.done("POST", "/v1/payment-links", json!({"title": "Tea", "pricing_type": "fixed", "amount": "2"}));
+    let first = world.read("/v1/charges?per_page=2");
+    let next = first["links"]["next"].as_str().expect("more pages").to_owned();
+    let (_, next) = next.split_once('?').expect("a query");
+    for rest in [
+        "account".to_owned(),
+        "charges".to_owned(),
+        format!("charges/{code}"),
+        "charges?status=pending&per_page=2".to_owned(),
+        format!("charges?{next}"),
+        "charges?status=nonsense".to_owned(),
+        "charges/aaaaaaaaaaaa".to_owned(),
+        "invoices".to_owned(),
+        "payment-links".to_owned(),
+        format!("events?charge={code}"),
+        "events/nonsense".to_owned(),
+        "nowhere".to_owned(),
+    ] {
+        let api = world.send("GET", &format!("/v1/{rest}"), &key, "");
+        let owner = world.send("GET", &format!("/sandbox/books/acme/live/{rest}"), "", "");
+        assert_eq!((owner.status, owner.body), (api.status, api.body), "{rest}");
+    }
+}
+
+#[test]
+fn a_book_shows_nothing_of_another() {
+    let mut world = World::new();
+    let code = world.charge();
+    for (target, status) in [
+        (format!("/sandbox/books/acme/live/charges/{code}"), 200),
+        (format!("/sandbox/books/acme/test/charges/{code}"), 404),
+        (format!("/sandbox/books/acme/test/charges/{code}/transfers"), 404),
+        ("/sandbox/books/acme/both".to_owned(), 404),
+        ("/sandbox/books/nobody/live".to_owned(), 404),
+        ("/sandbox/books/nobody/live/charges".to_owned(), 404),
+        ("/sandbox/books/acme".to_owned(), 404),
+    ] {
+        assert_eq!(world.send("GET", &target, "", "").status, status, "{target}");
+    }
+    for target in
+        ["/sandbox/books/acme/live", "/sandbox/books/acme/live/charges", "/sandbox/books/acme/live/late"]
+    {
+        let refused = world.send("POST", target, "", "{}");
+        assert_eq!(refused.status, 405, "{target}");
+        assert_eq!(refused.headers, [("allow", "GET, HEAD".to_owned())], "{target}");
+    }
+}
+
+#[test]
+fn a_glance_counts_what_there_is() {
+    let mut world = World::new();
+    let none = world.read("/sandbox/books/acme/live");
+    assert_eq!((&none["charges"]["all"], &none["events"], &none["late"]), (&json!(0), &json!(0), &json!(0)));
+    let paid = world.charge();
+    world.charge();
+    world.done("POST", "/sandbox/pay", json!({"charge": paid}));
+    world.done("POST", "/sandbox/mine", json!({"asset": "BTC", "blocks": 2, "at_once": true}));
+    world.advance("31m");
+    world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
+    let glance = world.read("/sandbox/books/acme/live");
+    let charges = json!({"all": 2, "pending": 0, "underpaid": 0, "paid": 1, "expired": 1, "canceled": 0});
+    assert_eq!(glance["charges"], charges);
+    assert_eq!(glance["endpoints"], json!({"enabled": 1, "disabled": 0}));
+    assert_eq!(world.read("/sandbox/books/acme/test")["charges"]["all"], 0);
+}
+
+#[test]
+fn late_money_waits_until_it_is_accepted() {
+    let mut world = World::new();
+    let code = world.charge();
+    world.advance("31m");
+    let paid = world.done("POST", "/sandbox/pay", json!({"charge": code}));
+    world.advance("1s");
+    for (blocks, confirmed) in [(None, false), (Some(1), false), (Some(1), true)] {
+        if let Some(blocks) = blocks {
+            let mine = json!({"asset": "BTC", "blocks": blocks, "at_once": true});
+            world.done("POST", "/sandbox/mine", mine);
+        }
+        let late = world.read("/sandbox/books/acme/live/late");
+        let it = &late["late"][0];
+        assert_eq!(late["late"].as_array().map(Vec::len), Some(1));
+        assert_eq!((&it["charge"], &it["txid"]), (&json!(code), &paid["txid"]));
+        assert_eq!((&it["standing"], &it["confirmed"]), (&json!("late"), &json!(confirmed)), "{it}");
+    }
+    world.done("POST", &format!("/sandbox/charges/{code}/accept"), json!({"txid": paid["txid"]}));
+    assert_eq!(world.read("/sandbox/books/acme/live/late")["late"], json!([]));
+    let transfers = world.read(&format!("/sandbox/books/acme/live/charges/{code}/transfers"));
+    let it = &transfers["transfers"][0];
+    assert_eq!((&it["standing"], &it["credited"]), (&json!("accepted"), &json!(true)));
+}
+
+#[test]
+fn the_log_is_read_by_what_it_is_about_and_from_where_one_left_off() {
+    let mut world = World::new();
+    let endpoint = world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
+    world.done("POST", "/sandbox/endpoints", json!({"url": "https://test.sim", "mode": "test"}));
+    let id = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
+    let codes: Vec<String> = (0..3).map(|_| world.charge()).collect();
+    world.done("POST", &format!("/sandbox/endpoints/{id}/test"), Value::Null);
+    world.advance("31m");
+    let all = world.read("/sandbox/deliveries");
+    let ids: Vec<&str> =
+        all["deliveries"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
+    assert_eq!(ids.len(), 7, "three created, three expired, one test");
+    let event = all["deliveries"][0]["event"].as_str().expect("an event").to_owned();
+    for (query, found) in [
+        (format!("charge={}", codes[0]), 2),
+        (format!("charge={}&status=delivered", codes[0]), 2),
+        (format!("charge={}&status=waiting", codes[0]), 0),
+        (format!("charge={}&mode=test", codes[0]), 0),
+        ("charge=aaaaaaaaaaaa".to_owned(), 0),
+        ("invoice=aaaaaaaaaaaa".to_owned(), 0),
+        (format!("event={event}"), 1),
+        ("account=acme&mode=live".to_owned(), 7),
+        ("account=nobody".to_owned(), 0),
+        ("limit=3".to_owned(), 3),
+        (format!("before={}", ids[2]), 4),
+        (format!("before={}&limit=2", ids[2]), 2),
+        (format!("before={}", ids[6]), 0),
+    ] {
+        let shown = world.read(&format!("/sandbox/deliveries?{query}"));
+        assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(found), "{query}");
+    }
+    let older = world.read(&format!("/sandbox/deliveries?before={}&limit=1", ids[2]));
+    assert_eq!(older["deliveries"][0]["id"], ids[3]);
+    for (query, status) in [("limit=0", 422), ("limit=1001", 422), ("limit=x", 422), ("before=x", 404)] {
+        assert_eq!(
+            world.send("GET", &format!("/sandbox/deliveries?{query}"), "", "").status,
+            status,
+            "{query}"
+        );
+    }
+}
+
+#[test]
+fn a_delivery_shows_the_body_that_was_posted() {
+    let mut world = World::new();
+    world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
+    let code = world.charge();
+    let log = world.read(&format!("/sandbox/deliveries?charge={code}"));
+    let id = log["deliveries"][0]["id"].as_str().expect("an id").to_owned();
+    let one = world.read(&format!("/sandbox/deliveries/{id}"));
+    let body = one["delivery"]["request_body"].as_str().expect("a body");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!((&body["id"], &body["data"]["charge"]["code"]), (&json!(id), &json!(code)));
+    assert_eq!(body["event_id"], one["delivery"]["event"]);
+}

@@ -1,0 +1,541 @@
+//! How everything must be, as proptest carries it from operation to operation: the simulator's model, and what is known
+//! beside it of time, names, pages and repeated requests.
+
+use std::{collections::BTreeMap, fmt};
+
+use reference_core::{
+    asset::{Asset, Currency},
+    mode::Mode,
+    sighting::Sighting,
+    time::{Span, Timestamp},
+};
+use simulator::{
+    model::{
+        Account, Book, Charge, DeliveryState, Details, EndpointSwitch, LinkModel, Model, Order, PageReader,
+        PageReads, Question, Reading, RepeatKind, Terms,
+    },
+    witness::BookId,
+};
+
+use super::op::{Answer, Astray, By, Name, Op, QUESTION, Sighted, labels};
+
+/// 2026-09-20T10:00:00Z.
+pub(super) const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
+/// A year that begins there is more than a log keeps: worlds end before.
+const LONGEST: Span = Span::days(25);
+/// Deliveries are exhausted while there are few, and within so much time.
+const EXHAUSTED_MAX: usize = 24;
+const EXHAUSTION: Span = Span::days(5);
+/// The ids of the accounts.
+pub(super) const ACCOUNTS: [&str; 2] = ["acme", "bolt"];
+/// The books of both accounts.
+pub(super) const BOOKS: [BookId; 4] = [(0, Mode::Live), (0, Mode::Test), (1, Mode::Live), (1, Mode::Test)];
+/// The coins of these worlds: a quick one, one with 18 decimals, and one on the same network.
+pub(super) const COINS: [Asset; 3] = [Asset::Btc, Asset::Eth, Asset::Usdt];
+pub(super) const CURRENCIES: [Currency; 2] = [Currency::Eur, Currency::Usd];
+/// Who may get mail in test mode.
+pub(super) const MEMBER: &str = "ada@acme.example";
+
+/// What somebody must be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Nobody asked.
+    Nothing,
+    Status(u16),
+    /// The same as the nth answer that was kept.
+    Replay(usize),
+}
+
+/// One thing that a host does for the service.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HostStep {
+    Wake(Timestamp),
+    /// The nth delivery of a book is posted, and answered at once or not yet.
+    Post {
+        of: BookId,
+        delivery: usize,
+        at: Timestamp,
+        attempt: u32,
+        answer: Option<Answer>,
+    },
+}
+
+/// A write as idempotency sees it.
+struct Asked {
+    who: BookId,
+    path: String,
+    body: String,
+    once: u8,
+}
+
+/// Everything.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) now: Timestamp,
+    pub(super) model: Model,
+    /// Where each object is.
+    pub(super) homes: BTreeMap<Name, (BookId, usize)>,
+    /// Names that were given out; no other object gets one of them.
+    pub(super) names: u32,
+    pub(super) pages: PageReads,
+    /// The page that was read last.
+    pub(super) reading: Reading,
+    /// What the last operation must be answered.
+    pub(super) due: Due,
+    /// How many answers were kept.
+    answers: usize,
+    /// What a host had to do during the last operation, in order.
+    pub(super) host_steps: Vec<HostStep>,
+    /// Writes that carried an idempotency key, to be sent again.
+    pub(super) keyed: Vec<Op>,
+}
+
+/// What proptest prints of the beginning: there is only one.
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the world at {}", self.now)
+    }
+}
+
+/// In units of 10⁻⁸: one that divides nothing evenly.
+pub(super) fn first_rate(asset: Asset) -> u64 {
+    match asset {
+        Asset::Btc => 6_549_059_000_000,
+        Asset::Eth => 300_007_000_000,
+        _ => 99_700_000,
+    }
+}
+
+fn shifted(at: Timestamp, off: i64) -> Timestamp {
+    let span = Span(off.unsigned_abs());
+    if off < 0 { at.minus(span) } else { at.plus(span) }
+}
+
+/// Nobody learns why from the API, and from the dashboard that it was the dashboard.
+fn reason(by: By) -> Details {
+    if by == By::Owner { Details::Reason("dashboard") } else { Details::None }
+}
+
+impl State {
+    pub(super) fn new() -> State {
+        let pairs = COINS.into_iter().flat_map(|asset| CURRENCIES.map(|currency| (asset, currency)));
+        let mut model = Model::default();
+        model.rates = pairs.map(|pair| (pair, Some(first_rate(pair.0)))).collect();
+        for _ in ACCOUNTS {
+            model.open_account(Account { members: vec![MEMBER.to_owned()], ..Account::default() });
+        }
+        State {
+            now: OPENING,
+            model,
+            homes: BTreeMap::new(),
+            names: 0,
+            pages: PageReads::default(),
+            reading: Reading { total: 0, page: 1 },
+            due: Due::Nothing,
+            answers: 0,
+            host_steps: Vec::new(),
+            keyed: Vec::new(),
+        }
+    }
+
+    pub(super) fn book(&self, id: BookId) -> &Book {
+        self.model.book(id)
+    }
+
+    fn change(&mut self, id: BookId) -> &mut Book {
+        self.model.at(id).1
+    }
+
+    /// Where an object is; operations name only what there is.
+    pub(super) fn home(&self, name: Name) -> (BookId, usize) {
+        self.homes[&name]
+    }
+
+    pub(super) fn charge(&self, name: Name) -> &Charge {
+        let (id, no) = self.home(name);
+        &self.book(id).charges[no]
+    }
+
+    /// Whether an operation can be done: it names what there is, and stays within the days of this world.
+    pub(super) fn allows(&self, op: &Op) -> bool {
+        let has = |name: &Name| self.homes.contains_key(name);
+        let free = |name: &Name| !self.homes.contains_key(name);
+        let fits = |until: Timestamp| until >= self.now && until.since(OPENING) < LONGEST;
+        match op {
+            Op::Wait(span) | Op::Oversleep(span) => fits(self.now.plus(*span)),
+            Op::LockEnd { of, off } => has(of) && fits(shifted(self.charge(*of).end, *off)),
+            Op::Open { name, link, .. } => free(name) && link.as_ref().is_none_or(has),
+            Op::Cancel { charge, .. } | Op::Refund { charge, .. } | Op::Accept { charge, .. } => has(charge),
+            Op::Issue { name, .. } | Op::MakeLink { name, .. } | Op::Hook { name, .. } => free(name),
+            Op::Send { invoice, .. } | Op::Void { invoice, .. } | Op::View { invoice } => has(invoice),
+            Op::Choose { name, invoice, .. } => free(name) && has(invoice),
+            Op::Archive { link, .. } | Op::Limit { link, .. } | Op::ViewLink { link } => has(link),
+            Op::PayLink { name, link, .. } => free(name) && has(link),
+            Op::Tell(sightings) => sightings.iter().all(|sighted| has(&sighted.charge)),
+            Op::Choices { hook, .. }
+            | Op::Switch { hook, .. }
+            | Op::Unhook { hook }
+            | Op::Rotate { hook }
+            | Op::Test { hook } => has(hook),
+            Op::Resend { of, delivery } => *delivery < self.book(*of).deliveries.len(),
+            Op::Land { of, delivery, .. } => {
+                let delivery = self.book(*of).deliveries.get(*delivery);
+                delivery.is_some_and(|delivery| delivery.state == DeliveryState::InFlight)
+            }
+            Op::Exhaust(_) => {
+                let all = BOOKS.iter().flat_map(|id| &self.book(*id).deliveries);
+                let waiting = all.filter(|delivery| matches!(delivery.state, DeliveryState::Waiting(_)));
+                waiting.count() <= EXHAUSTED_MAX && fits(self.now.plus(EXHAUSTION))
+            }
+            _ => true,
+        }
+    }
+
+    /// Does it.
+    pub(super) fn apply(&mut self, op: &Op) {
+        self.due = Due::Nothing;
+        self.host_steps.clear();
+        if let Some(number) = op.number() {
+            self.names = self.names.max(number + 1);
+        }
+        let now = self.now;
+        match op {
+            Op::Wait(span) => self.advance(now.plus(*span)),
+            Op::LockEnd { of, off } => self.advance(shifted(self.charge(*of).end, *off)),
+            Op::Oversleep(span) => {
+                self.now = now.plus(*span);
+                self.wake();
+            }
+            Op::Rate { asset, currency, units } => {
+                self.model.rates.insert((*asset, *currency), *units);
+            }
+            Op::Bounds { account, tolerance, threshold } => {
+                let account = &mut self.model.accounts[*account];
+                (account.tolerance, account.threshold) = (*tolerance, *threshold);
+            }
+            Op::Restart => {
+                self.pages.restart();
+                self.model.restart(now);
+            }
+            Op::NewKey(id) => self.pages.new_key(*id),
+            Op::Tell(sightings) => self.hear(sightings),
+            Op::Turn { who, list, per_page } => {
+                let length = self.book(*who).length(*list);
+                self.reading = self.pages.follow(now, (*who, *list, *per_page), length);
+            }
+            Op::Number { who, list, per_page, page } => {
+                let length = self.book(*who).length(*list);
+                let reader: PageReader = (*who, *list, *per_page);
+                self.reading = self.pages.number(now, reader, *page, length);
+            }
+            Op::Post(answer) => drop(self.post_one(Some(*answer))),
+            Op::Take => drop(self.post_one(None)),
+            Op::PostAll(answer) => while self.post_one(Some(*answer)) {},
+            Op::Exhaust(answer) => self.exhaust(*answer),
+            Op::Land { of, delivery, answer } => self.change(*of).land(now, *delivery, answer.is_success()),
+            _ => self.apply_write(op),
+        }
+    }
+
+    /// Time passes; the host wakes the service whenever a lock ends.
+    fn advance(&mut self, until: Timestamp) {
+        while let Some(end) = self.model.next_lock().filter(|end| *end <= until) {
+            self.now = end.max(self.now);
+            self.wake();
+        }
+        self.now = until;
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        self.host_steps.push(HostStep::Wake(self.now));
+        self.model.wake(self.now);
+    }
+
+    fn hear(&mut self, sightings: &[Sighted]) {
+        let now = self.now;
+        for id in BOOKS {
+            let own = sightings.iter().filter_map(|sighted| {
+                let (home, no) = self.home(sighted.charge);
+                let is_own = home == id && sighted.astray == Astray::No;
+                is_own.then(|| (no, sighted.sighting(self.charge(sighted.charge).terms.asset, home, "")))
+            });
+            let own: Vec<(usize, Sighting)> = own.collect();
+            self.change(id).hear(now, own.iter().map(|(no, sighting)| (*no, sighting)));
+        }
+    }
+
+    /// Whether something was due.
+    fn post_one(&mut self, answer: Option<Answer>) -> bool {
+        let now = self.now;
+        let first = |id: BookId| {
+            let (at, delivery) = self.book(id).first_waiting()?;
+            (at <= now).then_some((id, delivery))
+        };
+        let Some((of, delivery)) = BOOKS.into_iter().find_map(first) else { return false };
+        let attempt = self.book(of).deliveries[delivery].attempts + 1;
+        self.host_steps.push(HostStep::Post { of, delivery, at: now, attempt, answer });
+        let book = self.change(of);
+        book.post(delivery);
+        if let Some(answer) = answer {
+            book.land(now, delivery, answer.is_success());
+        }
+        true
+    }
+
+    /// Until nothing waits any more, however long that takes.
+    fn exhaust(&mut self, answer: Answer) {
+        let next = |state: &State| {
+            BOOKS.iter().filter_map(|id| state.book(*id).first_waiting()).map(|(at, _)| at).min()
+        };
+        while let Some(next) = next(self) {
+            if next > self.now {
+                self.advance(next);
+            }
+            self.post_one(Some(answer));
+        }
+    }
+
+    fn apply_write(&mut self, op: &Op) {
+        let asked = asked(op);
+        if let Some(Asked { who, path, body, once }) = &asked {
+            self.keyed.retain(|known| known != op);
+            self.keyed.push(op.clone());
+            let repeat = self.book(*who).repeat(self.now, &format!("{path} {once}"), body.as_bytes());
+            match repeat {
+                RepeatKind::First => {}
+                RepeatKind::Same(answer) => return self.due = Due::Replay(answer),
+                RepeatKind::Other => return self.due = Due::Status(409),
+            }
+        }
+        let answered = self.write(op);
+        self.due = Due::Status(answered.unwrap_or_else(|refused| refused));
+        if let Some(Asked { who, path, body, once }) = asked
+            && answered.is_ok()
+        {
+            let (now, answer) = (self.now, self.answers);
+            self.answers += 1;
+            self.change(who).keep_answer(now, format!("{path} {once}"), body.into_bytes(), answer);
+        }
+    }
+
+    /// The status of a good answer, or of a refusal.
+    fn write(&mut self, op: &Op) -> Result<u16, u16> {
+        match op {
+            Op::Open { .. }
+            | Op::PayLink { .. }
+            | Op::Cancel { .. }
+            | Op::Refund { .. }
+            | Op::Accept { .. } => self.write_charge(op),
+            Op::Issue { .. } | Op::Send { .. } | Op::Void { .. } | Op::View { .. } | Op::Choose { .. } => {
+                self.write_invoice(op)
+            }
+            Op::MakeLink { .. } | Op::Archive { .. } | Op::Limit { .. } | Op::ViewLink { .. } => {
+                self.write_link(op)
+            }
+            _ => self.write_hook(op),
+        }
+    }
+
+    fn write_charge(&mut self, op: &Op) -> Result<u16, u16> {
+        let now = self.now;
+        match op {
+            Op::Open { link: None, answers: 1.., .. } => Err(422),
+            Op::Open { name, who, asset, cents, currency, link: None, .. } => {
+                self.open(*name, *who, *asset, (*cents, *currency), (None, None)).map(|()| 201)
+            }
+            Op::Open { name, who, asset, cents, link: Some(link), answers, .. } => {
+                let (home, link) = self.home(*link);
+                if home != *who {
+                    return Err(422);
+                }
+                let said = Some(*cents).filter(|cents| *cents > 0);
+                self.open_by_link((home, link), *name, (*asset, said, *answers)).map(|()| 201)
+            }
+            Op::PayLink { name, link, asset, cents, answers } => {
+                self.open_by_link(self.home(*link), *name, (*asset, *cents, *answers)).map(|()| 200)
+            }
+            Op::Cancel { by, charge, .. } => {
+                let (id, no) = self.reach(*by, *charge)?;
+                self.change(id).cancel(now, no, reason(*by)).map(|()| 200)
+            }
+            Op::Refund { who, charge, units, .. } => {
+                let (id, no) = self.reach(By::Key(*who), *charge)?;
+                self.change(id).refund(now, no, *units, (None, None)).map(|()| 201)
+            }
+            Op::Accept { charge, txid } => {
+                let (id, no) = self.home(*charge);
+                let txid = txid.map(|txid| format!("t{txid}"));
+                self.change(id).accept(now, no, txid.as_deref()).map(|()| 200)
+            }
+            _ => unreachable!("no write of a charge: {op:?}"),
+        }
+    }
+
+    fn write_invoice(&mut self, op: &Op) -> Result<u16, u16> {
+        let now = self.now;
+        match op {
+            Op::Issue { name, who, cents, reader, send, .. } => {
+                let draft = (*cents, Currency::Eur, reader.email().map(str::to_owned));
+                let (account, book) = self.model.at(*who);
+                let no = book.issue(now, account, draft, *send)?;
+                self.homes.insert(*name, (*who, no));
+                Ok(201)
+            }
+            Op::Send { by, invoice } => {
+                let (id, no) = self.reach(*by, *invoice)?;
+                let (account, book) = self.model.at(id);
+                book.send(now, account, no).map(|()| 200)
+            }
+            Op::Void { by, invoice } => {
+                let (id, no) = self.reach(*by, *invoice)?;
+                self.change(id).void(now, no).map(|()| 200)
+            }
+            Op::View { invoice } => {
+                let (id, no) = self.home(*invoice);
+                self.change(id).view(now, no);
+                Ok(200)
+            }
+            Op::Choose { name, invoice, asset } => {
+                let (id, no) = self.home(*invoice);
+                if self.book(id).choose(no, *asset)?.is_none() {
+                    let invoice = &self.book(id).invoices[no];
+                    let price = (invoice.cents, invoice.currency);
+                    self.open(*name, id, *asset, price, (None, Some(no)))?;
+                }
+                Ok(200)
+            }
+            _ => unreachable!("no write of an invoice: {op:?}"),
+        }
+    }
+
+    fn write_link(&mut self, op: &Op) -> Result<u16, u16> {
+        let now = self.now;
+        match op {
+            Op::MakeLink { name, who, pricing, only, max, lasts, asks } => {
+                let question = |required| Question { label: QUESTION.to_owned(), required };
+                let links = &mut self.change(*who).links;
+                links.push(LinkModel {
+                    pricing: *pricing,
+                    currency: Currency::Eur,
+                    coins: only.map(|only| vec![only]),
+                    max_payments: *max,
+                    questions: asks.map(question).into_iter().collect(),
+                    expires_at: lasts.map(|lasts| now.plus(lasts)),
+                    is_archived: false,
+                    views: 0,
+                });
+                let no = links.len() - 1;
+                self.homes.insert(*name, (*who, no));
+                return Ok(201);
+            }
+            Op::Archive { who, link, on } => {
+                let (id, no) = self.reach(By::Key(*who), *link)?;
+                self.change(id).links[no].is_archived = *on;
+            }
+            Op::Limit { who, link, max } => {
+                let (id, no) = self.reach(By::Key(*who), *link)?;
+                self.change(id).links[no].max_payments = *max;
+            }
+            Op::ViewLink { link } => {
+                let (id, no) = self.home(*link);
+                self.change(id).links[no].views += 1;
+            }
+            _ => unreachable!("no write of a link: {op:?}"),
+        }
+        Ok(200)
+    }
+
+    fn write_hook(&mut self, op: &Op) -> Result<u16, u16> {
+        let now = self.now;
+        if let Op::Hook { name, of, kinds } = op {
+            let no = self.change(*of).add_endpoint(super::op::types(*kinds));
+            self.homes.insert(*name, (*of, no));
+            return Ok(200);
+        }
+        if let Op::Resend { of, delivery } = op {
+            return self.change(*of).resend(now, *delivery).map(|()| 200);
+        }
+        let (Op::Choices { hook, .. }
+        | Op::Switch { hook, .. }
+        | Op::Unhook { hook }
+        | Op::Rotate { hook }
+        | Op::Test { hook }) = op
+        else {
+            unreachable!("no write: {op:?}")
+        };
+        let (id, no) = self.home(*hook);
+        let book = self.change(id);
+        if book.endpoints[no].switch == EndpointSwitch::Removed {
+            return Err(404);
+        }
+        match op {
+            Op::Choices { kinds, .. } => book.endpoints[no].types = super::op::types(*kinds),
+            Op::Switch { on, .. } => {
+                book.switch_endpoint(no, if *on { EndpointSwitch::On } else { EndpointSwitch::Off })
+            }
+            Op::Unhook { .. } => book.switch_endpoint(no, EndpointSwitch::Removed),
+            Op::Rotate { .. } => book.rotate(no),
+            _ => drop(book.send_test(now, no)?),
+        }
+        Ok(200)
+    }
+
+    /// The object, for who may see it.
+    fn reach(&self, by: By, name: Name) -> Result<(BookId, usize), u16> {
+        let (home, no) = self.home(name);
+        match by {
+            By::Key(who) if who != home => Err(404),
+            _ => Ok((home, no)),
+        }
+    }
+
+    fn open_by_link(
+        &mut self,
+        (id, link): (BookId, usize),
+        name: Name,
+        (asset, cents, answers): (Asset, Option<u64>, u8),
+    ) -> Result<(), u16> {
+        let order = Order { asset: Some(asset), cents, currency: None, answers: labels(answers) };
+        let book = self.book(id);
+        let price = (book.price(link, self.now, order)?, book.links[link].currency);
+        self.open(name, id, asset, price, (Some(link), None))
+    }
+
+    fn open(
+        &mut self,
+        name: Name,
+        id: BookId,
+        asset: Asset,
+        (cents, currency): (u64, Currency),
+        (link, invoice): (Option<usize>, Option<usize>),
+    ) -> Result<(), u16> {
+        let rate = self.model.rates[&(asset, currency)].ok_or(503_u16)?;
+        let terms = Terms { asset, cents, currency, rate, link, invoice };
+        let (now, (account, book)) = (self.now, self.model.at(id));
+        let no = match invoice {
+            Some(_) => book.switch(now, account, terms),
+            None => book.open(now, account, terms),
+        };
+        self.homes.insert(name, (id, no));
+        Ok(())
+    }
+}
+
+/// What idempotency goes by: who, where, and all that is said. Names of what is made are not said.
+fn asked(op: &Op) -> Option<Asked> {
+    let (who, path, body) = match op {
+        Op::Open { who, asset, cents, currency, link, answers, .. } => {
+            // A link has a currency of its own.
+            let currency = link.is_none().then_some(currency);
+            (who, "charges".to_owned(), format!("{asset} {cents} {currency:?} {link:?} {answers}"))
+        }
+        Op::Cancel { by: By::Key(who), charge, .. } => (who, format!("cancel {charge:?}"), String::new()),
+        Op::Refund { who, charge, units, .. } => (who, format!("refund {charge:?}"), units.to_string()),
+        Op::Issue { who, cents, reader, send, .. } => {
+            (who, "invoices".to_owned(), format!("{cents} {reader:?} {send}"))
+        }
+        _ => return None,
+    };
+    Some(Asked { who: *who, path, body, once: op.once()? })
+}

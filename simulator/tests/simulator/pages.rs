@@ -1,0 +1,198 @@
+//! What the hosted pages are told: the word for where a charge stands, what may be chosen, why not.
+
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_wire::Request;
+use serde_json::{Value, json};
+use simulator::sandbox::{Reach, Sandbox, Setup};
+
+struct World(Sandbox);
+
+impl World {
+    fn new() -> World {
+        World(Sandbox::new(&Setup {
+            seed: Seed(1),
+            start: Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
+            public_url: "https://pay.example".to_owned(),
+            rate_limit: None,
+            dialect: Dialect::default(),
+            journal: false,
+            reach: Reach::Simulated,
+            wallet_cache: None,
+        }))
+    }
+
+    #[track_caller]
+    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Value {
+        let bearer = format!("Bearer {}", self.0.first_keys().live);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = Request {
+            method,
+            path,
+            query: None,
+            authorization: Some(bearer.as_bytes()),
+            content_type: Some(b"application/json"),
+            idempotency_key: None,
+            base: "https://pay.example",
+            body: body.as_bytes(),
+        };
+        let response = self.0.respond(self.0.now(), &request);
+        let answer = serde_json::from_slice(&response.body).expect("answers are JSON");
+        assert!(matches!(response.status, 200..300), "{method} {path} {body}: {answer}");
+        answer
+    }
+
+    /// Opens an object and gives its code.
+    #[track_caller]
+    fn make(&mut self, path: &str, body: Value) -> String {
+        self.ask("POST", path, &body)["data"]["code"].as_str().expect("a code").to_owned()
+    }
+
+    fn page(&mut self, path: &str) -> Value {
+        self.ask("GET", &format!("/sandbox/pages/{path}"), &Value::Null)
+    }
+}
+
+/// A charge in LTC, which needs 3 confirmations, after these calls to the sandbox. `CODE` is the charge's.
+#[track_caller]
+fn check_stage(calls: &[(&str, &str)], stage: &str) {
+    let mut world = World::new();
+    let code = world.make("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
+    for (path, body) in calls {
+        let path = path.replace("CODE", &code);
+        let body = serde_json::from_str(&body.replace("CODE", &code)).expect("bodies in tests are JSON");
+        world.ask("POST", &path, &body);
+    }
+    assert_eq!(world.page(&format!("c/{code}"))["stage"], stage, "{calls:?}");
+}
+
+const PAY: (&str, &str) = ("/sandbox/pay", r#"{"charge":"CODE"}"#);
+const PAY_HALF: (&str, &str) = ("/sandbox/pay", r#"{"charge":"CODE","share":"0.5"}"#);
+const MINE: (&str, &str) = ("/sandbox/mine", r#"{"asset":"LTC","blocks":3}"#);
+const WAIT: (&str, &str) = ("/sandbox/advance", r#"{"by":"31m"}"#);
+const CANCEL: (&str, &str) = ("/sandbox/charges/CODE/cancel", "{}");
+const ACCEPT: (&str, &str) = ("/sandbox/charges/CODE/accept", "{}");
+
+#[test]
+fn a_charge_is_waited_for_then_confirmed_then_paid() {
+    check_stage(&[], "waiting");
+    check_stage(&[PAY], "confirming");
+    check_stage(&[PAY, MINE], "paid");
+    check_stage(&[PAY, WAIT], "paid");
+}
+
+#[test]
+fn a_part_is_not_the_whole() {
+    check_stage(&[PAY_HALF, MINE], "underpaid");
+    check_stage(&[PAY_HALF, MINE, PAY], "confirming");
+    check_stage(&[PAY_HALF, MINE, PAY, MINE], "paid");
+    check_stage(&[PAY_HALF, MINE, WAIT], "expired");
+}
+
+/// 49.90 EUR in LTC, after payments of these shares of what remains: what is missing then, and whether
+/// that is little enough.
+#[track_caller]
+fn check_missing(shares: &[&str], missing: &str, covered: bool) {
+    let mut world = World::new();
+    world.ask("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": "49.90" }));
+    let code = world.make("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
+    for share in shares {
+        world.ask("POST", "/sandbox/pay", &json!({ "charge": code, "share": share }));
+    }
+    let page = world.page(&format!("c/{code}"));
+    assert_eq!((&page["missing"], &page["covered"]), (&json!(missing), &json!(covered)), "{shares:?}");
+}
+
+#[test]
+fn what_is_on_its_way_is_missing_no_more() {
+    check_missing(&[], "1", false);
+    check_missing(&["0.25"], "0.75", false);
+    check_missing(&["0.25", "0.25"], "0.5", false);
+    check_missing(&["0.995"], "0.005", true);
+    check_missing(&["1"], "0", true);
+    check_missing(&["1.5"], "0", true);
+}
+
+#[test]
+fn what_comes_after_the_end_is_late() {
+    check_stage(&[WAIT], "expired");
+    check_stage(&[CANCEL], "canceled");
+    check_stage(&[CANCEL, WAIT], "canceled");
+    for end in [WAIT, CANCEL] {
+        check_stage(&[end, PAY], "late");
+        check_stage(&[end, PAY, MINE], "late");
+        check_stage(&[end, PAY, MINE, ACCEPT], "paid");
+        check_stage(&[end, PAY_HALF, MINE, ACCEPT], "short");
+    }
+}
+
+#[test]
+fn a_coin_of_an_invoice_can_be_chosen_until_money_is_on_its_way() {
+    let mut world = World::new();
+    let code = world.make("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
+    let path = format!("i/{code}");
+    let page = world.page(&path);
+    assert_eq!((&page["may_choose"], &page["payment"]), (&json!(true), &Value::Null));
+    assert_eq!(page["coins"].as_array().unwrap().len(), 13);
+
+    let choose = format!("/sandbox/invoices/{code}/choose");
+    for asset in ["BTC", "LTC"] {
+        world.ask("POST", &choose, &json!({ "asset": asset }));
+        let page = world.page(&path);
+        assert_eq!((&page["may_choose"], &page["payment"]["stage"]), (&json!(true), &json!("waiting")));
+        assert_eq!(page["payment"]["charge"]["asset"], asset);
+        // What was offered is what is due.
+        let offered = page["coins"].as_array().unwrap().iter().find(|coin| coin["asset"] == asset).unwrap();
+        assert_eq!(offered["amount"], page["payment"]["charge"]["asset_amount"]);
+    }
+
+    let charge = world.page(&path)["payment"]["charge"]["code"].take();
+    world.ask("POST", "/sandbox/pay", &json!({ "charge": charge }));
+    let page = world.page(&path);
+    assert_eq!((&page["may_choose"], &page["coins"]), (&json!(false), &json!([])));
+    world.ask("POST", "/sandbox/mine", &json!({ "asset": "LTC", "blocks": 3 }));
+    let page = world.page(&path);
+    assert_eq!((&page["invoice"]["status"], &page["payment"]["stage"]), (&json!("paid"), &json!("paid")));
+    assert_eq!(page["may_choose"], false);
+}
+
+#[test]
+fn a_coin_is_offered_if_it_is_taken_and_has_a_rate() {
+    let mut world = World::new();
+    let link = json!({
+        "title": "Book", "amount": "9.00", "currency": "EUR", "accepted_assets": ["BTC", "LTC", "XMR"],
+    });
+    let path = format!("pay/{}", world.make("/v1/payment-links", link));
+    let coins = |page: Value| -> Vec<String> {
+        let all = page["coins"].as_array().unwrap().iter();
+        all.map(|coin| coin["asset"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(coins(world.page(&path)), ["BTC", "LTC", "XMR"]);
+    world.ask("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": null }));
+    assert_eq!(coins(world.page(&path)), ["BTC", "XMR"]);
+    world.ask("DELETE", "/sandbox/wallets", &json!({ "asset": "XMR" }));
+    assert_eq!(coins(world.page(&path)), ["BTC"]);
+}
+
+/// A link with these fields, after this long: why it is closed.
+#[track_caller]
+fn check_closed(fields: Value, archived: bool, wait: &str, closed: &Value) {
+    let mut world = World::new();
+    let mut link = json!({ "title": "Book", "amount": "9.00", "currency": "EUR" });
+    link.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let code = world.make("/v1/payment-links", link);
+    if archived {
+        world.ask("POST", &format!("/v1/payment-links/{code}/archive"), &json!({}));
+    }
+    world.ask("POST", "/sandbox/advance", &json!({ "by": wait }));
+    assert_eq!(world.page(&format!("pay/{code}"))["closed"], *closed, "{fields} {archived}");
+}
+
+#[test]
+fn a_link_says_why_it_is_closed() {
+    let ends = json!({ "expires_at": "2026-01-06T09:00:00Z" });
+    check_closed(json!({}), false, "1s", &Value::Null);
+    check_closed(ends.clone(), false, "1s", &Value::Null);
+    check_closed(ends.clone(), false, "1d", &json!("expired"));
+    check_closed(ends, true, "1d", &json!("archived"));
+    check_closed(json!({}), true, "1s", &json!("archived"));
+}

@@ -1,0 +1,347 @@
+//! Clients get other answers than those of the service, or ask something else than they meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::{
+    sighting::{Depth, Sighting},
+    time::Timestamp,
+};
+use reference_wire::{Request, Response};
+use serde_json::{Value, json};
+use simulator::{
+    law::Law::{
+        Confirmations, Conservation, Edges, Filters, LateMoney, Limit, LockEnd, ModesApart, Once, Order,
+        Paging, PaidMoney, SameObject, Tolerance,
+    },
+    tamper::{OwnedRequest, Tamper},
+};
+
+use super::Bug;
+
+struct Answers<F>(F);
+
+impl<F: FnMut(Timestamp, &Request<'_>, &mut Response) + Send> Tamper for Answers<F> {
+    fn response(&mut self, now: Timestamp, request: &Request<'_>, response: &mut Response) {
+        (self.0)(now, request, response);
+    }
+}
+
+fn answers(change: impl FnMut(Timestamp, &Request<'_>, &mut Response) + Send + 'static) -> Box<dyn Tamper> {
+    Box::new(Answers(change))
+}
+
+struct Requests<F>(F);
+
+impl<F: FnMut(&mut OwnedRequest) + Send> Tamper for Requests<F> {
+    fn request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
+        let mut other = OwnedRequest::of(request);
+        (self.0)(&mut other);
+        Some(other)
+    }
+}
+
+fn requests(change: impl FnMut(&mut OwnedRequest) + Send + 'static) -> Box<dyn Tamper> {
+    Box::new(Requests(change))
+}
+
+/// Changes the JSON of a list.
+fn list(path: &'static str, change: impl Fn(&str, &mut Vec<Value>) + Send + 'static) -> Box<dyn Tamper> {
+    answers(move |_, request, response| {
+        if request.method == "GET" && request.path == path && response.status == 200 {
+            let mut page: Value = serde_json::from_slice(&response.body).expect("a list is JSON");
+            if let Some(data) = page["data"].as_array_mut() {
+                change(request.query.unwrap_or_default(), data);
+            }
+            response.body = page.to_string().into_bytes().into();
+        }
+    })
+}
+
+fn refused(status: u16, end: &'static str, granted: u16) -> Box<dyn Tamper> {
+    answers(move |_, request, response| {
+        if request.method == "POST" && request.path.ends_with(end) && response.status == status {
+            response.status = granted;
+        }
+    })
+}
+
+/// A filter by charge finds charges of the other mode.
+#[derive(Default)]
+struct LeakyFilter {
+    /// The key that opened a charge, by its code.
+    keys: BTreeMap<String, Vec<u8>>,
+}
+
+impl Tamper for LeakyFilter {
+    fn request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
+        let code = request.query?.split('&').find_map(|part| part.strip_prefix("charge="))?;
+        let key = self.keys.get(code)?;
+        let mut other = OwnedRequest::of(request);
+        other.authorization = Some(key.clone());
+        Some(other)
+    }
+
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
+            let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
+            let code = body["data"]["id"].as_str().unwrap_or_default().to_owned();
+            self.keys.insert(code, request.authorization.unwrap_or_default().to_vec());
+        }
+    }
+}
+
+/// Changes one field of what is asked for.
+fn asked(path: &'static str, field: &'static str, change: fn(&mut Value)) -> Box<dyn Tamper> {
+    requests(move |request| {
+        let body = serde_json::from_slice(&request.body);
+        if request.path == path
+            && let Ok(Value::Object(mut body)) = body
+            && let Some(value) = body.get_mut(field)
+        {
+            change(value);
+            request.body = Value::Object(body).to_string().into_bytes();
+        }
+    })
+}
+
+fn is_later_page(query: &str) -> bool {
+    query.split('&').any(|part| part.starts_with("page=") && part != "page=1")
+}
+
+/// A charge is not canceled once anything was seen for it, even if that has vanished.
+#[derive(Default)]
+struct VanishedBlocksCancel {
+    /// The address of a charge, by its code.
+    addresses: BTreeMap<String, String>,
+    vanished: BTreeSet<String>,
+}
+
+impl Tamper for VanishedBlocksCancel {
+    fn sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        let gone = sightings.iter().filter(|it| matches!(it.depth, Depth::Gone(_)));
+        self.vanished.extend(gone.map(|it| it.address.clone()));
+        now
+    }
+
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        if request.method != "POST" {
+            return;
+        }
+        if request.path == "/v1/charges" && response.status == 201 {
+            let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
+            let text = |key: &str| body["data"][key].as_str().unwrap_or_default().to_owned();
+            self.addresses.insert(text("id"), text("deposit_address"));
+        }
+        let code = request.path.split('/').nth(3).unwrap_or_default();
+        let is_vanished = self.addresses.get(code).is_some_and(|address| self.vanished.contains(address));
+        if request.path.ends_with("/cancel") && response.status == 200 && is_vanished {
+            response.status = 409;
+        }
+    }
+}
+
+/// Late money is not sent back before it was accepted.
+fn late_money_stays() -> Box<dyn Tamper> {
+    answers(|_, request, response| {
+        if request.method == "POST" && request.path.ends_with("/refunds") && response.status == 201 {
+            let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
+            let status = body["data"]["status"].as_str().unwrap_or_default();
+            if matches!(status, "expired" | "canceled") && body["data"]["received_amount"] == "0" {
+                response.status = 422;
+            }
+        }
+    })
+}
+
+pub(super) const BUGS: &[Bug] = &[
+    Bug::new("what vanished blocks canceling", &[Edges], || Box::<VanishedBlocksCancel>::default()),
+    Bug::new("late money is not sent back", &[Conservation], late_money_stays),
+    Bug::new(
+        "a full link leaves its other charges open",
+        &[Edges, Once, SameObject, Filters, LockEnd, LateMoney],
+        || {
+            list("/v1/charges", |_, data| {
+                for charge in data {
+                    if charge["payment_link"].is_string() && charge["status"] == "canceled" {
+                        charge["status"] = json!("pending");
+                        charge["timeline"].as_array_mut().map(Vec::pop);
+                    }
+                }
+            })
+        },
+    ),
+    Bug::new("a refund above what was received", &[Conservation], || refused(422, "/refunds", 201)),
+    Bug::new("a charge that money was seen for is canceled", &[Edges], || refused(409, "/cancel", 200)),
+    Bug::new("an invoice that is over is withdrawn", &[Edges], || refused(409, "/void", 200)),
+    Bug::new("late money is accepted where there is none", &[LateMoney], || refused(409, "/accept", 200))
+        .by_sweeps_only("it spoils an answer of the sandbox"),
+    Bug::new("a later page lacks its first record", &[Paging, Once, SameObject, Filters], || {
+        list("/v1/events", |query, data| {
+            if is_later_page(query) && !data.is_empty() {
+                data.remove(0);
+            }
+        })
+    }),
+    Bug::new("a later page repeats a record", &[Paging, Once, SameObject, Order, Filters], || {
+        list("/v1/events", |query, data| {
+            if is_later_page(query) && data.len() > 1 {
+                data[0] = data[1].clone();
+            }
+        })
+    }),
+    Bug::new("an event is left out of the list", &[Once, Paging, Filters], || {
+        list("/v1/events", |_, data| data.retain(|event| event["type"] != "charge.late_payment"))
+    }),
+    Bug::new("the list names events otherwise than deliveries do", &[SameObject], || {
+        list("/v1/events", |_, data| {
+            for event in data {
+                event["id"] = json!(event["id"].as_str().unwrap_or_default().replacen("-8", "-9", 1));
+            }
+        })
+    }),
+    Bug::new("a filter by status is not heard", &[Filters], || {
+        requests(|request| {
+            request.query = request.query.take().map(|query| query.replace("status=canceled&", ""));
+        })
+    }),
+    Bug::new("a filter by type is not heard beside one by charge", &[Filters], || {
+        requests(|request| {
+            request.query = request.query.take().map(|query| match query.contains("charge=") {
+                true => query.replace("&type=charge.paid", ""),
+                false => query,
+            });
+        })
+    }),
+    Bug::new("an isolation leak through one filter", &[ModesApart], || Box::<LeakyFilter>::default()),
+    Bug::new("what the other mode holds is refused in other words", &[ModesApart], || {
+        let mut codes = std::collections::BTreeSet::new();
+        answers(move |_, request, response| {
+            if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
+                let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
+                codes.insert(body["data"]["id"].as_str().unwrap_or_default().to_owned());
+            }
+            let code = request.path.strip_prefix("/v1/charges/").unwrap_or_default();
+            if response.status == 404 && codes.contains(code) {
+                response.body = br#"{"message":"This key is of the other mode."}"#.as_slice().into();
+            }
+        })
+    }),
+    Bug::new("there is no limit", &[Limit], || {
+        answers(|_, request, response| {
+            if response.status == 429 && request.method == "GET" {
+                response.status = 200;
+            }
+        })
+    })
+    .by_sweeps_only("its keys have none"),
+    Bug::new("the limit counts all keys of the account", &[Limit], || {
+        let mut asked: Vec<Timestamp> = Vec::new();
+        answers(move |now, request, response| {
+            if request.path.starts_with("/v1/account") && response.status == 200 {
+                asked.retain(|at| now.since(*at).0 < 120_000_000);
+                if asked.len() >= 120 {
+                    response.status = 429;
+                }
+                asked.push(now);
+            }
+        })
+    })
+    .by_sweeps_only("its keys have none"),
+    Bug::new("Retry-After is a second, always", &[Limit], || {
+        answers(|_, _, response| {
+            for (name, value) in &mut response.headers {
+                if *name == "retry-after" && value.len() > 1 {
+                    "1".clone_into(value);
+                }
+            }
+        })
+    })
+    .by_sweeps_only("its keys have none"),
+    Bug::new("nothing is ever overpaid", &[Tolerance], || {
+        list("/v1/charges", |_, data| data.iter_mut().for_each(|charge| charge["overpaid"] = json!(false)))
+    }),
+    Bug::new("what is due is rounded down", &[Tolerance], || {
+        list("/v1/charges", |_, data| {
+            for charge in data {
+                let text = charge["asset_amount"].as_str().unwrap_or_default().to_owned();
+                if text.contains('.') && text.len() > 6 {
+                    charge["asset_amount"] = json!(&text[..text.len() - 1]);
+                }
+            }
+        })
+    }),
+    Bug::new("paid_at is the end of the lock", &[PaidMoney, Confirmations], || {
+        list("/v1/charges", |_, data| {
+            for charge in data {
+                if !charge["paid_at"].is_null() {
+                    charge["paid_at"] = charge["expires_at"].clone();
+                }
+            }
+        })
+    }),
+    Bug::new("an underpaid charge shows as paid", &[Edges, Once, PaidMoney, Confirmations], || {
+        list("/v1/charges", |_, data| {
+            for charge in data {
+                let got_some = charge["received_amount"] != "0" && charge["status"] == "expired";
+                if got_some {
+                    charge["status"] = json!("paid");
+                }
+            }
+        })
+    }),
+    Bug::new(
+        "two charges share an address",
+        &[Conservation, Confirmations, Edges, LockEnd, LateMoney, PaidMoney, Once],
+        || {
+            list("/v1/charges", |_, data| {
+                if data.len() > 1 {
+                    data[1]["deposit_address"] = data[0]["deposit_address"].clone();
+                }
+            })
+        },
+    ),
+    Bug::new(
+        "a timeline is told backwards",
+        &[Edges, Order, Confirmations, Once, LockEnd, Conservation, LateMoney],
+        || {
+            list("/v1/charges", |_, data| {
+                for charge in data {
+                    if let Some(lines) = charge["timeline"].as_array_mut() {
+                        lines.reverse();
+                    }
+                }
+            })
+        },
+    ),
+    Bug::new("an invoice is paid by each of its charges", &[Once], || {
+        list("/v1/invoices", |_, data| {
+            for invoice in data {
+                if let Some(lines) = invoice["timeline"].as_array_mut()
+                    && let Some(paid) = lines.iter().find(|line| line["event"] == "invoice.paid").cloned()
+                {
+                    lines.push(paid);
+                }
+            }
+        })
+    }),
+    Bug::new("a request that is repeated is done twice", &[Once], || {
+        requests(|request| request.idempotency_key = None)
+    }),
+    Bug::new("an idempotency key counts for whatever is asked", &[Once], || refused(409, "/v1/charges", 201)),
+    Bug::new("a payment link takes any number of payments", &[Edges, Once, SameObject], || {
+        asked("/v1/payment-links", "max_payments", |most| *most = Value::Null)
+    }),
+    Bug::new("a payment link asks another price", &[SameObject, Tolerance], || {
+        asked("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
+    }),
+    Bug::new("a charge of another account is refused as if it were there", &[ModesApart], || {
+        refused(404, "/refunds", 409)
+    }),
+    Bug::new("a description is kept without what is not ASCII", &[SameObject], || {
+        asked("/v1/charges", "description", |text| {
+            let ascii = text.as_str().unwrap_or_default().chars().filter(char::is_ascii);
+            *text = ascii.collect::<String>().into();
+        })
+    })
+    .by_sweeps_only("its charges say nothing that is not"),
+];

@@ -1,0 +1,113 @@
+//! Planted bugs: services that are wrong on purpose, each of which the laws must find in a sweep, the state-machine test in
+//! its lists of operations, or both.
+//!
+//! Every one is the right service with something spoilt on the way in or out. `BLESS=1 cargo test -p simulator --test
+//! simulator planted` writes the table of how many worlds it took anew.
+
+mod answers;
+mod doors;
+mod notices;
+mod posts;
+
+use std::{fs, path::Path};
+
+use simulator::{
+    law::Law,
+    sweep::{Runner, WorldSize},
+    tamper::Tamper,
+};
+
+/// A service that is wrong in one way.
+pub(crate) struct Bug {
+    /// What is wrong.
+    pub(crate) name: &'static str,
+    /// The laws that a sweep may see broken first; none if it need not see it.
+    laws: &'static [Law],
+    /// Makes it.
+    pub(crate) make: fn() -> Box<dyn Tamper>,
+    /// Why the state-machine test cannot see it, if it cannot.
+    pub(crate) unseen_by_machine: Option<&'static str>,
+}
+
+impl Bug {
+    const fn new(name: &'static str, laws: &'static [Law], make: fn() -> Box<dyn Tamper>) -> Bug {
+        Bug { name, laws, make, unseen_by_machine: None }
+    }
+
+    const fn by_sweeps_only(mut self, why: &'static str) -> Bug {
+        self.unseen_by_machine = Some(why);
+        self
+    }
+}
+
+/// Every planted bug.
+pub(crate) fn bugs() -> impl Iterator<Item = &'static Bug> {
+    [notices::BUGS, posts::BUGS, answers::BUGS, doors::BUGS].into_iter().flatten()
+}
+
+/// The search begins in so many places.
+const STARTS: [u64; 3] = [0, 1_000, 2_000];
+/// How many worlds it took, and which law was broken first; nothing if it was missed.
+type Found = Option<(u64, Law)>;
+
+/// A bug that so many worlds do not show is missed.
+const WORLDS_MAX: u64 = 200;
+
+/// How many worlds it takes from a start, and which law is broken first.
+fn find(bug: &Bug, start: u64) -> Found {
+    let runner = Runner { wrong: Some(&bug.make), size: WorldSize::Small, ..Runner::default() };
+    (0..WORLDS_MAX).find_map(|n| {
+        let verdict = runner.try_seed(start + n);
+        verdict.findings.breaches.first().map(|breach| (n + 1, breach.law))
+    })
+}
+
+/// What each bug took from each start, on two threads.
+fn find_all(bugs: &[&Bug]) -> Vec<Vec<Found>> {
+    let half = |part: usize| -> Vec<(usize, Vec<Found>)> {
+        let own = bugs.iter().enumerate().filter(|(place, _)| place % 2 == part);
+        own.map(|(place, bug)| (place, STARTS.iter().map(|start| find(bug, *start)).collect())).collect()
+    };
+    let mut found = std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(1));
+        let mut found = half(0);
+        found.extend(other.join().expect("the other half ends"));
+        found
+    });
+    found.sort_by_key(|(place, _)| *place);
+    found.into_iter().map(|(_, finds)| finds).collect()
+}
+
+#[test]
+fn every_planted_bug_is_found_by_a_law_that_is_about_it() {
+    let bugs: Vec<&Bug> = bugs().filter(|bug| !bug.laws.is_empty()).collect();
+    assert!(bugs.len() >= 30, "{} planted bugs", bugs.len());
+    let mut table = String::from("worlds  law             planted bug\n");
+    let mut missed = Vec::new();
+    for (bug, finds) in bugs.iter().zip(find_all(&bugs)) {
+        let mut worlds = Vec::new();
+        let mut first = None;
+        for (start, found) in STARTS.into_iter().zip(finds) {
+            match found {
+                None => missed.push(format!("{}: not found from seed {start}", bug.name)),
+                Some((_, law)) if !bug.laws.contains(&law) => {
+                    missed.push(format!("{}: found by law {} from seed {start}", bug.name, law.as_str()));
+                }
+                Some((n, law)) => {
+                    first = first.or(Some(law));
+                    worlds.push(n);
+                }
+            }
+        }
+        worlds.sort_unstable();
+        let median = worlds.get(worlds.len() / 2).copied().unwrap_or_default();
+        table.push_str(&format!("{median:>6}  {:<14}  {}\n", first.map_or("-", Law::as_str), bug.name));
+    }
+    assert!(missed.is_empty(), "{}\n{table}", missed.join("\n"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/planted/found.txt");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &table).expect("the table can be written");
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(golden, table, "BLESS=1 writes it anew");
+}

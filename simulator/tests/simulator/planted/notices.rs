@@ -1,0 +1,314 @@
+//! The service hears something else of the chains than what the watchers say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::{
+    asset::Asset,
+    mode::Mode,
+    money::Coin,
+    sighting::{Depth, Gone, Sighting},
+    time::{Span, Timestamp},
+};
+use reference_wire::{AttemptRequest, Request, Response};
+use serde_json::Value;
+use simulator::{
+    law::Law::{
+        self, Confirmations, Conservation, Deliveries, Edges, LateMoney, LockEnd, Once, Order, PaidMoney,
+        SameObject, Tolerance,
+    },
+    tamper::{PostFate, Tamper},
+};
+
+use super::Bug;
+
+/// Spoils what the watchers say.
+struct Notices<F>(F);
+
+impl<F: FnMut(Timestamp, &mut Vec<Sighting>) + Send> Tamper for Notices<F> {
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        (self.0)(now, notices);
+        now
+    }
+}
+
+fn spoil(change: impl FnMut(Timestamp, &mut Vec<Sighting>) + Send + 'static) -> Box<dyn Tamper> {
+    Box::new(Notices(change))
+}
+
+fn each(mut change: impl FnMut(&mut Sighting) -> bool + Send + 'static) -> Box<dyn Tamper> {
+    spoil(move |_, notices| notices.retain_mut(|notice| change(notice)))
+}
+
+type Place = (String, u32);
+
+fn place(notice: &Sighting) -> Place {
+    (notice.txid.clone(), notice.output)
+}
+
+/// What merchants were told of their charges: coin, mode, end of the lock, by address.
+#[derive(Default)]
+struct Charges {
+    known: BTreeMap<String, (Asset, Mode, Timestamp)>,
+}
+
+impl Charges {
+    fn learn(&mut self, response: &Response) {
+        let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let charge = &body["data"];
+        let text = |key: &str| charge[key].as_str().unwrap_or_default();
+        if let (Some(asset), Some(end)) = (Asset::parse(text("asset")), Timestamp::parse(text("expires_at")))
+        {
+            // Deposit addresses of the modes look different, and `tb1`, `bc1` and the like say which is which; here
+            // it is enough that the live chain is the usual one.
+            self.known.insert(text("deposit_address").to_owned(), (asset, Mode::Live, end));
+        }
+    }
+}
+
+/// Money after the end of the lock is never heard of.
+#[derive(Default)]
+struct LateMoneyLost {
+    charges: Charges,
+    heard: BTreeSet<Place>,
+}
+
+impl Tamper for LateMoneyLost {
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        if request.method == "POST" && request.path == "/v1/charges" {
+            self.charges.learn(response);
+        }
+    }
+
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        notices.retain(|notice| {
+            let end = self.charges.known.get(&notice.address).map(|(_, _, end)| *end);
+            end.is_none_or(|end| now < end) && self.heard.insert(place(notice))
+                || self.heard.contains(&place(notice))
+        });
+        now
+    }
+}
+
+/// What is seen in the last microsecond of the lock is heard as if the lock were over.
+#[derive(Default)]
+struct LastMomentIsLate {
+    charges: Charges,
+}
+
+impl Tamper for LastMomentIsLate {
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        if request.method == "POST" && request.path == "/v1/charges" {
+            self.charges.learn(response);
+        }
+    }
+
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        let next = now.plus(Span(1));
+        let ends = |notice: &Sighting| self.charges.known.get(&notice.address).is_some_and(|it| it.2 == next);
+        if notices.iter().any(ends) { next } else { now }
+    }
+}
+
+/// Another coin at an address counts as its own.
+#[derive(Default)]
+struct AnyCoinCounts {
+    charges: Charges,
+}
+
+impl Tamper for AnyCoinCounts {
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        if request.method == "POST" && request.path == "/v1/charges" {
+            self.charges.learn(response);
+        }
+    }
+
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        for notice in notices {
+            if let Some((asset, ..)) = self.charges.known.get(&notice.address)
+                && notice.asset != *asset
+            {
+                notice.asset = *asset;
+                notice.amount = Coin::unit(*asset);
+            }
+        }
+        now
+    }
+}
+
+const CHAIN: &[Law] =
+    &[Confirmations, PaidMoney, LockEnd, LateMoney, Tolerance, Conservation, Edges, Once, SameObject];
+/// A fee bump is heard of a moment after what it replaces is gone.
+#[derive(Default)]
+struct BumpComesLater {
+    heard: BTreeSet<Place>,
+    later: Vec<Sighting>,
+}
+
+impl Tamper for BumpComesLater {
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        let is_bumped = notices.iter().any(|notice| notice.depth == Depth::Gone(Gone::Replaced));
+        let (fresh, known): (Vec<Sighting>, Vec<Sighting>) =
+            std::mem::take(notices).into_iter().partition(|notice| self.heard.insert(place(notice)));
+        notices.append(&mut self.later);
+        notices.extend(known);
+        if is_bumped {
+            self.later = fresh
+        } else {
+            notices.extend(fresh)
+        }
+        now
+    }
+}
+
+/// What is first seen while a charge is held open takes the time of what holds it.
+#[derive(Default)]
+struct HoldTakesMore {
+    charges: Charges,
+    heard: BTreeMap<Place, Sighting>,
+}
+
+impl Tamper for HoldTakesMore {
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        if request.method == "POST" && request.path == "/v1/charges" {
+            self.charges.learn(response);
+        }
+    }
+
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        let mut gone = Vec::new();
+        for notice in notices.iter() {
+            let is_late = self.charges.known.get(&notice.address).is_some_and(|it| now >= it.2);
+            if is_late && !self.heard.contains_key(&place(notice)) {
+                let held = self.heard.values().find(|it| it.address == notice.address);
+                gone.extend(held.map(|it| Sighting { depth: Depth::Gone(Gone::Replaced), ..it.clone() }));
+            }
+        }
+        self.heard.extend(notices.iter().map(|notice| (place(notice), notice.clone())));
+        gone.append(notices);
+        *notices = gone;
+        now
+    }
+}
+
+/// What a charge was paid with stays counted, whatever becomes of it.
+#[derive(Default)]
+struct PaidIsForGood {
+    paid: BTreeSet<String>,
+}
+
+impl Tamper for PaidIsForGood {
+    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+        let body: Value = serde_json::from_slice(&post.body).unwrap_or_default();
+        if body["event"] == "charge.paid" {
+            let address = body["data"]["charge"]["deposit_address"].as_str().unwrap_or_default();
+            self.paid.insert(address.to_owned());
+        }
+        PostFate::AsItIs
+    }
+
+    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+        let falls = |depth| matches!(depth, Depth::Gone(_) | Depth::Confirmations(0));
+        notices.retain(|notice| !(falls(notice.depth) && self.paid.contains(&notice.address)));
+        now
+    }
+}
+
+pub(super) const BUGS: &[Bug] = &[
+    Bug::new("a fee bump loses its time", CHAIN, || Box::<BumpComesLater>::default()),
+    Bug::new("a hold takes what comes late", CHAIN, || Box::<HoldTakesMore>::default()),
+    Bug::new("a paid charge keeps what vanished", CHAIN, || Box::<PaidIsForGood>::default()),
+    Bug::new("one confirmation too few", CHAIN, || {
+        each(|notice| {
+            if let Depth::Confirmations(n @ 1..) = &mut notice.depth {
+                *n += 1;
+            }
+            true
+        })
+    }),
+    Bug::new("one confirmation too many", CHAIN, || {
+        each(|notice| {
+            if let Depth::Confirmations(n @ 2..) = &mut notice.depth {
+                *n -= 1;
+            }
+            true
+        })
+    }),
+    Bug::new("an orphaned transaction stays counted", CHAIN, || {
+        let mut deepest: BTreeMap<Place, u32> = BTreeMap::new();
+        each(move |notice| match notice.depth {
+            Depth::Confirmations(n) => {
+                let known = deepest.entry(place(notice)).or_default();
+                *known = n.max(*known);
+                n == *known
+            }
+            Depth::Gone(_) => true,
+        })
+    }),
+    Bug::new("what vanishes is not noticed", CHAIN, || {
+        each(|notice| !matches!(notice.depth, Depth::Gone(_)))
+    }),
+    Bug::new("a double-spent transfer is confirmed", CHAIN, || {
+        each(|notice| {
+            if notice.depth == Depth::Gone(Gone::DoubleSpent) {
+                notice.depth = Depth::Confirmations(100);
+            }
+            true
+        })
+    }),
+    Bug::new("a replaced transfer is confirmed", CHAIN, || {
+        each(|notice| {
+            if notice.depth == Depth::Gone(Gone::Replaced) {
+                notice.depth = Depth::Confirmations(100);
+            }
+            true
+        })
+    }),
+    Bug::new("only the first output of a transaction counts", CHAIN, || each(|notice| notice.output == 0)),
+    Bug::new("a transfer that is noticed twice counts twice", CHAIN, || {
+        spoil(|_, notices| {
+            let again: Vec<Sighting> = notices
+                .iter()
+                .map(|notice| Sighting { output: notice.output + 100, ..notice.clone() })
+                .collect();
+            notices.extend(again);
+        })
+    }),
+    Bug::new("one unit is lost of every transfer", CHAIN, || {
+        each(|notice| {
+            notice.amount = notice.amount.less(Coin::unit(notice.asset));
+            true
+        })
+    }),
+    Bug::new("transfers are only seen once a block holds them", CHAIN, || {
+        let mut known = BTreeSet::new();
+        each(move |notice| {
+            notice.depth != Depth::Confirmations(0) && known.insert(place(notice))
+                || known.contains(&place(notice))
+        })
+    }),
+    Bug::new("transfers count as soon as they are seen", CHAIN, || {
+        each(|notice| {
+            if notice.depth == Depth::Confirmations(0) {
+                notice.depth = Depth::Confirmations(100);
+            }
+            true
+        })
+    }),
+    Bug::new("late money is lost", CHAIN, || Box::<LateMoneyLost>::default()),
+    Bug::new(
+        "`≥` for `>` in the last moment of the lock",
+        &[LockEnd, LateMoney, Order, Confirmations, Edges, Deliveries],
+        || Box::<LastMomentIsLate>::default(),
+    ),
+    Bug::new("another coin counts as its own", CHAIN, || Box::<AnyCoinCounts>::default()),
+    Bug::new("a transfer that comes back is not heard of again", CHAIN, || {
+        let mut gone = BTreeSet::new();
+        each(move |notice| match notice.depth {
+            Depth::Gone(_) => {
+                gone.insert(place(notice));
+                true
+            }
+            Depth::Confirmations(_) => !gone.contains(&place(notice)),
+        })
+    }),
+];

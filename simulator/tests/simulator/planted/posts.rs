@@ -1,0 +1,208 @@
+//! Merchants get something else than what the service sends, or the service hears something else of how it ended.
+
+use std::collections::BTreeMap;
+
+use reference_core::{endpoint::Secret, id::EndpointNo, mode::Mode, outbox::AttemptResult, time::Timestamp};
+use reference_wire::AttemptRequest;
+use simulator::{
+    law::Law::{self, Deliveries, Liveness, Once, SameObject},
+    tamper::{PostFate, Tamper},
+};
+use uuid::Uuid;
+
+use super::Bug;
+
+struct Posts<F>(F);
+
+impl<F: FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send> Tamper for Posts<F> {
+    fn post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
+        (self.0)(now, mode, post)
+    }
+}
+
+fn posts(
+    change: impl FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send + 'static,
+) -> Box<dyn Tamper> {
+    Box::new(Posts(change))
+}
+
+/// The first occurrence of a text in the body becomes another.
+fn body(from: &'static str, to: &'static str) -> Box<dyn Tamper> {
+    posts(move |_, _, post| {
+        write(post, |text| text.replacen(from, to, 1));
+        PostFate::AsItIs
+    })
+}
+
+fn write(post: &mut AttemptRequest, change: impl FnOnce(String) -> String) {
+    let text = String::from_utf8(std::mem::take(&mut post.body)).expect("a body is JSON");
+    post.body = change(text).into_bytes();
+}
+
+struct Outcomes<F>(F);
+
+impl<F: FnMut(&AttemptRequest, &mut AttemptResult) + Send> Tamper for Outcomes<F> {
+    fn outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
+        (self.0)(post, outcome);
+    }
+}
+
+fn outcomes(change: impl FnMut(&AttemptRequest, &mut AttemptResult) + Send + 'static) -> Box<dyn Tamper> {
+    Box::new(Outcomes(change))
+}
+
+/// Another id, as good as any.
+fn other(id: Uuid) -> Uuid {
+    Uuid::from_u128(id.as_u128() ^ 1)
+}
+
+/// After a restart the last event goes out once more, as a delivery of its own.
+#[derive(Default)]
+struct RestartRepeats {
+    last: BTreeMap<EndpointNo, AttemptRequest>,
+    is_due: bool,
+}
+
+impl Tamper for RestartRepeats {
+    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+        let before = self.last.insert(post.endpoint, post.clone());
+        match before.filter(|_| std::mem::take(&mut self.is_due)) {
+            None => PostFate::AsItIs,
+            Some(mut again) => {
+                let id = other(again.id);
+                let (from, to) = (post_id(&again.id), post_id(&id));
+                write(&mut again, |text| text.replacen(&from, &to, 1));
+                again.id = id;
+                PostFate::WithAnother(Box::new(again))
+            }
+        }
+    }
+
+    fn restarted(&mut self, _: Timestamp) {
+        self.is_due = true;
+    }
+}
+
+fn post_id(id: &Uuid) -> String {
+    id.to_string()
+}
+
+/// After a restart the next delivery is forgotten.
+#[derive(Default)]
+struct RestartForgets {
+    forgets: bool,
+}
+
+impl Tamper for RestartForgets {
+    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+        if post.attempt == 1 && std::mem::take(&mut self.forgets) {
+            PostFate::Dropped
+        } else {
+            PostFate::AsItIs
+        }
+    }
+
+    fn restarted(&mut self, _: Timestamp) {
+        self.forgets = true;
+    }
+}
+
+const SENT: &[Law] = &[Deliveries, Once, SameObject, Liveness];
+pub(super) const BUGS: &[Bug] = &[
+    Bug::new("a retry has a new event id", SENT, || {
+        posts(|_, _, post| {
+            if post.attempt > 1 {
+                write(post, |text| text.replacen("\"event_id\":\"0", "\"event_id\":\"1", 1));
+            }
+            PostFate::AsItIs
+        })
+    }),
+    Bug::new("a retry has a new delivery id", SENT, || {
+        posts(|_, _, post| {
+            if post.attempt > 1 {
+                let id = other(post.id);
+                let (from, to) = (post_id(&post.id), post_id(&id));
+                write(post, |text| text.replacen(&from, &to, 1));
+                post.id = id;
+            }
+            PostFate::AsItIs
+        })
+    }),
+    Bug::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
+    Bug::new("a restart forgets a delivery", SENT, || Box::<RestartForgets>::default()),
+    Bug::new("every ninth delivery is lost", SENT, || {
+        let mut count = 0;
+        posts(move |_, _, post| {
+            count += u32::from(post.attempt == 1);
+            if post.attempt == 1 && count % 9 == 0 { PostFate::Dropped } else { PostFate::AsItIs }
+        })
+    }),
+    Bug::new("every event goes to one endpoint twice", SENT, || {
+        posts(|_, _, post| {
+            let mut again = post.clone();
+            again.id = other(post.id);
+            let (from, to) = (post_id(&post.id), post_id(&again.id));
+            write(&mut again, |text| text.replacen(&from, &to, 1));
+            PostFate::WithAnother(Box::new(again))
+        })
+    }),
+    Bug::new("the first endpoint gets what the second wants", SENT, || {
+        posts(|_, _, post| {
+            if post.endpoint.index() > 0 {
+                post.endpoint = EndpointNo(0);
+            }
+            PostFate::AsItIs
+        })
+    }),
+    Bug::new("deliveries name the other mode", SENT, || body("\"mode\":\"live\"", "\"mode\":\"test\"")),
+    Bug::new("a delivery shows its charge as paid before it is", SENT, || {
+        body("\"status\":\"pending\"", "\"status\":\"paid\"")
+    }),
+    Bug::new("a delivery has the time of its attempt", SENT, || {
+        posts(|now, _, post| {
+            if post.attempt > 1 {
+                write(post, |text| {
+                    let start = text.find("\"created_at\":\"").map_or(0, |at| at + 14);
+                    format!("{}{now}{}", &text[..start], &text[start + 27..])
+                });
+            }
+            PostFate::AsItIs
+        })
+    }),
+    Bug::new("an old secret is used after a rotation", SENT, || {
+        let mut first: BTreeMap<(Mode, EndpointNo), Secret> = BTreeMap::new();
+        posts(move |_, mode, post| {
+            post.secret = first.entry((mode, post.endpoint)).or_insert_with(|| post.secret.clone()).clone();
+            PostFate::AsItIs
+        })
+    }),
+    Bug::new("delivered amounts are written as the API writes them", SENT, || body("00000000\"", "\"")),
+    Bug::new("a redirect is success", SENT, || {
+        outcomes(|_, outcome| {
+            if matches!(outcome, AttemptResult::Answered(300..=399)) {
+                *outcome = AttemptResult::Answered(200);
+            }
+        })
+    }),
+    Bug::new("a time-out is success", SENT, || {
+        outcomes(|_, outcome| {
+            if *outcome == AttemptResult::TimedOut {
+                *outcome = AttemptResult::Answered(200);
+            }
+        })
+    }),
+    Bug::new("nothing is tried a third time", SENT, || {
+        outcomes(|post, outcome| {
+            if post.attempt > 1 {
+                *outcome = AttemptResult::Answered(200);
+            }
+        })
+    }),
+    Bug::new("201 and its kin are failures", SENT, || {
+        outcomes(|post, outcome| {
+            if post.attempt == 1 && *outcome == AttemptResult::Answered(200) {
+                *outcome = AttemptResult::Answered(500);
+            }
+        })
+    }),
+];

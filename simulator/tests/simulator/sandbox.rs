@@ -1,0 +1,268 @@
+//! `/sandbox` as a stranger meets it: what is refused, what is shown, and that no body upsets it.
+
+use crate::world;
+use proptest::prelude::*;
+use reference_wire::{Request, Response};
+use serde_json::{Value, json};
+use simulator::sandbox::{Progress, Sandbox};
+
+struct World(Sandbox);
+
+impl World {
+    fn new() -> World {
+        World(world::open())
+    }
+
+    fn send(&mut self, method: &str, target: &str, key: &str, body: &str) -> Response {
+        world::send(&mut self.0, method, target, key, body)
+    }
+
+    #[track_caller]
+    fn done(&mut self, method: &str, target: &str, body: &Value) -> Value {
+        let response = self.send(method, target, "", &body.to_string());
+        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
+        assert_eq!(response.status, 200, "{answer}");
+        answer
+    }
+
+    #[track_caller]
+    fn refused(&mut self, target: &str, body: &Value, field: &str) {
+        let response = self.send("POST", target, "", &body.to_string());
+        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
+        assert_eq!(response.status, 422, "{answer}");
+        assert!(answer["errors"][field].is_array(), "{answer} names {field}");
+    }
+
+    /// A live charge: its code and address.
+    fn charge(&mut self, asset: &str) -> (String, String) {
+        let key = self.0.first_keys().live;
+        let body = json!({"asset": asset, "amount": "10"}).to_string();
+        let response = self.send("POST", "/v1/charges", &key, &body);
+        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
+        let text = |name: &str| answer["data"][name].as_str().expect("a new charge").to_owned();
+        (text("code"), text("deposit_address"))
+    }
+
+    fn endpoint(&mut self, mode: &str) -> String {
+        let answer =
+            self.done("POST", "/sandbox/endpoints", &json!({"url": "https://shop.sim", "mode": mode}));
+        answer["endpoint"]["id"].as_str().expect("an id").to_owned()
+    }
+}
+
+#[test]
+fn a_merchant_that_no_address_can_name_is_refused() {
+    let mut world = World::new();
+    world.refused("/sandbox/merchants", &json!({"name": "Shop", "state": "down"}), "name");
+    world.refused("/sandbox/merchants", &json!({"name": "shop/x", "state": "down"}), "name");
+    world.done("POST", "/sandbox/merchants", &json!({"name": "shop", "state": "down"}));
+}
+
+#[test]
+fn what_a_payment_would_ignore_is_refused() {
+    let mut world = World::new();
+    let (code, address) = world.charge("BTC");
+    world.refused("/sandbox/pay", &json!({"charge": code, "mode": "test"}), "mode");
+    let to_address = json!({"address": address, "asset": "BTC", "amount": "1", "share": "0.5"});
+    world.refused("/sandbox/pay", &to_address, "share");
+    world.done(
+        "POST",
+        "/sandbox/pay",
+        &json!({"address": address, "asset": "BTC", "amount": "1", "mode": "test"}),
+    );
+}
+
+#[test]
+fn money_arrives_however_its_address_is_spelled() {
+    for (asset, spell) in [
+        ("ETH", str::to_lowercase as fn(&str) -> String),
+        ("BTC", str::to_uppercase),
+        ("BCH", |address| address.trim_start_matches("bitcoincash:").to_owned()),
+    ] {
+        let mut world = World::new();
+        let (code, address) = world.charge(asset);
+        let spelled = spell(&address);
+        assert_ne!(spelled, address);
+        world.done("POST", "/sandbox/pay", &json!({"address": spelled, "asset": asset, "amount": "1"}));
+        world.done("POST", "/sandbox/advance", &json!({"by": "10s"}));
+        let key = world.0.first_keys().live;
+        let shown = world.send("GET", &format!("/v1/charges/{code}"), &key, "");
+        let shown: Value = serde_json::from_slice(&shown.body).expect("JSON");
+        assert_eq!(shown["data"]["transactions"].as_array().map(Vec::len), Some(1), "{asset}");
+    }
+}
+
+#[test]
+fn a_busy_book_hides_no_newer_delivery_of_another() {
+    let mut world = World::new();
+    let [live, test] = ["live", "test"].map(|mode| world.endpoint(mode));
+    for _ in 0..1_000 {
+        world.done("POST", &format!("/sandbox/endpoints/{live}/test"), &json!({}));
+    }
+    world.done("POST", "/sandbox/advance", &json!({"by": "1s"}));
+    let newest = world.done("POST", &format!("/sandbox/endpoints/{test}/test"), &json!({}));
+    let shown = world.done("GET", "/sandbox/deliveries", &json!({}));
+    assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(1_000));
+    assert_eq!(shown["deliveries"][0]["id"], newest["delivery"]);
+    for (filter, count) in
+        [(format!("endpoint={test}"), 1), ("endpoint=none".to_owned(), 0), ("event=none".to_owned(), 0)]
+    {
+        let shown = world.done("GET", &format!("/sandbox/deliveries?{filter}"), &json!({}));
+        assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(count), "{filter}");
+    }
+}
+
+/// Every call that takes a body, with the fields it knows. `{c}` and `{e}` are a charge and an endpoint.
+const CALLS: [(&str, &str, &[&str]); 25] = [
+    (
+        "POST",
+        "/sandbox/pay",
+        &["charge", "address", "mode", "asset", "amount", "share", "fee", "outputs", "unseen"],
+    ),
+    ("POST", "/sandbox/mine", &["asset", "mode", "blocks", "at_once"]),
+    ("POST", "/sandbox/reorg", &["asset", "mode", "depth", "keep"]),
+    ("POST", "/sandbox/double-spend", &["txid"]),
+    ("POST", "/sandbox/replace", &["txid", "amount", "elsewhere", "fee"]),
+    ("POST", "/sandbox/drop", &["txid"]),
+    ("POST", "/sandbox/rebroadcast", &["txid"]),
+    ("POST", "/sandbox/stall", &["asset", "mode", "for"]),
+    ("POST", "/sandbox/advance", &["by", "to"]),
+    ("POST", "/sandbox/restart", &[]),
+    ("POST", "/sandbox/rates", &["asset", "currency", "rate"]),
+    ("POST", "/sandbox/world", &["seed", "start", "account", "journal"]),
+    (
+        "POST",
+        "/sandbox/accounts",
+        &["id", "type", "members", "underpayment_tolerance", "brand_color", "logo_url"],
+    ),
+    (
+        "PATCH",
+        "/sandbox/accounts/acme",
+        &["members", "overpayment_threshold", "default_currency", "support_email"],
+    ),
+    ("POST", "/sandbox/keys", &["account", "mode"]),
+    ("PUT", "/sandbox/wallets", &["account", "mode", "asset", "key", "addresses"]),
+    ("DELETE", "/sandbox/wallets", &["account", "mode", "asset"]),
+    ("POST", "/sandbox/endpoints", &["account", "mode", "url", "events"]),
+    ("PATCH", "/sandbox/endpoints/{e}", &["url", "events", "status"]),
+    ("POST", "/sandbox/endpoints/{e}/test", &[]),
+    ("POST", "/sandbox/endpoints/{e}/rotate", &[]),
+    ("POST", "/sandbox/charges/{c}/accept", &["txid"]),
+    ("POST", "/sandbox/charges/{c}/cancel", &[]),
+    ("POST", "/sandbox/invoices/{c}/choose", &["asset"]),
+    ("POST", "/sandbox/merchants", &["name", "state", "answers"]),
+];
+
+/// A value as a body holds it: some that fit somewhere, some that fit nowhere. `C`, `T` and `A` are a
+/// charge, a transaction and an address.
+const VALUES: [&str; 42] = [
+    "null",
+    "true",
+    "false",
+    "0",
+    "1",
+    "3",
+    "100",
+    "-1",
+    "1.5",
+    "1e400",
+    "4294967295",
+    "4294967296",
+    "18446744073709551616",
+    r#""""#,
+    r#""1""#,
+    r#""0.00000001""#,
+    r#""1000000000000""#,
+    r#""1e5""#,
+    r#""99999999999999999999999999999""#,
+    r#""\u0000""#,
+    r#""\ud800""#,
+    r#""é""#,
+    "[]",
+    "[[]]",
+    "[null]",
+    "{}",
+    r#"{"a":1,"a":2}"#,
+    r#""BTC""#,
+    r#""SOL""#,
+    r#""live""#,
+    r#""test""#,
+    r#""none""#,
+    r#""all""#,
+    r#""high""#,
+    r#""stuck""#,
+    r#""10m""#,
+    r#""18446744073709551615us""#,
+    r#""9999-12-31T23:59:59.999999Z""#,
+    r#""https://shop.sim""#,
+    r#""C""#,
+    r#""T""#,
+    r#""A""#,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_body_upsets_the_world(
+        calls in prop::collection::vec((0..CALLS.len(), prop::collection::vec(0..VALUES.len(), 9), any::<u16>()), 1..40),
+    ) {
+        let mut world = World::new();
+        let (mut txid, mut known) = (String::new(), world.charge("BTC"));
+        let endpoint = world.endpoint("live");
+        for (call, values, given) in calls {
+            let (method, path, fields) = CALLS[call];
+            let path = path.replace("{c}", &known.0).replace("{e}", &endpoint);
+            let pairs: Vec<String> = fields.iter().zip(&values).enumerate()
+                .filter(|(n, _)| given >> n & 1 == 1)
+                .map(|(_, (field, &value))| {
+                    let value = match VALUES[value] {
+                        r#""C""# => json!(known.0).to_string(),
+                        r#""T""# => json!(txid).to_string(),
+                        r#""A""# => json!(known.1).to_string(),
+                        plain => plain.to_owned(),
+                    };
+                    format!("{field:?}:{value}")
+                })
+                .collect();
+            let body = format!("{{{}}}", pairs.join(","));
+            let before = world.0.now();
+            let response = world.send(method, &path, "", &body);
+            prop_assert!(response.status < 500, "{} {method} {path} {body}", response.status);
+            let is_new_world = path == "/sandbox/world" && response.status == 200;
+            prop_assert!(world.0.now() >= before || is_new_world, "{method} {path} {body}");
+            let answer: Value = serde_json::from_slice(&response.body).expect("JSON, whatever was asked");
+            if let Some(text) = answer["txid"].as_str() {
+                text.clone_into(&mut txid);
+            }
+            if is_new_world {
+                known = world.charge("BTC");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_of_an_earlier_world_is_nobodys() {
+    let mut world = World::new();
+    let bearer = format!("Bearer {}", world.0.first_keys().test);
+    let admitted = world.0.admit(world.0.now(), Some(bearer.as_bytes())).expect("a good key");
+    world.done("POST", "/sandbox/accounts", &json!({"id": "other"}));
+    world.done("POST", "/sandbox/world", &json!({}));
+    for path in ["/v1/account", "/sandbox/endpoints"] {
+        let request = Request {
+            method: "GET",
+            path,
+            query: None,
+            authorization: None,
+            content_type: None,
+            idempotency_key: None,
+            base: "http://localhost",
+            body: b"",
+        };
+        match world.0.call_as(world.0.now(), &admitted, &request) {
+            Progress::Done(response) => assert_eq!(response.status, 409, "{path}"),
+            Progress::Waiting(journey) => panic!("{path} waits: {journey:?}"),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Plays every file under `scenarios/` in this process and compares it with its transcript.
+//!
+//! `BLESS=1 cargo test -p simulator --test simulator scenarios` writes the schema and the transcripts anew.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use simulator::{
+    play::{LocalStage, Played, golden, play},
+    script::{Script, schema},
+};
+
+/// Few, for every scenario is played with each.
+const OTHER_SEEDS: [u64; 3] = [2, 30, u64::MAX];
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios")
+}
+
+fn blessing() -> bool {
+    std::env::var_os("BLESS").is_some()
+}
+
+/// Every scenario with its text, sorted by path.
+fn scenarios() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![directory()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
+            let path = entry.expect("its entries can be read").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                let text = fs::read_to_string(&path).expect("a scenario can be read");
+                found.push((path, text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The path from the root of the workspace, as messages show it.
+fn shown(path: &Path) -> String {
+    let inside = path.strip_prefix(directory()).expect("a scenario lies under scenarios/");
+    format!("scenarios/{}", inside.to_string_lossy().replace('\\', "/"))
+}
+
+/// Compares a file with what it should hold, or writes it.
+fn compare(path: &Path, actual: &str) -> Result<(), String> {
+    if blessing() {
+        fs::write(path, actual).expect("scenarios/ can be written");
+        return Ok(());
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    match golden::compare(&expected, actual) {
+        None => Ok(()),
+        Some(diff) => Err(format!("{} differs; BLESS=1 writes it anew\n{diff}", shown(path))),
+    }
+}
+
+fn run(path: &Path, text: &str) -> Result<Played, String> {
+    let script = Script::parse(&shown(path), text).map_err(|error| error.to_string())?;
+    play(&script, None, &mut LocalStage::new()).map_err(|error| error.to_string())
+}
+
+/// The language loses nothing on the way into a file and back.
+#[test]
+fn a_scenario_that_is_written_anew_leaves_the_same_transcript() {
+    for (path, text) in scenarios() {
+        let script = Script::parse(&shown(&path), &text).unwrap_or_else(|error| panic!("{error}"));
+        let written = script.to_yaml();
+        let again = run(&path, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+        if !blessing() {
+            let golden = fs::read_to_string(path.with_extension("transcript")).expect("it has a transcript");
+            assert_eq!(again.transcript, golden, "{}\n{written}", shown(&path));
+        }
+    }
+}
+
+#[test]
+fn every_scenario_goes_as_it_says_and_leaves_its_transcript() {
+    let found = scenarios();
+    assert!(!found.is_empty(), "there are scenarios");
+    let failures: Vec<String> = found
+        .iter()
+        .filter_map(|(path, text)| {
+            let played = run(path, text)
+                .and_then(|played| compare(&path.with_extension("transcript"), &played.transcript));
+            played.err()
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} of {} failed\n\n{}", failures.len(), found.len(), failures.join("\n\n"));
+}
+
+#[test]
+fn a_scenario_played_twice_has_one_digest() {
+    for (path, text) in scenarios() {
+        let digest = || run(&path, &text).map(|played| played.digest);
+        assert_eq!(digest(), digest(), "{}", shown(&path));
+    }
+}
+
+/// Expectations speak of the service, not of the luck of one world. A file that needs its luck says `seed:`.
+#[test]
+fn what_a_scenario_expects_holds_under_other_seeds() {
+    for (path, text) in
+        scenarios().iter().filter(|(_, text)| !text.lines().any(|line| line.starts_with("seed:")))
+    {
+        let script = Script::parse(&shown(path), text).unwrap_or_else(|error| panic!("{error}"));
+        for seed in OTHER_SEEDS {
+            play(&script, Some(seed), &mut LocalStage::new())
+                .unwrap_or_else(|error| panic!("with seed {seed}\n{error}"));
+        }
+    }
+}
+
+#[test]
+fn a_transcript_belongs_to_a_scenario() {
+    for (path, _) in scenarios() {
+        let beside = path.parent().expect("a file lies in a directory");
+        for entry in fs::read_dir(beside).expect("scenarios/ can be listed") {
+            let entry = entry.expect("its entries can be read").path();
+            if entry.extension().is_some_and(|extension| extension == "transcript") {
+                assert!(entry.with_extension("yaml").is_file(), "{} has no scenario", shown(&entry));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_published_schema_is_the_schema_of_the_format() {
+    compare(&directory().join("scenario.schema.json"), &schema()).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn every_scenario_fits_the_schema() {
+    let schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("the schema is a schema");
+    for (path, text) in scenarios() {
+        let value = simulator::script::untyped(&text).expect("a scenario is YAML");
+        let errors: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| format!("{} at {}", error, error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{}: {}", shown(&path), errors.join("; "));
+    }
+}
+
+/// The examples of the README's tables: what stands in back quotes and begins with the name of a step.
+fn examples<'a>(readme: &'a str, names: &[&str]) -> Vec<&'a str> {
+    let rows = readme.lines().filter(|line| line.starts_with("| "));
+    let codes = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let is_example = |code: &&str| {
+        let name = code.split_once(':').map_or(*code, |(name, _)| name);
+        names.contains(&name) && (code.contains(": ") || *code == "restart")
+    };
+    codes.filter(is_example).collect()
+}
+
+#[test]
+fn the_readme_shows_every_step_and_its_examples_fit_the_schema() {
+    let readme = fs::read_to_string(directory().join("README.md")).expect("the README can be read");
+    let mut schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
+    let forms = schema.pointer("/$defs/Step/oneOf").and_then(Value::as_array).expect("a step has forms");
+    let names: Vec<&str> = forms
+        .iter()
+        .map(|form| form.pointer("/required/0").or_else(|| form.get("const")))
+        .map(|name| name.and_then(Value::as_str).expect("each form has a name"))
+        .collect();
+    let examples = examples(&readme, &names);
+    for name in names {
+        let shown = |example: &&str| example.split_once(':').map_or(*example, |(name, _)| name) == name;
+        assert!(examples.iter().any(shown), "the README has no example of {name}");
+    }
+    let definitions = schema["$defs"].take();
+    let step = serde_json::json!({ "$defs": definitions, "$ref": "#/$defs/Step" });
+    let validator = jsonschema::validator_for(&step).expect("the schema is a schema");
+    for example in examples {
+        let value = simulator::script::untyped(example).unwrap_or_else(|| panic!("`{example}` is no YAML"));
+        assert!(validator.is_valid(&value), "`{example}` does not fit the schema");
+    }
+}

@@ -1,0 +1,159 @@
+//! Random worlds: they keep every law, they are always the same, and what breaks one becomes small.
+
+use std::{fs, path::Path};
+
+use simulator::{
+    law::{Breach, Law},
+    play::{LocalStage, play},
+    script::Script,
+    shrink::shrink,
+    sweep::{Runner, WorldSize},
+    tamper::{PostFate, Tamper},
+    workload,
+};
+
+/// So many worlds have their fingerprint in the golden file.
+const GOLDEN: u64 = 200;
+
+fn small() -> Runner<'static> {
+    Runner { size: WorldSize::Small, ..Runner::default() }
+}
+
+fn breaches(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
+    let mut broken = Vec::new();
+    for seed in seeds {
+        let verdict = runner.try_seed(seed);
+        assert_eq!(verdict.differs, None, "seed {seed} played twice");
+        broken
+            .extend(verdict.findings.breaches.iter().take(2).map(|breach| format!("seed {seed}: {breach}")));
+    }
+    broken
+}
+
+#[test]
+fn drawn_worlds_keep_every_law() {
+    let broken = breaches(&Runner::default(), 0..4);
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    let broken = breaches(&small(), 100..140);
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn small_worlds_put_every_law_to_the_test() {
+    let mut checks = [0; Law::ALL.len()];
+    for seed in (0..120).filter(|seed| seed % 16 == 5 || seed % 16 == 8) {
+        let verdict = small().try_seed(seed);
+        checks.iter_mut().zip(verdict.findings.checks).for_each(|(sum, n)| *sum += n);
+    }
+    let untried: Vec<&str> =
+        Law::ALL.into_iter().filter(|law| checks[*law as usize] == 0).map(Law::as_str).collect();
+    assert!(untried.is_empty(), "never put to the test: {}", untried.join(", "));
+}
+
+#[test]
+fn the_worlds_of_seeds_are_the_same_for_all_time() {
+    let runner = small();
+    let digests: String = (0..GOLDEN).map(|seed| format!("{seed} {}\n", runner.digest(seed))).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/sweep_digests.txt");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &digests).expect("the digests can be written");
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    let differs = golden.lines().zip(digests.lines()).find(|(one, two)| one != two);
+    assert_eq!(differs, None, "BLESS=1 writes them anew");
+    assert_eq!(golden.lines().count(), digests.lines().count(), "BLESS=1 writes them anew");
+}
+
+#[test]
+fn the_canary_sings() {
+    let runner = Runner { canary: true, ..small() };
+    let verdict = runner.try_seed(1);
+    assert!(verdict.findings.breaches.iter().any(|breach| breach.shape == "the canary"));
+}
+
+/// A service that loses every notice of money that has vanished.
+struct Blind;
+
+impl Tamper for Blind {
+    fn sightings(
+        &mut self,
+        now: reference_core::time::Timestamp,
+        notices: &mut Vec<reference_core::sighting::Sighting>,
+    ) -> reference_core::time::Timestamp {
+        notices.retain(|notice| !matches!(notice.depth, reference_core::sighting::Depth::Gone(_)));
+        now
+    }
+}
+
+/// A service that believes that every post arrives.
+struct Hopeful;
+
+impl Tamper for Hopeful {
+    fn post(
+        &mut self,
+        _: reference_core::time::Timestamp,
+        _: reference_core::mode::Mode,
+        post: &mut reference_wire::AttemptRequest,
+    ) -> PostFate {
+        if post.kind.as_str() == "charge.expired" { PostFate::Dropped } else { PostFate::AsItIs }
+    }
+}
+
+#[track_caller]
+fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
+    let wrong: &dyn Fn() -> Box<dyn Tamper> = &make;
+    let runner = Runner { wrong: Some(wrong), ..small() };
+    let (script, breach): (Script, Breach) = (0..60)
+        .find_map(|seed| {
+            let script = workload::draw_sized(seed, WorldSize::Small).script;
+            let breach = runner.try_script(&script).findings.breaches.into_iter().next()?;
+            Some((script, breach))
+        })
+        .expect("some world shows it");
+    let shrunk = shrink(&runner, &script, &breach);
+    assert!(shrunk.script.steps.len() <= steps_max, "{}", shrunk.script.to_yaml());
+    // What is left is a scenario: it reads back, the same law is broken, and the right service plays it.
+    let text = shrunk.script.to_yaml();
+    let again = Script::parse("shrunk.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let found = runner.try_script(&again).findings.breaches;
+    assert!(found.iter().any(|it| (it.law, &it.shape) == (breach.law, &breach.shape)), "{breach}\n{text}");
+    assert!(small().try_script(&again).findings.breaches.is_empty(), "{text}");
+    play(&again, None, &mut LocalStage::new()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+}
+
+#[test]
+fn a_failure_becomes_a_short_scenario() {
+    check_shrinking(|| Box::new(Blind), 8);
+    check_shrinking(|| Box::new(Hopeful), 4);
+}
+
+/// Every file under a directory with this extension.
+fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(directory).expect("it can be listed") {
+        let path = entry.expect("its entries can be read").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            found.push(path);
+        }
+    }
+}
+
+/// The scenarios were written by hand, and their transcripts read: so they judge the model.
+#[test]
+fn every_scenario_keeps_every_law() {
+    let mut found = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios"), &mut found);
+    found.sort();
+    let runner = Runner::default();
+    let mut broken = Vec::new();
+    for path in &found {
+        let text = fs::read_to_string(path).expect("a scenario can be read");
+        let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
+        let verdict = runner.try_script(&script);
+        broken.extend(
+            verdict.findings.breaches.iter().take(2).map(|breach| format!("{}: {breach}", path.display())),
+        );
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}

@@ -1,0 +1,38 @@
+//! The world that tests of `/sandbox` talk to, as a client does.
+
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_wire::{Request, Response};
+use simulator::sandbox::{Reach, Sandbox, Setup};
+
+const BASE: &str = "http://localhost";
+
+/// A new world without a rate limit, which may be restarted.
+pub(crate) fn open() -> Sandbox {
+    Sandbox::new(&Setup {
+        seed: Seed(1),
+        start: Timestamp(1_789_898_400_000_000),
+        public_url: BASE.to_owned(),
+        rate_limit: None,
+        dialect: Dialect::default(),
+        journal: true,
+        reach: Reach::Simulated,
+        wallet_cache: None,
+    })
+}
+
+/// A request with a key; the empty one is refused where a key is needed.
+pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str, body: &str) -> Response {
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let bearer = format!("Bearer {key}");
+    let request = Request {
+        method,
+        path,
+        query,
+        authorization: Some(bearer.as_bytes()),
+        content_type: Some(b"application/json"),
+        idempotency_key: None,
+        base: BASE,
+        body: body.as_bytes(),
+    };
+    sandbox.respond(sandbox.now(), &request)
+}

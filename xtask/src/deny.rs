@@ -1,0 +1,40 @@
+//! Licences, sources, duplicate versions and advisories of dependencies, by cargo-deny.
+//!
+//! The rules stand in `.cargo/deny.toml`. cargo-deny takes minutes to build, so a machine without it skips the step; the
+//! published workflow never does.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::packages::cargo;
+
+const INSTALL: &str = "cargo install cargo-deny --locked";
+
+/// Runs the checks that can be run here. Prints why one is skipped.
+///
+/// # Errors
+/// cargo-deny cannot be started.
+pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
+    if !passes(cargo(root).args(["deny", "--version"]).stderr(Stdio::null()).stdout(Stdio::null()))? {
+        println!("skipped: cargo-deny is not installed; `{INSTALL}`");
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    if !passes(cargo(root).args(["deny", "--locked", "check", "bans", "licenses", "sources"]))? {
+        findings.push("cargo-deny refuses a dependency; the rules are in .cargo/deny.toml".to_owned());
+    }
+    // The list of advisories is a Git repository of its own.
+    if !passes(cargo(root).args(["deny", "fetch", "db"]).stderr(Stdio::null()))? {
+        println!("skipped: advisories, because their database cannot be fetched");
+    } else if !passes(cargo(root).args(["deny", "--locked", "check", "--disable-fetch", "advisories"]))? {
+        findings.push(
+            "a dependency has an advisory; update it, or say in .cargo/deny.toml why it may stay".to_owned(),
+        );
+    }
+    Ok(findings)
+}
+
+fn passes(command: &mut Command) -> Result<bool, String> {
+    let status = command.status().map_err(|err| format!("cannot start {command:?}: {err}"))?;
+    Ok(status.success())
+}

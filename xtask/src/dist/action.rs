@@ -1,0 +1,52 @@
+//! A trial of the GitHub Action's script: it judges a served reference, as a workflow would call it.
+
+use std::fs;
+use std::process::Command;
+
+use super::Build;
+use crate::served::Served;
+
+/// Runs the script with the built program.
+///
+/// # Errors
+/// The script does not end with the exit code of the check, or leaves its outputs out.
+pub(super) fn try_script(build: &Build) -> Result<(), String> {
+    println!("==> the action's script");
+    if cfg!(windows) {
+        println!("skipped: it needs bash");
+        return Ok(());
+    }
+    let room = build.room("trial-action")?;
+    let served = Served::start(&build.program, &[])?;
+    let (output, summary) = (room.join("output"), room.join("summary"));
+    let programs = build.program.parent().ok_or("a program without a directory")?.to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)))
+        .map_err(|err| format!("cannot extend PATH: {err}"))?;
+    let ended = Command::new(build.root.join("conformance/action/check.sh"))
+        .current_dir(&room)
+        .env("PATH", path)
+        .env("CHARGEPROOF_LIVE_KEY", &served.ready.live_key)
+        .env("CHARGEPROOF_TEST_KEY", &served.ready.test_key)
+        .env("INPUT_URL", &served.ready.url)
+        .env("INPUT_VERSION", "installed")
+        .env("INPUT_REPORT", "junit=report.xml\nhtml=report.html")
+        .env("INPUT_ARGUMENTS", "--only\naccount.served")
+        .env("GITHUB_OUTPUT", &output)
+        .env("GITHUB_STEP_SUMMARY", &summary)
+        .output()
+        .map_err(|err| format!("cannot start the script: {err}"))?;
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let expected = format!("exit-code={}\n", ended.status.code().unwrap_or(-1));
+    let complete = ended.status.code() == Some(0)
+        && read(output) == expected
+        && read(summary).contains(&served.ready.url)
+        && read(room.join("report.xml")).contains("account.served")
+        && read(room.join("report.html")).contains("</html>");
+    if complete {
+        return Ok(());
+    }
+    let error = String::from_utf8_lossy(&ended.stderr);
+    Err(format!("the script ended with {}, or left something out:\n{said}{error}", ended.status))
+}

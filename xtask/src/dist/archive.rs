@@ -1,0 +1,84 @@
+//! The archive: program, completions, man pages, licences; and the checksums of everything.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use sha2::{Digest, Sha256};
+
+use super::{Build, copy, licences, trial, write};
+use crate::tools::{fresh, succeeds};
+
+pub(super) const CHECKSUMS: &str = "SHA256SUMS";
+
+const SHELLS: [(&str, &str); 4] = [
+    ("bash", "chargeproof.bash"),
+    ("zsh", "_chargeproof"),
+    ("fish", "chargeproof.fish"),
+    ("powershell", "chargeproof.ps1"),
+];
+
+/// Texts at the top of the workspace that go along.
+const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Makes it, unpacks it elsewhere and tries the program.
+pub(super) fn make(build: &Build) -> Result<(), String> {
+    println!("==> archive");
+    let name = format!("chargeproof-{}-{}", build.version, build.platform);
+    let stage = build.room("stage")?;
+    let content = stage.join(&name);
+    let (completions, man) = (content.join("completions"), content.join("man"));
+    for directory in [&content, &completions, &man] {
+        fresh(directory)?;
+    }
+    let program = build.program.file_name().ok_or("a program without a name")?;
+    copy(&build.program, &content.join(program))?;
+    for text in TEXTS {
+        copy(&build.root.join(text), &content.join(text))?;
+    }
+    write(
+        &content.join("LICENSES-OF-DEPENDENCIES.txt"),
+        licences::of_dependencies(build.root, &build.platform)?,
+    )?;
+    for (shell, file) in SHELLS {
+        let script = Command::new(&build.program)
+            .args(["completions", shell])
+            .output()
+            .map_err(|err| format!("cannot start `chargeproof completions`: {err}"))?;
+        if !script.status.success() || script.stdout.is_empty() {
+            return Err(format!("`chargeproof completions {shell}` ended with {}", script.status));
+        }
+        write(&completions.join(file), script.stdout)?;
+    }
+    if !succeeds(Command::new(&build.program).arg("man").arg(&man))? {
+        return Err("`chargeproof man` failed".to_owned());
+    }
+    let file = build.out.join(format!("{name}.tar.gz"));
+    tar(Command::new("tar").arg("-czf").arg(&file).arg("-C").arg(&stage).arg(&name))?;
+    let prefix = build.room("trial-archive")?;
+    tar(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&prefix))?;
+    trial::judge_built_in(&prefix.join(&name).join(program), &prefix)
+}
+
+fn tar(command: &mut Command) -> Result<(), String> {
+    if succeeds(command)? { Ok(()) } else { Err(format!("{command:?} failed")) }
+}
+
+/// One line for each file, as `sha256sum --check` reads it.
+pub(super) fn write_checksums(directory: &Path) -> Result<(), String> {
+    let unread = |err| format!("cannot read `{}`: {err}", directory.display());
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .map_err(unread)?
+        .map(|entry| entry.map(|it| it.path()))
+        .collect::<Result<_, _>>()
+        .map_err(unread)?;
+    files.sort();
+    let mut lines = String::new();
+    for file in files {
+        let bytes = fs::read(&file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))?;
+        let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        lines.push_str(&format!("{digest}  {name}\n"));
+    }
+    write(&directory.join(CHECKSUMS), lines)
+}

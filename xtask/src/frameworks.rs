@@ -1,0 +1,201 @@
+//! `cargo xtask frameworks`: small honest servers on other people's frameworks, each judged by `chargeproof check`.
+//!
+//! The servers lie in `conformance/mutants/frameworks`. A framework is skipped, with a word, where its language is
+//! not installed.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::served::Served;
+
+/// The keys that every server is started with, and asked with.
+const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
+const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
+/// What none of the servers has.
+const WITHOUT: [&str; 5] = ["webhooks", "inserts", "revoked", "second", "other"];
+/// What is installed from PyPI, exactly.
+const PYTHON: [&str; 4] =
+    ["fastapi==0.165.0", "uvicorn==0.54.0", "Django==5.2.19", "djangorestframework==3.18.3"];
+/// A tenth of a second each: how long a server may take to listen.
+const TRIES_MAX: u32 = 600;
+
+struct Framework {
+    name: &'static str,
+    language: Language,
+    /// The command line, where `PORT` stands for the port.
+    command: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Python,
+    Node,
+}
+
+const FRAMEWORKS: [Framework; 3] = [
+    Framework {
+        name: "FastAPI",
+        language: Language::Python,
+        command: &["venv/bin/uvicorn", "fastapi_shop:app", "--port", "PORT", "--no-access-log"],
+    },
+    Framework {
+        name: "Django REST framework",
+        language: Language::Python,
+        command: &["venv/bin/python", "django_shop.py", "127.0.0.1:PORT"],
+    },
+    Framework { name: "Express", language: Language::Node, command: &["node", "express_shop.js", "PORT"] },
+];
+
+/// Judges every server. `extra` goes to `chargeproof check`. Whether none was accused of anything.
+pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
+    let home = root.join("target/frameworks");
+    copy(&root.join("conformance/mutants/frameworks"), &home)?;
+    let ready = [(Language::Python, install_python(&home)?), (Language::Node, install_node(&home)?)];
+    Served::build(root)?;
+    let reports = thread::scope(|scope| {
+        let here = &home;
+        let judged = FRAMEWORKS.iter().map(|framework| {
+            let missing = ready.iter().find(|(language, _)| *language == framework.language);
+            let skipped = missing.and_then(|(_, why)| why.clone());
+            scope.spawn(move || match skipped {
+                Some(why) => Ok((true, format!("skipped: {why}\n"))),
+                None => judge(root, here, framework, extra),
+            })
+        });
+        let judged: Vec<_> = judged.collect();
+        judged.into_iter().map(|it| it.join().expect("no judge panics")).collect::<Vec<_>>()
+    });
+    let mut good = true;
+    for (framework, report) in FRAMEWORKS.iter().zip(reports) {
+        let (sound, text) = report?;
+        println!("==> {}\n{text}", framework.name);
+        good &= sound;
+    }
+    Ok(good)
+}
+
+/// Starts a server, judges it, and ends it.
+fn judge(root: &Path, home: &Path, framework: &Framework, extra: &[&str]) -> Result<(bool, String), String> {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.map_err(|err| format!("there is no free port: {err}"))?.port();
+    let words: Vec<_> = framework.command.iter().map(|it| it.replace("PORT", &port.to_string())).collect();
+    let program = if words[0].contains('/') { home.join(&words[0]) } else { words[0].clone().into() };
+    let mut server = Command::new(&program);
+    server.current_dir(home).args(&words[1..]).env("PYTHONDONTWRITEBYTECODE", "1");
+    server.env("SHOP_LIVE_KEY", LIVE_KEY).env("SHOP_TEST_KEY", TEST_KEY);
+    server.stdout(Stdio::null()).stderr(Stdio::null());
+    let process = server.spawn().map_err(|err| format!("cannot start `{}`: {err}", program.display()))?;
+    let mut listening = Listening(process);
+    listening.wait_until_it_listens(port, framework.name)?;
+    let mut check = Command::new(root.join("target/debug/chargeproof"));
+    check.args(["check", &format!("http://127.0.0.1:{port}")]);
+    check.args(WITHOUT.map(|part| format!("--without={part}"))).args(extra);
+    check.env("CHARGEPROOF_LIVE_KEY", LIVE_KEY).env("CHARGEPROOF_TEST_KEY", TEST_KEY).current_dir(home);
+    let output = check.output().map_err(|err| format!("cannot start {check:?}: {err}"))?;
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    // What passed is told by its counts.
+    let counts = text.lines().find(|line| line.contains("checks reported"));
+    match counts.filter(|_| output.status.success()) {
+        Some(counts) => Ok((true, format!("{counts}\n"))),
+        None => Ok((output.status.success(), text.into_owned())),
+    }
+}
+
+/// A server in a process of its own. Dropping it ends the process.
+struct Listening(Child);
+
+impl Listening {
+    fn wait_until_it_listens(&mut self, port: u16, name: &str) -> Result<(), String> {
+        for _ in 0..TRIES_MAX {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Err(format!("the server on {name} ended at once: {status}"));
+            }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "another program is waited for, and no runtime is stopped"
+            )]
+            thread::sleep(Duration::from_millis(100));
+        }
+        Err(format!("the server on {name} does not listen at port {port}"))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Installs what the servers in Python need; tells why not, if there is no Python.
+fn install_python(home: &Path) -> Result<Option<String>, String> {
+    if !exists("python3") {
+        return Ok(Some("there is no `python3` here".to_owned()));
+    }
+    let stamp = home.join("python.installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == PYTHON.join(" ")) {
+        return Ok(None);
+    }
+    println!("==> installing {}", PYTHON.join(" "));
+    let venv = home.join("venv");
+    let made = succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
+    let pip = ["install", "--quiet", "--disable-pip-version-check"];
+    if !made || !succeeds(Command::new(venv.join("bin/pip")).args(pip).args(PYTHON)) {
+        return Err(
+            "the frameworks for Python cannot be installed; they come from PyPI, and need venv".to_owned()
+        );
+    }
+    write(&stamp, &PYTHON.join(" "))
+}
+
+/// Installs what the servers on Node.js need; tells why not, if there is no Node.js.
+fn install_node(home: &Path) -> Result<Option<String>, String> {
+    if !exists("node") || !exists("npm") {
+        return Ok(Some("there is no `node` or no `npm` here".to_owned()));
+    }
+    let wanted = fs::read_to_string(home.join("package.json"))
+        .map_err(|err| format!("cannot read `package.json` of the servers: {err}"))?;
+    let stamp = home.join("node.installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(None);
+    }
+    println!("==> installing what package.json names");
+    let npm = ["install", "--no-fund", "--no-audit", "--loglevel", "error"];
+    if !succeeds(Command::new("npm").args(npm).current_dir(home)) {
+        return Err("the frameworks for Node.js cannot be installed; they come from npm".to_owned());
+    }
+    write(&stamp, &wanted)
+}
+
+fn write(stamp: &Path, text: &str) -> Result<Option<String>, String> {
+    fs::write(stamp, text).map_err(|err| format!("cannot write `{}`: {err}", stamp.display()))?;
+    Ok(None)
+}
+
+/// Copies the files of a directory.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let told = |err: std::io::Error| format!("cannot copy `{}`: {err}", from.display());
+    fs::create_dir_all(to).map_err(told)?;
+    for entry in fs::read_dir(from).map_err(told)? {
+        let entry = entry.map_err(told)?;
+        fs::copy(entry.path(), to.join(entry.file_name())).map_err(told)?;
+    }
+    Ok(())
+}
+
+fn exists(program: &str) -> bool {
+    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    asked.is_ok_and(|status| status.success())
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.status().is_ok_and(|status| status.success())
+}

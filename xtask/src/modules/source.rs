@@ -1,0 +1,183 @@
+//! What one module says: the types it defines, the names it imports and the paths it writes.
+//!
+//! Works on the syntax alone. Code for tests is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, UseTree};
+
+/// A path as it is written, without generics: `["crate", "wire", "Reply"]`.
+pub(crate) type Written = Vec<String>;
+
+/// The names of one module.
+#[derive(Default)]
+pub(crate) struct Source {
+    /// Everything that is defined here and can be named from outside, without modules.
+    pub(crate) own: BTreeSet<String>,
+    /// The structs, enums, unions, traits and type aliases among them.
+    pub(crate) types: Vec<String>,
+    /// What `use` binds: the name here, and the path that it stands for.
+    pub(crate) imports: BTreeMap<String, Written>,
+    /// The modules and enums of which everything is imported.
+    pub(crate) globs: Vec<Written>,
+    /// Every path in a signature, a body or a macro.
+    pub(crate) paths: BTreeSet<Written>,
+}
+
+/// A module inside another: declared for a file of its own, or with its items.
+pub(crate) struct Child<'a> {
+    pub(crate) name: String,
+    pub(crate) items: Option<&'a [Item]>,
+}
+
+impl Source {
+    /// Reads the items of one module. The modules inside it are only named.
+    pub(crate) fn read(items: &[Item]) -> (Source, Vec<Child<'_>>) {
+        let mut source = Source::default();
+        let mut children = Vec::new();
+        for item in items.iter().filter(|item| !is_for_tests(attributes(item))) {
+            if let Item::Mod(module) = item {
+                let items = module.content.as_ref().map(|(_, items)| items.as_slice());
+                children.push(Child { name: module.ident.to_string(), items });
+                continue;
+            }
+            if let Some((name, is_type)) = definition(item) {
+                source.types.extend(is_type.then(|| name.clone()));
+                source.own.insert(name);
+            }
+            source.visit_item(item);
+        }
+        (source, children)
+    }
+
+    fn import(&mut self, tree: &UseTree, mut prefix: Written) {
+        match tree {
+            UseTree::Path(path) => {
+                prefix.push(path.ident.to_string());
+                self.import(&path.tree, prefix);
+            }
+            UseTree::Name(name) => self.bind(prefix, &name.ident.to_string(), None),
+            UseTree::Rename(name) => {
+                self.bind(prefix, &name.ident.to_string(), Some(name.rename.to_string()));
+            }
+            UseTree::Glob(_) => self.globs.push(prefix),
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.import(tree, prefix.clone());
+                }
+            }
+        }
+    }
+
+    fn bind(&mut self, mut path: Written, name: &str, alias: Option<String>) {
+        if name != "self" {
+            path.push(name.to_owned());
+        }
+        self.paths.insert(path.clone());
+        let Some(bound) = alias.or_else(|| path.last().cloned()) else { return };
+        // Underscored imports bind no name; the path counts all the same.
+        if bound != "_" && path != [bound.as_str()] {
+            self.imports.insert(bound, path);
+        }
+    }
+
+    /// A macro's arguments are tokens: whatever is spelled like a path counts as one.
+    fn scan(&mut self, tokens: TokenStream) {
+        let mut path = Written::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => {
+                    if colons != 2 {
+                        self.paths.insert(std::mem::take(&mut path));
+                    }
+                    path.push(ident.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                other => {
+                    self.paths.insert(std::mem::take(&mut path));
+                    colons = 0;
+                    if let TokenTree::Group(group) = other {
+                        self.scan(group.stream());
+                    }
+                }
+            }
+        }
+        self.paths.insert(path);
+    }
+}
+
+impl<'ast> Visit<'ast> for Source {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if !is_for_tests(attributes(item)) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        if !is_for_tests(&item.attrs) {
+            visit::visit_impl_item_fn(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.import(&item.tree, Written::new());
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.paths.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        self.scan(call.tokens.clone());
+    }
+
+    fn visit_attribute(&mut self, _: &'ast Attribute) {}
+}
+
+/// The name that an item defines, and whether it is a type.
+fn definition(item: &Item) -> Option<(String, bool)> {
+    let (ident, is_type) = match item {
+        Item::Struct(it) => (&it.ident, true),
+        Item::Enum(it) => (&it.ident, true),
+        Item::Union(it) => (&it.ident, true),
+        Item::Trait(it) => (&it.ident, true),
+        Item::Type(it) => (&it.ident, true),
+        Item::Fn(it) => (&it.sig.ident, false),
+        Item::Const(it) => (&it.ident, false),
+        Item::Static(it) => (&it.ident, false),
+        _ => return None,
+    };
+    Some((ident.to_string(), is_type))
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(it) => &it.attrs,
+        Item::Enum(it) => &it.attrs,
+        Item::Fn(it) => &it.attrs,
+        Item::Impl(it) => &it.attrs,
+        Item::Macro(it) => &it.attrs,
+        Item::Mod(it) => &it.attrs,
+        Item::Static(it) => &it.attrs,
+        Item::Struct(it) => &it.attrs,
+        Item::Trait(it) => &it.attrs,
+        Item::Type(it) => &it.attrs,
+        Item::Union(it) => &it.attrs,
+        Item::Use(it) => &it.attrs,
+        _ => &[],
+    }
+}
+
+/// `#[cfg(test)]`, alone or as the first of several conditions.
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let Ok(list) = attribute.meta.require_list() else { return false };
+        let condition = list.tokens.to_string().replace(' ', "");
+        list.path.is_ident("cfg") && (condition == "test" || condition.starts_with("all(test,"))
+    })
+}

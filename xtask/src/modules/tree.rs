@@ -1,0 +1,159 @@
+//! The modules of one crate, and which of them a path leads to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::Item;
+
+use super::source::Source;
+
+/// How many imports of imports are followed. More are a circle of `use` items, which the compiler refuses.
+const HOPS_MAX: usize = 32;
+
+/// A library or a program: its modules, each after the one that contains it. The first is the root.
+pub(crate) struct Tree {
+    pub(crate) modules: Vec<Module>,
+}
+
+/// One module.
+pub(crate) struct Module {
+    /// `crate`, `crate::wire`, `crate::wire::json`.
+    pub(crate) path: String,
+    /// The file that contains it, from the root of the workspace.
+    pub(crate) file: PathBuf,
+    pub(crate) source: Source,
+    parent: Option<usize>,
+    children: BTreeMap<String, usize>,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Module(usize),
+    /// Something that this module defines.
+    Item(usize),
+}
+
+impl Tree {
+    /// Reads the crate whose root is `file`. Paths in the tree start at `workspace`.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not Rust.
+    pub(crate) fn read(workspace: &Path, file: &Path) -> Result<Tree, String> {
+        let mut tree = Tree { modules: Vec::new() };
+        let directory = file.parent().ok_or("a crate without a directory")?;
+        tree.read_file(workspace, file, directory, None, "crate")?;
+        Ok(tree)
+    }
+
+    /// A crate whose modules are all written inline.
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str) -> Result<Tree, String> {
+        let parsed = syn::parse_file(text).map_err(|err| err.to_string())?;
+        let mut tree = Tree { modules: Vec::new() };
+        tree.add(Path::new(""), Path::new("lib.rs"), Path::new(""), None, "crate", &parsed.items)?;
+        Ok(tree)
+    }
+
+    fn read_file(
+        &mut self,
+        workspace: &Path,
+        file: &Path,
+        directory: &Path,
+        parent: Option<usize>,
+        name: &str,
+    ) -> Result<usize, String> {
+        let text =
+            fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))?;
+        let parsed =
+            syn::parse_file(&text).map_err(|err| format!("`{}` is not Rust: {err}", file.display()))?;
+        self.add(workspace, file, directory, parent, name, &parsed.items)
+    }
+
+    fn add(
+        &mut self,
+        workspace: &Path,
+        file: &Path,
+        directory: &Path,
+        parent: Option<usize>,
+        name: &str,
+        items: &[Item],
+    ) -> Result<usize, String> {
+        let (source, children) = Source::read(items);
+        let path = match parent {
+            Some(parent) => format!("{}::{name}", self.modules[parent].path),
+            None => name.to_owned(),
+        };
+        let index = self.modules.len();
+        let shown = file.strip_prefix(workspace).unwrap_or(file).to_owned();
+        self.modules.push(Module { path, file: shown, source, parent, children: BTreeMap::new() });
+        for child in children {
+            let inner = directory.join(&child.name);
+            let added = match child.items {
+                Some(items) => self.add(workspace, file, &inner, Some(index), &child.name, items)?,
+                None => {
+                    let flat = directory.join(format!("{}.rs", child.name));
+                    let file = if flat.is_file() { flat } else { inner.join("mod.rs") };
+                    self.read_file(workspace, &file, &inner, Some(index), &child.name)?
+                }
+            };
+            self.modules[index].children.insert(child.name, added);
+        }
+        Ok(index)
+    }
+
+    /// What a path written in the module `at` leads to; `None` for names of other crates.
+    pub(crate) fn resolve(&self, at: usize, path: &[String]) -> Option<Found> {
+        self.follow(at, path, HOPS_MAX)
+    }
+
+    fn follow(&self, at: usize, path: &[String], hops: usize) -> Option<Found> {
+        let hops = hops.checked_sub(1)?;
+        let (first, mut rest) = path.split_first()?;
+        let mut here = match first.as_str() {
+            "crate" => Found::Module(0),
+            "self" => Found::Module(at),
+            "super" => Found::Module(self.modules[at].parent?),
+            name => self.look_up(at, name, rest.is_empty(), hops)?,
+        };
+        while let (Found::Module(module), [name, after @ ..]) = (here, rest) {
+            here = match name.as_str() {
+                "super" => Found::Module(self.modules[module].parent?),
+                // What is not found was made by a macro of that module.
+                name => self.look_up(module, name, after.is_empty(), hops).unwrap_or(Found::Item(module)),
+            };
+            rest = after;
+        }
+        Some(here)
+    }
+
+    /// A module and a function may share a name: the function is meant only where the path ends.
+    fn look_up(&self, at: usize, name: &str, ends: bool, hops: usize) -> Option<Found> {
+        let module = &self.modules[at];
+        if ends && module.source.own.contains(name) {
+            return Some(Found::Item(at));
+        }
+        if let Some(child) = module.children.get(name) {
+            return Some(Found::Module(*child));
+        }
+        if module.source.own.contains(name) {
+            return Some(Found::Item(at));
+        }
+        if let Some(path) = module.source.imports.get(name) {
+            return self.follow(at, path, hops);
+        }
+        module.source.globs.iter().find_map(|glob| match self.follow(at, glob, hops)? {
+            Found::Module(other) if other != at => self.look_up(other, name, ends, hops.checked_sub(1)?),
+            _ => None,
+        })
+    }
+
+    /// The modules from the root to this one, both included.
+    pub(crate) fn line(&self, module: usize) -> Vec<usize> {
+        let mut line: Vec<usize> =
+            std::iter::successors(Some(module), |at| self.modules[*at].parent).collect();
+        line.reverse();
+        line
+    }
+}

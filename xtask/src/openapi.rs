@@ -1,0 +1,90 @@
+//! `cargo xtask openapi`: whether generators of other people can read the served `/openapi.json`, and whether what they
+//! generate works.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::served::Served;
+use crate::tools::{self, succeeds};
+
+/// What is installed, exactly.
+const NODE: [&str; 3] = ["@stoplight/spectral-cli@6.16.3", "openapi-typescript@7.13.0", "typescript@5.9.3"];
+const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
+
+/// Runs the tools whose language is installed, and says which are skipped. Whether nothing was found.
+///
+/// # Errors
+/// The program cannot be built or started, or a tool cannot be installed.
+pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    let program = Served::build(root)?;
+    let mut served = Served::start(&program, &["--rate-limit", "off"])?;
+    let mut good = true;
+    if tools::is_there("node") && tools::is_there(&tools::npm()) {
+        good &= node(root, &served)?;
+    } else {
+        println!("skipped: Spectral and openapi-typescript, because node and npm are not installed");
+    }
+    if tools::is_there("python3") {
+        good &= python(root, &served)?;
+    } else {
+        println!("skipped: openapi-python-client, because python3 is not installed");
+    }
+    if !served.is_alive() {
+        println!("error: the server has ended");
+    }
+    Ok(good && served.is_alive())
+}
+
+/// The document has no error and no warning, and a request typed by it compiles.
+fn node(root: &Path, served: &Served) -> Result<bool, String> {
+    let (home, settings) = (root.join("target/openapi/node"), root.join("xtask/openapi"));
+    tools::node(&home, &NODE)?;
+    let document = format!("{}/openapi.json", served.ready.url);
+    let program = |name: &str| {
+        let mut command = Command::new(tools::node_program(&home, name));
+        command.current_dir(&home);
+        command
+    };
+    println!("==> spectral: no error and no warning");
+    let mut good = succeeds(
+        program("spectral")
+            .args(["lint", &document, "--fail-severity", "warn", "--ruleset"])
+            .arg(settings.join("spectral.yaml")),
+    )?;
+    println!("==> openapi-typescript: types that compile strictly");
+    let typed = succeeds(program("openapi-typescript").args([&document, "--output", "api.ts"]))?;
+    std::fs::copy(settings.join("shop.ts"), home.join("shop.ts"))
+        .map_err(|err| format!("cannot copy `shop.ts`: {err}"))?;
+    let strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--noEmit"];
+    good &= typed && succeeds(program("tsc").args(strict).arg("shop.ts"))?;
+    Ok(good)
+}
+
+/// A client is generated without a warning, and opens, lists, gets and cancels a charge.
+fn python(root: &Path, served: &Served) -> Result<bool, String> {
+    let (home, settings) = (root.join("target/openapi/python"), root.join("xtask/openapi"));
+    let programs = tools::python(&home, &PYTHON)?;
+    let package = home.join("client");
+    tools::fresh(&package)?;
+    println!("==> openapi-python-client: a client that works");
+    // It formats what it generates with a program that stands beside it.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(programs.clone()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(paths).map_err(|err| format!("cannot extend PATH: {err}"))?;
+    let generated = succeeds(
+        Command::new(programs.join("openapi-python-client"))
+            .env("PATH", path)
+            .args(["generate", "--url", &format!("{}/openapi.json", served.ready.url)])
+            .args(["--meta", "none", "--fail-on-warning", "--overwrite", "--output-path"])
+            .arg(package.join("shop_client")),
+    )?;
+    Ok(generated
+        && succeeds(
+            Command::new(programs.join("python"))
+                .arg(settings.join("shop.py"))
+                .env("PYTHONPATH", &package)
+                .env("PYTHONDONTWRITEBYTECODE", "1")
+                .env("CHARGEPROOF_URL", &served.ready.url)
+                .env("CHARGEPROOF_TEST_KEY", &served.ready.test_key),
+        )?)
+}

@@ -1,0 +1,85 @@
+//! Other people's tools, installed at exact versions below `target/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where a virtual environment of Python keeps its programs.
+pub(crate) const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
+/// On Windows npm and what it installs are scripts.
+const SCRIPT: &str = if cfg!(windows) { ".cmd" } else { "" };
+
+/// The package manager of Node.
+pub(crate) fn npm() -> String {
+    format!("npm{SCRIPT}")
+}
+
+/// A command that npm installed into this directory.
+pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
+    home.join("node_modules/.bin").join(format!("{name}{SCRIPT}"))
+}
+
+/// Whether a program can be started here.
+pub(crate) fn is_there(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Installs Python packages into a virtual environment in `home`, unless they are there. Gives the directory of its
+/// programs.
+///
+/// # Errors
+/// There is no `python3` with venv, or the package index cannot be reached.
+pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> {
+    let venv = home.join("venv");
+    let programs = venv.join(PROGRAMS);
+    installed(home, packages, || {
+        let pip = ["install", "--quiet", "--disable-pip-version-check"];
+        Ok(succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?
+            && succeeds(Command::new(programs.join("pip")).args(pip).args(packages))?)
+    })?;
+    Ok(programs)
+}
+
+/// Installs npm packages into `home`, unless they are there.
+///
+/// # Errors
+/// There is no `npm`, or its registry cannot be reached.
+pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<(), String> {
+    installed(home, packages, || {
+        let options = ["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"];
+        succeeds(Command::new(npm()).args(options).arg(home).args(packages))
+    })
+}
+
+/// A file in `home` says what was installed there.
+fn installed(
+    home: &Path,
+    packages: &[&str],
+    install: impl Fn() -> Result<bool, String>,
+) -> Result<(), String> {
+    let stamp = home.join("installed");
+    let list = packages.join(" ");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == list) {
+        return Ok(());
+    }
+    println!("==> installing {list}");
+    fs::create_dir_all(home).map_err(|err| format!("cannot make `{}`: {err}", home.display()))?;
+    if !install()? {
+        return Err(format!("cannot install {list}; the registry must be reachable"));
+    }
+    fs::write(&stamp, list).map_err(|err| format!("cannot write `{}`: {err}", stamp.display()))
+}
+
+/// An empty directory, whatever was there.
+pub(crate) fn fresh(directory: &Path) -> Result<(), String> {
+    let _ = fs::remove_dir_all(directory);
+    fs::create_dir_all(directory).map_err(|err| format!("cannot make `{}`: {err}", directory.display()))
+}
+
+/// Runs a command that speaks for itself.
+pub(crate) fn succeeds(command: &mut Command) -> Result<bool, String> {
+    let status = command.status().map_err(|err| format!("cannot start {command:?}: {err}"))?;
+    Ok(status.success())
+}
