@@ -161,37 +161,42 @@ impl Page {
         self.eval(&script).await == json!(true)
     }
 
-    /// Clicks the middle of an element with the mouse; what lies over it would be clicked instead.
+    /// Clicks an element, unless something else lies over its middle and would be clicked instead.
+    ///
+    /// Looking and clicking are one script, so that no page that loads in between takes the click away.
     pub(crate) async fn click(&self, selector: &str) {
-        self.wait_for(selector).await;
-        let script = format!(
+        let condition = format!(
             "(() => {{
                const it = document.querySelector({});
                it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
                const {{ x, y, width, height }} = it.getBoundingClientRect();
-               const at = {{ x: x + width / 2, y: y + height / 2 }};
-               const hit = document.elementFromPoint(at.x, at.y);
-               return {{ ...at, hit: Boolean(hit) && (it.contains(hit) || hit.contains(it)) }};
+               const hit = document.elementFromPoint(x + width / 2, y + height / 2);
+               if (document.readyState === 'loading' || !hit || !(it.contains(hit) || hit.contains(it))) return false;
+               it.focus();
+               it.click();
+               return true;
              }})()",
             json!(selector)
         );
-        let at = self.eval(&script).await;
-        assert_eq!(at["hit"], json!(true), "{selector} can't be clicked: it is covered or not on the page");
-        for kind in ["mousePressed", "mouseReleased"] {
-            let event =
-                json!({ "type": kind, "x": at["x"], "y": at["y"], "button": "left", "clickCount": 1 });
-            self.command("Input.dispatchMouseEvent", event).await;
-        }
+        self.until(&condition, || format!("{selector} can't be clicked: it is covered or not on the page"))
+            .await;
+    }
+
+    /// Clicks an element that leads to another page, and waits until all of that is there.
+    pub(crate) async fn click_through(&self, selector: &str) {
+        let before = self.eval("performance.timeOrigin").await;
+        self.click(selector).await;
+        let there = format!("performance.timeOrigin !== {before} && document.readyState === 'complete'");
+        self.until(&there, || format!("{selector} led nowhere")).await;
     }
 
     /// Replaces what is in a field by typing.
     pub(crate) async fn fill(&self, selector: &str, text: &str) {
-        self.wait_for(selector).await;
-        self.eval(&format!(
-            "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); }})()",
+        let condition = format!(
+            "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); return true; }})()",
             json!(selector)
-        ))
-        .await;
+        );
+        self.until(&condition, || format!("{selector} never came")).await;
         self.command("Input.insertText", json!({ "text": text })).await;
     }
 
