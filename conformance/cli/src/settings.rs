@@ -202,7 +202,10 @@ fn one_of<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
 /// The name that was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const ALIKE: f64 = 0.8;
+    // Nothing has so long a name, and comparing takes time that grows with the product of both lengths.
+    const NAME_BYTES_MAX: usize = 256;
     known
+        .filter(|_| name.len() <= NAME_BYTES_MAX)
         .map(|it| (strsim::jaro_winkler(name, it), it))
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .filter(|(likeness, _)| *likeness > ALIKE)

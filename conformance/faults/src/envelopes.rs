@@ -46,43 +46,29 @@ const SINGLE: &[AnswerFault] = &[
     }),
 ];
 
+const FILTERS: &[&str] = &[
+    "filters.total",
+    "filters.type",
+    "filters.status",
+    "filters.charge",
+    "filters.invoice",
+    "filters.payment_link",
+    "filters.combined",
+];
+
 const FILTERED: &[AnswerFault] = &[
-    (
-        "nothing is found",
-        &[
-            "filters.total",
-            "filters.type",
-            "filters.status",
-            "filters.charge",
-            "filters.invoice",
-            "filters.payment_link",
-            "filters.combined",
-        ],
-        |it| {
-            it.body["data"] = json!([]);
-            it.body["meta"]["total"] = json!(0);
-            it.body["meta"]["last_page"] = json!(1);
-            it.body["links"]["next"] = Value::Null;
-        },
-    ),
-    (
-        "only the newest is found",
-        &[
-            "filters.total",
-            "filters.type",
-            "filters.status",
-            "filters.charge",
-            "filters.invoice",
-            "filters.payment_link",
-            "filters.combined",
-        ],
-        |it| {
-            it.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(1));
-            it.body["meta"]["total"] = json!(1);
-            it.body["meta"]["last_page"] = json!(1);
-            it.body["links"]["next"] = Value::Null;
-        },
-    ),
+    ("nothing is found", FILTERS, |it| {
+        it.body["data"] = json!([]);
+        it.body["meta"]["total"] = json!(0);
+        it.body["meta"]["last_page"] = json!(1);
+        it.body["links"]["next"] = Value::Null;
+    }),
+    ("only the newest is found", FILTERS, |it| {
+        it.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(1));
+        it.body["meta"]["total"] = json!(1);
+        it.body["meta"]["last_page"] = json!(1);
+        it.body["links"]["next"] = Value::Null;
+    }),
     ("`total` counts more than is found", &["filters.total", "filters.combined", "paging.length"], |it| {
         let total = it.body["meta"]["total"].as_u64().unwrap_or_default();
         it.body["meta"]["total"] = json!(total + 3);

@@ -107,7 +107,7 @@ fn arranged(recording: &Recording) -> Vec<Trail> {
     let mut trails = Vec::new();
     for list in List::ALL {
         let read = |step: Step| -> Option<(u32, Vec<String>)> {
-            let wanted = Purpose::Between { list, step };
+            let wanted = Purpose::DuringInserts { list, step };
             let it = recording.last(|it| it.purpose == wanted && it.status() == Some(200))?;
             Some((it.number, ids(&Page::of(it)?)?))
         };
@@ -186,14 +186,14 @@ fn trails(recording: &Recording) -> Result<Vec<Trail>, CheckError> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let inserting = &recording.inserting;
-    if let Some(fault) = inserting.faults.first() {
+    let inserts = &recording.inserts;
+    if let Some(fault) = inserts.faults.first() {
         return Err(CheckError::unjudged(
             format!("nothing was created while the suite paged: {fault}"),
             "set `check.create` in chargeproof.toml to a call that works, or mend the hook",
         ));
     }
-    let asked = recording.last(|it| matches!(it.purpose, Purpose::Between { .. }));
+    let asked = recording.last(|it| matches!(it.purpose, Purpose::DuringInserts { .. }));
     match asked {
         None => Err(CheckError::unjudged(
             "nothing was created while the suite paged",
@@ -205,14 +205,14 @@ fn trails(recording: &Recording) -> Result<Vec<Trail>, CheckError> {
             "open and cancel a few charges with the test key's account, then check again",
         )),
         Some(_) => Err(CheckError::unjudged(
-            format!("no list grew, although {} was to create something", inserting.by.join(" and ")),
+            format!("no list grew, although {} was to create something", inserts.by.join(" and ")),
             "let the command return only when the record exists, and create it in test mode",
         )),
     }
 }
 
 fn has_enough(recording: &Recording) -> bool {
-    let first = |it: &Exchange| matches!(it.purpose, Purpose::Between { step: Step::First, .. });
+    let first = |it: &Exchange| matches!(it.purpose, Purpose::DuringInserts { step: Step::First, .. });
     recording.last(|it| first(it) && it.caller == Caller::Own(Mode::Test)).is_some()
 }
 

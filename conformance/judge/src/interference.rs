@@ -77,7 +77,7 @@ fn group(exchange: &Exchange) -> Group {
         }
         Purpose::Object { .. } => Group::Objects,
         Purpose::Choice { .. } => Group::Extended,
-        Purpose::Create | Purpose::Between { .. } => Group::Inserts,
+        Purpose::Create | Purpose::DuringInserts { .. } => Group::Inserts,
     }
 }
 

@@ -41,8 +41,8 @@ pub struct Budget {
     #[serde(default)]
     pub extended: u32,
     /// Requests that page while something is created.
-    #[serde(default)]
-    pub between: u32,
+    #[serde(default, rename = "between")]
+    pub inserts: u32,
     /// Of these, the ones that create something, with the test key.
     #[serde(default)]
     pub writes: u32,
@@ -61,7 +61,7 @@ impl Budget {
             repeats: 0,
             objects: 0,
             extended: 0,
-            between: 0,
+            inserts: 0,
             writes: 0,
             wait: Duration::ZERO,
             wait_worst: Duration::ZERO,
@@ -70,7 +70,7 @@ impl Budget {
 
     /// All requests outside bursts, repeats left aside.
     pub fn outside_bursts(&self) -> u32 {
-        self.functional.total + self.objects + self.extended + self.between
+        self.functional.total + self.objects + self.extended + self.inserts
     }
 }
 
@@ -89,8 +89,8 @@ impl fmt::Display for Budget {
         if self.extended > 0 {
             write!(f, "; {} more for --profile extended", self.extended)?;
         }
-        if self.between > 0 {
-            write!(f, "; {} more with the test key to page while something is created", self.between)?;
+        if self.inserts > 0 {
+            write!(f, "; {} more with the test key to page while something is created", self.inserts)?;
         }
         if self.writes > 0 {
             write!(f, ", {} of them writes", self.writes)?;

@@ -27,8 +27,9 @@ pub struct Recording {
     /// Why there was no burst, if there was none.
     pub no_burst: Option<String>,
     /// What was to create records while the suite paged.
-    #[serde(default)]
-    pub inserting: Inserting,
+    // The name in recordings that were kept before.
+    #[serde(default, rename = "inserting")]
+    pub inserts: Inserts,
     /// The exchanges in the order they were sent.
     pub exchanges: Vec<Exchange>,
     /// What the target sent, if there was anybody to receive it.
@@ -38,7 +39,7 @@ pub struct Recording {
 
 /// What was to create records while the suite paged, and what went wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inserting {
+pub struct Inserts {
     /// The options that did it.
     pub by: Vec<String>,
     /// Why nothing was created by them, as far as that is known.
@@ -205,7 +206,8 @@ pub enum Purpose {
     /// To create a record: the only thing that is posted.
     Create,
     /// To read a page of a list while records are created.
-    Between {
+    #[serde(rename = "between")]
+    DuringInserts {
         /// The list.
         list: List,
         /// Which page of it, and when.

@@ -4,20 +4,20 @@
 //! does not know.
 
 mod hook;
+mod http_client;
 mod interrupt;
 mod plan;
 mod probes;
 mod progress;
 mod run;
 mod session;
-mod target;
 mod waiter;
 mod webhooks;
 
+pub use http_client::{Connections, HttpClient};
 pub use interrupt::Interrupt;
 pub use plan::{Create, Hook, Paths, Plan};
 pub use progress::{Progress, Silent};
 pub use run::{Run, budget, record};
-pub use target::line::{Connections, Line};
 pub use waiter::{RealTime, Wait, Waiter};
 pub use webhooks::{Caused, Causing, Occasion, Source, Webhooks};

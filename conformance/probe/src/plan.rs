@@ -13,8 +13,8 @@ use conformance_model::secret::{KEY_TAIL_MIN, Secret};
 use conformance_model::selection::{Profile, Selection};
 use conformance_model::words::{Mode, Part};
 
+use crate::http_client::trust;
 use crate::interrupt::Interrupt;
-use crate::target::trust;
 use crate::webhooks::Webhooks;
 
 /// The call that creates a record, for paging while something is created.

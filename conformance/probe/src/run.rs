@@ -87,7 +87,7 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         repeats: REPEATS_MAX,
         objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
         extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
-        between: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
+        inserts: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
         writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
         wait: spent(burst::WAIT_USUAL + settling_wait),
         wait_worst: spent(burst::WAIT_MAX + settling_wait),

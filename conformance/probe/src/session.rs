@@ -3,14 +3,14 @@
 use conformance_model::budget::Ledger;
 use conformance_model::reading::{Page, retry_after, twin_of};
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Link, List, PageAsk, Purpose, Recording,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose, Recording,
 };
 use conformance_model::secret::{KEY_BLANK, Redactor};
 use conformance_model::words::Mode;
 
+use crate::http_client::{Connections, HttpClient};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::target::Target;
 use crate::waiter::Waiter;
 
 use std::time::Duration;
@@ -20,6 +20,8 @@ use url::form_urlencoded::Serializer;
 
 /// A server that is silent this often in a row is not asked any further.
 const SILENCES_MAX: u32 = 3;
+/// A page of 100 events is far below this.
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bodies of a whole run together. An ordinary run has less than a tenth of it.
 const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// A retry is a request. So many in a whole run, and no more.
@@ -47,7 +49,7 @@ pub(crate) struct Session<'a> {
     pub(crate) progress: &'a mut dyn Progress,
     pub(crate) recording: Recording,
     pub(crate) ledger: Ledger,
-    target: Target,
+    client: HttpClient,
     pub(crate) redactor: Redactor,
     silences: u32,
     /// Bytes of bodies in the recording.
@@ -68,11 +70,12 @@ impl<'a> Session<'a> {
             key_prefix: plan.key_prefix.clone(),
             without: plan.without.clone(),
             no_burst: None,
-            inserting: Inserting::default(),
+            inserts: Inserts::default(),
             exchanges: Vec::new(),
             deliveries: None,
         };
-        let target = Target::new(&plan.base, plan.time_limit, plan.ca_pem.as_deref());
+        let ca_pem = plan.ca_pem.as_deref();
+        let client = HttpClient::new(&plan.base, Connections::Kept, plan.time_limit, BODY_BYTES_MAX, ca_pem);
         let redactor = Redactor::new(plan.key_tails(), KEY_BLANK);
         Session {
             plan,
@@ -80,7 +83,7 @@ impl<'a> Session<'a> {
             progress,
             recording,
             ledger: Ledger::default(),
-            target,
+            client,
             redactor,
             silences: 0,
             kept_bytes: 0,
@@ -116,9 +119,9 @@ impl<'a> Session<'a> {
             let ending = Ending::Lost(why.into());
             return self.write_down(caller, purpose, &target, sent, ending);
         }
-        let authorization = self.authorization(caller);
+        let (address, headers) = (self.address_of(&target), self.headers(caller));
         let ending = tokio::select! {
-            ending = self.target.get(&target, authorization.as_deref()) => ending,
+            ending = self.client.send("GET", &address, &headers, Vec::new()) => ending,
             () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
         };
         self.count(caller, &purpose);
@@ -129,8 +132,9 @@ impl<'a> Session<'a> {
     pub(crate) async fn post(&mut self, caller: Caller, path: &str, body: &str) -> Exchange {
         let target = self.target_of(path);
         let sent = self.waiter.now();
-        let authorization = self.authorization(caller);
-        let ending = self.target.post(&target, authorization.as_deref(), body).await;
+        let mut headers = self.headers(caller);
+        headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        let ending = self.client.send("POST", &self.address_of(&target), &headers, body.into()).await;
         self.count(caller, &Purpose::Create);
         self.ledger.writes += 1;
         self.write_down(caller, Purpose::Create, &target, sent, ending)
@@ -143,14 +147,13 @@ impl<'a> Session<'a> {
         purpose: &Purpose,
         paths: &[String],
     ) -> Vec<Exchange> {
-        let authorization = self.authorization(caller);
         let sent = self.waiter.now();
         let mut tasks = Vec::new();
         for path in paths {
-            let (client, authorization, path) =
-                (self.target.clone(), authorization.clone(), self.target_of(path));
-            let target = path.clone();
-            let ask = async move { client.get(&path, authorization.as_deref()).await };
+            let target = self.target_of(path);
+            let (client, address, headers) =
+                (self.client.clone(), self.address_of(&target), self.headers(caller));
+            let ask = async move { client.send("GET", &address, &headers, Vec::new()).await };
             tasks.push((target, tokio::spawn(ask)));
         }
         let mut exchanges = Vec::new();
@@ -164,6 +167,17 @@ impl<'a> Session<'a> {
 
     fn target_of(&self, path: &str) -> String {
         format!("{}{path}", self.plan.base.path().trim_end_matches('/'))
+    }
+
+    fn address_of(&self, target: &str) -> String {
+        format!("{}{target}", self.plan.base.origin().ascii_serialization())
+    }
+
+    fn headers(&self, caller: Caller) -> Vec<(String, String)> {
+        let agent = concat!("chargeproof/", env!("CARGO_PKG_VERSION"));
+        let always = [("accept", "application/json".to_owned()), ("user-agent", agent.to_owned())];
+        let authorization = self.authorization(caller).map(|value| ("authorization", value));
+        always.into_iter().chain(authorization).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn count(&mut self, caller: Caller, purpose: &Purpose) {

@@ -15,7 +15,7 @@ use url::Url;
 use conformance_model::baseline::Baseline;
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
+    Answer, Caller, Ending, Exchange, FORMAT, Inserts, List, PageAsk, Purpose, Recording, Side,
 };
 use conformance_model::secret::{KEY_BLANK, Redactor};
 use conformance_model::selection::{Profile, Selection};
@@ -116,7 +116,7 @@ impl Outcome {
             key_prefix: key_prefix.to_owned(),
             without: BTreeSet::new(),
             no_burst: Some("a HAR file is no run of ours".to_owned()),
-            inserting: Inserting::default(),
+            inserts: Inserts::default(),
             deliveries: None,
             exchanges,
         };

@@ -19,7 +19,7 @@ pub use conformance_model::budget::{Budget, Cost, Ledger};
 pub use conformance_model::catalogue::{Level, Requirement, catalogue, extended, fits, judged};
 pub use conformance_model::deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
 pub use conformance_model::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, Kind, Link, List, PageAsk, Purpose,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Kind, Link, List, PageAsk, Purpose,
     Recording, Side, Step,
 };
 pub use conformance_model::redaction::Redaction;

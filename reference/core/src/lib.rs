@@ -4,7 +4,6 @@
 //! look at who called.
 
 pub mod account;
-pub mod ascii_buf;
 pub mod asset;
 pub mod book;
 pub mod call;

@@ -8,7 +8,7 @@ use std::{fmt, iter::Sum};
 
 use rust_decimal::Decimal;
 
-use crate::{ascii_buf::AsciiBuf, asset::Asset};
+use crate::asset::Asset;
 
 const ATTO_DIGITS: u32 = 18;
 
@@ -131,17 +131,10 @@ impl Fiat {
     }
 }
 
-impl Fiat {
-    /// The text, without the heap.
-    pub fn text(self) -> AsciiBuf {
-        decimal(u128::from(self.minor()), 2)
-    }
-}
-
 /// Always two decimals: `49.90`.
 impl fmt::Display for Fiat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text().fmt(f)
+        f.pad(&decimal(u128::from(self.minor()), 2))
     }
 }
 
@@ -207,18 +200,11 @@ impl Rate {
         let units = product.ceil_div(mantissa * 100)?;
         Coin::new(units.checked_mul(unit)?)
     }
-}
 
-impl Rate {
-    /// The text with exactly 18 decimals, as webhook payloads carry it, without the heap.
-    pub fn padded(self) -> AsciiBuf {
+    /// The text with exactly 18 decimals, as webhook payloads carry it.
+    pub fn padded(self) -> String {
         // At most 10¹² with at most eight decimals: in units of 10⁻¹⁸ far below 128 bits.
         decimal(self.mantissa() * 10_u128.pow(ATTO_DIGITS - self.0.scale()), ATTO_DIGITS)
-    }
-
-    /// The text, without the heap.
-    pub fn text(self) -> AsciiBuf {
-        decimal(self.mantissa(), self.0.scale())
     }
 
     fn mantissa(self) -> u128 {
@@ -229,7 +215,7 @@ impl Rate {
 /// Without trailing zeros: `60000`, `0.17`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text().fmt(f)
+        self.0.fmt(f)
     }
 }
 
@@ -294,23 +280,16 @@ impl Coin {
         Coin::new(units.checked_mul(unit)?)
     }
 
-    /// The text with exactly 18 decimals, as webhook payloads carry it (`charge.asset_amount`), without the heap.
-    pub fn padded(self) -> AsciiBuf {
+    /// The text with exactly 18 decimals, as webhook payloads carry it (`charge.asset_amount`).
+    pub fn padded(self) -> String {
         decimal(self.0, ATTO_DIGITS)
-    }
-
-    /// The text without trailing zeros, without the heap.
-    pub fn text(self) -> AsciiBuf {
-        let mut text = self.padded();
-        text.trim_fraction();
-        text
     }
 }
 
 /// Without trailing zeros: `0.0025`, `60000`, `0`.
 impl fmt::Display for Coin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text().fmt(f)
+        f.pad(trimmed(&self.padded()))
     }
 }
 
@@ -342,45 +321,22 @@ impl Percent {
     }
 }
 
-impl Percent {
-    /// The text, without the heap.
-    pub fn text(self) -> AsciiBuf {
-        let mut text = decimal(u128::from(self.0), 2);
-        text.trim_fraction();
-        text
-    }
-}
-
 /// Without trailing zeros: `1`, `0.5`.
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text().fmt(f)
+        f.pad(trimmed(&decimal(self.0.into(), 2)))
     }
 }
 
-/// `n` × 10^-`scale`, with all its decimals. At most 21 digits before the point and 18 behind it.
-fn decimal(n: u128, scale: u32) -> AsciiBuf {
-    let mut text = AsciiBuf::default();
-    let one = 10_u64.pow(scale);
-    let (whole, part) = match u64::try_from(n) {
-        // A division of 128 bits takes ten times as long.
-        Ok(n) => (u128::from(n / one), n % one),
-        Err(_) => (n / u128::from(one), (n % u128::from(one)) as u64),
-    };
-    match u64::try_from(whole) {
-        Ok(whole) => text.number(whole),
-        Err(_) => {
-            // Sums of many coins: the last 19 digits are what one number holds.
-            let most = 10_u128.pow(19);
-            text.number((whole / most) as u64);
-            text.padded((whole % most) as u64, 19);
-        }
-    }
-    if scale > 0 {
-        text.push(b'.');
-        text.padded(part, scale as usize);
-    }
-    text
+/// `n` × 10^-`scale` with all its decimals, at least one.
+fn decimal(n: u128, scale: u32) -> String {
+    let one = 10_u128.pow(scale);
+    format!("{}.{:0width$}", n / one, n % one, width = scale as usize)
+}
+
+/// Without trailing zeros, and without the point if nothing is left behind it.
+fn trimmed(decimal: &str) -> &str {
+    decimal.trim_end_matches('0').trim_end_matches('.')
 }
 
 /// A product of two 128-bit numbers: just enough arithmetic for an exact quote.
@@ -479,12 +435,12 @@ mod tests {
     #[test]
     fn coins_print_padded_or_trimmed() {
         let amount = Coin::parse("0.0025", Asset::Btc).unwrap();
-        assert_eq!(amount.padded().as_str(), "0.002500000000000000");
+        assert_eq!(amount.padded(), "0.002500000000000000");
         assert_eq!(amount.to_string(), "0.0025");
         assert_eq!(Coin::parse("60000", Asset::Btc).unwrap().to_string(), "60000");
         assert_eq!(Coin::ZERO.to_string(), "0");
         assert_eq!(Coin(u128::MAX).to_string(), "340282366920938463463.374607431768211455");
-        assert_eq!(Coin::MAX.padded().as_str(), "1000000000000.000000000000000000");
+        assert_eq!(Coin::MAX.padded(), "1000000000000.000000000000000000");
     }
 
     #[track_caller]
@@ -564,7 +520,7 @@ mod tests {
         fn amounts_read_back_what_they_print(atto in 0..=Coin::MAX.0, minor in 0_u64..=99_999_999_999_999) {
             let coin = Coin(atto);
             prop_assert_eq!(Coin::parse(&coin.to_string(), Asset::Eth), Ok(coin));
-            prop_assert_eq!(Coin::parse(coin.padded().as_str(), Asset::Eth), Ok(coin));
+            prop_assert_eq!(Coin::parse(&coin.padded(), Asset::Eth), Ok(coin));
             let fiat = Fiat::from_minor(minor).unwrap();
             prop_assert_eq!(Fiat::parse(&fiat.to_string()), Ok(fiat));
         }

@@ -9,8 +9,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use crate::ascii_buf::AsciiBuf;
-
 /// How far a delivery's time may be from the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
@@ -26,12 +24,8 @@ impl Signer {
 
     /// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
     pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
-        let mut time = AsciiBuf::default();
-        time.number(unix_secs);
-        let mut digits = [0; 64];
-        hex::encode_to_slice(self.mac(time.as_bytes(), body), &mut digits).expect("32 bytes are 64 digits");
-        let digits = std::str::from_utf8(&digits).expect("digits are ASCII");
-        ["t=", time.as_str(), ",v1=", digits].concat()
+        let time = unix_secs.to_string();
+        format!("t={time},v1={}", hex::encode(self.mac(time.as_bytes(), body)))
     }
 
     fn mac(&self, time: &[u8], body: &[u8]) -> [u8; 32] {

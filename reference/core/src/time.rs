@@ -8,8 +8,6 @@ use time::{
     macros::format_description,
 };
 
-use crate::ascii_buf::AsciiBuf;
-
 /// 1970-01-01 as a Julian day.
 const EPOCH_DAY: i32 = 2_440_588;
 const DAY: StaticFormatDescription = format_description!("[year]-[month]-[day]");
@@ -145,36 +143,18 @@ impl Timestamp {
         let micros = u64::try_from(moment.unix_timestamp_nanos() / 1_000).ok()?;
         (micros <= Timestamp::LAST.0).then_some(Timestamp(micros))
     }
+}
 
-    /// The text, without the heap. The general formatter takes ten times as long as these digits.
-    pub fn text(self) -> AsciiBuf {
+impl fmt::Display for Timestamp {
+    // The library's general formatter takes ten times as long.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (secs, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
         let (days, secs) = (secs / 86_400, secs % 86_400);
         let days = i32::try_from(days).expect("a timestamp up to LAST has few days");
         let date = Date::from_julian_day(EPOCH_DAY + days).expect("a timestamp up to LAST is a date");
-        let (year, month, day) = date.to_calendar_date();
-        let mut text = AsciiBuf::default();
-        text.padded(u64::from(year.unsigned_abs()), 4);
-        for (mark, value) in [
-            (b'-', u64::from(u8::from(month))),
-            (b'-', u64::from(day)),
-            (b'T', secs / 3_600),
-            (b':', secs / 60 % 60),
-            (b':', secs % 60),
-        ] {
-            text.push(mark);
-            text.padded(value, 2);
-        }
-        text.push(b'.');
-        text.padded(micros, 6);
-        text.push(b'Z');
-        text
-    }
-}
-
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text().fmt(f)
+        let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
+        let (hour, minute, second) = (secs / 3_600, secs / 60 % 60, secs % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
     }
 }
 

@@ -1,6 +1,6 @@
 //! The keeper of the world: one lock around it and its clock, and one timer that wakes it.
 //!
-//! Nobody holds the lock while waiting: neither for a name to be looked up nor for a delivery to land. What
+//! Nobody holds the lock while waiting: neither for a name to be looked up nor for an attempt to end. What
 //! the world sends out is handed to the webhook sender before the lock is given back. Knows nothing of HTTP
 //! libraries, and nothing of charges.
 
@@ -37,8 +37,8 @@ pub(crate) struct Broken;
 pub(crate) struct Host {
     held: Mutex<Held>,
     rearm: Notify,
-    /// Rings after every landing, for calls that wait for one.
-    landed: Notify,
+    /// Notified after every attempt that ends, for calls that wait for one.
+    attempt_ended: Notify,
     /// Nothing if the world's deliveries stay inside.
     exit: Option<Exit>,
     frozen: bool,
@@ -66,7 +66,7 @@ impl Host {
         Host {
             held: Mutex::new(Held { world, clock, armed: None }),
             rearm: Notify::new(),
-            landed: Notify::new(),
+            attempt_ended: Notify::new(),
             exit,
             frozen,
             pulse: watch::Sender::new(Some(0)),
@@ -150,12 +150,12 @@ impl Host {
         }
     }
 
-    /// Goes on with a call after every landing, until it is over.
+    /// Goes on with a call after every attempt that ends, until it is over.
     async fn accompany(&self, mut pending: PendingAdvance) -> Result<Response, Broken> {
         loop {
-            // Listening begins before the look, so that no landing falls between the two.
-            let mut landed = pin!(self.landed.notified());
-            landed.as_mut().enable();
+            // Listening begins before the look, so that no attempt that ends is missed.
+            let mut ended = pin!(self.attempt_ended.notified());
+            ended.as_mut().enable();
             if !pending.awaits_attempt() {
                 // Others are served between two slices of a long jump.
                 tokio::time::sleep(NAP_MIN).await;
@@ -165,16 +165,16 @@ impl Host {
                 Progress::Waiting(onward) => pending = onward,
             }
             if pending.awaits_attempt() {
-                landed.await;
+                ended.await;
             }
         }
     }
 
     /// A delivery that the webhook sender posted has ended.
-    pub(crate) fn land(&self, ticket: AttemptId, landing: AttemptReport) {
+    pub(crate) fn end_attempt(&self, id: AttemptId, report: AttemptReport) {
         // A broken world wants to know nothing; those who wait for it do.
-        let _ = self.step(|world, now| world.on_landing(now, ticket, landing));
-        self.landed.notify_waiters();
+        let _ = self.step(|world, now| world.on_attempt_result(now, id, report));
+        self.attempt_ended.notify_waiters();
     }
 
     /// Lets something happen to the world at the time it is, and passes on what comes of it.

@@ -103,7 +103,7 @@ impl Server {
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let exit = match reach {
             Reach::Simulated => None,
-            Reach::Abroad => Some(Exit {
+            Reach::Network => Some(Exit {
                 sender: Arc::new(WebhookSender::new(&config.sender, &config.dialect)?),
                 dispatches,
             }),
@@ -146,8 +146,7 @@ impl Server {
         }
         let dispatcher = sender.map(|sender| {
             let backend = Arc::clone(&backend);
-            let dispatcher =
-                Dispatcher::new(sender, move |ticket, landing| backend.host.land(ticket, landing));
+            let dispatcher = Dispatcher::new(sender, move |id, report| backend.host.end_attempt(id, report));
             let (stop, stopped) = oneshot::channel();
             (CutOnDrop(tokio::spawn(dispatcher.run(to_post, stopped))), stop)
         });

@@ -43,11 +43,11 @@ pub trait World: Send {
         0
     }
 
-    // A world that posts nothing abroad needs none of what follows.
+    // A world that posts nothing over the network needs none of what follows.
 
-    /// Goes on with a call after a landing.
-    fn go_on(&mut self, _now: Timestamp, _journey: PendingAdvance) -> Progress {
-        unreachable!("only a world that posts something abroad waits for a landing")
+    /// Goes on with a call after an attempt that ended.
+    fn go_on(&mut self, _now: Timestamp, _pending: PendingAdvance) -> Progress {
+        unreachable!("only a world that posts over the network waits for an attempt to end")
     }
 
     /// Deliveries for the host to post, each handed out once.
@@ -56,7 +56,7 @@ pub trait World: Send {
     }
 
     /// A delivery that the host posted has ended.
-    fn on_landing(&mut self, _now: Timestamp, _ticket: AttemptId, _landing: AttemptReport) {}
+    fn on_attempt_result(&mut self, _now: Timestamp, _id: AttemptId, _report: AttemptReport) {}
 
     /// The host looked a name up.
     fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
@@ -98,8 +98,8 @@ impl World for Sandbox {
         Sandbox::take_outgoing(self)
     }
 
-    fn on_landing(&mut self, now: Timestamp, ticket: AttemptId, landing: AttemptReport) {
-        Sandbox::on_landing(self, now, ticket, landing);
+    fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
+        Sandbox::on_attempt_result(self, now, id, report);
     }
 
     fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {

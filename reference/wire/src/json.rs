@@ -6,13 +6,10 @@ use url::form_urlencoded;
 
 use crate::{
     json_cache::{JsonCache, ObjectCache},
-    json_writer::{escape, write},
-    text::Text,
     view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
 };
 use reference_core::{
     account::Account,
-    ascii_buf::AsciiBuf,
     book::Book,
     call::{Answer, List},
     error::{ApiError, FieldErrors},
@@ -53,7 +50,7 @@ pub(crate) fn answer(scene: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCa
         Answer::Invoice(no) => invoice(frame, no.0, json_cache).answer(),
         Answer::Event(no) => event(frame, no.0, json_cache).answer(),
         Answer::Page { list, page, anchor } => {
-            let links = Links::new(scene, list, page, anchor.as_deref());
+            let links = PageUrls::new(scene, list, page, anchor.as_deref());
             let room = |cache: &ObjectCache| page.members.iter().map(|&no| cache.room(no)).sum();
             match list {
                 List::Charges { .. } => {
@@ -152,7 +149,7 @@ fn event<'a, 'k>(
 }
 
 /// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
-fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
+fn many(page: &Page, links: &PageUrls<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
     body.extend_from_slice(b"{\"data\":[");
     for (place, &member) in page.members.iter().enumerate() {
@@ -161,22 +158,44 @@ fn many(page: &Page, links: &Links<'_>, room: usize, mut record: impl FnMut(u32,
         }
         record(member, &mut body);
     }
-    links.write(page, &mut body);
+    body.extend_from_slice(b"],\"links\":");
+    write(&mut body, &links.links(page));
+    body.extend_from_slice(b",\"meta\":");
+    write(&mut body, &links.meta(page));
+    body.push(b'}');
     body.into()
 }
 
-/// What the links of a page have in common: they differ in the page's number only. All of it is escaped already.
-struct Links<'a> {
-    /// Path and query, up to the number.
-    before: Vec<u8>,
-    /// How long the path is.
-    path: usize,
-    /// What stands behind the number, and the anchor behind that. Public ids need no encoding.
+/// What the links of a page have in common: they differ in the page's number only.
+struct PageUrls<'a> {
+    path: String,
+    /// The query up to the number.
+    query: String,
+    /// What stands behind the number. Public ids need no encoding.
     anchor: Option<&'a str>,
 }
 
-impl<'a> Links<'a> {
-    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&'a str>) -> Links<'a> {
+#[derive(Serialize)]
+struct PageLinks {
+    first: String,
+    last: String,
+    prev: Option<String>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PageMeta<'a> {
+    current_page: u64,
+    from: Option<u64>,
+    last_page: u64,
+    path: &'a str,
+    per_page: u32,
+    to: Option<u64>,
+    total: u64,
+}
+
+impl<'a> PageUrls<'a> {
+    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&'a str>) -> PageUrls<'a> {
         let (name, filters): (_, [(&str, Option<&str>); 3]) = match list {
             List::Charges { status, link } => (
                 "charges",
@@ -195,86 +214,40 @@ impl<'a> Links<'a> {
                 ],
             ),
         };
-        let mut before = Vec::with_capacity(LINKS_ROOM / 4);
-        escape(&mut before, scene.base.as_bytes());
-        before.extend_from_slice(b"/v1/");
-        before.extend_from_slice(name.as_bytes());
-        let path = before.len();
-        before.push(b'?');
-        for (name, value) in filters {
-            if let Some(value) = value {
-                before.extend_from_slice(name.as_bytes());
-                before.push(b'=');
-                for part in form_urlencoded::byte_serialize(value.as_bytes()) {
-                    before.extend_from_slice(part.as_bytes());
-                }
-                before.push(b'&');
-            }
-        }
-        before.extend_from_slice(b"per_page=");
-        number(&mut before, page.per_page.into());
-        before.extend_from_slice(b"&page=");
-        Links { before, path, anchor }
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(filters.iter().filter_map(|(name, value)| value.map(|value| (name, value))));
+        let query =
+            query.append_pair("per_page", &page.per_page.to_string()).append_pair("page", "").finish();
+        PageUrls { path: format!("{}/v1/{name}", scene.base), query, anchor }
     }
 
-    /// Everything behind the records. By hand, because it is a good part of what a page costs.
-    fn write(&self, page: &Page, body: &mut Vec<u8>) {
-        for (name, n) in [
-            (&b"],\"links\":{\"first\":"[..], Some(1)),
-            (b",\"last\":", Some(page.last)),
-            (b",\"prev\":", page.prev()),
-            (b",\"next\":", page.next()),
-        ] {
-            body.extend_from_slice(name);
-            self.link(n, body);
+    fn links(&self, page: &Page) -> PageLinks {
+        PageLinks {
+            first: self.page(1),
+            last: self.page(page.last),
+            prev: page.prev().map(|n| self.page(n)),
+            next: page.next().map(|n| self.page(n)),
         }
-        for (name, n) in [
-            (&b"},\"meta\":{\"current_page\":"[..], Some(page.current)),
-            (b",\"from\":", page.from()),
-            (b",\"last_page\":", Some(page.last)),
-        ] {
-            body.extend_from_slice(name);
-            number_or_null(body, n);
-        }
-        body.extend_from_slice(b",\"path\":\"");
-        body.extend_from_slice(&self.before[..self.path]);
-        for (name, n) in [
-            (&b"\",\"per_page\":"[..], Some(page.per_page.into())),
-            (b",\"to\":", page.to()),
-            (b",\"total\":", Some(page.total)),
-        ] {
-            body.extend_from_slice(name);
-            number_or_null(body, n);
-        }
-        body.extend_from_slice(b"}}");
     }
 
-    fn link(&self, n: Option<u64>, body: &mut Vec<u8>) {
-        let Some(n) = n else {
-            body.extend_from_slice(b"null");
-            return;
-        };
-        body.push(b'"');
-        body.extend_from_slice(&self.before);
-        number(body, n);
-        if let Some(anchor) = self.anchor {
-            body.extend_from_slice(b"&anchor=");
-            body.extend_from_slice(anchor.as_bytes());
+    fn page(&self, n: u64) -> String {
+        let PageUrls { path, query, anchor } = self;
+        match anchor {
+            None => format!("{path}?{query}{n}"),
+            Some(anchor) => format!("{path}?{query}{n}&anchor={anchor}"),
         }
-        body.push(b'"');
     }
-}
 
-fn number(body: &mut Vec<u8>, n: u64) {
-    let mut text = AsciiBuf::default();
-    text.number(n);
-    body.extend_from_slice(text.as_bytes());
-}
-
-fn number_or_null(body: &mut Vec<u8>, n: Option<u64>) {
-    match n {
-        Some(n) => number(body, n),
-        None => body.extend_from_slice(b"null"),
+    fn meta(&self, page: &Page) -> PageMeta<'_> {
+        PageMeta {
+            current_page: page.current,
+            from: page.from(),
+            last_page: page.last,
+            path: &self.path,
+            per_page: page.per_page,
+            to: page.to(),
+            total: page.total,
+        }
     }
 }
 
@@ -293,9 +266,9 @@ struct AccountView<'a> {
     support_email: Option<&'a str>,
     brand_color: &'a str,
     default_currency: &'static str,
-    underpayment_tolerance: Text,
-    overpayment_threshold: Text,
-    created_at: Text,
+    underpayment_tolerance: String,
+    overpayment_threshold: String,
+    created_at: String,
 }
 
 #[derive(Serialize)]
@@ -325,9 +298,9 @@ fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
             support_email: settings.support_email.as_deref(),
             brand_color: &settings.brand_color,
             default_currency: settings.default_currency.code(),
-            underpayment_tolerance: Text::Percent(settings.underpayment_tolerance),
-            overpayment_threshold: Text::Percent(settings.overpayment_threshold),
-            created_at: account.created_at.into(),
+            underpayment_tolerance: settings.underpayment_tolerance.to_string(),
+            overpayment_threshold: settings.overpayment_threshold.to_string(),
+            created_at: account.created_at.to_string(),
         },
         meta: AccountMeta {
             mode: scene.mode.as_str(),
@@ -369,4 +342,10 @@ pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
     let mut body = Vec::with_capacity(OBJECT_ROOM);
     write(&mut body, value);
     body
+}
+
+/// Adds a view to a body.
+pub(crate) fn write(body: &mut Vec<u8>, view: &impl Serialize) {
+    serde_json::to_writer(body, view)
+        .expect("a view has texts for keys, and memory takes all that is written");
 }

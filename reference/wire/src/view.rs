@@ -3,14 +3,9 @@
 //! The order of fields is the order in the structs. Three facets of the same object differ: what a
 //! client reads, what an event embeds, and what a webhook carries.
 
-use std::fmt;
-
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::value::RawValue;
 
-use crate::{
-    json_writer::{PlainText, RawJson},
-    text::{IdText, Joined, Text},
-};
 use reference_core::{
     asset::Asset,
     book::Book,
@@ -44,28 +39,26 @@ pub(crate) struct Frame<'a> {
     pub(crate) now: reference_core::time::Timestamp,
 }
 
-type Url<'a> = Joined<'a, 4>;
-
 impl<'a> Frame<'a> {
     fn is_webhook(&self) -> bool {
         self.facet == Facet::Webhook
     }
 
-    fn coin(&self, amount: Coin) -> Text {
-        if self.is_webhook() { Text::PaddedCoin(amount) } else { amount.into() }
+    fn coin(&self, amount: Coin) -> String {
+        if self.is_webhook() { amount.padded() } else { amount.to_string() }
     }
 
     /// A hosted page; `path` begins and ends with a slash.
-    fn page(&self, path: &'static str, code: &'a Code, rest: &'static str) -> Url<'a> {
-        Joined([self.public_url, path, code.as_str(), rest])
+    fn page(&self, path: &str, code: &Code, rest: &str) -> String {
+        [self.public_url, path, code.as_str(), rest].concat()
     }
 
-    fn explorer(&self, asset: Asset, txid: &'a str) -> Url<'a> {
+    fn explorer(&self, asset: Asset, txid: &str) -> String {
         let place = match self.book.mode() {
             Mode::Live => "/tx/",
             Mode::Test => "/testnet/tx/",
         };
-        Joined(["https://explorer.sim/", asset.facts().network, place, txid])
+        ["https://explorer.sim/", asset.facts().network, place, txid].concat()
     }
 
     fn timeline(&self, subject: Subject) -> Option<Timeline<'a>> {
@@ -82,14 +75,17 @@ struct Timeline<'a> {
 #[derive(Serialize)]
 struct TimelineEntry {
     event: &'static str,
-    time: Text,
+    time: String,
 }
 
 impl Serialize for Timeline<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let events = self.book.events().timeline(self.subject);
         serializer.collect_seq(
-            events.map(|event| TimelineEntry { event: event.kind.as_str(), time: event.created_at.into() }),
+            events.map(|event| TimelineEntry {
+                event: event.kind.as_str(),
+                time: event.created_at.to_string(),
+            }),
         )
     }
 }
@@ -105,7 +101,11 @@ impl Serialize for Pairs<'_> {
                 MetaValue::Text(text) => map.serialize_entry(key, text)?,
                 MetaValue::Truth(truth) => map.serialize_entry(key, truth)?,
                 MetaValue::Null => map.serialize_entry(key, &())?,
-                MetaValue::Number(text) => map.serialize_entry(key, &RawJson(text))?,
+                MetaValue::Number(text) => {
+                    let as_written: &RawValue =
+                        serde_json::from_str(text).expect("it was read from a request as a number");
+                    map.serialize_entry(key, as_written)?;
+                }
             }
         }
         map.end()
@@ -126,24 +126,24 @@ struct CustomerView<'a> {
 
 #[derive(Serialize)]
 struct RefundView<'a> {
-    amount: Text,
+    amount: String,
     txid: Option<&'a str>,
     reason: Option<&'a str>,
-    explorer_url: Option<Url<'a>>,
-    created_at: Text,
+    explorer_url: Option<String>,
+    created_at: String,
 }
 
 /// A transfer, in `transactions` and as `data.transaction`.
 #[derive(Serialize)]
 pub(crate) struct TransactionView<'a> {
     txid: &'a str,
-    amount: Text,
+    amount: String,
     confirmations: u32,
     required_confirmations: u32,
     status: &'static str,
     credited: bool,
-    explorer_url: Url<'a>,
-    seen_at: Text,
+    explorer_url: String,
+    seen_at: String,
 }
 
 impl<'a> TransactionView<'a> {
@@ -157,7 +157,7 @@ impl<'a> TransactionView<'a> {
             status: transfer.status(required),
             credited: transfer.credited,
             explorer_url: frame.explorer(asset, &transfer.txid),
-            seen_at: transfer.seen_at.into(),
+            seen_at: transfer.seen_at.to_string(),
         }
     }
 }
@@ -184,25 +184,25 @@ struct CustomFieldView<'a> {
 #[derive(Serialize)]
 pub(crate) struct ChargeView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<PlainText<'a>>,
-    code: PlainText<'a>,
-    object: PlainText<'static>,
-    status: PlainText<'static>,
-    payment_link: Option<PlainText<'a>>,
-    invoice: Option<PlainText<'a>>,
+    id: Option<&'a str>,
+    code: &'a str,
+    object: &'static str,
+    status: &'static str,
+    payment_link: Option<&'a str>,
+    invoice: Option<&'a str>,
     description: Option<&'a str>,
-    fiat_amount: Text,
-    fiat_currency: PlainText<'static>,
-    asset: PlainText<'static>,
-    asset_amount: Text,
-    received_amount: Text,
-    remaining_amount: Text,
+    fiat_amount: String,
+    fiat_currency: &'static str,
+    asset: &'static str,
+    asset_amount: String,
+    received_amount: String,
+    remaining_amount: String,
     overpaid: bool,
-    refunded_amount: Text,
+    refunded_amount: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     refunds: Option<Vec<RefundView<'a>>>,
-    exchange_rate: Text,
-    deposit_address: PlainText<'a>,
+    exchange_rate: String,
+    deposit_address: &'a str,
     transactions: Transactions<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Timeline<'a>>,
@@ -212,12 +212,12 @@ pub(crate) struct ChargeView<'a> {
     custom_fields: Vec<CustomFieldView<'a>>,
     metadata: Pairs<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checkout_url: Option<Url<'a>>,
+    checkout_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    receipt_url: Option<Option<Url<'a>>>,
-    expires_at: Text,
-    paid_at: Option<Text>,
-    created_at: Text,
+    receipt_url: Option<Option<String>>,
+    expires_at: String,
+    paid_at: Option<String>,
+    created_at: String,
 }
 
 impl<'a> ChargeView<'a> {
@@ -232,18 +232,18 @@ impl<'a> ChargeView<'a> {
         let terms = &charge.terms;
         let customer = terms.customer();
         let is_webhook = frame.is_webhook();
-        let code = PlainText(charge.code.as_bytes());
+        let code = charge.code.as_str();
         ChargeView {
             id: (!is_webhook).then_some(code),
             code,
-            object: "charge".into(),
-            status: charge.status().as_str().into(),
-            payment_link: terms.link.map(|no| PlainText(frame.book.link(no).code.as_bytes())),
-            invoice: terms.invoice.map(|no| PlainText(frame.book.invoice(no).code.as_bytes())),
+            object: "charge",
+            status: charge.status().as_str(),
+            payment_link: terms.link.map(|no| frame.book.link(no).code.as_str()),
+            invoice: terms.invoice.map(|no| frame.book.invoice(no).code.as_str()),
             description: terms.description.as_deref(),
-            fiat_amount: terms.fiat_amount.into(),
-            fiat_currency: terms.fiat_currency.code().into(),
-            asset: terms.asset.code().into(),
+            fiat_amount: terms.fiat_amount.to_string(),
+            fiat_currency: terms.fiat_currency.code(),
+            asset: terms.asset.code(),
             asset_amount: frame.coin(terms.asset_amount),
             received_amount: frame.coin(charge.received()),
             remaining_amount: frame.coin(charge.remaining()),
@@ -261,12 +261,12 @@ impl<'a> ChargeView<'a> {
                             .as_deref()
                             .filter(|txid| terms.asset.facts().form.is_txid(txid))
                             .map(|txid| frame.explorer(terms.asset, txid)),
-                        created_at: refund.created_at.into(),
+                        created_at: refund.created_at.to_string(),
                     })
                     .collect()
             }),
-            exchange_rate: if is_webhook { Text::PaddedRate(terms.rate) } else { Text::Rate(terms.rate) },
-            deposit_address: terms.deposit_address.as_str().into(),
+            exchange_rate: if is_webhook { terms.rate.padded() } else { terms.rate.to_string() },
+            deposit_address: terms.deposit_address.as_str(),
             transactions: Transactions { frame, charge },
             timeline: None,
             customer_email: customer.email.as_deref(),
@@ -291,9 +291,9 @@ impl<'a> ChargeView<'a> {
             receipt_url: (!is_webhook).then(|| {
                 (charge.status() == ChargeStatus::Paid).then(|| frame.page("/c/", &charge.code, "/receipt"))
             }),
-            expires_at: charge.expires_at.into(),
-            paid_at: charge.paid_at().map(Text::from),
-            created_at: charge.created_at.into(),
+            expires_at: charge.expires_at.to_string(),
+            paid_at: charge.paid_at().map(|at| at.to_string()),
+            created_at: charge.created_at.to_string(),
         }
     }
 }
@@ -308,8 +308,8 @@ struct InvoiceCustomerView<'a> {
 struct ItemView<'a> {
     description: &'a str,
     quantity: String,
-    unit_amount: Text,
-    total: Text,
+    unit_amount: String,
+    total: String,
 }
 
 #[derive(Serialize)]
@@ -334,18 +334,18 @@ pub(crate) struct InvoiceView<'a> {
     customer_name: Option<&'a str>,
     customer_email: Option<&'a str>,
     memo: Option<&'a str>,
-    amount: Text,
+    amount: String,
     currency: &'static str,
     items: Vec<ItemView<'a>>,
     due_at: Option<String>,
-    hosted_url: Url<'a>,
-    document_url: Url<'a>,
+    hosted_url: String,
+    document_url: String,
     charges: Vec<InvoiceChargeView<'a>>,
-    sent_at: Option<Text>,
-    viewed_at: Option<Text>,
-    paid_at: Option<Text>,
-    voided_at: Option<Text>,
-    created_at: Text,
+    sent_at: Option<String>,
+    viewed_at: Option<String>,
+    paid_at: Option<String>,
+    voided_at: Option<String>,
+    created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Timeline<'a>>,
 }
@@ -374,7 +374,7 @@ impl<'a> InvoiceView<'a> {
         let name = terms.customer_name.as_deref();
         let email = terms.customer_email.as_deref();
         let has_id = !frame.is_webhook();
-        let time = |at: Option<reference_core::time::Timestamp>| at.map(Text::from);
+        let time = |at: Option<reference_core::time::Timestamp>| at.map(|at| at.to_string());
         InvoiceView {
             id: has_id.then(|| invoice.code.as_str()),
             code: invoice.code.as_str(),
@@ -386,7 +386,7 @@ impl<'a> InvoiceView<'a> {
             customer_name: name,
             customer_email: email,
             memo: terms.memo.as_deref(),
-            amount: terms.amount.into(),
+            amount: terms.amount.to_string(),
             currency: terms.currency.code(),
             items: terms
                 .items
@@ -394,8 +394,8 @@ impl<'a> InvoiceView<'a> {
                 .map(|item| ItemView {
                     description: &item.description,
                     quantity: item.quantity.to_string(),
-                    unit_amount: item.unit_amount.into(),
-                    total: item.total.into(),
+                    unit_amount: item.unit_amount.to_string(),
+                    total: item.total.to_string(),
                 })
                 .collect(),
             due_at: terms.due_at.map(|day| day.to_string()),
@@ -413,7 +413,7 @@ impl<'a> InvoiceView<'a> {
             viewed_at: time(invoice.viewed_at),
             paid_at: time(invoice.paid_at),
             voided_at: time(invoice.voided_at),
-            created_at: invoice.created_at.into(),
+            created_at: invoice.created_at.to_string(),
             timeline: None,
         }
     }
@@ -433,10 +433,10 @@ pub(crate) struct LinkView<'a> {
     title: &'a str,
     description: Option<&'a str>,
     pricing_type: &'static str,
-    amount: Option<Text>,
-    suggested_amounts: Vec<Text>,
-    min_amount: Option<Text>,
-    max_amount: Option<Text>,
+    amount: Option<String>,
+    suggested_amounts: Vec<String>,
+    min_amount: Option<String>,
+    max_amount: Option<String>,
     currency: &'static str,
     accepted_assets: Option<Vec<&'static str>>,
     status: &'static str,
@@ -446,13 +446,13 @@ pub(crate) struct LinkView<'a> {
     require_email: bool,
     custom_fields: Vec<QuestionView<'a>>,
     success_message: Option<&'a str>,
-    expires_at: Option<Text>,
+    expires_at: Option<String>,
     max_payments: Option<u32>,
     accepting_payments: bool,
     views_count: u64,
-    checkout_url: Url<'a>,
-    created_at: Text,
-    updated_at: Text,
+    checkout_url: String,
+    created_at: String,
+    updated_at: String,
 }
 
 impl<'a> LinkView<'a> {
@@ -470,10 +470,10 @@ impl<'a> LinkView<'a> {
             title: &terms.title,
             description: terms.description.as_deref(),
             pricing_type,
-            amount: amount.map(Text::from),
-            suggested_amounts: suggested.iter().map(|amount| Text::from(*amount)).collect(),
-            min_amount: min.map(Text::from),
-            max_amount: max.map(Text::from),
+            amount: amount.map(|amount| amount.to_string()),
+            suggested_amounts: suggested.iter().map(|amount| amount.to_string()).collect(),
+            min_amount: min.map(|amount| amount.to_string()),
+            max_amount: max.map(|amount| amount.to_string()),
             currency: terms.currency.code(),
             accepted_assets: terms
                 .accepted_assets
@@ -490,23 +490,14 @@ impl<'a> LinkView<'a> {
                 .map(|question| QuestionView { label: &question.label, required: question.required })
                 .collect(),
             success_message: terms.success_message.as_deref(),
-            expires_at: terms.expires_at.map(Text::from),
+            expires_at: terms.expires_at.map(|at| at.to_string()),
             max_payments: terms.max_payments,
             accepting_payments: link.accepts_payments(frame.now),
             views_count: link.views,
             checkout_url: frame.page("/pay/", &link.code, ""),
-            created_at: link.created_at.into(),
-            updated_at: link.updated_at.into(),
+            created_at: link.created_at.to_string(),
+            updated_at: link.updated_at.to_string(),
         }
-    }
-}
-
-/// A value as it prints, for what others than the pen write.
-struct Printed<'a, T>(&'a T);
-
-impl<T: fmt::Display> Serialize for Printed<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self.0)
     }
 }
 
@@ -520,14 +511,14 @@ impl Serialize for DetailsView<'_> {
             Details::None => {}
             Details::Transfer { txid, amount } => {
                 map.serialize_entry("txid", txid)?;
-                map.serialize_entry("amount", &Printed(amount))?;
+                map.serialize_entry("amount", &amount.to_string())?;
             }
             Details::Received { amount, txid } => {
-                map.serialize_entry("amount", &Printed(amount))?;
+                map.serialize_entry("amount", &amount.to_string())?;
                 map.serialize_entry("txid", txid)?;
             }
             Details::Refund { amount, txid, reason } => {
-                map.serialize_entry("amount", &Printed(amount))?;
+                map.serialize_entry("amount", &amount.to_string())?;
                 if let Some(txid) = txid {
                     map.serialize_entry("txid", txid)?;
                 }
@@ -543,14 +534,14 @@ impl Serialize for DetailsView<'_> {
 
 #[derive(Serialize)]
 pub(crate) struct EventView<'a> {
-    id: IdText,
+    id: String,
     object: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
     details: DetailsView<'a>,
     charge: Option<ChargeView<'a>>,
     invoice: Option<InvoiceView<'a>>,
-    created_at: Text,
+    created_at: String,
 }
 
 impl<'a> EventView<'a> {
@@ -561,13 +552,13 @@ impl<'a> EventView<'a> {
             Subject::Invoice(no) => (None, Some(InvoiceView::of(frame, no))),
         };
         EventView {
-            id: IdText(event.id),
+            id: event.id.to_string(),
             object: "event",
             kind: event.kind.as_str(),
             details: DetailsView(&event.details),
             charge,
             invoice,
-            created_at: event.created_at.into(),
+            created_at: event.created_at.to_string(),
         }
     }
 }

@@ -14,8 +14,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::{
-    json_writer::write,
-    text::{IdText, Text},
+    json::write,
     view::{ChargeView, Facet, Frame, InvoiceView, TransactionView},
 };
 
@@ -90,11 +89,11 @@ impl<'a> ChargeData<'a> {
 
 #[derive(Serialize)]
 struct Envelope<'a> {
-    id: IdText,
-    event_id: Option<IdText>,
+    id: String,
+    event_id: Option<String>,
     event: &'a str,
     mode: &'a str,
-    created_at: Text,
+    created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<bool>,
 }
@@ -108,11 +107,11 @@ const BODY_ROOM: usize = 1_800;
 pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Vec<u8> {
     let payload = &delivery.payload;
     let envelope = Envelope {
-        id: IdText(delivery.id),
-        event_id: payload.event.map(|(_, id)| IdText(id)),
+        id: delivery.id.to_string(),
+        event_id: payload.event.map(|(_, id)| id.to_string()),
         event: payload.kind.as_str(),
         mode: book.mode().as_str(),
-        created_at: payload.created_at.into(),
+        created_at: payload.created_at.to_string(),
         test: payload.event.is_none().then_some(true),
     };
     let mut body = Vec::with_capacity(BODY_ROOM);

@@ -7,7 +7,6 @@ use reference_core::{
     money::Coin,
     rng::RngStream,
     sighting::Gone,
-    wallet::base58,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,7 +92,7 @@ impl TxId {
             | AddressForm::Monero
             | AddressForm::Tron => hex::encode(draw.bytes::<32>()),
             AddressForm::Evm => format!("0x{}", hex::encode(draw.bytes::<32>())),
-            AddressForm::Solana => base58(&draw.bytes::<64>()),
+            AddressForm::Solana => bs58::encode(draw.bytes::<64>()).into_string(),
         })
     }
 }

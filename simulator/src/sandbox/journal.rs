@@ -29,7 +29,7 @@ enum Input {
     Visit(Visit),
     Sightings(Vec<Sighting>),
     Poll,
-    Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, landing: AttemptReport },
+    Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, report: AttemptReport },
     Rate { asset: Asset, currency: Currency, rate: Option<Rate> },
     Restart,
 }
@@ -130,10 +130,10 @@ impl JournaledService {
         now: Timestamp,
         book: (AccountNo, Mode),
         delivery: DeliveryNo,
-        landing: AttemptReport,
+        report: AttemptReport,
     ) {
-        self.write_down(now, || Input::Outcome { book, delivery, landing: landing.clone() });
-        self.api.service.on_attempt_result(now, book, delivery, landing);
+        self.write_down(now, || Input::Outcome { book, delivery, report: report.clone() });
+        self.api.service.on_attempt_result(now, book, delivery, report);
     }
 
     pub(super) fn rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
@@ -177,8 +177,8 @@ fn replay(api: &mut Api, now: Timestamp, input: &Input) {
         Input::Visit(visit) => drop(service.on_visit(now, visit.clone())),
         Input::Sightings(sightings) => service.on_sightings(now, sightings),
         Input::Poll => drop(service.poll_delivery(now)),
-        Input::Outcome { book, delivery, landing } => {
-            service.on_attempt_result(now, *book, *delivery, landing.clone());
+        Input::Outcome { book, delivery, report } => {
+            service.on_attempt_result(now, *book, *delivery, report.clone());
         }
         Input::Rate { asset, currency, rate } => service.on_rate(now, *asset, *currency, *rate),
         Input::Restart => service.restart(now),

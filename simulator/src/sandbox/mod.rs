@@ -71,13 +71,13 @@ pub enum Reach {
     /// Hosts named `*.sim` only: nothing leaves the process, and an endpoint elsewhere is refused.
     Simulated,
     /// The host posts what goes elsewhere, and says how it ended.
-    Abroad,
+    Network,
 }
 
 /// An attempt to post a delivery, for the host to make.
 #[derive(Clone, Debug)]
 pub struct OutgoingAttempt {
-    /// Under what its end is reported, by [`Sandbox::on_landing`].
+    /// Under what its end is reported, by [`Sandbox::on_attempt_result`].
     pub id: AttemptId,
     /// Whose it is.
     pub account: AccountNo,
@@ -365,16 +365,16 @@ impl Sandbox {
     }
 
     /// How many attempts outside the simulated network have not ended yet.
-    pub fn abroad(&self) -> usize {
+    pub fn attempts_in_flight(&self) -> usize {
         self.world.external.open.len()
     }
 
     /// An attempt that the host made has ended. One of an earlier world, or from before a restart,
     /// is forgotten.
-    pub fn on_landing(&mut self, now: Timestamp, id: AttemptId, landing: AttemptReport) {
+    pub fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
         self.advance_to(now);
         if let Some((account, mode, post)) = self.world.external.open.remove(&id) {
-            self.world.end_attempt((account, mode), &post, landing, &mut self.observers);
+            self.world.end_attempt((account, mode), &post, report, &mut self.observers);
             self.work();
         }
     }

@@ -148,12 +148,12 @@ impl World {
         &mut self,
         (account, mode): (AccountNo, Mode),
         post: &AttemptRequest,
-        mut landing: AttemptReport,
+        mut report: AttemptReport,
         observers: &mut Observers,
     ) {
-        observers.learns(self.now, post, &mut landing.result);
-        let end = AttemptEnd::of(&landing.result);
-        self.service.outcome(self.now, (account, mode), post.delivery, landing);
+        observers.learns(self.now, post, &mut report.result);
+        let end = AttemptEnd::of(&report.result);
+        self.service.outcome(self.now, (account, mode), post.delivery, report);
         let delivery = self.service().account(account).book(mode).outbox().get(post.delivery);
         let next_at = match delivery.state {
             DeliveryState::Waiting(at) => Some(at),

@@ -66,9 +66,12 @@ fn word(rest: &str) -> usize {
 
 /// A suggestion, if one of the names is near enough to have been meant.
 pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let far = (word.chars().count() / 3).max(1) + 1;
+    let length = word.chars().count();
+    let far = (length / 3).max(1) + 1;
     names
         .into_iter()
+        // The distance is at least the difference in length, and takes time that grows with the product of both.
+        .filter(|name| name.chars().count().abs_diff(length) <= far)
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
         .filter(|(distance, _)| *distance <= far)
         .min()

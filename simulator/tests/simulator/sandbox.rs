@@ -262,7 +262,7 @@ fn a_key_of_an_earlier_world_is_nobodys() {
         };
         match world.0.call_as(world.0.now(), &admitted, &request) {
             Progress::Done(response) => assert_eq!(response.status, 409, "{path}"),
-            Progress::Waiting(journey) => panic!("{path} waits: {journey:?}"),
+            Progress::Waiting(pending) => panic!("{path} waits: {pending:?}"),
         }
     }
 }

@@ -125,7 +125,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
 fn sender(args: &Serve) -> Result<SenderConfig, Failure> {
     let extra_roots = args.cacert.as_deref().map(read_certificates).transpose()?;
     Ok(SenderConfig {
-        reach: Reach::Abroad,
+        reach: Reach::Network,
         forwards: args.forward.clone(),
         extra_roots,
         ..SenderConfig::default()

@@ -83,7 +83,9 @@ fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Value)> 
 /// The rows of a list, in every page of it.
 fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
     let of_list = move |it: &&Exchange| match &it.purpose {
-        Purpose::Page(PageAsk { list: asked, .. }) | Purpose::Between { list: asked, .. } => *asked == list,
+        Purpose::Page(PageAsk { list: asked, .. }) | Purpose::DuringInserts { list: asked, .. } => {
+            *asked == list
+        }
         _ => false,
     };
     let pages = recording.exchanges.iter().filter(of_list).filter_map(|it| Some((it.number, Page::of(it)?)));
@@ -126,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use conformance_model::recording::{Ending, FORMAT, Inserting};
+    use conformance_model::recording::{Ending, FORMAT, Inserts};
 
     fn asked(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
         let ending = Ending::Answered(Answer { status, headers: Vec::new(), body: body.to_string() });
@@ -138,7 +140,7 @@ mod tests {
             key_prefix: "svc".into(),
             without: [].into(),
             no_burst: None,
-            inserting: Inserting::default(),
+            inserts: Inserts::default(),
             exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, ending }],
             deliveries: None,
         }

@@ -60,9 +60,9 @@ fn a_way_that_holds_in_one_list_excuses_no_other() {
     check_both(exchanges, "pass", "warn");
 }
 
-fn between(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
+fn during_inserts(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
     let list = List::Events;
-    let purpose = Purpose::Between { list, step };
+    let purpose = Purpose::DuringInserts { list, step };
     exchange(caller, purpose, list.path(), 200, &json!({ "data": rows(ids) }))
 }
 
@@ -70,22 +70,23 @@ fn between(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
 fn why_nothing_grew_is_told() {
     let says = |exchanges, part: &str| check_says(&recording(exchanges), "paging.stable", part);
     says(vec![], "say --allow-writes");
-    let whole = between(TEST, Step::Whole, &[2, 1]);
+    let whole = during_inserts(TEST, Step::Whole, &[2, 1]);
     says(vec![whole.clone()], "no list of the test mode has 3 or more records (exchange 1)");
-    says(vec![whole.clone(), between(LIVE, Step::First, &[2])], "has 3 or more records (exchange 2)");
-    says(vec![whole, between(TEST, Step::First, &[2])], "no list grew");
+    says(vec![whole.clone(), during_inserts(LIVE, Step::First, &[2])], "has 3 or more records (exchange 2)");
+    says(vec![whole, during_inserts(TEST, Step::First, &[2])], "no list grew");
 }
 
 /// A list of four that was read page by page while records came to its head.
 fn arranged(later: &[Exchange], fresh: &[u64]) -> Recording {
-    let (whole, first) = (between(TEST, Step::Whole, &[4, 3, 2, 1]), between(TEST, Step::First, &[4, 3]));
-    recording([&[whole, first], later, &[between(TEST, Step::Fresh, fresh)]].concat())
+    let (whole, first) =
+        (during_inserts(TEST, Step::Whole, &[4, 3, 2, 1]), during_inserts(TEST, Step::First, &[4, 3]));
+    recording([&[whole, first], later, &[during_inserts(TEST, Step::Fresh, fresh)]].concat())
 }
 
 #[test]
 fn what_was_created_stands_at_the_head_and_hides_nothing() {
-    let number = |ids: &[u64]| between(TEST, Step::ByNumber { page: 2 }, ids);
-    let link = |ids: &[u64]| between(TEST, Step::ByLink { page: 2 }, ids);
+    let number = |ids: &[u64]| during_inserts(TEST, Step::ByNumber { page: 2 }, ids);
+    let link = |ids: &[u64]| during_inserts(TEST, Step::ByLink { page: 2 }, ids);
     for (later, fresh, lost, literal) in [
         (vec![number(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
         (vec![number(&[3, 2])], vec![5, 4, 3, 2, 1], "pass", "warn"),

@@ -18,7 +18,7 @@ use std::time::Duration;
 use conformance_judge::judge;
 use conformance_model::catalogue::judged;
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserting, List, PageAsk, Purpose, Recording, Side,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, List, PageAsk, Purpose, Recording, Side,
 };
 use conformance_model::verdict::Verdict;
 use conformance_model::words::Mode;
@@ -39,7 +39,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         key_prefix: "svc".into(),
         without: [].into(),
         no_burst: None,
-        inserting: Inserting::default(),
+        inserts: Inserts::default(),
         exchanges,
         deliveries: None,
     }

@@ -47,9 +47,9 @@ pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
     match &exchange.purpose {
         Purpose::Page(ask) => return Some(ask.clone()),
         // Where a link leads, only the page that held it can tell.
-        Purpose::Between { step: Step::ByLink { .. }, .. } => return None,
+        Purpose::DuringInserts { step: Step::ByLink { .. }, .. } => return None,
         Purpose::Burst(_)
-        | Purpose::Between { .. }
+        | Purpose::DuringInserts { .. }
         | Purpose::BeforeDeliveries
         | Purpose::AfterDeliveries => {}
         _ => return None,

@@ -35,7 +35,7 @@ fn lists(plan: &Plan) -> &'static [List] {
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let plan = session.plan;
-    session.recording.inserting.by = [
+    session.recording.inserts.by = [
         plan.writes.as_ref().map(|_| "--allow-writes".to_owned()),
         plan.hook.as_ref().map(|_| "--hook".to_owned()),
     ]
@@ -74,7 +74,7 @@ fn by_number(list: List, page: Option<u64>, size: u64) -> String {
 }
 
 async fn ask(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
-    session.ask(KEY, Purpose::Between { list, step }, path).await
+    session.ask(KEY, Purpose::DuringInserts { list, step }, path).await
 }
 
 async fn create(session: &mut Session<'_>) {
@@ -106,7 +106,7 @@ async fn create(session: &mut Session<'_>) {
 }
 
 fn fault(session: &mut Session<'_>, why: String) {
-    let faults = &mut session.recording.inserting.faults;
+    let faults = &mut session.recording.inserts.faults;
     if !faults.contains(&why) {
         faults.push(why);
     }

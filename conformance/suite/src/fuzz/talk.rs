@@ -14,8 +14,7 @@ use super::{
 use conformance_model::reading::retry_after;
 use conformance_model::recording::Ending;
 use conformance_model::secret::{KEY_BLANK, Redactor};
-use conformance_probe::Waiter;
-use conformance_probe::{Connections, Line};
+use conformance_probe::{Connections, HttpClient, Waiter};
 
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -57,7 +56,7 @@ impl StopBefore {
 /// A conversation with the target.
 pub(super) struct Talk<'a> {
     plan: &'a Plan,
-    line: Line,
+    client: HttpClient,
     redactor: Redactor,
     waiter: &'a mut dyn Waiter,
     pub(super) progress: &'a mut dyn Progress,
@@ -73,10 +72,10 @@ impl<'a> Talk<'a> {
         progress: &'a mut dyn Progress,
     ) -> Talk<'a> {
         let (limit, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
-        let line = Line::to(&plan.base, Connections::Kept, limit, BODY_BYTES_MAX, ca_pem);
+        let client = HttpClient::new(&plan.base, Connections::Kept, limit, BODY_BYTES_MAX, ca_pem);
         let tail = |key: &'a str| key.rsplit('_').next().unwrap_or(key);
         let redactor = Redactor::new([tail(plan.live_key.expose()), tail(plan.test_key.expose())], KEY_BLANK);
-        Talk { plan, line, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
+        Talk { plan, client, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
     }
 
     pub(super) fn outcome(&self) -> Outcome {
@@ -172,7 +171,7 @@ impl<'a> Talk<'a> {
         loop {
             self.keep_pace(ask.by).await;
             self.requests += 1;
-            let ending = self.line.send(&ask.method, &address, &headers, body.clone()).await;
+            let ending = self.client.send(&ask.method, &address, &headers, body.clone()).await;
             let wait = match &ending {
                 Ending::Answered(answer) if answer.status == 429 => retry_after(answer),
                 _ => None,

@@ -13,7 +13,7 @@ use super::{
     trials::{Scene, TRIALS, Trial},
 };
 use conformance_model::verdict::Verdict;
-use conformance_probe::{Connections, Line};
+use conformance_probe::{Connections, HttpClient};
 use conformance_receiver::Withheld;
 
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -52,7 +52,7 @@ pub async fn attempt(
     progress: &mut dyn Progress,
 ) -> HandlerOutcome {
     let (url, limit, ca_pem) = (&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
-    let line = Line::to(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
+    let client = HttpClient::new(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
     // The first trial is the ground of all others, whatever was asked for.
     let chosen: Vec<&Trial> = TRIALS
         .iter()
@@ -69,7 +69,7 @@ pub async fn attempt(
             Some(witness) => Some(&mut **witness),
             None => None,
         };
-        let result = run(attempt, trial, &line, lent).await;
+        let result = run(attempt, trial, &client, lent).await;
         if n == 0
             && let [Sent { heard: Heard::Nothing(why), .. }] = result.sent.as_slice()
         {
@@ -102,7 +102,12 @@ fn is_wanted(attempt: &Attempt, trial: &Trial) -> bool {
     ids(trial).any(|id| wants(attempt, id))
 }
 
-async fn run(attempt: &Attempt, trial: &Trial, line: &Line, mut witness: Option<&mut dyn Witness>) -> Took {
+async fn run(
+    attempt: &Attempt,
+    trial: &Trial,
+    client: &HttpClient,
+    mut witness: Option<&mut dyn Witness>,
+) -> Took {
     let now = OffsetDateTime::now_utc();
     let created_at = conformance_receiver::stamp(now);
     let scene = Scene {
@@ -127,9 +132,9 @@ async fn run(attempt: &Attempt, trial: &Trial, line: &Line, mut witness: Option<
             .map(|letter| {
                 let now = OffsetDateTime::now_utc().unix_timestamp();
                 let (headers, body) = letter.sealed(now, &attempt.names, &secrets);
-                let (line, address, withheld) = (line.clone(), attempt.url.to_string(), withheld.clone());
+                let (client, address, withheld) = (client.clone(), attempt.url.to_string(), withheld.clone());
                 let post =
-                    async move { Heard::of(line.send("POST", &address, &headers, body).await, &withheld) };
+                    async move { Heard::of(client.send("POST", &address, &headers, body).await, &withheld) };
                 (letter.kind, tokio::spawn(post))
             })
             .collect();

@@ -9,7 +9,7 @@ use conformance_model::baseline::{Baseline, fingerprint};
 use conformance_model::budget::Ledger;
 use conformance_model::catalogue::{Level, Requirement};
 use conformance_model::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserting, List, PageAsk, Purpose, Recording, Side,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserts, List, PageAsk, Purpose, Recording, Side,
 };
 use conformance_model::secret::Secret;
 use conformance_model::selection::{Profile, Selection};
@@ -214,7 +214,7 @@ fn recording() -> Recording {
         key_prefix: "svc".into(),
         without: [Part::Revoked].into(),
         no_burst: None,
-        inserting: Inserting::default(),
+        inserts: Inserts::default(),
         exchanges,
         deliveries: None,
     }

@@ -32,7 +32,7 @@ pub(super) struct Order {
 pub(super) struct Quote {
     rate: Rate,
     due: Coin,
-    ticket: NextAddress,
+    next: NextAddress,
 }
 
 impl Book {
@@ -79,9 +79,9 @@ impl Book {
         context: &BookContext<'_>,
         order: Order,
     ) -> Result<ChargeNo, ApiError> {
-        let Quote { rate, due: asset_amount, ticket } = self.check_order(context, &order)?;
+        let Quote { rate, due: asset_amount, next } = self.check_order(context, &order)?;
         let Order { asset, amount, currency, .. } = order;
-        let deposit_address = self.payouts.take(ticket);
+        let deposit_address = self.payouts.take(next);
         let no = ChargeNo::from_index(self.charges.len());
         let code = Code::draw(&self.rng_keys.charge, u64::from(no.0));
         let terms = Terms {
@@ -138,11 +138,11 @@ impl Book {
             ApiError::field("amount", format!("The amount field is too large to be paid in {asset}."))
         })?;
         let taken = |address: &str| self.charge_at(address).is_some();
-        let ticket = self.payouts.next_address(asset, taken).ok_or_else(|| {
+        let next = self.payouts.next_address(asset, taken).ok_or_else(|| {
             let message = format!("The wallet for {asset} has no unused address left; add some.");
             ApiError::field("asset", message)
         })?;
-        Ok(Quote { rate, due, ticket })
+        Ok(Quote { rate, due, next })
     }
 
     /// Cancels a charge. `reason` is nothing when the API asked for it.

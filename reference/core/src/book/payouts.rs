@@ -93,11 +93,11 @@ impl Payouts {
     }
 
     /// Takes an address: no later charge gets it.
-    pub(super) fn take(&mut self, ticket: NextAddress) -> String {
-        let wallet = self.wallets.get(&ticket.asset).expect("a ticket is taken before its wallet changes");
+    pub(super) fn take(&mut self, taken: NextAddress) -> String {
+        let wallet = self.wallets.get(&taken.asset).expect("an address is taken before its wallet changes");
         let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");
-        *next = ticket.next;
-        ticket.address
+        *next = taken.next;
+        taken.address
     }
 
     fn next_of(&self, wallet: &Wallet) -> u32 {

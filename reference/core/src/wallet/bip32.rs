@@ -10,7 +10,7 @@ use k256::{
 use ripemd::Ripemd160;
 use sha2::{Digest, Sha256, Sha512};
 
-use super::{WalletError, base58, generator};
+use super::{WalletError, base58};
 
 const SERIALIZED_LEN: usize = 78;
 /// From this child number on, only the private key can derive.
@@ -83,7 +83,7 @@ impl Node {
         let tweak: Option<Scalar> = Scalar::from_repr(tweak.into()).into();
         // Nothing here is secret, so the quicker multiplication and inversion are safe. The library offers that
         // inversion for batches only.
-        let sum = generator::times(&tweak?) + self.point;
+        let sum = ProjectivePoint::mul_by_generator_vartime(&tweak?) + self.point;
         if sum == ProjectivePoint::IDENTITY {
             return None;
         }

@@ -102,7 +102,7 @@ impl Drawn {
     pub(super) fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Option<String> {
         let mut stream = self.addresses.stream(u64::from(n));
         match form {
-            AddressForm::Solana => Some(base58::base58(&stream.bytes::<SOLANA_LEN>())),
+            AddressForm::Solana => Some(bs58::encode(stream.bytes::<SOLANA_LEN>()).into_string()),
             AddressForm::Monero => Some(monero::subaddress(mode, &stream.bytes())),
             _ => None,
         }

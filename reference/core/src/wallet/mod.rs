@@ -10,7 +10,6 @@ mod cache;
 mod cashaddr;
 mod error;
 mod extended_key;
-mod generator;
 mod list;
 mod monero;
 mod secret;
@@ -22,7 +21,6 @@ mod golden;
 mod refusals;
 
 pub use address::spelled;
-pub use base58::base58;
 pub use cache::WalletCache;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;

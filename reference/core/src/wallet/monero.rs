@@ -5,8 +5,11 @@
 
 use sha3::{Digest, Keccak256};
 
-use super::{WalletError, base58::DIGITS};
+use super::WalletError;
 use crate::{asset::AddressForm, mode::Mode};
+
+/// The digits of base58, from zero up.
+const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 const BLOCK_LEN: usize = 8;
 /// How many characters a block of 0 to 8 bytes takes.

@@ -147,6 +147,17 @@ impl Reply {
 impl Asker {
     /// Asks the world. Who may ask what is the caller's to know.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, Refusal> {
+        let (status, body) = self.respond(method, path, body).await?;
+        Ok(Reply { status, json: serde_json::from_slice(&body).map_err(|_| Refusal::Broken)? })
+    }
+
+    /// Asks the world for an answer as it stands.
+    async fn respond(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(StatusCode, Bytes), Refusal> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let request = reference_wire::Request {
@@ -160,9 +171,7 @@ impl Asker {
             body: body.as_bytes(),
         };
         let response = self.pages.backend.host.respond(&request).await?;
-        let status = StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?;
-        let json = serde_json::from_slice(&response.body).map_err(|_| Refusal::Broken)?;
-        Ok(Reply { status, json })
+        Ok((StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?, response.body))
     }
 
     /// What every page is drawn with.

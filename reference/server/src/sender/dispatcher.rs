@@ -20,19 +20,19 @@ use super::{
 
 const STOPPED: &str = "the server stopped";
 
-/// Everything that is to be posted. Each attempt lands exactly once, whatever happens to it.
+/// Everything that is to be posted. Each attempt is reported exactly once, whatever happens to it.
 pub(crate) struct Dispatcher<L> {
     sender: Arc<WebhookSender>,
     queue: SendQueue<AccountNo, OutgoingAttempt>,
     under_way: JoinSet<AttemptReport>,
     /// Which attempts the tasks are, and where they stood in the queue.
     attempts: HashMap<Id, (AttemptId, AccountNo, String)>,
-    /// Told of every landing.
-    land: L,
+    /// Called once for each attempt that ended.
+    report: L,
 }
 
 impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
-    pub(crate) fn new(sender: Arc<WebhookSender>, land: L) -> Dispatcher<L> {
+    pub(crate) fn new(sender: Arc<WebhookSender>, report: L) -> Dispatcher<L> {
         let bounds = sender.bounds;
         let places = Places { total: bounds.posts.max(1), per_host: bounds.posts_per_host.max(1) };
         Dispatcher {
@@ -40,7 +40,7 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
             queue: SendQueue::new(places),
             under_way: JoinSet::new(),
             attempts: HashMap::new(),
-            land,
+            report,
         }
     }
 
@@ -91,8 +91,8 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
     }
 
     fn settle(&mut self, ended: Result<(Id, AttemptReport), JoinError>) {
-        let (id, landing) = match ended {
-            Ok(landed) => landed,
+        let (id, report) = match ended {
+            Ok(ended) => ended,
             Err(error) => {
                 let why = if error.is_panic() { "the webhook sender met a bug of its own" } else { STOPPED };
                 (error.id(), AttemptResult::Unreachable(why.to_owned()).into())
@@ -100,10 +100,10 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
         };
         let (attempt, account, host) = self.attempts.remove(&id).expect("a task ends once");
         self.queue.end(account, &host);
-        (self.land)(attempt, landing);
+        (self.report)(attempt, report);
     }
 
     fn lose(&self, attempt: AttemptId, why: &str) {
-        (self.land)(attempt, AttemptResult::Unreachable(why.to_owned()).into());
+        (self.report)(attempt, AttemptResult::Unreachable(why.to_owned()).into());
     }
 }

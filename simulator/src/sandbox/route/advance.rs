@@ -128,7 +128,7 @@ mod tests {
 
     const START: Timestamp = Timestamp(1_789_898_741_000_000);
 
-    /// A world that posts abroad, with one endpoint there.
+    /// A world that posts over the network, with one endpoint there.
     struct OutsideWorld {
         sandbox: Sandbox,
         endpoint: String,
@@ -143,7 +143,7 @@ mod tests {
                 rate_limit: None,
                 dialect: Dialect::default(),
                 journal: true,
-                reach: Reach::Abroad,
+                reach: Reach::Network,
                 wallet_cache: None,
             });
             let mut world = OutsideWorld { sandbox, endpoint: String::new() };
@@ -183,12 +183,12 @@ mod tests {
             waiting(self.call(path, body))
         }
 
-        /// What the host holds lands with this status.
-        fn land(&mut self, status: u16) -> usize {
+        /// Ends every attempt that the host holds with this status.
+        fn end_attempts(&mut self, status: u16) -> usize {
             let now = self.sandbox.now();
             let all = self.sandbox.take_outgoing();
             for attempt in &all {
-                self.sandbox.on_landing(now, attempt.id, AttemptResult::Answered(status).into());
+                self.sandbox.on_attempt_result(now, attempt.id, AttemptResult::Answered(status).into());
             }
             all.len()
         }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn time_stands_wherever_something_is_abroad() {
+    fn time_stands_wherever_an_attempt_is_in_flight() {
         let mut world = OutsideWorld::new();
         world.send();
         let mut pending = world.waits("/sandbox/advance", r#"{"by":"10m"}"#);
@@ -230,7 +230,7 @@ mod tests {
             world.check_now(since);
             pending = waiting(world.go_on(pending));
             world.check_now(since);
-            assert_eq!(world.land(500), attempts);
+            assert_eq!(world.end_attempts(500), attempts);
             if since < Span::mins(6) {
                 pending = waiting(world.go_on(pending));
             }
@@ -247,7 +247,7 @@ mod tests {
         let early = r#"{"by":"1h","stop_early":true}"#;
         for since in [Span::mins(0), Span::mins(1), Span::mins(6)] {
             let pending = world.waits("/sandbox/advance", early);
-            world.land(500);
+            world.end_attempts(500);
             let (_, answer) = answer_of(world.go_on(pending));
             assert_eq!(answer["happened"].as_array().map(Vec::len), Some(1), "{answer}");
             world.check_now(since);
@@ -266,8 +266,8 @@ mod tests {
         let first = world.sandbox.take_outgoing();
         world.send();
         let now = world.sandbox.now();
-        world.sandbox.on_landing(now, first[0].id, AttemptResult::Answered(200).into());
-        assert_eq!(world.sandbox.abroad(), 1);
+        world.sandbox.on_attempt_result(now, first[0].id, AttemptResult::Answered(200).into());
+        assert_eq!(world.sandbox.attempts_in_flight(), 1);
         assert_eq!(answer_of(world.go_on(pending)).0, 200);
         world.check_now(Span::secs(10));
     }
@@ -280,22 +280,22 @@ mod tests {
         world.done("/sandbox/world", "{}");
         assert_eq!(answer_of(world.go_on(pending)).0, 409);
         world.check_now(Span::secs(0));
-        assert_eq!(world.land(200), 0, "the old world's post is forgotten");
+        assert_eq!(world.end_attempts(200), 0, "the old world's post is forgotten");
     }
 
     #[test]
-    fn a_restart_loses_what_is_abroad_and_posts_it_again() {
+    fn a_restart_loses_what_is_in_flight_and_posts_it_again() {
         let mut world = OutsideWorld::new();
         world.send();
         let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
         let lost = world.sandbox.take_outgoing();
         world.done("/sandbox/restart", "{}");
         let now = world.sandbox.now();
-        world.sandbox.on_landing(now, lost[0].id, AttemptResult::Answered(200).into());
-        assert_eq!(world.sandbox.abroad(), 1, "the first landing is of no use any more");
-        // The call waited for what was abroad when it stopped; the second post left after that.
+        world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Answered(200).into());
+        assert_eq!(world.sandbox.attempts_in_flight(), 1, "the first report is of no use any more");
+        // The call waited for what was in flight when it stopped; the second post left after that.
         assert_eq!(answer_of(world.go_on(pending)).0, 200);
-        assert_eq!(world.land(200), 1);
+        assert_eq!(world.end_attempts(200), 1);
     }
 
     #[test]
@@ -314,6 +314,6 @@ mod tests {
         };
         assert_eq!(world.sandbox.respond(START, &request).status, 200);
         world.check_now(Span::secs(10));
-        assert_eq!(world.sandbox.abroad(), 1);
+        assert_eq!(world.sandbox.attempts_in_flight(), 1);
     }
 }

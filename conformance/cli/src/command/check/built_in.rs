@@ -50,7 +50,7 @@ impl BuiltInServer {
             clock: ClockKind::Frozen,
             dialect: config.dialect.clone(),
             sender: SenderConfig {
-                reach: Reach::Abroad,
+                reach: Reach::Network,
                 forwards: vec![occasion::way(catch.address())],
                 ..SenderConfig::default()
             },

@@ -1,7 +1,6 @@
 //! One request's view of the dashboard: where it is, and how it asks the world.
 
 use bytes::Bytes;
-use http::StatusCode;
 use reference_core::time::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -152,24 +151,11 @@ impl PageContext {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Result<Bytes, Complaint>, Refusal> {
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let request = reference_wire::Request {
-            method,
-            path,
-            query,
-            authorization: None,
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: &self.site.base,
-            body: body.as_bytes(),
-        };
-        let response = self.asker.pages.backend.host.respond(&request).await?;
-        let status = StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?;
+        let (status, body) = self.asker.respond(method, path, body).await?;
         if status.is_success() {
-            return Ok(Ok(response.body));
+            return Ok(Ok(body));
         }
-        let mut complaint: Complaint = serde_json::from_slice(&response.body).map_err(|_| Refusal::Broken)?;
+        let mut complaint: Complaint = serde_json::from_slice(&body).map_err(|_| Refusal::Broken)?;
         complaint.status = status;
         Ok(Err(complaint))
     }

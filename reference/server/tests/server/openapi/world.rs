@@ -44,7 +44,7 @@ impl World {
             rate_limit: Some(120),
             dialect: Dialect::default(),
             journal: true,
-            reach: Reach::Abroad,
+            reach: Reach::Network,
             wallet_cache: None,
         });
         sandbox.vouch_for("hooks.example");
@@ -114,7 +114,7 @@ impl World {
         };
         let mut progress = self.sandbox.call(self.sandbox.now(), &request);
         loop {
-            self.land();
+            self.end_attempts();
             match progress {
                 Progress::Done(response) => return response,
                 Progress::Waiting(pending) => progress = self.sandbox.go_on(self.sandbox.now(), pending),
@@ -122,8 +122,8 @@ impl World {
         }
     }
 
-    /// Looks at everything that is posted abroad, and takes it.
-    fn land(&mut self) {
+    /// Looks at everything that is posted over the network, and takes it.
+    fn end_attempts(&mut self) {
         for dispatch in self.sandbox.take_outgoing() {
             let body: Value = serde_json::from_slice(&dispatch.post.body).expect("a webhook is JSON");
             let kind = body["event"].as_str().expect("a webhook names its type").to_owned();
@@ -132,7 +132,11 @@ impl World {
             let name = if body.get("test").is_some() { "test".to_owned() } else { kind.replace('.', "_") };
             self.examples.entry(format!("webhook_{name}")).or_insert(dispatch.post.body);
             self.posted.insert(kind);
-            self.sandbox.on_landing(self.sandbox.now(), dispatch.id, AttemptResult::Answered(200).into());
+            self.sandbox.on_attempt_result(
+                self.sandbox.now(),
+                dispatch.id,
+                AttemptResult::Answered(200).into(),
+            );
         }
     }
 }

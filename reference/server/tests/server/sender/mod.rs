@@ -44,7 +44,7 @@ fn config(sender: SenderConfig) -> Config {
 /// A webhook sender that knows these names and no others.
 fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
     SenderConfig {
-        reach: Reach::Abroad,
+        reach: Reach::Network,
         extra_roots: None,
         forwards: forwards.iter().map(|text| Forward::parse(text).expect("a good forward")).collect(),
         resolver: Arc::new(names.clone()),
@@ -85,7 +85,7 @@ impl Shop {
         answer["delivery"].as_str().expect("an id").to_owned()
     }
 
-    /// Lets everything land that is abroad.
+    /// Ends every attempt that is in flight.
     async fn settle(&self) {
         let (status, answer) = ask(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
         assert_eq!(status, 200, "{answer}");

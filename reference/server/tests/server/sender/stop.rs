@@ -22,7 +22,7 @@ use super::{
     save, sender, to_shop,
 };
 
-/// A sandbox that tells of every landing.
+/// A sandbox that passes on every report.
 struct Watched(Sandbox, UnboundedSender<AttemptResult>);
 
 impl World for Watched {
@@ -54,9 +54,9 @@ impl World for Watched {
         self.0.take_outgoing()
     }
 
-    fn on_landing(&mut self, now: Timestamp, ticket: AttemptId, landing: AttemptReport) {
-        self.1.send(landing.result.clone()).expect("the test listens");
-        self.0.on_landing(now, ticket, landing);
+    fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
+        self.1.send(report.result.clone()).expect("the test listens");
+        self.0.on_attempt_result(now, id, report);
     }
 
     fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
@@ -74,7 +74,7 @@ async fn busy(
     count: usize,
     drain_time: Duration,
 ) -> (Server, UnboundedReceiver<AttemptResult>) {
-    let (tells, lands) = unbounded_channel();
+    let (tells, reports) = unbounded_channel();
     let bounds = SenderBounds { posts_per_host: 1, ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
     let config = Config { bounds: Bounds { drain_time, ..Bounds::default() }, ..config(sender) };
@@ -85,7 +85,7 @@ async fn busy(
     for _ in 0..count {
         assert_eq!(ask(&server, "POST", &path, &json!({})).await.0, 200);
     }
-    (server, lands)
+    (server, reports)
 }
 
 fn stopped() -> AttemptResult {
@@ -96,13 +96,13 @@ fn stopped() -> AttemptResult {
 async fn a_stopping_server_finishes_the_posts_that_have_begun_and_begins_no_other() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
-    let (server, mut lands) = busy(&receiver, 3, Duration::from_secs(20)).await;
+    let (server, mut reports) = busy(&receiver, 3, Duration::from_secs(20)).await;
     receiver.next().await;
     let stopping = tokio::spawn(server.stop());
-    assert_eq!(lands.recv().await, Some(stopped()));
-    assert_eq!(lands.recv().await, Some(stopped()));
+    assert_eq!(reports.recv().await, Some(stopped()));
+    assert_eq!(reports.recv().await, Some(stopped()));
     permits.add_permits(3);
-    assert_eq!(lands.recv().await, Some(AttemptResult::Answered(200)));
+    assert_eq!(reports.recv().await, Some(AttemptResult::Answered(200)));
     assert_eq!(stopping.await.expect("the server stops"), 0);
     assert_eq!(receiver.connections(), 1);
 }
@@ -110,9 +110,9 @@ async fn a_stopping_server_finishes_the_posts_that_have_begun_and_begins_no_othe
 #[tokio::test]
 async fn a_post_that_takes_too_long_is_recorded_as_not_arrived() {
     let mut receiver = Receiver::plain(Manner::Hangs("")).await;
-    let (server, mut lands) = busy(&receiver, 1, Duration::from_millis(100)).await;
+    let (server, mut reports) = busy(&receiver, 1, Duration::from_millis(100)).await;
     receiver.next().await;
     server.stop().await;
-    assert_eq!(lands.recv().await, Some(stopped()));
-    assert_eq!(lands.recv().await, None, "each lands once");
+    assert_eq!(reports.recv().await, Some(stopped()));
+    assert_eq!(reports.recv().await, None, "each is reported once");
 }

@@ -1,4 +1,4 @@
-//! Moving the clock while something is abroad.
+//! Moving the clock while an attempt is in flight.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,19 +1,21 @@
-//! A way to say anything that HTTP can carry: any method, headers and body. Nothing is followed, nothing is repeated.
+//! The only HTTP client. It sends any method, headers and body, follows nothing, repeats nothing, and records the answer.
 
+mod connector;
+pub(crate) mod trust;
+
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use tokio::time::timeout;
 use url::Url;
 
 use conformance_model::recording::{Answer, Ending};
 
-use super::connector::Connector;
-use super::{innermost, trust};
+use self::connector::Connector;
 
 /// Whether connections are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,33 +26,34 @@ pub enum Connections {
     Fresh,
 }
 
-/// The way to one server.
+/// A client of one server. Clones share its connections.
 #[derive(Clone)]
-pub struct Line {
+pub struct HttpClient {
     client: Client<Connector, Full<Bytes>>,
     time_limit: Duration,
     body_bytes_max: usize,
 }
 
-impl Line {
-    /// Connections to the server of a base address. `ca_pem` holds certificates that are trusted besides the
-    /// usual ones; no body of more than `body_bytes_max` bytes is read.
-    pub fn to(
+impl HttpClient {
+    /// A client of the server at a base address. `ca_pem` holds certificates that are trusted besides the usual
+    /// ones. Each exchange ends within `time_limit`; no body of more than `body_bytes_max` bytes is read.
+    pub fn new(
         base: &Url,
         connections: Connections,
         time_limit: Duration,
         body_bytes_max: usize,
         ca_pem: Option<&str>,
-    ) -> Line {
+    ) -> HttpClient {
         let tls = (base.scheme() == "https").then(|| trust::tls(ca_pem));
         let mut builder = Client::builder(TokioExecutor::new());
         if connections == Connections::Fresh {
             builder.pool_max_idle_per_host(0);
         }
-        Line { client: builder.build(Connector::new(time_limit, tls)), time_limit, body_bytes_max }
+        HttpClient { client: builder.build(Connector::new(time_limit, tls)), time_limit, body_bytes_max }
     }
 
-    /// Sends one request to an absolute address. What can't be written as HTTP ends as lost, with the reason.
+    /// Sends one request to an absolute address. What can't be written as HTTP, and what has no complete answer, ends
+    /// as lost, with the reason.
     pub async fn send(
         &self,
         method: &str,
@@ -58,10 +61,11 @@ impl Line {
         headers: &[(String, String)],
         body: Vec<u8>,
     ) -> Ending {
-        match timeout(self.time_limit, self.exchange(method, address, headers, body)).await {
+        let exchange = self.exchange(method, address, headers, body);
+        match tokio::time::timeout(self.time_limit, exchange).await {
             Ok(Ok(answer)) => Ending::Answered(answer),
             Ok(Err(why)) => Ending::Lost(why),
-            Err(_) => Ending::Lost(format!("no complete answer within {} s", self.time_limit.as_secs())),
+            Err(_) => Ending::Lost(format!("no complete answer within {:?}", self.time_limit)),
         }
     }
 
@@ -82,17 +86,29 @@ impl Line {
             request.headers_mut().append(name, value);
         }
         let (head, body) = self.client.request(request).await.map_err(|err| innermost(&err))?.into_parts();
-        let body = Limited::new(body, self.body_bytes_max);
-        let body = body
-            .collect()
-            .await
-            .map_err(|err| format!("an answer cut short: {}", innermost(err.as_ref())))?;
+        let status = head.status.as_u16();
+        let body = Limited::new(body, self.body_bytes_max).collect().await.map_err(|err| {
+            if err.is::<LengthLimitError>() {
+                format!("{status} with a body of more than {} bytes", self.body_bytes_max)
+            } else {
+                format!("{status} and then a body cut short: {}", innermost(err.as_ref()))
+            }
+        })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let headers = head
             .headers
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
             .collect();
-        Ok(Answer { status: head.status.as_u16(), headers, body: text(&body.to_bytes()) })
+        Ok(Answer { status, headers, body: text(&body.to_bytes()) })
     }
+}
+
+/// The outer layers only say that a request failed; the innermost says why.
+fn innermost(err: &(dyn Error + 'static)) -> String {
+    let mut err = err;
+    while let Some(source) = err.source() {
+        err = source;
+    }
+    err.to_string()
 }
