@@ -121,7 +121,7 @@ pub struct Network {
 
 impl Network {
     /// How a merchant answers from now on, and how it answers the next posts before that.
-    pub fn set_behavior(
+    pub(crate) fn set_behavior(
         &mut self,
         host: &str,
         behavior: Option<ReceiverBehavior>,
@@ -135,7 +135,7 @@ impl Network {
     }
 
     /// Every merchant is up again.
-    pub fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         for merchant in self.merchants.values_mut() {
             merchant.behavior = ReceiverBehavior::Up;
             merchant.script.clear();
@@ -143,7 +143,7 @@ impl Network {
     }
 
     /// A merchant learns the secret of one of its endpoints, and forgets the one before.
-    pub fn teach(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
+    pub(crate) fn teach(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
         self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);
     }
 

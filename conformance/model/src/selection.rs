@@ -31,7 +31,11 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether every pattern names something that is judged; otherwise says which one does not.
+    /// Checks that every pattern names something that is judged.
+    ///
+    /// # Errors
+    ///
+    /// Names the first pattern that does not, and says what to do.
     pub fn validate(&self) -> Result<(), String> {
         let mut ids: Vec<String> = judged().into_keys().collect();
         if self.profile == Profile::Extended {

@@ -55,6 +55,10 @@ pub struct Haul {
 
 impl Catch {
     /// Starts to listen, and answers 200 to whatever comes. Needs a Tokio runtime with time and I/O.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be listened on.
     pub async fn start(address: SocketAddr) -> io::Result<Catch> {
         let routes = Routes::default();
         let settings =

@@ -195,6 +195,10 @@ pub struct Receiver {
 
 impl Receiver {
     /// Starts to listen. Needs a Tokio runtime with time and I/O.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be listened on.
     pub async fn start(settings: Settings) -> io::Result<Receiver> {
         let listener = TcpListener::bind(settings.address).await?;
         let address = listener.local_addr()?;

@@ -120,7 +120,7 @@ impl Outcome {
     }
 
     /// Whether the run is incomplete, and every gap is one that the operator accepts.
-    pub fn is_accepted(&self) -> bool {
+    pub(crate) fn is_accepted(&self) -> bool {
         let accepts = |row: &Row| match &self.accept {
             Accept::Nothing => false,
             Accept::Incomplete => true,

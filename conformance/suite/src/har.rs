@@ -83,7 +83,11 @@ struct Header {
 
 impl Outcome {
     /// Judges a HAR file. `key_prefix` is what keys begin with, before `_live_` or `_test_`. Also tells how much
-    /// of the file could be used. The error says why the text is none, or why nothing in it can be used.
+    /// of the file could be used.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is no HAR file, or why nothing in it can be used.
     pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), String> {
         let har: Har = serde_json::from_str(text).map_err(|err| format!("no HAR file: {err}"))?;
         let entries = har.log.entries;

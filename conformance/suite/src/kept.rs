@@ -44,7 +44,11 @@ impl Outcome {
         serde_json::to_string(&kept).expect("a run is plain data") + "\n"
     }
 
-    /// A kept run, judged again. The error says why the text is none.
+    /// A kept run, judged again.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is no recording of this format.
     pub fn from_file(text: &str) -> Result<Outcome, String> {
         let none = |why: String| format!("no recording of `chargeproof check --record`: {why}");
         let value: serde_json::Value = serde_json::from_str(text).map_err(|err| none(err.to_string()))?;

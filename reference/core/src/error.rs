@@ -111,6 +111,10 @@ impl FieldErrors {
     }
 
     /// All well, or the errors as a refusal.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`] if any field is wrong.
     pub fn into_result(self) -> Result<(), ApiError> {
         if self.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self)) }
     }

@@ -127,7 +127,7 @@ impl Invoice {
     }
 
     /// It can still be paid, sent or voided; otherwise says why not.
-    pub fn must_be_open(&self) -> Result<(), ApiError> {
+    pub(crate) fn must_be_open(&self) -> Result<(), ApiError> {
         match self.status {
             InvoiceStatus::Open => Ok(()),
             status => Err(ApiError::conflict(format!("The invoice is {}, not open.", status.as_str()))),
@@ -145,6 +145,10 @@ impl Invoice {
     }
 
     /// Withdraws it.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Conflict`] if it is not open.
     pub fn void(&mut self, now: Timestamp) -> Result<(), ApiError> {
         self.must_be_open()?;
         self.status = InvoiceStatus::Void;

@@ -20,6 +20,10 @@ pub struct RateWindow {
 impl RateWindow {
     /// Accepts a request and says how many more would be accepted now, or says in how many seconds
     /// one would be.
+    ///
+    /// # Errors
+    ///
+    /// The seconds until a request would be accepted, at least 1.
     pub fn admit(&mut self, now: Timestamp, per_minute: u32) -> Result<u32, u64> {
         while let Some(&first) = self.accepted.front()
             && now.since(first) >= WINDOW

@@ -91,7 +91,7 @@ impl Link {
     }
 
     /// It was paid as often as it may be.
-    pub fn is_used_up(&self) -> bool {
+    pub(crate) fn is_used_up(&self) -> bool {
         let paid = self.charges.count(Some(ChargeStatus::Paid as usize));
         self.terms.max_payments.is_some_and(|max| paid >= max as usize)
     }

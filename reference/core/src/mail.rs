@@ -52,6 +52,10 @@ pub struct Mails {
 
 impl Mails {
     /// Whether one more may go out now.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::TooMany`] if as many e-mails as an hour allows were sent in the last hour.
     pub fn check(&self, now: Timestamp) -> Result<(), ApiError> {
         let Some(nth) = self.sent.len().checked_sub(PER_HOUR) else { return Ok(()) };
         let free = self.sent[nth].at.plus(HOUR);

@@ -98,6 +98,19 @@ impl Fiat {
     pub const MAX: Fiat = Fiat(Decimal::from_parts(276_447_231, 23_283, 0, false, 2));
 
     /// Reads `49.90`, `49.9` or `49`.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError`] for another form, too many decimals, or a number out of range.
+    ///
+    /// ```
+    /// use reference_core::money::Fiat;
+    ///
+    /// let price = Fiat::parse("49.9")?;
+    /// assert_eq!(price.to_string(), "49.90");
+    /// assert!(Fiat::parse("49.999").is_err());
+    /// # Ok::<(), reference_core::money::AmountError>(())
+    /// ```
     pub fn parse(text: &str) -> Result<Fiat, AmountError> {
         Fiat::rounded(read_decimal(text, 2)?).ok_or(AmountError::TooLarge)
     }
@@ -108,7 +121,7 @@ impl Fiat {
     }
 
     /// The amount in hundredths.
-    pub fn minor(self) -> u64 {
+    pub(crate) fn minor(self) -> u64 {
         u64::try_from(self.0.mantissa()).expect("a fiat amount is at most Fiat::MAX")
     }
 
@@ -144,6 +157,10 @@ pub struct Quantity(Decimal);
 
 impl Quantity {
     /// Reads `2` or `1.125`, up to 999,999,999.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError`] for another form, too many decimals, or a number out of range.
     pub fn parse(text: &str) -> Result<Quantity, AmountError> {
         let value = read_decimal(text, 3)?;
         if value > Decimal::from(999_999_999) {
@@ -169,9 +186,13 @@ pub struct Rate(Decimal);
 
 impl Rate {
     /// Decimal places of a rate.
-    pub const DECIMALS: u32 = 8;
+    pub(crate) const DECIMALS: u32 = 8;
 
     /// Reads `60000` or `0.00012345`.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError`] for another form, too many decimals, or a number out of range.
     pub fn parse(text: &str) -> Result<Rate, AmountError> {
         let value = read_decimal(text, Rate::DECIMALS)?;
         if value.is_zero() {
@@ -241,6 +262,10 @@ impl Coin {
     }
 
     /// Reads an amount of `asset`, with no more decimals than the coin has.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError`] for another form, too many decimals, or a number out of range.
     pub fn parse(text: &str, asset: Asset) -> Result<Coin, AmountError> {
         digits(text, asset.facts().decimals)?;
         Coin::new(scaled(text, ATTO_DIGITS)?).ok_or(AmountError::TooLarge)
@@ -312,6 +337,10 @@ impl Percent {
     }
 
     /// Reads `1`, `0.5` or `12.25`, at most 100.
+    ///
+    /// # Errors
+    ///
+    /// [`AmountError`] for another form, too many decimals, or a number out of range.
     pub fn parse(text: &str) -> Result<Percent, AmountError> {
         let hundredths = scaled(text, 2)?;
         match u32::try_from(hundredths) {

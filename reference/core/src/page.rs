@@ -185,7 +185,7 @@ impl<List: Ord + Clone> PageMemory<List> {
     const LISTS_MAX: usize = 512;
 
     /// A list of so many pages was read, and this was the newest record when its page 1 was.
-    pub fn remember(&mut self, now: Timestamp, list: List, pages: u64, anchor: Option<u32>) {
+    pub(crate) fn remember(&mut self, now: Timestamp, list: List, pages: u64, anchor: Option<u32>) {
         self.reads += 1;
         let turn = Turn { has_pages: pages > 1, read_no: self.reads };
         let remembered = Remembered { read_at: now, turn, anchor };
@@ -201,7 +201,7 @@ impl<List: Ord + Clone> PageMemory<List> {
     }
 
     /// The newest record when page 1 was last read, if the list was read within the last 10 minutes.
-    pub fn recall(&self, now: Timestamp, list: &List) -> Option<Option<u32>> {
+    pub(crate) fn recall(&self, now: Timestamp, list: &List) -> Option<Option<u32>> {
         let known = self.lists.get(list)?;
         (now.since(known.read_at) < PageMemory::<List>::KEPT).then_some(known.anchor)
     }

@@ -84,6 +84,11 @@ impl Service {
     }
 
     /// Who asks, and may they: `auth.refused`, `limits.rate`.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::UnknownKey`] without a quota if the key is missing, unknown or revoked; [`ApiError::TooMany`] with the
+    /// key's quota if the key was used too often.
     pub fn admit(
         &mut self,
         now: Timestamp,
@@ -109,6 +114,11 @@ impl Service {
     }
 
     /// An API request of a key that was admitted.
+    ///
+    /// # Errors
+    ///
+    /// What the API answers instead: [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`],
+    /// [`ApiError::TooMany`] or [`ApiError::NoRate`].
     pub fn on_call(&mut self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
         self.on_tick(now);
         let (book, context) = self.open_book(now, who.account, who.mode);
@@ -247,6 +257,10 @@ impl Service {
     }
 
     /// A customer opens or uses a hosted page. Its code says which book it belongs to.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if no book has the code; otherwise why the invoice or link takes no charge.
     pub fn on_visit(&mut self, now: Timestamp, visit: Visit) -> Result<VisitResult, ApiError> {
         self.on_tick(now);
         let (Visit::ViewInvoice(code)
@@ -358,6 +372,11 @@ impl Service {
     }
 
     /// Opens an account.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`] if `id` is not 1 to 40 characters of `a-z`, `0-9` and `-`; [`ApiError::Conflict`] if there is
+    /// such an account already.
     pub fn open_account(
         &mut self,
         now: Timestamp,

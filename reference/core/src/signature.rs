@@ -75,6 +75,11 @@ impl std::error::Error for SignatureError {}
 /// Whether `header` signs this raw `body` with `secret`, at about `now_unix_secs`.
 ///
 /// Several `v1` parts may stand in the header; one that fits is enough. Compares in constant time.
+///
+/// # Errors
+///
+/// [`SignatureError::Form`] if the header has another form, [`SignatureError::Mismatch`] if no signature fits, and
+/// [`SignatureError::Stale`] if one fits but its time is more than [`TOLERANCE_SECS`] away.
 pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Result<(), SignatureError> {
     let mut time = None;
     let mut signatures = Vec::new();

@@ -111,6 +111,10 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Reads a request body. No body at all is an object without fields.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Malformed`] if the body is not a JSON object in UTF-8.
     pub fn read(body: &'a [u8]) -> Result<Fields<'a>, ApiError> {
         if body.is_empty() {
             return Ok(Fields { prefix: String::new(), entries: Vec::new(), errors: FieldErrors::default() });
@@ -128,6 +132,10 @@ impl<'a> Fields<'a> {
     }
 
     /// Nothing is wrong, or all that is.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`] with every field that was wrong.
     pub fn finish(self) -> Result<(), ApiError> {
         self.errors.into_result()
     }
@@ -273,7 +281,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One of a few words that the refusal names.
-    pub fn word_of<T>(
+    pub(crate) fn word_of<T>(
         &mut self,
         name: &str,
         allowed: &[&str],
@@ -343,7 +351,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Decimals in a list.
-    pub fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
+    pub(crate) fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
         self.list(name, most, |fields, item, value| {
             let text = match sort(value) {
                 Sort::Number => Some(Cow::Borrowed(value.get())),

@@ -9,7 +9,11 @@ use reference_core::{error::ApiError, id::AccountNo, mode::Mode, service::Servic
 /// counts; page 2 and later need an anchor to belong to an earlier page 1, because nobody's place is
 /// remembered.
 ///
-/// `base`: what the links in lists start with. Fails as the API would, and with a path that writes.
+/// `base`: what the links in lists start with.
+///
+/// # Errors
+///
+/// As the API answers such a request, and [`ApiError::WrongMethod`] for a path that only writes.
 pub fn look(
     service: &Service,
     now: Timestamp,

@@ -73,7 +73,7 @@ impl Chain {
     /// # Errors
     ///
     /// An unknown transaction, or one that does not wait for a block.
-    pub fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
+    pub(crate) fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
         self.catch_up(now);
         let number = self.waiting(txid)?;
         self.uncontested(number)?;
@@ -110,7 +110,7 @@ impl Chain {
     /// # Errors
     ///
     /// An unknown transaction, or one that does not wait for a block.
-    pub fn drop_from_mempool(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
+    pub(crate) fn drop_from_mempool(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
         let number = self.waiting(txid)?;
         self.vanish(number, self.now, Gone::Dropped);
@@ -143,7 +143,7 @@ impl Chain {
     }
 
     /// The watcher looks at every transaction anew: at those it knew, and at those that a block holds.
-    pub fn rescan(&mut self, now: Timestamp) {
+    pub(crate) fn rescan(&mut self, now: Timestamp) {
         self.catch_up(now);
         for number in 0..self.transactions.len() {
             let transaction = &self.transactions[number];

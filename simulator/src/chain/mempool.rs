@@ -18,7 +18,7 @@ pub struct Congestion {
 
 impl Congestion {
     /// Empty and full blocks together: beyond this, waiting has no end in sight.
-    pub const PERCENT_MAX: u32 = 90;
+    pub(crate) const PERCENT_MAX: u32 = 90;
 
     pub(super) fn check(self) -> Result<Congestion, ChainError> {
         let percent = self.empty_percent.saturating_add(self.full_percent);

@@ -66,9 +66,9 @@ impl FeeLevel {
     }
 
     /// With a low fee, the earliest block is the third from now.
-    pub const LOW_BLOCKS_MIN: u64 = 3;
+    pub(crate) const LOW_BLOCKS_MIN: u64 = 3;
     /// With a low fee, the latest block is the eighth from now, unless blocks are empty or full.
-    pub const LOW_BLOCKS_MAX: u64 = 8;
+    pub(crate) const LOW_BLOCKS_MAX: u64 = 8;
 }
 
 /// The name of a transaction, in its network's own form.

@@ -8,7 +8,7 @@ const WHOLE: u128 = 10_000;
 const RATE_ONE: u128 = 100_000_000;
 
 /// The smallest units in one coin.
-pub fn units_per_coin(asset: Asset) -> u128 {
+pub(crate) fn units_per_coin(asset: Asset) -> u128 {
     10_u128.pow(asset.facts().decimals)
 }
 
@@ -24,7 +24,7 @@ pub fn due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
 }
 
 /// Enough came: at least what is due less the tolerance, in hundredths of a percent.
-pub fn is_enough(received: u128, due: u128, tolerance: u32) -> bool {
+pub(crate) fn is_enough(received: u128, due: u128, tolerance: u32) -> bool {
     received * WHOLE >= due * (WHOLE - u128::from(tolerance).min(WHOLE))
 }
 
@@ -53,7 +53,7 @@ pub fn written(units: u128, asset: Asset) -> String {
 }
 
 /// `0.000831670000000000` of so many smallest units: always 18 decimals, as webhooks write amounts.
-pub fn written_padded(units: u128, asset: Asset) -> String {
+pub(crate) fn written_padded(units: u128, asset: Asset) -> String {
     let (atto, one) = (units * atto_per_unit(asset), 10_u128.pow(18));
     format!("{}.{:018}", atto / one, atto % one)
 }

@@ -159,14 +159,14 @@ impl Sandbox {
     }
 
     /// The settings of the first account, if nobody says otherwise.
-    pub fn first_settings() -> Settings {
+    pub(crate) fn first_settings() -> Settings {
         let mut settings = Settings::new("Acme");
         settings.members = vec!["owner@acme.example".to_owned()];
         settings
     }
 
     /// A new world whose account has these settings.
-    pub fn with_account(setup: &Setup, settings: Settings) -> Sandbox {
+    pub(crate) fn with_account(setup: &Setup, settings: Settings) -> Sandbox {
         let mut world = World::new(setup);
         let account = world
             .service
@@ -192,7 +192,7 @@ impl Sandbox {
     }
 
     /// A key more for each mode, for somebody who only looks.
-    pub fn create_lookers(&mut self) -> BTreeMap<Mode, String> {
+    pub(crate) fn create_lookers(&mut self) -> BTreeMap<Mode, String> {
         let account = self.service().find_account(Sandbox::FIRST_ACCOUNT).expect("the first account stays");
         let keys = self.world.create_keys(account);
         BTreeMap::from([(Mode::Live, keys.live), (Mode::Test, keys.test)])
@@ -204,7 +204,7 @@ impl Sandbox {
     }
 
     /// When an attempt ends or the service wants to be woken; `None` if all its queues are empty.
-    pub fn next_of_service(&self) -> Option<Timestamp> {
+    pub(crate) fn next_of_service(&self) -> Option<Timestamp> {
         self.world.network.next_due().into_iter().chain(self.service().next_tick()).min()
     }
 
@@ -231,7 +231,7 @@ impl Sandbox {
     }
 
     /// Everything around the service that is broken is mended: merchants, watchers, full blocks.
-    pub fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.work();
         let world = &mut self.world;
         world.network.heal();
@@ -252,28 +252,28 @@ impl Sandbox {
     }
 
     /// From now on everything that an outsider could see is written down.
-    pub fn keep_record(&mut self) {
+    pub(crate) fn keep_record(&mut self) {
         self.observers.record = Some(Record::default());
     }
 
     /// What was written down. From now on nothing is, until [`Sandbox::keep_record`].
-    pub fn take_record(&mut self) -> Record {
+    pub(crate) fn take_record(&mut self) -> Record {
         self.observers.record.take().unwrap_or_default()
     }
 
     /// From now on the log stays as it is, and answers to calls under `/sandbox` leave out what the call caused:
     /// both take time to write. What a script can name all the same is told by [`Sandbox::take_ended`].
-    pub fn be_terse(&mut self) {
+    pub(crate) fn be_terse(&mut self) {
         self.observers.be_terse();
     }
 
     /// The attempts of a terse world whose end became known since the last time, in order.
-    pub fn take_ended(&mut self) -> Vec<EndedAttempt> {
+    pub(crate) fn take_ended(&mut self) -> Vec<EndedAttempt> {
         self.observers.take_ended()
     }
 
     /// Puts somebody between the service and the world: for tests of those who judge.
-    pub fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
+    pub(crate) fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
         self.observers.tamper_with(tamper);
     }
 
@@ -362,11 +362,6 @@ impl Sandbox {
     /// Attempts that go outside the simulated network: the host makes each once.
     pub fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         self.world.external.take_outgoing()
-    }
-
-    /// How many attempts outside the simulated network have not ended yet.
-    pub fn attempts_in_flight(&self) -> usize {
-        self.world.external.open.len()
     }
 
     /// An attempt that the host made has ended. One of an earlier world, or from before a restart,

@@ -17,7 +17,7 @@ pub use self::{
     twins::Twin,
 };
 use crate::{
-    law::{self, Beginning, Breach, Depth, ExpectedEvent, Findings, Follower, Law},
+    law::{self, Beginning, Depth, ExpectedEvent, Findings, Follower, Law},
     model::{Account, money},
     play::{Cause, Rehearsal, Trouble, rehearse},
     sandbox::{Reach, Sandbox, Setup},
@@ -296,9 +296,4 @@ fn draft(settings: &Settings) -> reference_core::command::SettingsDraft {
         members: settings.members.clone(),
         ..Default::default()
     }
-}
-
-/// The first breach, which is what others follow from.
-pub fn first_breach(verdict: &Verdict) -> Option<&Breach> {
-    verdict.findings.breaches.first()
 }

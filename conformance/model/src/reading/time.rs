@@ -9,6 +9,10 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 use crate::recording::Answer;
 
 /// An ISO 8601 time in UTC: `Z` and `+00:00` mean the same.
+///
+/// # Errors
+///
+/// Why `text` is no such time, or that its offset is another.
 pub fn utc(text: &str) -> Result<OffsetDateTime, String> {
     let time = OffsetDateTime::parse(text, &Iso8601::DEFAULT)
         .map_err(|_| format!("`{text}` is no ISO 8601 time with an offset"))?;

@@ -188,7 +188,7 @@ impl FakeServer {
     }
 
     /// Adds a change to requests.
-    pub fn rewrite_requests(&mut self, rewrite: impl FnMut(&mut Request) + Send + 'static) {
+    pub(crate) fn rewrite_requests(&mut self, rewrite: impl FnMut(&mut Request) + Send + 'static) {
         self.request_rewrites.push(Box::new(rewrite));
     }
 

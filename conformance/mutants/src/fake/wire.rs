@@ -39,7 +39,7 @@ pub async fn serve(server: FakeServer) -> String {
 }
 
 /// Listens on a free port; tells the base address, and shares the service, so that a crash can be seen.
-pub async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<FakeServer>>) {
+pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<FakeServer>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     server.address = format!("http://{}", listener.local_addr().expect("an address"));
     let base = format!("{}{}", server.address, server.prefix);

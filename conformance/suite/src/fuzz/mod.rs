@@ -116,6 +116,10 @@ impl Kept {
     pub const FORMAT: u32 = 1;
 
     /// Reads a kept file.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is no kept file, or that its format is another.
     pub fn read(text: &str) -> Result<Kept, String> {
         let kept: Kept = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match kept.format {

@@ -53,6 +53,10 @@ impl Book {
     }
 
     /// The endpoint with this id, unless it was removed.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if this book has no such endpoint, or it was removed.
     pub fn find_endpoint(&self, id: Code) -> Result<EndpointNo, ApiError> {
         self.endpoints
             .iter()

@@ -199,6 +199,10 @@ impl Book {
     }
 
     /// The charge with this code.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if this book has no such charge.
     pub fn find_charge(&self, code: Code) -> Result<ChargeNo, ApiError> {
         self.charge_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
@@ -214,6 +218,10 @@ impl Book {
     }
 
     /// The invoice with this code.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if this book has no such invoice.
     pub fn find_invoice(&self, code: Code) -> Result<InvoiceNo, ApiError> {
         self.invoice_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
@@ -224,6 +232,10 @@ impl Book {
     }
 
     /// The payment link with this code.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if this book has no such payment link.
     pub fn find_link(&self, code: Code) -> Result<LinkNo, ApiError> {
         self.link_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
@@ -234,6 +246,10 @@ impl Book {
     }
 
     /// The event with this id.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if this book has no such event.
     pub fn find_event(&self, id: Uuid) -> Result<EventNo, ApiError> {
         self.events.find(id).ok_or(ApiError::NotFound)
     }

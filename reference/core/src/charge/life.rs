@@ -211,14 +211,14 @@ impl Charge {
     }
 
     /// The lock or the longest hold has run out, or a timer thinks so.
-    pub fn on_lock_end(&mut self, now: Timestamp) -> Vec<ChargeChange> {
+    pub(crate) fn on_lock_end(&mut self, now: Timestamp) -> Vec<ChargeChange> {
         let mut told = Vec::new();
         self.expire_if_nothing_holds(now, &mut told);
         told
     }
 
     /// When the charge expires at the latest, whatever holds it open.
-    pub fn hold_end(&self) -> Timestamp {
+    pub(crate) fn hold_end(&self) -> Timestamp {
         self.expires_at.plus(HOLD_MAX)
     }
 
@@ -269,7 +269,11 @@ impl Charge {
     }
 
     /// The account owner takes late money: the named transaction, or all that is confirmed.
-    pub fn accept_late(&mut self, txid: Option<&str>, required: u32) -> Result<Vec<ChargeChange>, ApiError> {
+    pub(crate) fn accept_late(
+        &mut self,
+        txid: Option<&str>,
+        required: u32,
+    ) -> Result<Vec<ChargeChange>, ApiError> {
         if !matches!(self.status, ChargeStatus::Expired | ChargeStatus::Canceled) {
             return Err(ApiError::conflict(format!(
                 "Late payments are accepted on expired and canceled charges; this one is {}.",

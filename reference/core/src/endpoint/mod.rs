@@ -11,7 +11,7 @@ const SECRET_LEN: usize = 32;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// So many failed deliveries in a row switch an endpoint off (`open.delivery.switch_off`).
-pub const FAILED_IN_A_ROW_MAX: u32 = 15;
+pub(crate) const FAILED_IN_A_ROW_MAX: u32 = 15;
 
 /// What deliveries to an endpoint are signed with: `whsec_` and 32 characters.
 #[derive(Clone)]

@@ -31,6 +31,11 @@ impl ExtendedKey {
     /// In test mode, Ethereum and Tron take an `xpub` too: their wallets know no other, since
     /// the test networks use the same addresses. Such a key is the same one as in live mode, so compare
     /// [`ExtendedKey::identity`] before a second mode takes it.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is refused, as a [`WalletError`]: a private key, another network or coin, or no extended key of an
+    /// account at all. No private key is repeated in it.
     pub fn parse(text: &str, form: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
@@ -80,6 +85,10 @@ impl ExtendedKey {
     }
 
     /// Deposit address `n`, at `0/n` below the account.
+    ///
+    /// # Errors
+    ///
+    /// [`WalletError::NoSuchAddress`] from 2³¹ on, [`WalletError::NeedsList`] for the forms that take lists.
     pub fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Result<String, WalletError> {
         let (point, _) = self.external.step(n).ok_or(WalletError::NoSuchAddress(n))?;
         address::of_point(form, mode, &point).ok_or(WalletError::NeedsList(form))

@@ -400,7 +400,7 @@ proptest! {
         for form in [AddressForm::Solana, AddressForm::Monero] {
             for mode in Mode::ALL {
                 let address = Wallet::seeded(Seed(seed), "acme", form, mode).address(n).unwrap();
-                prop_assert_eq!(Wallet::validate_address(form, mode, &address), Ok(()));
+                prop_assert_eq!(list::validate(form, mode, &address), Ok(()));
             }
         }
     }

@@ -46,6 +46,10 @@ enum Source {
 
 impl Wallet {
     /// Reads what an owner enters: an extended public key, or for Solana and Monero one address a line.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is refused, as a [`WalletError`]. No private key is repeated in it.
     pub fn read(text: &str, form: AddressForm, mode: Mode) -> Result<Wallet, WalletError> {
         // The whole text at once: a mnemonic may come with one word a line.
         if secret::is_secret(text) {
@@ -64,6 +68,10 @@ impl Wallet {
     }
 
     /// A wallet that hands out these addresses in this order.
+    ///
+    /// # Errors
+    ///
+    /// The first address that is refused, and why.
     pub fn list<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
         form: AddressForm,
@@ -135,16 +143,11 @@ impl Wallet {
     }
 
     /// Whether the two could hand out the same address, or addresses of the same key.
-    pub fn overlaps(&self, other: &Wallet) -> bool {
+    pub(crate) fn overlaps(&self, other: &Wallet) -> bool {
         match (&self.source, &other.source) {
             (Source::Listed(one), Source::Listed(two)) => self.form == other.form && one.overlaps(two),
             _ => self.identity() == other.identity(),
         }
-    }
-
-    /// Checks one address of a list, for the forms that take lists.
-    pub fn validate_address(form: AddressForm, mode: Mode, text: &str) -> Result<(), WalletError> {
-        list::validate(form, mode, text)
     }
 }
 

@@ -227,7 +227,7 @@ fn a_list_has_addresses_and_each_of_them_once() {
 fn keys_and_lists_are_not_interchangeable() {
     assert_eq!(ExtendedKey::parse(XPUB, Solana, Live), Err(WalletError::NeedsList(Solana)));
     assert_eq!(Wallet::list(SOLANA, Evm, Live), Err(WalletError::NeedsKey(Evm)));
-    assert_eq!(Wallet::validate_address(Evm, Live, SOLANA[0]), Err(WalletError::NeedsKey(Evm)));
+    assert_eq!(list::validate(Evm, Live, SOLANA[0]), Err(WalletError::NeedsKey(Evm)));
     assert_eq!(ExtendedKey::seeded(Seed(1), "acme", Monero, Live), None);
 }
 
@@ -272,7 +272,7 @@ fn read_as_anything(text: &str) {
                 assert!(wallet.address(0).is_some());
             }
             // Both an error and an accepted address are fine here; a panic is not.
-            let _ = Wallet::validate_address(form, mode, text);
+            let _ = list::validate(form, mode, text);
         }
     }
 }

@@ -294,7 +294,7 @@ impl<'a> Follower<'a> {
     }
 
     /// What was delivered under an id is read under it through the API, if events were read at all.
-    pub fn compare_event_ids(&self, shown: &Shown) -> Findings {
+    pub(crate) fn compare_event_ids(&self, shown: &Shown) -> Findings {
         let mut findings = Findings::default();
         let events = shown.books.values().flat_map(|book| &book.events);
         let listed: BTreeMap<&str, (&str, &str)> =

@@ -248,7 +248,7 @@ fn time(at: Option<Timestamp>) -> Option<String> {
 
 impl Book {
     /// A charge as it must be shown, but for its timeline, its description and its metadata.
-    pub fn charge_view(&self, ids: &Ids, no: usize) -> ChargeView {
+    pub(crate) fn charge_view(&self, ids: &Ids, no: usize) -> ChargeView {
         let charge: &Charge = &self.charges[no];
         let terms = charge.terms;
         let coin = |units| money::written(units, terms.asset);
@@ -288,7 +288,7 @@ impl Book {
     }
 
     /// An invoice as it must be shown, but for its timeline.
-    pub fn invoice_view(&self, ids: &Ids, no: usize) -> InvoiceView {
+    pub(crate) fn invoice_view(&self, ids: &Ids, no: usize) -> InvoiceView {
         let invoice: &InvoiceModel = &self.invoices[no];
         let nested = |no: &usize| NestedCharge {
             code: ids.charges[*no].clone(),
@@ -313,7 +313,7 @@ impl Book {
     }
 
     /// A payment link as it must be shown.
-    pub fn link_view(&self, ids: &Ids, no: usize, now: Timestamp) -> LinkView {
+    pub(crate) fn link_view(&self, ids: &Ids, no: usize, now: Timestamp) -> LinkView {
         let link: &LinkModel = &self.links[no];
         let (pricing_type, amount, min, max) = match link.pricing {
             Pricing::Fixed(cents) => ("fixed", Some(cents), None, None),
@@ -337,7 +337,7 @@ impl Book {
     }
 
     /// An event as it must be shown: with its object as it is now. Its id is empty where nobody has learned it.
-    pub fn event_view(&self, ids: &Ids, no: usize) -> EventView {
+    pub(crate) fn event_view(&self, ids: &Ids, no: usize) -> EventView {
         let event = &self.events[no];
         let subject = SubjectView {
             code: ids.code(event.subject).to_owned(),

@@ -267,7 +267,7 @@ mod tests {
         world.send();
         let now = world.sandbox.now();
         world.sandbox.on_attempt_result(now, first[0].id, AttemptResult::Answered(200).into());
-        assert_eq!(world.sandbox.attempts_in_flight(), 1);
+        assert_eq!(world.sandbox.world.external.open.len(), 1);
         assert_eq!(answer_of(world.go_on(pending)).0, 200);
         world.check_now(Span::secs(10));
     }
@@ -292,7 +292,7 @@ mod tests {
         world.done("/sandbox/restart", "{}");
         let now = world.sandbox.now();
         world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Answered(200).into());
-        assert_eq!(world.sandbox.attempts_in_flight(), 1, "the first report is of no use any more");
+        assert_eq!(world.sandbox.world.external.open.len(), 1, "the first report is of no use any more");
         // The call waited for what was in flight when it stopped; the second post left after that.
         assert_eq!(answer_of(world.go_on(pending)).0, 200);
         assert_eq!(world.end_attempts(200), 1);
@@ -314,6 +314,6 @@ mod tests {
         };
         assert_eq!(world.sandbox.respond(START, &request).status, 200);
         world.check_now(Span::secs(10));
-        assert_eq!(world.sandbox.attempts_in_flight(), 1);
+        assert_eq!(world.sandbox.world.external.open.len(), 1);
     }
 }

@@ -126,6 +126,11 @@ impl fmt::Display for Host {
 }
 
 /// Reads an address as its owner typed it.
+///
+/// # Errors
+///
+/// The first [`Refusal`] that applies: too long, unreadable, not https, with a user name, a fragment or port 0, or to a
+/// host that cannot be public.
 pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
     if text.len() > URL_BYTES_MAX {
         return Err(Refusal::TooLong { bytes: text.len() });

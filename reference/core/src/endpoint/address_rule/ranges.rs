@@ -88,6 +88,10 @@ fn is_global_unicast(ip: Ipv6Addr) -> bool {
 }
 
 /// Whether an address lies in the open internet.
+///
+/// # Errors
+///
+/// [`Refusal::NotPublic`] with the range that the address lies in.
 pub fn judge_address(ip: IpAddr) -> Result<(), Refusal> {
     let verdict = match ip {
         IpAddr::V4(v4) => judge_v4(v4).map_err(|range| (None, range)),
@@ -99,6 +103,10 @@ pub fn judge_address(ip: IpAddr) -> Result<(), Refusal> {
 /// Whether a name may be delivered to, by what it resolves to now.
 ///
 /// Every address must be public: with one bad one in the list, the next look-up could pick it.
+///
+/// # Errors
+///
+/// [`Refusal::Unresolved`] if there is no address, [`Refusal::NotPublic`] for the first that is not public.
 pub fn judge_resolved(addresses: &[IpAddr]) -> Result<(), Refusal> {
     if addresses.is_empty() {
         return Err(Refusal::Unresolved);
