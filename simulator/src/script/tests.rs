@@ -87,6 +87,40 @@ fn a_key_that_is_missing_or_said_twice_is_shown() {
 }
 
 #[test]
+fn a_tab_and_an_open_bracket_are_shown_where_they_stand() {
+    assert_snapshot!(complaint("\t- endpoint: shop"), @"
+    error: a tab stands where spaces must
+     --> scenarios/charge/underpaid.yaml:3:1
+      |
+    3 |     - endpoint: shop
+      | ^^^^ indent with spaces
+    ");
+    assert_snapshot!(complaint("  - open: { charge: c1, asset: BTC, amount: 49.90 EUR\n  - pay: c1"), @"
+    error: a bracket is not closed
+     --> scenarios/charge/underpaid.yaml:3:11
+      |
+    3 |   - open: { charge: c1, asset: BTC, amount: 49.90 EUR
+      |           ^ close it with `}`
+    ");
+    assert_snapshot!(complaint("  - endpoint: { name: shop, events: [charge.paid }"), @"
+    error: a bracket is not closed
+     --> scenarios/charge/underpaid.yaml:3:15
+      |
+    3 |   - endpoint: { name: shop, events: [charge.paid }
+      |               ^ close it with `}`
+    ");
+}
+
+#[test]
+fn an_unknown_status_is_refused_when_it_is_read() {
+    for expect in ["payed", "{ status: payed }"] {
+        let told = complaint(&format!("{OPEN}  - expect: {{ c1: {expect} }}"));
+        assert!(told.contains("`payed` is no status; did you mean `paid`?"), "{told}");
+        assert!(told.contains(":4:"), "{told}");
+    }
+}
+
+#[test]
 fn a_value_that_cannot_be_read_says_what_can() {
     assert_snapshot!(complaint("  - wait: 30"), @"
     error: this value is not understood

@@ -65,7 +65,55 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
         strict_booleans: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(source, options).map_err(|error| diagnostic(&error, source))
+    serde_saphyr::from_str_with_options(source, options).map_err(|error| {
+        let found = diagnostic(&error, source);
+        tab(source).or_else(|| unclosed(source, found.span.offset)).unwrap_or(found)
+    })
+}
+
+/// A tab where a line is indented, which the library reports at another place.
+fn tab(source: &str) -> Option<Diagnostic> {
+    let mut offset = 0;
+    for line in source.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if let Some(place) = line[..indent].find('\t').filter(|_| !line.trim().is_empty()) {
+            return Some(Diagnostic {
+                title: "a tab stands where spaces must".to_owned(),
+                span: SourceSpan { offset: offset + place, len: 1 },
+                label: "indent with spaces".to_owned(),
+            });
+        }
+        offset += line.len();
+    }
+    None
+}
+
+/// The first bracket before `error` that nobody closes: what follows it is read as a part of it, so the error stands
+/// elsewhere.
+fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
+    let mut open = Vec::new();
+    let (mut quote, mut before) = (None, ' ');
+    let mut in_comment = false;
+    for (place, char) in source.char_indices() {
+        match (quote, char) {
+            _ if in_comment => in_comment = char != '\n',
+            (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != char),
+            // Elsewhere they are apostrophes and parts of words.
+            (None, '"' | '\'') if matches!(before, ' ' | '\n' | ',' | ':' | '{' | '[') => quote = Some(char),
+            (None, '#') if matches!(before, ' ' | '\n') => in_comment = true,
+            (None, '{' | '[') => open.push((place, char)),
+            (None, '}' | ']') => drop(open.pop()),
+            _ => {}
+        }
+        before = char;
+    }
+    let (offset, bracket) = open.into_iter().find(|(place, _)| *place <= error)?;
+    let close = if bracket == '{' { '}' } else { ']' };
+    Some(Diagnostic {
+        title: "a bracket is not closed".to_owned(),
+        span: SourceSpan { offset, len: 1 },
+        label: format!("close it with `{close}`"),
+    })
 }
 
 fn span(location: Location) -> SourceSpan {

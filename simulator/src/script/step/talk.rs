@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::is_default;
 use crate::script::{
     At,
+    diagnostic::{did_you_mean, listed},
     value::{Amount, Duration, EventTypeName, Moment, Name, Offset},
 };
 
@@ -139,7 +140,7 @@ pub struct Expected {
 #[schemars(rename = "Expected")]
 struct ExpectedMap {
     /// Its status, or the state of a transfer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "status_word", skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     /// What a charge has been credited.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,6 +155,46 @@ struct ExpectedMap {
     answers: Option<Vec<AnswerWord>>,
     /// The types of the events that an endpoint acknowledged, in the order of their arrival.
     acknowledged: Option<Vec<EventTypeName>>,
+}
+
+/// What charges, invoices, payment links, endpoints, deliveries and transfers can be.
+const STATUSES: [&str; 23] = [
+    "pending",
+    "underpaid",
+    "paid",
+    "expired",
+    "canceled",
+    "open",
+    "void",
+    "active",
+    "archived",
+    "enabled",
+    "disabled",
+    "removed",
+    "waiting",
+    "in_flight",
+    "delivered",
+    "failed",
+    "unseen",
+    "seen",
+    "confirmed",
+    "unconfirmed",
+    "double_spent",
+    "replaced",
+    "dropped",
+];
+
+/// A status that something can have: a typo would otherwise show only when the scenario is played.
+fn known_status<E: serde::de::Error>(word: String) -> Result<String, E> {
+    if STATUSES.contains(&word.as_str()) {
+        return Ok(word);
+    }
+    let way_on = did_you_mean(&word, STATUSES).unwrap_or_else(|| listed(&STATUSES));
+    Err(E::custom(format_args!("`{word}` is no status; {way_on}")))
+}
+
+fn status_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(deserializer)?.map(known_status).transpose()
 }
 
 /// A status where nothing else is said, or a map.
@@ -216,8 +257,8 @@ impl<'de> Deserialize<'de> for Expected {
                 f.write_str("a status, or a map")
             }
 
-            fn visit_str<E>(self, status: &str) -> Result<Expected, E> {
-                Ok(Expected { status: Some(status.to_owned()), ..Expected::default() })
+            fn visit_str<E: serde::de::Error>(self, status: &str) -> Result<Expected, E> {
+                Ok(Expected { status: Some(known_status(status.to_owned())?), ..Expected::default() })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Expected, A::Error> {
