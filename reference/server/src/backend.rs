@@ -2,7 +2,9 @@
 
 #[cfg(feature = "mcp")]
 use crate::config::McpClock;
-use crate::{address::Addresses, config::Bounds, gate::Token, host::Host, in_flight::InFlight};
+use crate::{
+    address::Addresses, config::Bounds, gate::Token, host::Host, in_flight::InFlight, log::RequestLog,
+};
 
 /// The world, the names that it is called by, what opens its sandbox, how much a client may ask, and the room
 /// for what it is answered.
@@ -12,6 +14,7 @@ pub(crate) struct Backend {
     pub(crate) token: Token,
     pub(crate) bounds: Bounds,
     pub(crate) in_flight: InFlight,
+    pub(crate) requests: RequestLog,
     #[cfg(feature = "mcp")]
     pub(crate) mcp_clock: McpClock,
 }

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 
-use crate::{clock::ClockKind, sender::SenderConfig};
+use crate::{clock::ClockKind, log::LogSink, sender::SenderConfig};
 
 /// How a server is started. [`Config::local`] is a start for tests.
 #[derive(Clone, Debug)]
@@ -26,10 +26,15 @@ pub struct Config {
     pub dialect: Dialect,
     /// Who needs the sandbox token.
     pub sandbox_access: SandboxAccess,
+    /// What opens `/sandbox` and the dashboard from another machine: 20 to 200 letters, digits, `-`, `_`, `.` and
+    /// `~`; `None` for a random one.
+    pub sandbox_token: Option<String>,
     /// Whether MCP tools may move the service clock.
     pub mcp_clock: McpClock,
     /// What a client may ask of the server.
     pub bounds: Bounds,
+    /// Who is told of requests and of what happens in the world; `None` for nobody.
+    pub log: Option<LogSink>,
     /// How deliveries go out.
     pub sender: SenderConfig,
 }

@@ -12,25 +12,27 @@ use http::{
 };
 use hyper::body::Incoming;
 use reference_core::dialect::Dialect;
+use tokio::time::Instant;
 
 #[cfg(feature = "mcp")]
 use crate::mcp::Mcp;
 use crate::{
     answer::{self, Answer, Content},
     backend::Backend,
-    body,
+    body, forwards,
     gate::{self, Ends},
+    log::Exchange,
     metrics::Metrics,
     openapi::Document,
-    pages::{self, Call, Pages},
+    pages::{self, Call, Pages, docs::Docs, home},
     refusal::Refusal,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 #[cfg(feature = "mcp")]
-const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 #[cfg(not(feature = "mcp"))]
-const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
+const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
@@ -38,6 +40,7 @@ pub(crate) struct Front {
     pub(crate) backend: Arc<Backend>,
     pub(crate) metrics: Metrics,
     document: Document,
+    docs: Docs,
     #[cfg(feature = "mcp")]
     mcp: Mcp,
     pages: Arc<Pages>,
@@ -54,6 +57,7 @@ enum Room {
     Health,
     Metrics,
     Document,
+    Docs,
     #[cfg(feature = "mcp")]
     Mcp,
 }
@@ -71,6 +75,7 @@ impl Room {
             ("", None) => Some(Room::Index),
             ("healthz", None) => Some(Room::Health),
             ("metrics", None) => Some(Room::Metrics),
+            ("docs", None) => Some(Room::Docs),
             ("openapi.json", None) => Some(Room::Document),
             #[cfg(feature = "mcp")]
             ("mcp", None) => Some(Room::Mcp),
@@ -89,13 +94,23 @@ impl Front {
             backend,
             metrics: Metrics::default(),
             document: Document::new(dialect),
+            docs: Docs::default(),
         })
     }
 
     /// Answers a request, whatever it is.
     pub(crate) async fn answer(&self, ends: Ends, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
-        let mut answer = self.decide(ends, &head, body).await.unwrap_or_else(Refusal::answer);
+        let (begun, mut sent) = (Instant::now(), Bytes::new());
+        let mut answer = self.decide(ends, &head, body, &mut sent).await.unwrap_or_else(Refusal::answer);
+        self.backend.requests.note(&Exchange {
+            head: &head,
+            path: self.backend.addresses.inside(head.uri.path()),
+            body: &sent,
+            answer: &answer,
+            at: self.backend.host.shown(),
+            took: begun.elapsed(),
+        });
         if head.method == Method::HEAD {
             answer = answer::without_body(answer);
         } else if let Content::Whole(body) = answer.body_mut() {
@@ -108,11 +123,25 @@ impl Front {
         answer
     }
 
-    async fn decide(&self, ends: Ends, head: &Parts, body: Incoming) -> Result<Answer, Refusal> {
+    /// `sent`: becomes the body of a request to the API.
+    async fn decide(
+        &self,
+        ends: Ends,
+        head: &Parts,
+        body: Incoming,
+        sent: &mut Bytes,
+    ) -> Result<Answer, Refusal> {
         let said = Said::of(&head.headers);
         let authority = called(head, said.host)?;
         let path = self.backend.addresses.inside(head.uri.path());
-        let room = Room::of(path).ok_or(Refusal::NotFound)?;
+        let call = |body| Call { pages: &self.pages, ends, head, path, authority, body };
+        let Some(room) = Room::of(path) else {
+            return if home::wants_page(head) {
+                home::lost(&call(Bytes::new()))
+            } else {
+                Err(Refusal::NotFound)
+            };
+        };
         match room {
             Room::Api | Room::Hosted | Room::Dashboard => {}
             Room::Sandbox => {
@@ -126,11 +155,12 @@ impl Front {
                 let authorization = said.authorization.once().map(HeaderValue::as_bytes);
                 return Box::pin(self.mcp.answer(ends, head, authorization, authority, body)).await;
             }
-            Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document => {
-                return if matches!(head.method, Method::GET | Method::HEAD) {
-                    self.page(&room, path, authority)
-                } else {
-                    Err(Refusal::ReadOnly)
+            Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document | Room::Docs => {
+                return match room {
+                    _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
+                    Room::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
+                    Room::Index if home::wants_page(head) => home::home(&call(Bytes::new())),
+                    _ => self.page(&room, path, authority),
                 };
             }
         }
@@ -138,15 +168,19 @@ impl Front {
         match room {
             // In boxes, because every request to the API would carry their room.
             Room::Hosted => {
-                let call = Call { pages: &self.pages, ends, head, path, authority, body };
-                return Box::pin(pages::hosted::answer(&call)).await;
+                return Box::pin(pages::hosted::answer(&call(body))).await;
             }
             Room::Dashboard => {
-                let call = Call { pages: &self.pages, ends, head, path, authority, body };
-                return Box::pin(pages::dashboard::answer(&call)).await;
+                return Box::pin(pages::dashboard::answer(&call(body))).await;
             }
-            Room::Sandbox => gate::admit_body(&head.headers, &body)?,
-            _ => {}
+            Room::Sandbox => {
+                gate::admit_body(&head.headers, &body)?;
+                if path == forwards::PATH {
+                    let from_here = gate::pass(ends, head, authority, &self.backend.addresses)?;
+                    return Box::pin(forwards::answer(&self.backend, head, from_here, &body)).await;
+                }
+            }
+            _ => sent.clone_from(&body),
         }
         self.ask_world(head, &said, path, authority, &body).await
     }

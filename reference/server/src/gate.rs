@@ -50,6 +50,9 @@ pub(crate) struct Ends {
     pub(crate) local: IpAddr,
 }
 
+/// How long a token may be: a shorter one could be guessed.
+const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 20..=200;
+
 /// What opens `/sandbox` from elsewhere.
 pub(crate) struct Token(String);
 
@@ -59,6 +62,20 @@ impl Token {
         let mut bits = [0; 20];
         getrandom::fill(&mut bits)?;
         Ok(Token(format!("sandbox_{}", hex::encode(bits))))
+    }
+
+    /// One of the operator's own making. A text that is refused is not repeated.
+    pub(crate) fn parse(text: &str) -> Result<Token, String> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
+        if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(plain) {
+            return Ok(Token(text.to_owned()));
+        }
+        Err(format!(
+            "the sandbox token has {} bytes or characters other than letters, digits, -, _, . and ~; it takes {} to {} of these",
+            text.len(),
+            TOKEN_BYTES.start(),
+            TOKEN_BYTES.end(),
+        ))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -302,6 +319,17 @@ mod tests {
             [None, Some("text/plain"), Some("application/jsonx"), Some("application/x-www-form-urlencoded")]
         {
             check_body(kind, "{}", Err(Refusal::SandboxNotJson));
+        }
+    }
+
+    #[test]
+    fn a_token_of_the_operator_is_long_and_plain() {
+        for good in ["0123456789abcdefghij", "A-b_c.d~0123456789xyz", &"x".repeat(200)] {
+            assert_eq!(Token::parse(good).map(|token| token.0), Ok(good.to_owned()));
+        }
+        for wrong in ["", "0123456789abcdefghi", "0123456789abcdefghij ", &"x".repeat(201)] {
+            let error = Token::parse(wrong).map(|token| token.0).expect_err(wrong);
+            assert!(error.contains("it takes 20 to 200"), "{error}");
         }
     }
 

@@ -7,7 +7,10 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -20,6 +23,7 @@ use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
 use crate::{
     clock::Clock,
+    log::{LogEntry, LogSink},
     sender::{self, Hearsay, WebhookSender},
     world::World,
 };
@@ -42,6 +46,10 @@ pub(crate) struct Host {
     /// Nothing if the world's deliveries stay inside.
     exit: Option<Exit>,
     frozen: bool,
+    /// What the world's clock showed last, for those who need no lock.
+    shown: AtomicU64,
+    /// Told of everything that happens.
+    log: Option<LogSink>,
     /// Counts what somebody outside could notice; `None` once the server is about to end.
     pulse: watch::Sender<Option<u64>>,
 }
@@ -61,9 +69,11 @@ struct Held {
 }
 
 impl Host {
-    pub(crate) fn new(world: Box<dyn World>, clock: Clock, exit: Option<Exit>) -> Host {
+    pub(crate) fn new(world: Box<dyn World>, clock: Clock, exit: Option<Exit>, log: Option<LogSink>) -> Host {
         let frozen = clock.is_frozen();
         Host {
+            shown: AtomicU64::new(world.now().0),
+            log,
             held: Mutex::new(Held { world, clock, armed: None }),
             rearm: Notify::new(),
             attempt_ended: Notify::new(),
@@ -89,6 +99,16 @@ impl Host {
         if self.pulse.receiver_count() > 0 {
             self.pulse.send_modify(|count| *count = count.map(|count| count.wrapping_add(1)));
         }
+    }
+
+    /// What posts outside of the simulated network; `None` if nothing does.
+    pub(crate) fn sender(&self) -> Option<&WebhookSender> {
+        self.exit.as_ref().map(|exit| &*exit.sender)
+    }
+
+    /// What the service clock showed when the world was last asked. Takes no lock.
+    pub(crate) fn shown(&self) -> Timestamp {
+        Timestamp(self.shown.load(Ordering::Relaxed))
     }
 
     /// Whether only `/sandbox` moves the clock.
@@ -132,15 +152,21 @@ impl Host {
             Some(exit) if sender::may_save(request) => Box::pin(exit.sender.hear(request)).await,
             _ => None,
         };
-        if let Some(Hearsay::TimedOut { host }) = &heard {
-            let why = format!("The name {host} could not be looked up in time. Try again in a minute.");
+        let refusal = match &heard {
+            Some(Hearsay::TimedOut { host }) => {
+                Some(format!("The name {host} could not be looked up in time. Try again in a minute."))
+            }
+            Some(Hearsay::Local(why)) => Some(why.clone()),
+            _ => None,
+        };
+        if let Some(why) = refusal {
             return Ok(Response::refusal(&ApiError::field("url", why)));
         }
         let progress = self.step(|world, now| {
             match heard {
                 Some(Hearsay::Resolved { host, addresses }) => world.learn_name(&host, addresses),
                 Some(Hearsay::Forwarded { host }) => world.vouch_for(&host),
-                Some(Hearsay::TimedOut { .. }) | None => {}
+                Some(Hearsay::TimedOut { .. } | Hearsay::Local(_)) | None => {}
             }
             ask(world, now)
         })?;
@@ -186,6 +212,7 @@ impl Host {
             let done = act(&mut *held.world, now);
             let moved = held.clock.follow(reading, held.world.now());
             let changed = moved || held.world.happened() != before;
+            self.tell(held, before);
             self.send_out(held);
             let due = held.world.next_due();
             let sooner = due.is_some_and(|due| held.armed.is_none_or(|armed| due < armed));
@@ -201,6 +228,18 @@ impl Host {
             self.rearm.notify_one();
         }
         Ok(done)
+    }
+
+    /// Tells what happened since the `before`th thing. Under the lock, so that it is told in order.
+    fn tell(&self, held: &Held, before: u64) {
+        self.shown.store(held.world.now().0, Ordering::Relaxed);
+        let Some(log) = &self.log else { return };
+        let count = held.world.happened();
+        if count != before {
+            // The log of a new world begins anew.
+            let from = if count < before { 0 } else { before };
+            held.world.events_after(from).into_iter().for_each(|event| log.tell(LogEntry::Happened(event)));
+        }
     }
 
     /// Under the lock, so that deliveries leave in the order in which the world made them.
@@ -258,6 +297,7 @@ impl Host {
             if held.world.next_due().is_some_and(|due| due <= now) {
                 held.world.advance_to(now);
                 held.clock.follow(reading, held.world.now());
+                self.tell(held, before);
                 self.send_out(held);
             }
             held.armed = held.world.next_due();

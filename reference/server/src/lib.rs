@@ -25,12 +25,14 @@ mod clock;
 mod config;
 mod connection;
 mod descriptors;
+mod forwards;
 mod front;
 mod gate;
 mod host;
 mod in_flight;
 mod listen;
 mod local;
+mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod metrics;
@@ -43,8 +45,10 @@ mod world;
 
 pub use clock::ClockKind;
 pub use config::{Bounds, Config, McpClock, SandboxAccess};
+pub use forwards::Forwarded;
 pub use local::Local;
-pub use sender::{Forward, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver};
+pub use log::{LogEntry, LogSink, RequestRecord};
+pub use sender::{Forward, LocalHandler, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver};
 pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use world::World;

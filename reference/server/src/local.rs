@@ -38,8 +38,10 @@ impl Config {
             clock: ClockKind::Wall,
             dialect: Dialect::default(),
             sandbox_access: SandboxAccess::default(),
+            sandbox_token: None,
             mcp_clock: McpClock::default(),
             bounds: Bounds::default(),
+            log: None,
             sender: SenderConfig::default(),
         }
     }

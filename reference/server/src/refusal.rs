@@ -50,6 +50,8 @@ pub(crate) enum Refusal {
     TooManyStreams,
     /// Other clients have yet to take so much that there is no room for this answer.
     TooMuchInFlight,
+    /// A forward that somebody on another machine wants to add.
+    ForwardFromHere,
     /// A new world while time goes by itself.
     WorldNeedsFrozenClock,
     /// The world met a bug of its own.
@@ -65,9 +67,11 @@ impl Refusal {
             Refusal::HostHeader | Refusal::BodyCutShort => StatusCode::BAD_REQUEST,
             Refusal::HeadTooSlow | Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Refusal::SandboxHost | Refusal::SandboxOrigin | Refusal::SandboxToken | Refusal::FormOrigin => {
-                StatusCode::FORBIDDEN
-            }
+            Refusal::SandboxHost
+            | Refusal::SandboxOrigin
+            | Refusal::SandboxToken
+            | Refusal::FormOrigin
+            | Refusal::ForwardFromHere => StatusCode::FORBIDDEN,
             Refusal::TooManyStreams | Refusal::TooMuchInFlight => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::SandboxNotJson | Refusal::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Refusal::WorldNeedsFrozenClock => StatusCode::CONFLICT,
@@ -142,6 +146,10 @@ impl fmt::Display for Refusal {
             }
             Refusal::TooMuchInFlight => {
                 "Too many large answers are on their way to other clients. Ask again in a second, or for a smaller page."
+            }
+            Refusal::ForwardFromHere => {
+                "A forward is added from the machine that the server runs on, without a proxy, or at start with \
+                 --forward-to: the token does not open the network behind the server."
             }
             Refusal::WorldNeedsFrozenClock => {
                 "A new world needs a clock that only the sandbox moves. Start the server with a frozen clock."

@@ -17,12 +17,14 @@ use crate::{
     clock::Clock,
     config::Config,
     descriptors,
+    forwards::{self, Forwarded},
     front::Front,
     gate::Token,
     host::{Exit, Host},
     in_flight::InFlight,
     listen,
-    sender::{Dispatcher, SenderBounds, WebhookSender},
+    log::RequestLog,
+    sender::{Dispatcher, LocalHandler, SenderBounds, WebhookSender},
     world::World,
 };
 
@@ -97,7 +99,10 @@ impl Server {
         let address = listener.local_addr()?;
         let addresses = Addresses::new(address, public, config.sandbox_access);
         let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
-        let token = Token::draw().map_err(no_randomness)?;
+        let token = match &config.sandbox_token {
+            Some(text) => Token::parse(text).map_err(invalid)?,
+            None => Token::draw().map_err(no_randomness)?,
+        };
 
         let reach = config.sender.reach;
         let (dispatches, to_post) = mpsc::unbounded_channel();
@@ -123,7 +128,7 @@ impl Server {
             reach,
             wallet_cache: None,
         });
-        let host = Host::new(Box::new(world), clock, exit);
+        let host = Host::new(Box::new(world), clock, exit, config.log.clone());
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
         bounds.connections = descriptors::connections(bounds.connections, posts.saturating_add(2 * lookups));
@@ -134,6 +139,7 @@ impl Server {
             token,
             bounds,
             in_flight,
+            requests: RequestLog::new(&dialect, config.log),
             #[cfg(feature = "mcp")]
             mcp_clock: config.mcp_clock,
         });
@@ -178,6 +184,24 @@ impl Server {
     /// What the service clock shows; `None` once the world has met a bug of its own.
     pub fn now(&self) -> Option<Timestamp> {
         self.backend.host.times().ok().map(|(now, _)| now)
+    }
+
+    /// Forwards the webhooks of the first account to a handler on the developer's own machine: registers endpoints
+    /// in both modes.
+    ///
+    /// # Errors
+    ///
+    /// The server's sentence: it is forwarded to already, there are too many forwards or endpoints, or deliveries stay
+    /// inside ([`Reach::Simulated`](crate::Reach::Simulated)).
+    pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<Forwarded> {
+        let broken = || io::Error::other("the server met a bug of its own; its output says more");
+        match forwards::add(&self.backend, handler, None).await.map_err(|_| broken())? {
+            Ok(forwarded) => Ok(forwarded),
+            Err(refused) => {
+                let answer: serde_json::Value = serde_json::from_slice(&refused.body).unwrap_or_default();
+                Err(invalid(answer["message"].as_str().unwrap_or_default().to_owned()))
+            }
+        }
     }
 
     /// What all its parts work with.

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use reference_core::{error::ApiError, outbox::AttemptReport, time::Timestamp};
 use reference_wire::{Request, Response};
-use simulator::sandbox::{
-    Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox,
+use simulator::{
+    api::WorldEvent,
+    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
 };
 
 /// A world that a host can keep: it answers, and things happen in it as time goes by.
@@ -41,6 +42,11 @@ pub trait World: Send {
     /// Counts what happened so far, as far as somebody outside could notice it. Pages look again when it changes.
     fn happened(&self) -> u64 {
         0
+    }
+
+    /// What happened after the `n`th thing, as far as it is still known.
+    fn events_after(&self, _n: u64) -> Vec<WorldEvent> {
+        Vec::new()
     }
 
     // A world that posts nothing over the network needs none of what follows.
@@ -116,5 +122,9 @@ impl World for Sandbox {
 
     fn happened(&self) -> u64 {
         self.log().count()
+    }
+
+    fn events_after(&self, n: u64) -> Vec<WorldEvent> {
+        self.log().after(n).cloned().collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What happens in a world, as the API tells it.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use reference_core::{
     event::{Details, EventType},
@@ -131,6 +131,19 @@ pub enum WorldEventKind {
 }
 
 impl WorldEventKind {
+    /// The mode that it happened in; `None` if it concerns both.
+    pub fn mode(&self) -> Option<Mode> {
+        match self {
+            WorldEventKind::Event { mode, .. }
+            | WorldEventKind::Post { mode, .. }
+            | WorldEventKind::Transfer { mode, .. }
+            | WorldEventKind::Reorg { mode, .. }
+            | WorldEventKind::Mail { mode, .. }
+            | WorldEventKind::EndpointOff { mode, .. } => Some(*mode),
+            WorldEventKind::Restart => None,
+        }
+    }
+
     /// Whether somebody who knows only this account in this mode could have noticed it. Chains belong to nobody:
     /// everybody who uses the mode sees them.
     pub fn concerns(&self, own_account: &str, own_mode: Mode) -> bool {
@@ -143,6 +156,30 @@ impl WorldEventKind {
             }
             WorldEventKind::Transfer { mode, .. } | WorldEventKind::Reorg { mode, .. } => *mode == own_mode,
             WorldEventKind::Restart => true,
+        }
+    }
+}
+
+/// In a sentence, for people.
+impl fmt::Display for WorldEventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorldEventKind::Event { kind, subject, .. } => write!(f, "{} {subject}", kind.as_str()),
+            WorldEventKind::Post { host, kind, attempt, answer, .. } => {
+                write!(f, "POST to {host}: {}, try {attempt}: {answer}", kind.as_str())
+            }
+            WorldEventKind::Transfer { asset, charge, amount, state, .. } => {
+                let whose = charge.as_ref().map_or("no charge", |code| code.as_str());
+                write!(f, "transfer of {amount} {asset} to {whose}: {state}")
+            }
+            WorldEventKind::Reorg { asset, depth, .. } => {
+                write!(f, "{asset}: the newest {depth} blocks were replaced")
+            }
+            WorldEventKind::Mail { to, kind, .. } => write!(f, "e-mail to {to}: {kind}"),
+            WorldEventKind::EndpointOff { host, .. } => {
+                write!(f, "the endpoint at {host} failed too often and is off")
+            }
+            WorldEventKind::Restart => f.write_str("the service stopped and started again"),
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     gate::Token,
     host::Host,
     in_flight::InFlight,
+    log::RequestLog,
     world::World,
 };
 
@@ -77,11 +78,12 @@ fn connect() -> Pipe {
         ..Bounds::default()
     };
     let backend = Arc::new(Backend {
-        host: Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None),
+        host: Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None, None),
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None, SandboxAccess::default()),
         token: Token::draw().expect("randomness"),
         bounds,
         in_flight: InFlight::new(bounds.bytes_in_flight),
+        requests: RequestLog::new(&Dialect::default(), None),
         #[cfg(feature = "mcp")]
         mcp_clock: crate::config::McpClock::default(),
     });

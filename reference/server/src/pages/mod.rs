@@ -6,7 +6,9 @@
 
 mod asset;
 pub(crate) mod dashboard;
+pub(crate) mod docs;
 pub(crate) mod form;
+pub(crate) mod home;
 pub(crate) mod hosted;
 mod live;
 pub(crate) mod objects;

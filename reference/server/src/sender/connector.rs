@@ -15,7 +15,11 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{WebhookSender, forward::Target, lookups::Share};
+use super::{
+    LOCAL_HINT, WebhookSender,
+    forward::{self, Called, Target},
+    lookups::Share,
+};
 
 /// A connection to a receiver.
 pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -28,10 +32,10 @@ impl WebhookSender {
         &self,
         account: AccountNo,
         url: &EndpointUrl,
+        target: Option<&Target>,
         trace: &mut HttpTrace,
     ) -> Result<Box<dyn Connection>, AttemptResult> {
         let (share, until) = (Share::Account(account), Instant::now() + self.bounds.connect_time);
-        let target = self.forwards.iter().find(|forward| forward.serves(url)).map(|forward| &forward.target);
         let addresses = match target {
             Some(target) => self.forwarded(share, target, until).await?,
             None => self.judged(share, url, until).await?,
@@ -46,10 +50,14 @@ impl WebhookSender {
         if target.is_some_and(|target| !target.is_encrypted) {
             return Ok(Box::new(stream));
         }
-        let name = match url.host() {
+        let host = match target {
+            Some(Target { called: Called::AsItself, host, .. }) => host,
+            _ => url.host(),
+        };
+        let name = match host {
             Host::Address(ip) => ServerName::IpAddress((*ip).into()),
             Host::Name(name) => {
-                ServerName::try_from(name.clone()).map_err(|error| unreachable(&url.host(), &error))?
+                ServerName::try_from(name.clone()).map_err(|error| unreachable(host, &error))?
             }
         };
         let encrypted = timeout_at(until, self.tls.connect(name, stream)).await;
@@ -70,6 +78,9 @@ impl WebhookSender {
             Ok(()) => Ok(with_port(found, url.port())),
             // That is no breach of the rule, and may be over at the next attempt.
             Err(refusal @ Refusal::Unresolved) => Err(unreachable(host, &refusal)),
+            Err(refusal) if forward::is_local(&refusal) => {
+                Err(AttemptResult::Refused(format!("{host}: {refusal}; {LOCAL_HINT}")))
+            }
             Err(refusal) => Err(AttemptResult::Refused(format!("{host}: {refusal}"))),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use reference_core::endpoint::address_rule::{self, EndpointUrl, Host};
+use reference_core::endpoint::address_rule::{self, EndpointUrl, Host, Range, Refusal};
 use url::Url;
 
 /// `https://shop.example=http://127.0.0.1:3000`: what is posted to the one host and port goes to the other.
@@ -25,6 +25,31 @@ pub(super) struct Target {
     pub(super) is_encrypted: bool,
     pub(super) host: Host,
     pub(super) port: u16,
+    pub(super) called: Called,
+}
+
+/// What the target is called in the `Host` header and in its certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Called {
+    /// As the endpoint, as with curl's `--connect-to`.
+    AsEndpoint,
+    /// By its own name: development servers refuse requests for names that they do not know.
+    AsItself,
+}
+
+/// A webhook handler on the developer's own machine, and the public-looking address that stands for it.
+///
+/// ```
+/// use reference_server::LocalHandler;
+///
+/// let handler = LocalHandler::parse("http://localhost:3000/hooks").unwrap();
+/// assert_eq!(handler.url(), "https://localhost-3000.example/hooks");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalHandler {
+    typed: String,
+    url: String,
+    pub(crate) forward: Forward,
 }
 
 impl Forward {
@@ -46,9 +71,74 @@ impl Forward {
         Ok(Forward { host: source.host().clone(), port: source.port(), target: Target::parse(to)? })
     }
 
+    /// Whether it leads from the same host and port as another.
+    pub(super) fn replaces(&self, other: &Forward) -> bool {
+        self.host == other.host && self.port == other.port
+    }
+
     /// Whether it is the way to this endpoint.
     pub(super) fn serves(&self, url: &EndpointUrl) -> bool {
         self.host == *url.host() && self.port == url.port()
+    }
+}
+
+/// The zone of the names that stand for local handlers: it is reserved, so nobody's real name is taken.
+const ZONE: &str = "example";
+const HANDLER_PORT: u16 = 443;
+
+impl LocalHandler {
+    /// Reads `http[s]://host[:port][/path][?query]`.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with what is wrong, what is allowed and an example. A password in the text is not repeated.
+    pub fn parse(text: &str) -> Result<LocalHandler, String> {
+        const FORM: &str = "a handler is `http://localhost:3000/hooks`";
+        let url = Url::parse(text).map_err(|error| format!("not a URL ({error}); {FORM}"))?;
+        let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
+        let mut target = Target::of(&url, FORM)?;
+        target.called = Called::AsItself;
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let label: String = format!("{}-{}", target.host, target.port).chars().map(plain).collect();
+        let name = format!("{}.{ZONE}", label.trim_matches('-'));
+        let typed = format!("{target}{path}{query}");
+        let url = format!("https://{name}{path}{query}");
+        address_rule::judge_url(&url).map_err(|refusal| format!("`{typed}`: {refusal}"))?;
+        let forward = Forward { host: Host::Name(name), port: HANDLER_PORT, target };
+        Ok(LocalHandler { typed, url, forward })
+    }
+
+    /// A handler at an address that is refused only because it is on this machine or in a private network.
+    pub(super) fn at_refused(text: &str) -> Option<LocalHandler> {
+        let mut url = Url::parse(text).ok()?;
+        let handler = LocalHandler::parse(url.as_str()).ok()?;
+        // What the rule says of the host, whatever the scheme.
+        let _ = url.set_scheme("https");
+        let refusal = address_rule::judge_url(url.as_str()).err()?;
+        is_local(&refusal).then_some(handler)
+    }
+
+    /// The handler's own address, as deliveries reach it.
+    pub fn target(&self) -> &str {
+        &self.typed
+    }
+
+    /// The address of the endpoints that stand for it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Whether an address was refused because it is one of this machine or of a private network, where developers have
+/// their handlers.
+pub(super) fn is_local(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::SingleLabel { .. } | Refusal::LocalName { .. } => true,
+        Refusal::NotPublic { range, .. } => matches!(
+            range,
+            Range::Loopback | Range::Private | Range::Unspecified | Range::LinkLocal | Range::UniqueLocal
+        ),
+        _ => false,
     }
 }
 
@@ -56,25 +146,49 @@ impl Target {
     fn parse(text: &str) -> Result<Target, String> {
         const FORM: &str = "a forward leads to `http://host[:port]` or `https://host[:port]`";
         let url = Url::parse(text).map_err(|error| format!("`{text}`: {error}; {FORM}"))?;
+        let target = Target::of(&url, FORM)?;
+        if url.path() != "/" || url.query().is_some() {
+            return Err(format!("`{text}` has a path, and the endpoint's own path is used; {FORM}"));
+        }
+        Ok(target)
+    }
+
+    /// The scheme, host and port of a URL. `form`: what is allowed, for errors.
+    fn of(url: &Url, form: &str) -> Result<Target, String> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(format!("the target carries a user name or password; {form}"));
+        }
         let is_encrypted = match url.scheme() {
             "http" => false,
             "https" => true,
-            other => return Err(format!("`{text}` has the scheme `{other}`; {FORM}")),
+            other => return Err(format!("`{url}` has the scheme `{other}`; {form}")),
         };
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("the target carries a user name or password; {FORM}"));
-        }
-        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-            return Err(format!("`{text}` has a path, and the endpoint's own path is used; {FORM}"));
+        if url.fragment().is_some() {
+            return Err(format!("`{url}` has a fragment (`#…`), which is never sent; {form}"));
         }
         let host = match url.host() {
             Some(url::Host::Domain(name)) => Host::Name(name.to_owned()),
             Some(url::Host::Ipv4(ip)) => Host::Address(ip.into()),
             Some(url::Host::Ipv6(ip)) => Host::Address(ip.into()),
-            None => return Err(format!("`{text}` has no host; {FORM}")),
+            None => return Err(format!("`{url}` has no host; {form}")),
         };
         let port = url.port_or_known_default().filter(|port| *port != 0);
-        Ok(Target { is_encrypted, host, port: port.ok_or_else(|| format!("`{text}` has port 0; {FORM}"))? })
+        let port = port.ok_or_else(|| format!("`{url}` has port 0; {form}"))?;
+        Ok(Target { is_encrypted, host, port, called: Called::AsEndpoint })
+    }
+
+    /// The `Host` header of what is posted there; `None` if it is the endpoint's.
+    pub(super) fn authority(&self) -> Option<String> {
+        let (usual, Target { host, port, .. }) = (self.usual_port(), self);
+        match self.called {
+            Called::AsEndpoint => None,
+            Called::AsItself if *port == usual => Some(host.to_string()),
+            Called::AsItself => Some(format!("{host}:{port}")),
+        }
+    }
+
+    fn usual_port(&self) -> u16 {
+        if self.is_encrypted { 443 } else { 80 }
     }
 
     /// For the delivery log: where the post went instead, and what the address rule says to that.
@@ -90,9 +204,9 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = if self.is_encrypted { ("https", 443) } else { ("http", 80) };
+        let scheme = if self.is_encrypted { "https" } else { "http" };
         write!(f, "{scheme}://{}", self.host)?;
-        if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
+        if self.port == self.usual_port() { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 
@@ -167,6 +281,59 @@ mod tests {
         check_way(forward, "https://shop.example:443", true);
         check_way(forward, "https://shop.example:8443", false);
         check_way(forward, "https://other.shop.example", false);
+    }
+
+    #[track_caller]
+    fn check_handler(text: &str, url: &str, authority: &str) {
+        let handler = LocalHandler::parse(text).expect(text);
+        assert_eq!((handler.target(), handler.url()), (text, url));
+        assert_eq!(handler.forward.target.authority().as_deref(), Some(authority));
+        assert!(handler.forward.serves(&address_rule::judge_url(url).expect("a good URL")), "{url}");
+    }
+
+    #[test]
+    fn a_local_handler_gets_a_name_that_looks_public_and_keeps_its_own() {
+        let name = "https://localhost-3000.example/hooks";
+        check_handler("http://localhost:3000/hooks", name, "localhost:3000");
+        check_handler("https://localhost:3000/hooks", name, "localhost:3000");
+        check_handler("http://127.0.0.1/", "https://127-0-0-1-80.example/", "127.0.0.1");
+        check_handler("http://[::1]:3000/a?b=c", "https://1--3000.example/a?b=c", "[::1]:3000");
+        check_handler("http://shop.local/x", "https://shop-local-80.example/x", "shop.local");
+    }
+
+    #[test]
+    fn a_handler_that_cannot_be_meant_is_refused() {
+        for (text, part) in [
+            ("localhost:3000", "the scheme `localhost`"),
+            ("3000", "not a URL"),
+            ("ftp://localhost", "the scheme `ftp`"),
+            ("http://me:hunter2@localhost", "user name"),
+            ("http://localhost/#x", "a fragment"),
+            ("http://localhost:0/", "port 0"),
+        ] {
+            let error = LocalHandler::parse(text).expect_err(text);
+            assert!(error.contains(part) && error.contains("http://localhost:3000/hooks"), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_refused_for_being_local_is_a_local_handler() {
+        let found = |text: &str| LocalHandler::at_refused(text).map(|handler| handler.typed);
+        for text in
+            ["http://localhost:3000/hooks", "https://127.0.0.1/", "http://10.0.0.1/x", "http://shop:80/"]
+        {
+            assert!(found(text).is_some(), "{text}");
+        }
+        for text in [
+            "http://shop.example/hooks",
+            "http://169.254.169.254/",
+            "http://me:pw@localhost/",
+            "https://8.8.8.8",
+            "x",
+        ] {
+            assert_eq!(found(text), None, "{text}");
+        }
     }
 
     #[track_caller]

@@ -22,14 +22,19 @@ mod saving;
 mod settings;
 mod trust;
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 pub(crate) use dispatcher::Dispatcher;
-pub use forward::Forward;
+use forward::Target;
+pub use forward::{Forward, LocalHandler};
 use http::HeaderName;
 use lookups::Lookups;
 use reference_core::{
     dialect::Dialect,
+    endpoint::address_rule::EndpointUrl,
     id::AccountNo,
     outbox::{AttemptReport, AttemptResult, HttpTrace},
 };
@@ -42,10 +47,16 @@ use tokio_rustls::TlsConnector;
 
 use crate::clock;
 
+/// Forwards that may be added to a running server.
+const FORWARDS_MAX: usize = 64;
+/// What to do about a receiver that turned out to be on this machine or in a private network.
+const LOCAL_HINT: &str = "to reach a handler on this machine, start with `chargeproof serve --forward-to http://localhost:3000/hooks`";
+
 /// Posts deliveries, any number at a time.
 pub(crate) struct WebhookSender {
     lookups: Arc<Lookups>,
-    forwards: Vec<Forward>,
+    /// The first that fits is taken.
+    forwards: RwLock<Vec<Forward>>,
     tls: TlsConnector,
     dialect: Dialect,
     bounds: SenderBounds,
@@ -71,7 +82,7 @@ impl WebhookSender {
         let most = (config.bounds.lookups.max(1), config.bounds.lookups_per_account.max(1));
         Ok(WebhookSender {
             lookups: Lookups::new(Arc::clone(&config.resolver), most),
-            forwards: config.forwards.clone(),
+            forwards: RwLock::new(config.forwards.clone()),
             tls: TlsConnector::from(Arc::new(trust::client_config(config.extra_roots.as_deref())?)),
             dialect: dialect.clone(),
             bounds: config.bounds,
@@ -96,6 +107,33 @@ impl WebhookSender {
         AttemptReport { result: outcome, trace: Some(Box::new(trace)) }
     }
 
+    /// Adds a forward, in place of the one from the same host and port.
+    ///
+    /// # Errors
+    ///
+    /// The most forwards that there may be.
+    pub(crate) fn add_forward(&self, forward: &Forward) -> Result<(), usize> {
+        let mut forwards = self.forwards.write().unwrap_or_else(PoisonError::into_inner);
+        match forwards.iter().position(|it| forward.replaces(it)) {
+            Some(place) => forwards[place].clone_from(forward),
+            None if forwards.len() >= FORWARDS_MAX => return Err(FORWARDS_MAX),
+            None => forwards.push(forward.clone()),
+        }
+        Ok(())
+    }
+
+    /// All forwards as they are written: `https://shop.example=http://127.0.0.1:3000`.
+    pub(crate) fn forwards(&self) -> Vec<String> {
+        let forwards = self.forwards.read().unwrap_or_else(PoisonError::into_inner);
+        forwards.iter().map(ToString::to_string).collect()
+    }
+
+    /// Where deliveries to an endpoint are forwarded to.
+    fn target_of(&self, url: &EndpointUrl) -> Option<Target> {
+        let forwards = self.forwards.read().unwrap_or_else(PoisonError::into_inner);
+        forwards.iter().find(|forward| forward.serves(url)).map(|forward| forward.target.clone())
+    }
+
     /// Ends well only with a status in the record.
     async fn attempt(
         &self,
@@ -103,15 +141,21 @@ impl WebhookSender {
         post: &AttemptRequest,
         record: &mut Record,
     ) -> Result<(), AttemptResult> {
-        let connection = self.connect(account, &post.url, &mut record.trace).await?;
-        let headers = self.headers(post);
+        let target = self.target_of(&post.url);
+        let connection = self.connect(account, &post.url, target.as_ref(), &mut record.trace).await?;
+        let headers = self.headers(post, target.as_ref());
         record.trace.request_headers.clone_from(&headers);
         exchange::exchange(connection, post, &headers, record).await
     }
 
     /// All headers of an attempt, signed with the time of day.
-    fn headers(&self, post: &AttemptRequest) -> Vec<(String, String)> {
+    fn headers(&self, post: &AttemptRequest, target: Option<&Target>) -> Vec<(String, String)> {
         let signature = post.secret.sign(clock::unix_secs(), &post.body);
-        simulator::network::delivery_headers(&self.dialect, post, signature)
+        let mut headers = simulator::network::delivery_headers(&self.dialect, post, signature);
+        let host = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        if let (Some((_, host)), Some(own)) = (host, target.and_then(Target::authority)) {
+            *host = own;
+        }
+        headers
     }
 }

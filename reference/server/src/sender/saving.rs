@@ -2,12 +2,12 @@
 
 use std::{io, net::IpAddr};
 
-use reference_core::endpoint::address_rule::{self, EndpointUrl, Host};
+use reference_core::endpoint::address_rule::{self, Host};
 use reference_wire::Request;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{WebhookSender, lookups::Share};
+use super::{LocalHandler, WebhookSender, forward::is_local, lookups::Share};
 
 /// What was heard of a name.
 pub(crate) enum Hearsay {
@@ -28,21 +28,36 @@ pub(crate) enum Hearsay {
         /// The name.
         host: String,
     },
+    /// The address is refused for being on this machine or in a private network: what is wrong with it, and what to do.
+    Local(String),
 }
 
 impl WebhookSender {
     /// Looks up the name in a request that saves an endpoint; `None` if the request does no such thing, or
     /// says all by itself.
     pub(crate) async fn hear(&self, request: &Request<'_>) -> Option<Hearsay> {
-        let url = url_to_save(request)?;
+        let typed = typed_url(request)?;
+        let url = match address_rule::judge_url(&typed) {
+            Ok(url) if url.is_simulated() => return None,
+            Ok(url) => url,
+            Err(refusal) => {
+                let handler = LocalHandler::at_refused(&typed)?;
+                return Some(local(&refusal.to_string(), &handler));
+            }
+        };
         let Host::Name(name) = url.host() else { return None };
         let host = name.clone();
-        if self.forwards.iter().any(|forward| forward.serves(&url)) {
+        if self.target_of(&url).is_some() {
             return Some(Hearsay::Forwarded { host });
         }
         let until = Instant::now() + self.bounds.connect_time;
         Some(match self.lookups.resolve(Share::Saving, name, until).await {
-            Ok(addresses) => Hearsay::Resolved { host, addresses },
+            Ok(addresses) => match address_rule::judge_resolved(&addresses) {
+                Err(refusal) if is_local(&refusal) => {
+                    local(&format!("{host}: {refusal}"), &LocalHandler::parse(&typed).ok()?)
+                }
+                _ => Hearsay::Resolved { host, addresses },
+            },
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Hearsay::TimedOut { host },
             Err(_) => Hearsay::Resolved { host, addresses: Vec::new() },
         })
@@ -54,8 +69,17 @@ pub(crate) fn may_save(request: &Request<'_>) -> bool {
     matches!(request.method, "POST" | "PATCH") && request.path.starts_with("/sandbox/endpoints")
 }
 
-/// The URL of an endpoint about to be saved. What is no good in it, the world itself will say.
-fn url_to_save(request: &Request<'_>) -> Option<EndpointUrl> {
+/// What is wrong with a local address, and how a handler there is reached all the same.
+fn local(refusal: &str, handler: &LocalHandler) -> Hearsay {
+    let target = handler.target();
+    Hearsay::Local(format!(
+        "The url field is invalid: {refusal}. To reach a handler on your own machine, start the server with \
+         `--forward-to {target}`, or send {{\"to\":\"{target}\"}} to POST /sandbox/forwards."
+    ))
+}
+
+/// The URL of an endpoint about to be saved, as it was typed. A body that is no good is the world's to refuse.
+fn typed_url(request: &Request<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Body {
         url: String,
@@ -64,7 +88,7 @@ fn url_to_save(request: &Request<'_>) -> Option<EndpointUrl> {
         return None;
     }
     let body: Body = serde_json::from_slice(request.body).ok()?;
-    address_rule::judge_url(&body.url).ok().filter(|url| !url.is_simulated())
+    Some(body.url)
 }
 
 #[cfg(test)]
@@ -83,14 +107,13 @@ mod tests {
             base: "http://localhost",
             body: body.as_bytes(),
         };
-        let found = url_to_save(&request).map(|url| url.to_string());
-        assert_eq!(found.as_deref(), expected, "{method} {path} {body}");
+        assert_eq!(typed_url(&request).as_deref(), expected, "{method} {path} {body}");
     }
 
     #[test]
     fn only_saving_an_endpoint_asks_for_a_name() {
         let body = r#"{"url":"https://Shop.example/hooks","events":["charge.paid"]}"#;
-        let url = Some("https://shop.example/hooks");
+        let url = Some("https://Shop.example/hooks");
         check("POST", "/sandbox/endpoints", body, url);
         check("PATCH", "/sandbox/endpoints/abc", body, url);
         check("GET", "/sandbox/endpoints", body, None);
@@ -99,10 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_the_world_refuses_or_knows_is_not_looked_up() {
-        for url in ["https://localhost", "http://shop.example", "https://shop.sim", "nonsense"] {
-            check("POST", "/sandbox/endpoints", &format!(r#"{{"url":"{url}"}}"#), None);
-        }
+    fn a_body_that_names_no_url_is_the_world_s_to_refuse() {
         check("PATCH", "/sandbox/endpoints/abc", "{}", None);
         check("POST", "/sandbox/endpoints", "[", None);
         check("POST", "/sandbox/endpoints", r#"{"url":"https://a.example","url":"https://b.example"}"#, None);

@@ -106,6 +106,9 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
         ("delivery", page(&format!("/deliveries/{delivery}"))),
         ("endpoints", page("/endpoints")),
         ("endpoint", page(&format!("/endpoints/{endpoint}"))),
+        ("requests", page("/requests")),
+        ("requests-refused", page("/requests?status=refused")),
+        ("request", page("/requests/1")),
         ("keys", page("/keys")),
         ("wallets", page("/wallets")),
         ("wallet", page("/wallets/BTC")),
@@ -159,6 +162,7 @@ async fn an_empty_page_says_what_to_do_next() {
         ("/late", "Nothing waits for you"),
         ("/deliveries", "Add a webhook endpoint"),
         ("/endpoints", "https://shop.sim/hooks"),
+        ("/requests", "curl -s"),
         ("/outbox", "Send an invoice"),
     ] {
         let path = format!("/dashboard/acme/test{name}");

@@ -189,24 +189,7 @@ impl WorldEventWords for WorldEvent {
     }
 
     fn sentence(&self) -> String {
-        match &self.what {
-            WorldEventKind::Event { kind, subject, .. } => format!("{} {subject}", kind.as_str()),
-            WorldEventKind::Post { host, kind, attempt, answer, .. } => {
-                format!("POST to {host}: {}, try {attempt}: {answer}", kind.as_str())
-            }
-            WorldEventKind::Transfer { asset, charge, amount, state, .. } => {
-                let whose = charge.as_ref().map_or("no charge", |code| code.as_str());
-                format!("transfer of {amount} {asset} to {whose}: {state}")
-            }
-            WorldEventKind::Reorg { asset, depth, .. } => {
-                format!("{asset}: the newest {depth} blocks were replaced")
-            }
-            WorldEventKind::Mail { to, kind, .. } => format!("e-mail to {to}: {kind}"),
-            WorldEventKind::EndpointOff { host, .. } => {
-                format!("the endpoint at {host} failed too often and is off")
-            }
-            WorldEventKind::Restart => "the service stopped and started again".to_owned(),
-        }
+        self.what.to_string()
     }
 
     fn is_seen(&self, account: &str, mode: &str) -> bool {

@@ -56,6 +56,11 @@ pub(super) fn badge(word: impl AsRef<str>, tone: impl AsRef<str>) -> Html {
     html(|out| write!(out, r#"<span class="badge {}">{}</span>"#, Text(tone.as_ref()), Text(word.as_ref())))
 }
 
+/// The status of an answer in a badge.
+pub(super) fn answer(status: &u16) -> Html {
+    badge(status.to_string(), if *status < 400 { "good" } else { "bad" })
+}
+
 /// How a state looks: its colour only repeats the word.
 fn tone(word: &str) -> &'static str {
     match word {

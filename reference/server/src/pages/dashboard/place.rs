@@ -32,6 +32,9 @@ pub(super) enum Page {
     Endpoints,
     Endpoint(String),
     Keys,
+    Requests,
+    /// By its number.
+    Request(u64),
     Wallets,
     Wallet(String),
     Outbox,
@@ -59,6 +62,8 @@ impl Page {
             ["endpoints"] => Page::Endpoints,
             ["endpoints", endpoint] => Page::Endpoint(id(endpoint)?),
             ["keys"] => Page::Keys,
+            ["requests"] => Page::Requests,
+            ["requests", n] => Page::Request(n.parse().ok().filter(|_| is_id(n))?),
             ["wallets"] => Page::Wallets,
             ["wallets", asset] => Page::Wallet(id(asset)?),
             ["outbox"] => Page::Outbox,
@@ -78,6 +83,7 @@ impl Page {
             Page::Event(id) => format!("/events/{id}"),
             Page::Delivery(id) => format!("/deliveries/{id}"),
             Page::Endpoint(id) => format!("/endpoints/{id}"),
+            Page::Request(n) => format!("/requests/{n}"),
             Page::Wallet(asset) => format!("/wallets/{asset}"),
             list => format!("/{}", list.section()),
         }
@@ -95,6 +101,7 @@ impl Page {
             Page::Deliveries | Page::Delivery(_) => "deliveries",
             Page::Endpoints | Page::Endpoint(_) => "endpoints",
             Page::Keys => "keys",
+            Page::Requests | Page::Request(_) => "requests",
             Page::Wallets | Page::Wallet(_) => "wallets",
             Page::Outbox => "outbox",
             Page::World => "world",
@@ -182,6 +189,8 @@ mod tests {
             "/deliveries/0197",
             "/endpoints/abc",
             "/keys",
+            "/requests",
+            "/requests/7",
             "/wallets/USDT_TRON",
             "/outbox",
             "/world",
@@ -194,8 +203,16 @@ mod tests {
 
     #[test]
     fn what_is_no_id_names_no_page() {
-        for path in ["/charges/", "/charges/a%2Fb", "/charges/..", "/charges/a?b", "/nowhere", "/charges/a/b"]
-        {
+        for path in [
+            "/charges/",
+            "/charges/a%2Fb",
+            "/charges/..",
+            "/charges/a?b",
+            "/nowhere",
+            "/charges/a/b",
+            "/requests/x",
+            "/requests/+1",
+        ] {
             assert_eq!(read(path), None, "{path}");
         }
         assert_eq!(Page::read(&["charges", &"a".repeat(ID_MAX + 1)]), None);

@@ -10,3 +10,5 @@ mod routes;
 mod served;
 mod story;
 mod world;
+
+pub(crate) use document::{Document, Operation};

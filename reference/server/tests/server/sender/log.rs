@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Recomputes a signature from nothing but the header's text, the body and the secret.
-fn is_signed(seen: &Seen, header: &str, secret: &str) -> bool {
+pub(super) fn is_signed(seen: &Seen, header: &str, secret: &str) -> bool {
     let value = seen.header(header).expect("a signature");
     let (time, signature) = value.split_once(',').expect("two parts");
     let time = time.strip_prefix("t=").expect("the time first");

@@ -4,6 +4,7 @@
 
 mod authority;
 mod fairness;
+mod forwards;
 mod load;
 mod log;
 mod names;

@@ -54,6 +54,26 @@ async fn an_address_needs_no_resolver() {
 }
 
 #[tokio::test]
+async fn a_local_address_is_refused_with_the_way_to_a_handler_there() {
+    let way =
+        |url: &str| format!("start the server with `--forward-to {url}`, or send {{\"to\":\"{url}\"}} to");
+    for url in
+        ["http://localhost:3000/hooks", "https://10.0.0.1/", "http://127.0.0.1:8000/a?b=c", "http://shop:80/"]
+    {
+        let shown = url.replace(":80/", "/");
+        check_save(url, None, Some(&way(&shown))).await;
+    }
+    check_save("https://shop.example/x", Some(&["192.168.0.7"]), Some(&way("https://shop.example/x"))).await;
+    for url in ["http://shop.example/hooks", "http://169.254.169.254/", "http://localhost/#x"] {
+        let names = Names::default();
+        let server = Server::start(config(sender(&names, &[]))).await.expect("loopback has a free port");
+        let (status, answer) = save(&server, url).await;
+        assert_eq!(status, 422, "{answer}");
+        assert!(!answer.to_string().contains("--forward-to"), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_changed_url_is_judged_too() {
     let names = Names::default();
     names.set("shop.example", &[PUBLIC]);
@@ -83,7 +103,8 @@ async fn check_delivery(later: &[&str], refusal: &str) {
 
 #[tokio::test]
 async fn a_name_that_turns_inward_is_refused_at_the_delivery() {
-    let loopback = "is a loopback address; only public addresses are allowed";
+    let loopback = "is a loopback address; only public addresses are allowed; to reach a handler on this machine, start \
+         with `chargeproof serve --forward-to http://localhost:3000/hooks`";
     check_delivery(&["127.0.0.1"], &format!("refused: shop.example: `127.0.0.1` {loopback}")).await;
     check_delivery(&[PUBLIC, "127.0.0.1"], &format!("refused: shop.example: `127.0.0.1` {loopback}")).await;
     check_delivery(&["127.0.0.1", PUBLIC], &format!("refused: shop.example: `127.0.0.1` {loopback}")).await;

@@ -290,3 +290,68 @@ async fn a_form_leads_back_to_pages_of_its_own_place_only() {
         assert!(reply.header("location").is_some_and(|to| to.starts_with(on)), "{back}: {reply:?}");
     }
 }
+
+/// What the list of requests says with this query.
+async fn check_requests(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) {
+    let page = get(client, &format!("{PLACE}/requests{query}"), HOST).await;
+    assert_eq!(page.status, 200, "{query}");
+    let list = page.body.split_once("data-part=\"requests\"").expect("the list").1;
+    for part in shown {
+        assert!(list.contains(part), "{query}: {part} in {list}");
+    }
+    for part in hidden {
+        assert!(!list.contains(part), "{query}: {part} is not asked for: {list}");
+    }
+}
+
+#[tokio::test]
+async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
+    let (server, mut client) = open().await;
+    let keys = server.first_keys().expect("a sound world");
+    let lines =
+        |key: &str| format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+    let good = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","description":"<b>it's</b>"}"#;
+    assert_eq!(post(&mut client, "/v1/charges", &lines(&keys.live), good).await.status, 201);
+    let bad = format!(r#"{{"amount":"ten","description":"{}"}}"#, keys.live);
+    assert_eq!(post(&mut client, "/v1/charges?a=b", &lines(&keys.live), &bad).await.status, 422);
+    get(&mut client, "/v1/account", &lines(&keys.test)).await;
+    get(&mut client, "/v1/events", HOST).await;
+    get(&mut client, "/sandbox", HOST).await;
+
+    let (created, refused, anonymous) = ("POST <bdi>/v1/charges</bdi>", "charges?a=b", "/v1/events</bdi>");
+    check_requests(
+        &mut client,
+        "",
+        &[created, refused, anonymous, "svc_live_…"],
+        &["/v1/account", "sandbox"],
+    )
+    .await;
+    check_requests(&mut client, "?status=refused", &[refused, anonymous], &[created]).await;
+    check_requests(&mut client, "?status=answered", &[created], &[refused, anonymous]).await;
+    check_requests(&mut client, "?status=failed&q=x", &["No requests here", "Show all"], &["/v1"]).await;
+    check_requests(&mut client, "?q=CHARGES?a", &[refused], &[created, anonymous]).await;
+    check_requests(&mut client, "?before=2", &[created], &[refused, anonymous]).await;
+
+    let page = get(&mut client, &format!("{PLACE}/requests/2"), HOST).await;
+    assert_eq!(page.status, 200);
+    for part in ["svc_live_…", "&#34;ten&#34;", "curl -i -X POST", "Bearer $KEY", "422", "asset field"] {
+        assert!(page.body.contains(part), "{part} in {}", page.body);
+    }
+    let secret = keys.live.strip_prefix("svc_live_").expect("a live key");
+    assert!(!page.body.contains(secret), "no key is shown");
+    let first = get(&mut client, &format!("{PLACE}/requests/1"), HOST).await;
+    assert!(first.body.contains(r"it&#39;\&#39;&#39;s") && !first.body.contains("<b>it"), "{}", first.body);
+    for (place, n, status) in [
+        ("/dashboard/acme/test", 2, 404),
+        ("/dashboard/acme/test", 3, 200),
+        ("/dashboard/acme/test", 4, 200),
+        (PLACE, 3, 404),
+        (PLACE, 5, 404),
+    ] {
+        assert_eq!(
+            get(&mut client, &format!("{place}/requests/{n}"), HOST).await.status,
+            status,
+            "{place} {n}"
+        );
+    }
+}

@@ -4,6 +4,7 @@ mod account;
 mod developers;
 mod overview;
 mod payments;
+mod requests;
 mod shell;
 
 use std::fmt;
@@ -72,6 +73,8 @@ pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
         Page::Endpoints => developers::endpoints(context).await,
         Page::Endpoint(id) => developers::endpoint(context, id).await,
         Page::Keys => developers::keys(context).await,
+        Page::Requests => requests::requests(context),
+        Page::Request(n) => requests::request(context, *n),
         Page::Wallets => account::wallets(context).await,
         Page::Wallet(asset) => account::wallet(context, asset).await,
         Page::Outbox => account::outbox(context).await,

@@ -33,6 +33,7 @@ const MENU: [(&str, &[(&str, &str)]); 5] = [
             ("/events", "Events"),
             ("/deliveries", "Deliveries"),
             ("/endpoints", "Webhook endpoints"),
+            ("/requests", "API requests"),
             ("/keys", "API keys"),
         ],
     ),

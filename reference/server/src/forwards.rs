@@ -1,0 +1,150 @@
+//! `/sandbox/forwards`: webhook handlers on the developer's own machine, added while the server runs.
+//!
+//! The address rule stays as it is. A handler gets a public-looking address, endpoints in both modes are registered
+//! with that, and what is posted to it goes to the handler. Only this machine may add one: the token lets others use
+//! the simulated world, but not the network behind the server.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header::ALLOW, request::Parts};
+use reference_core::{error::ApiError, mode::Mode};
+use reference_wire::{
+    Request, Response,
+    fields::{Fields, PROSE_MAX, TEXT_MAX},
+};
+use serde::Serialize;
+use simulator::api::{EndpointAnswer, EndpointList, EndpointRecord, EndpointRequest, json};
+
+use crate::{
+    answer::{self, Answer},
+    backend::Backend,
+    host::Broken,
+    refusal::Refusal,
+    sender::LocalHandler,
+};
+
+/// The path of this room.
+pub(crate) const PATH: &str = "/sandbox/forwards";
+
+/// A handler on the developer's own machine that gets the webhooks of both modes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Forwarded {
+    /// The handler's own address: `http://localhost:3000/hooks`.
+    pub to: String,
+    /// The address of the two endpoints that stand for it: `https://localhost-3000.example/hooks`.
+    pub url: String,
+    /// What live deliveries are signed with: `whsec_…`. It is shown nowhere else.
+    pub live_secret: String,
+    /// What test deliveries are signed with.
+    pub test_secret: String,
+}
+
+/// Answers a request of somebody who may use the sandbox. `from_here`: and is surely on this machine.
+pub(crate) async fn answer(
+    backend: &Backend,
+    head: &Parts,
+    from_here: bool,
+    body: &Bytes,
+) -> Result<Answer, Refusal> {
+    if matches!(head.method, Method::GET | Method::HEAD) {
+        let forwards = backend.host.sender().map(|sender| sender.forwards()).unwrap_or_default();
+        return Ok(answered(backend, &serde_json::json!({ "forwards": forwards }))?);
+    }
+    if head.method != Method::POST {
+        let mut answer = Refusal::PageMethod.answer();
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+        return Ok(answer);
+    }
+    if !from_here {
+        return Err(Refusal::ForwardFromHere);
+    }
+    match read(body) {
+        Err(error) => Ok(answer::of_world(Response::refusal(&error))?),
+        Ok((handler, account)) => match add(backend, &handler, account).await? {
+            Ok(forwarded) => Ok(answered(backend, &serde_json::json!({ "forward": forwarded }))?),
+            Err(refused) => Ok(answer::of_world(refused)?),
+        },
+    }
+}
+
+fn answered(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, Broken> {
+    let mut fields = fields.clone();
+    fields["now"] = backend.host.clock()?.0.to_string().into();
+    Ok(answer::json(StatusCode::OK, fields.to_string()))
+}
+
+/// What to forward to, and for which account.
+fn read(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError> {
+    let mut fields = Fields::read(body)?;
+    fields.only(&["to", "account"]);
+    let (to, account) = (fields.required_text("to", PROSE_MAX), fields.text("account", TEXT_MAX));
+    fields.finish()?;
+    let handler = LocalHandler::parse(&to.unwrap_or_default())
+        .map_err(|why| ApiError::field("to", format!("The to field is invalid: {why}.")))?;
+    Ok((handler, account))
+}
+
+/// Forwards to a handler and registers its endpoints in both modes; or the refusal as it goes back.
+pub(crate) async fn add(
+    backend: &Backend,
+    handler: &LocalHandler,
+    account: Option<String>,
+) -> Result<Result<Forwarded, Response>, Broken> {
+    let refused = |error: &ApiError| Ok(Err(Response::refusal(error)));
+    let Some(sender) = backend.host.sender() else {
+        let why = "This server posts to hosts of the simulated network only, such as shop.sim.";
+        return refused(&ApiError::conflict(why));
+    };
+    if let Some(known) = known(backend, handler).await? {
+        let why = format!(
+            "{} is forwarded to already, by endpoint {}. POST /sandbox/endpoints/{}/rotate gives it a new secret.",
+            handler.target(),
+            known.id,
+            known.id
+        );
+        return refused(&ApiError::conflict(why));
+    }
+    if let Err(most) = sender.add_forward(&handler.forward) {
+        return refused(&ApiError::conflict(format!(
+            "There are {most} forwards, and no more are taken. Start the server again to be rid of them."
+        )));
+    }
+    let mut secrets = Vec::new();
+    for mode in [Mode::Live, Mode::Test] {
+        let url = handler.url().to_owned();
+        let body = EndpointRequest { account: account.clone(), mode: Some(mode), url, events: None };
+        let response = ask(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
+        if response.status != 200 {
+            return Ok(Err(response));
+        }
+        let EndpointAnswer { endpoint } = serde_json::from_slice(&response.body).map_err(|_| Broken)?;
+        secrets.push(endpoint.secret.ok_or(Broken)?);
+    }
+    let [live_secret, test_secret] = secrets.try_into().map_err(|_| Broken)?;
+    Ok(Ok(Forwarded {
+        to: handler.target().to_owned(),
+        url: handler.url().to_owned(),
+        live_secret,
+        test_secret,
+    }))
+}
+
+/// The endpoint that stands for a handler already: a second one would get everything twice.
+async fn known(backend: &Backend, handler: &LocalHandler) -> Result<Option<EndpointRecord>, Broken> {
+    let response = ask(backend, "GET", "/sandbox/endpoints", "").await?;
+    let EndpointList { endpoints } = serde_json::from_slice(&response.body).map_err(|_| Broken)?;
+    Ok(endpoints.into_iter().find(|it| it.url == handler.url() && it.status != "removed"))
+}
+
+async fn ask(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, Broken> {
+    let request = Request {
+        method,
+        path,
+        query: None,
+        authorization: None,
+        content_type: Some(b"application/json"),
+        idempotency_key: None,
+        base: backend.addresses.url(),
+        body: body.as_bytes(),
+    };
+    backend.host.respond(&request).await
+}

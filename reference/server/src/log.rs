@@ -1,0 +1,348 @@
+//! What goes on: one entry for each request and for each thing that happens in the world. The last requests to the API
+//! are kept for the dashboard.
+//!
+//! Keys are cut short before anything is kept or passed on; bodies are shown through [`RequestLog::redacted`], which
+//! cuts those that stand in them.
+
+use std::{
+    borrow::Cow,
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
+use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
+use simulator::api::WorldEvent;
+
+use crate::answer::{Answer, Content};
+
+/// Requests that are kept.
+const KEPT_MAX: usize = 500;
+/// Bytes of a body that are kept, each way.
+const BODY_BYTES_KEPT: usize = 4 * 1_024;
+/// Bytes of a path with its query that are kept, and of a header's value.
+const TEXT_BYTES_KEPT: usize = 1_024;
+/// Characters that are shown of a key, at its end.
+const KEY_TAIL: usize = 4;
+/// Headers that are kept, of requests and answers.
+const HEADERS: [&str; 11] = [
+    "accept",
+    "content-type",
+    "idempotency-key",
+    "user-agent",
+    "allow",
+    "content-length",
+    "idempotent-replayed",
+    "location",
+    "retry-after",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+];
+
+/// Something that went on.
+#[derive(Clone, Debug)]
+pub enum LogEntry {
+    /// A request under `/v1`, `/sandbox` or `/mcp` was answered.
+    Request(Arc<RequestRecord>),
+    /// Something happened in the world: an event, an attempt to deliver it, a transfer.
+    Happened(WorldEvent),
+}
+
+/// A request and its answer, with every key cut short.
+#[derive(Clone, Debug)]
+pub struct RequestRecord {
+    /// Its number, from 1 on.
+    pub n: u64,
+    /// What the service clock showed.
+    pub at: Timestamp,
+    /// From its head to its answer.
+    pub took: Duration,
+    /// Such as `POST`.
+    pub method: String,
+    /// The path and the query.
+    pub target: String,
+    /// The key, as `svc_live_…4f2a`; `None` if none of this server's names was shown.
+    pub key: Option<String>,
+    /// The mode that the key names.
+    pub mode: Option<Mode>,
+    /// The status of the answer.
+    pub status: u16,
+    /// The sentence of a refusal.
+    pub message: Option<String>,
+    pub(crate) request: Half,
+    pub(crate) answer: Half,
+}
+
+/// What is kept of a request's or an answer's headers and body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Half {
+    pub(crate) headers: Vec<(String, String)>,
+    /// The beginning, as text; of the API only, because other answers carry secrets.
+    pub(crate) body: String,
+    /// Bytes in all.
+    pub(crate) length: usize,
+}
+
+impl Half {
+    /// Whether the body is longer than what is kept.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.length > BODY_BYTES_KEPT
+    }
+}
+
+/// Who is told what goes on. Called from the thread that serves, so it must not block.
+#[derive(Clone)]
+pub struct LogSink(Arc<dyn Fn(LogEntry) + Send + Sync>);
+
+impl LogSink {
+    /// A sink that calls this.
+    pub fn new(tell: impl Fn(LogEntry) + Send + Sync + 'static) -> LogSink {
+        LogSink(Arc::new(tell))
+    }
+
+    pub(crate) fn tell(&self, entry: LogEntry) {
+        (self.0)(entry);
+    }
+}
+
+impl fmt::Debug for LogSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LogSink")
+    }
+}
+
+/// The last requests to the API.
+pub(crate) struct RequestLog {
+    key_starts: [(Mode, String); 2],
+    sink: Option<LogSink>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    count: u64,
+    last: VecDeque<Arc<RequestRecord>>,
+}
+
+/// A request that was answered.
+pub(crate) struct Exchange<'a> {
+    pub(crate) head: &'a Parts,
+    /// As the service knows it: without the public prefix.
+    pub(crate) path: &'a str,
+    pub(crate) body: &'a Bytes,
+    pub(crate) answer: &'a Answer,
+    pub(crate) at: Timestamp,
+    pub(crate) took: Duration,
+}
+
+impl RequestLog {
+    pub(crate) fn new(dialect: &Dialect, sink: Option<LogSink>) -> RequestLog {
+        let key_starts = Mode::ALL.map(|mode| (mode, dialect.key_start(mode)));
+        RequestLog { key_starts, sink, kept: Mutex::default() }
+    }
+
+    /// Notes a request, if it is one that operators want to see.
+    pub(crate) fn note(&self, exchange: &Exchange<'_>) {
+        let is_api = is_under(exchange.path, "/v1");
+        let is_told = is_api || is_under(exchange.path, "/sandbox") || exchange.path == "/mcp";
+        if !is_api && !(is_told && self.sink.is_some()) {
+            return;
+        }
+        let mut record = self.record(exchange, is_api);
+        if is_api {
+            let mut kept = self.kept();
+            kept.count += 1;
+            record.n = kept.count;
+            let record = Arc::new(record);
+            if kept.last.len() == KEPT_MAX {
+                kept.last.pop_front();
+            }
+            kept.last.push_back(Arc::clone(&record));
+            drop(kept);
+            self.tell(record);
+        } else {
+            self.tell(Arc::new(record));
+        }
+    }
+
+    fn tell(&self, record: Arc<RequestRecord>) {
+        if let Some(sink) = &self.sink {
+            sink.tell(LogEntry::Request(record));
+        }
+    }
+
+    fn record(&self, exchange: &Exchange<'_>, is_api: bool) -> RequestRecord {
+        let Exchange { head, path, body, answer, at, took } = exchange;
+        let target = match head.uri.query() {
+            None => Cow::Borrowed(*path),
+            Some(query) => Cow::Owned(format!("{path}?{query}")),
+        };
+        let said = match answer.body() {
+            Content::Whole(body) => body.clone(),
+            Content::Stream { .. } => Bytes::new(),
+        };
+        let half = |headers: &HeaderMap, body: &Bytes| Half {
+            headers: kept_headers(headers),
+            body: if is_api { excerpt(body, BODY_BYTES_KEPT) } else { String::new() },
+            length: if is_api { body.len() } else { 0 },
+        };
+        let status = answer.status();
+        let message = (status.as_u16() >= 400)
+            .then(|| {
+                serde_json::from_slice::<serde_json::Value>(&said).ok()?["message"]
+                    .as_str()
+                    .map(str::to_owned)
+            })
+            .flatten();
+        let (mode, key) = self.key_in(&head.headers).unzip();
+        RequestRecord {
+            n: 0,
+            at: *at,
+            took: *took,
+            method: head.method.to_string(),
+            target: self.redacted(&excerpt(target.as_bytes(), TEXT_BYTES_KEPT)).into_owned(),
+            key,
+            mode,
+            status: status.as_u16(),
+            message: message.map(|text| self.redacted(&text).into_owned()),
+            request: half(&head.headers, body),
+            answer: half(answer.headers(), &said),
+        }
+    }
+
+    /// The mode and the ends of the key that a request shows.
+    fn key_in(&self, headers: &HeaderMap) -> Option<(Mode, String)> {
+        let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let secret = value.get(..7).filter(|it| it.eq_ignore_ascii_case("bearer ")).map(|_| &value[7..])?;
+        let (mode, start) = self.key_starts.iter().find(|(_, start)| secret.starts_with(start))?;
+        let rest = &secret[start.len()..];
+        let tail = rest.len().checked_sub(KEY_TAIL).filter(|from| *from >= 2 * KEY_TAIL);
+        let tail = tail.and_then(|from| rest.get(from..)).unwrap_or_default();
+        Some((*mode, format!("{start}…{tail}")))
+    }
+
+    /// A text with every key in it cut off after its beginning.
+    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut text = Cow::Borrowed(text);
+        for (_, start) in &self.key_starts {
+            if !text.contains(start.as_str()) {
+                continue;
+            }
+            let mut parts = text.split(start.as_str());
+            let mut clean = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+                clean.push_str(start);
+                clean.push_str(if rest.len() < part.len() { "…" } else { "" });
+                clean.push_str(rest);
+            }
+            text = Cow::Owned(clean);
+        }
+        text
+    }
+
+    /// Those that are kept, newest first.
+    pub(crate) fn newest(&self) -> Vec<Arc<RequestRecord>> {
+        self.kept().last.iter().rev().map(Arc::clone).collect()
+    }
+
+    /// One of them.
+    pub(crate) fn find(&self, n: u64) -> Option<Arc<RequestRecord>> {
+        self.kept().last.iter().find(|record| record.n == n).map(Arc::clone)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_under(path: &str, root: &str) -> bool {
+    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let known = headers.iter().filter(|(name, _)| HEADERS.contains(&name.as_str()));
+    known
+        .map(|(name, value)| (name.as_str().to_owned(), excerpt(value.as_bytes(), TEXT_BYTES_KEPT)))
+        .collect()
+}
+
+/// The beginning of a body as text.
+fn excerpt(bytes: &[u8], most: usize) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::answer;
+
+    fn log() -> RequestLog {
+        RequestLog::new(&Dialect::default(), None)
+    }
+
+    fn note(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
+        let request = Request::builder()
+            .uri(target)
+            .header("authorization", format!("Bearer {key}"))
+            .header("cookie", "secret")
+            .header("user-agent", "shop/1");
+        let (head, ()) = request.body(()).expect("requests in tests are good").into_parts();
+        let status = http::StatusCode::from_u16(answer.0).expect("a status");
+        log.note(&Exchange {
+            path: head.uri.path(),
+            head: &head,
+            body: &Bytes::copy_from_slice(body.as_bytes()),
+            answer: &answer::json(status, answer.1.to_owned()),
+            at: Timestamp(1),
+            took: Duration::from_millis(2),
+        });
+    }
+
+    const KEY: &str = "svc_live_0123456789abcdef0123456789abcdef0123Qx7Z";
+
+    #[test]
+    fn no_key_is_kept_or_shown() {
+        let log = log();
+        let body = format!(r#"{{"note":"{KEY} and svc_test_abc, svc_live_"}}"#);
+        note(&log, &format!("/v1/charges?x={KEY}"), KEY, &body, (422, &format!(r#"{{"message":"{KEY}?"}}"#)));
+        let record = log.newest().remove(0);
+        assert_eq!((record.key.as_deref(), record.mode), (Some("svc_live_…Qx7Z"), Some(Mode::Live)));
+        assert_eq!(record.target, "/v1/charges?x=svc_live_…");
+        assert_eq!(record.message.as_deref(), Some("svc_live_…?"));
+        assert_eq!(log.redacted(&record.request.body), r#"{"note":"svc_live_… and svc_test_…, svc_live_"}"#);
+        assert!(record.request.headers.iter().all(|(name, _)| name == "user-agent"), "{record:?}");
+    }
+
+    #[test]
+    fn a_text_that_is_no_key_of_this_server_names_none() {
+        for key in ["", "svc_live", "sk_live_0123456789abcdef", "svc_prod_1"] {
+            let log = log();
+            note(&log, "/v1/account", key, "", (401, "{}"));
+            assert_eq!(log.newest()[0].key, None, "{key}");
+        }
+        let log = log();
+        note(&log, "/v1/account", "svc_test_short", "", (401, "{}"));
+        assert_eq!(log.newest()[0].key.as_deref(), Some("svc_test_…"), "nothing of a short one is shown");
+    }
+
+    #[test]
+    fn the_log_is_bounded_in_count_and_bytes() {
+        let log = log();
+        for _ in 0..KEPT_MAX + 7 {
+            note(&log, "/v1/charges", KEY, &"é".repeat(5_000), (200, "{}"));
+        }
+        note(&log, "/dashboard", KEY, "", (200, "{}"));
+        note(&log, "/v10", KEY, "", (404, "{}"));
+        note(&log, "/sandbox/keys", KEY, "", (200, "{}"));
+        let kept = log.newest();
+        assert_eq!((kept.len(), kept[0].n), (KEPT_MAX, 507));
+        assert!(kept.iter().all(|it| it.request.body.len() <= BODY_BYTES_KEPT && it.request.is_cut()));
+        assert!(log.find(7).is_none() && log.find(8).is_some());
+    }
+}

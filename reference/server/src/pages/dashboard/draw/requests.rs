@@ -1,0 +1,156 @@
+//! The last requests to the API, as the server keeps them: what a shop's developer looks at first.
+
+use std::sync::Arc;
+
+use askama::Template;
+
+use super::{PageView, Pager, Tab, Tabs, live, still};
+use crate::{
+    log::{Half, RequestRecord},
+    pages::dashboard::{context::PageContext, pieces, place},
+    pages::words::MomentWords as _,
+    refusal::Refusal,
+};
+
+/// Requests on a page.
+const SHOWN: usize = 50;
+
+/// Which requests are asked for: a label, and the statuses.
+const STATES: [(&str, std::ops::RangeInclusive<u16>); 4] =
+    [("all", 100..=599), ("answered", 100..=399), ("refused", 400..=499), ("failed", 500..=599)];
+
+#[derive(Template)]
+#[template(path = "dashboard/requests_filter.html")]
+struct RequestsFilter<'a> {
+    context: &'a PageContext,
+    /// Empty for all.
+    status: &'a str,
+    wanted: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/requests.html")]
+struct RequestsBlock<'a> {
+    context: &'a PageContext,
+    tabs: Tabs,
+    requests: Vec<Arc<RequestRecord>>,
+    pager: Pager,
+    is_filtered: bool,
+}
+
+pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
+    let (status, statuses) = STATES
+        .into_iter()
+        .find(|(label, _)| context.query.get("status") == Some(*label))
+        .unwrap_or_else(|| STATES[0].clone());
+    let wanted = context.query.get("q").unwrap_or_default();
+    let before: Option<u64> = context.query.get("before").and_then(|n| n.parse().ok());
+    // Whoever shows no key of this server is seen in both modes: nobody can tell which was meant.
+    let own = |it: &Arc<RequestRecord>| it.mode.is_none_or(|mode| mode.as_str() == context.place.mode);
+    let text = wanted.to_lowercase();
+    let fits = |it: &Arc<RequestRecord>| {
+        let line = format!("{} {} {}", it.method, it.target, it.status).to_lowercase();
+        line.contains(&text) && before.is_none_or(|n| it.n < n)
+    };
+    let all: Vec<_> = context.asker.pages.backend.requests.newest().into_iter().filter(own).collect();
+    let found = |statuses: &std::ops::RangeInclusive<u16>| {
+        all.iter().filter(|it| fits(it) && statuses.contains(&it.status)).collect::<Vec<_>>()
+    };
+    let query = |status: &str, before: Option<u64>| {
+        let before = before.map(|n| n.to_string());
+        let status = Some(status).filter(|status| *status != "all");
+        let asked = Some(wanted).filter(|wanted| !wanted.is_empty());
+        context.to(format!(
+            "/requests{}",
+            place::query(&[("status", status), ("q", asked), ("before", before.as_deref())])
+        ))
+    };
+    let tabs = STATES.map(|(label, statuses)| Tab {
+        label,
+        count: Some(found(&statuses).len() as u64),
+        href: query(label, None),
+        current: label == status,
+    });
+    let chosen = found(&statuses);
+    let older = chosen.get(SHOWN).and_then(|_| chosen.get(SHOWN - 1)).map(|last| query(status, Some(last.n)));
+    let pager = Pager { said: String::new(), newer: before.map(|_| query(status, None)), older };
+    let block = RequestsBlock {
+        context,
+        tabs: Tabs { label: "Requests by answer", tabs: tabs.into() },
+        requests: chosen.into_iter().take(SHOWN).map(Arc::clone).collect(),
+        pager,
+        is_filtered: status != "all" || !wanted.is_empty() || before.is_some(),
+    };
+    let blocks = vec![
+        still(&RequestsFilter { context, status: if status == "all" { "" } else { status }, wanted })?,
+        live("requests", &block)?,
+    ];
+    Ok(PageView { title: "API requests".to_owned(), blocks })
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/request.html")]
+struct RequestBlock<'a> {
+    context: &'a PageContext,
+    record: &'a RequestRecord,
+    halves: [(&'static str, Shown<'a>); 2],
+    curl: String,
+}
+
+/// One half of an exchange, as the page shows it.
+struct Shown<'a> {
+    half: &'a Half,
+    body: String,
+}
+
+pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal> {
+    let log = &context.asker.pages.backend.requests;
+    let record = log.find(n).ok_or(Refusal::NotFound)?;
+    if record.mode.is_some_and(|mode| mode.as_str() != context.place.mode) {
+        return Err(Refusal::NotFound);
+    }
+    let block = RequestBlock {
+        context,
+        record: &record,
+        halves: [("Request", &record.request), ("Answer", &record.answer)]
+            .map(|(name, half)| (name, Shown { half, body: pieces::pretty(&log.redacted(&half.body)) })),
+        curl: curl(&record, &log.redacted(&record.request.body), &context.site.base),
+    };
+    let title = format!("Request {n}");
+    Ok(PageView { title, blocks: vec![still(&block)?] })
+}
+
+/// The line that sends the request again, with the key in a variable.
+fn curl(record: &RequestRecord, body: &str, base: &str) -> String {
+    let mut line = "curl -i".to_owned();
+    if record.method != "GET" {
+        line.push_str(&format!(" -X {}", record.method));
+    }
+    if record.key.is_some() {
+        line.push_str(" -H \"Authorization: Bearer $KEY\"");
+    }
+    for (name, value) in &record.request.headers {
+        if matches!(name.as_str(), "content-type" | "idempotency-key") {
+            line.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
+        }
+    }
+    if !body.is_empty() {
+        line.push_str(&format!(" -d {}", quoted(body)));
+    }
+    format!("{line} {}", quoted(&format!("{base}{}", record.target)))
+}
+
+/// A text as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_any_text_as_one_word() {
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
+}

@@ -1,0 +1,295 @@
+//! `/docs`: the API for people, drawn from the document that programs read.
+//!
+//! Reads the document and nothing else, so that what it says is what the tests hold true.
+
+use std::sync::OnceLock;
+
+use askama::{
+    Template,
+    filters::{Escaper as _, Html as Escape},
+};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{Call, Site, html};
+use crate::{answer::Answer, openapi::Document, refusal::Refusal};
+
+/// The document's own address; examples are shown with it.
+const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
+/// References that lead to references.
+const DEPTH_MAX: usize = 8;
+
+/// The page's content, read from the document once.
+#[derive(Default)]
+pub(crate) struct Docs(OnceLock<Vec<Section>>);
+
+struct Section {
+    id: String,
+    name: String,
+    about: String,
+    operations: Vec<Operation>,
+}
+
+struct Operation {
+    id: String,
+    method: String,
+    path: String,
+    summary: String,
+    about: String,
+    /// What is given in path, query and headers, and what in the body.
+    takes: [(&'static str, Vec<Field>); 2],
+    answers: Vec<(String, String)>,
+    /// An answer as it was really given.
+    example: Option<String>,
+    needs_key: bool,
+    /// A body as it was really sent, in one line.
+    body: Option<String>,
+}
+
+struct Field {
+    name: String,
+    takes: String,
+    is_needed: bool,
+    about: String,
+}
+
+/// A description as HTML: text with code between backticks.
+fn prose(value: &Value) -> String {
+    let mut html = String::new();
+    for (n, part) in value.as_str().unwrap_or_default().split('`').enumerate() {
+        let (open, close) = if n % 2 == 0 { ("", "") } else { ("<code>", "</code>") };
+        html.push_str(open);
+        Escape.write_escaped_str(&mut html, part).expect("a string takes everything");
+        html.push_str(close);
+    }
+    html
+}
+
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct DocsPage<'a> {
+    site: &'a Site,
+    sections: &'a [Section],
+}
+
+impl Operation {
+    /// The line that makes the call.
+    fn curl(&self, site: &Site) -> String {
+        let mut line = "curl -s".to_owned();
+        if self.method != "GET" {
+            line.push_str(&format!(" -X {}", self.method));
+        }
+        if self.needs_key {
+            line.push_str(" -H \"Authorization: Bearer $KEY\"");
+        }
+        if let Some(body) = &self.body {
+            let body = body.replace('\'', r"'\''");
+            line.push_str(&format!(" -H 'Content-Type: application/json' -d '{body}'"));
+        }
+        format!("{line} '{}{}'", site.base, self.path)
+    }
+}
+
+/// Answers `GET /docs`.
+pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<Answer, Refusal> {
+    let sections = docs.0.get_or_init(|| {
+        let document = serde_json::from_str(&document.at(WRITTEN_FOR)).expect("the document is JSON");
+        Reader { document }.sections()
+    });
+    html(StatusCode::OK, &DocsPage { site: &call.site()?, sections })
+}
+
+struct Reader {
+    document: Value,
+}
+
+impl Reader {
+    /// What a value stands for: itself, or what it refers to.
+    fn resolve<'v>(&'v self, value: &'v Value) -> &'v Value {
+        let mut found = value;
+        for _ in 0..DEPTH_MAX {
+            match found["$ref"].as_str().and_then(|reference| self.document.pointer(reference.get(1..)?)) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        found
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let tags = self.document["tags"].as_array().into_iter().flatten();
+        let named = |tag: &Value| {
+            let name = tag["name"].as_str().unwrap_or_default().to_owned();
+            let operations = self.operations(&name);
+            Section {
+                id: name.to_lowercase().replace(' ', "-"),
+                about: prose(&tag["description"]),
+                name,
+                operations,
+            }
+        };
+        tags.map(named).filter(|section| !section.operations.is_empty()).collect()
+    }
+
+    fn operations(&self, tag: &str) -> Vec<Operation> {
+        let paths = self.document["paths"].as_object().into_iter().flatten();
+        let all = paths.flat_map(|(path, item)| {
+            item.as_object().into_iter().flatten().map(move |(method, operation)| (path, method, operation))
+        });
+        // What a key would read without a key is the same once more.
+        let own = all.filter(|(_, _, operation)| {
+            operation["tags"].as_array().is_some_and(|tags| tags.iter().any(|it| it == tag))
+                && !operation["operationId"].as_str().is_some_and(|id| id.starts_with("look"))
+        });
+        own.map(|(path, method, operation)| self.operation(path, method, operation)).collect()
+    }
+
+    fn operation(&self, path: &str, method: &str, operation: &Value) -> Operation {
+        let item = &self.document["paths"][path];
+        let parameters = [&item["parameters"], &operation["parameters"]]
+            .into_iter()
+            .flat_map(|list| list.as_array().into_iter().flatten())
+            .map(|parameter| {
+                let parameter = self.resolve(parameter);
+                let is_needed = parameter["required"] == true;
+                self.field(
+                    parameter["name"].as_str().unwrap_or_default(),
+                    parameter,
+                    &parameter["schema"],
+                    is_needed,
+                )
+            })
+            .collect();
+        let content = &self.resolve(&operation["requestBody"])["content"]["application/json"];
+        let answers = operation["responses"].as_object().into_iter().flatten();
+        let good = answers.clone().find(|(status, _)| status.starts_with('2'));
+        let answered = good.map(|(_, answer)| &self.resolve(answer)["content"]["application/json"]);
+        Operation {
+            id: operation["operationId"].as_str().unwrap_or_default().to_owned(),
+            method: method.to_uppercase(),
+            path: path.to_owned(),
+            summary: operation["summary"].as_str().unwrap_or_default().to_owned(),
+            about: prose(&operation["description"]),
+            takes: [("Parameters", parameters), ("Body", self.fields(&content["schema"], 0))],
+            answers: answers
+                .map(|(status, answer)| (status.clone(), prose(&self.resolve(answer)["description"])))
+                .collect(),
+            example: answered.and_then(|content| self.example(content)).map(|value| format!("{value:#}")),
+            needs_key: path.starts_with("/v1") || path == "/mcp",
+            body: self.example(content).map(ToString::to_string),
+        }
+    }
+
+    /// The first example of a content.
+    fn example<'v>(&'v self, content: &'v Value) -> Option<&'v Value> {
+        let (_, example) = content["examples"].as_object()?.iter().next()?;
+        self.resolve(example).get("value")
+    }
+
+    /// The fields of an object, those of its parts too.
+    fn fields(&self, schema: &Value, depth: usize) -> Vec<Field> {
+        let schema = self.resolve(schema);
+        if depth == DEPTH_MAX {
+            return Vec::new();
+        }
+        let parts = schema["allOf"].as_array().into_iter().flatten();
+        let mut fields: Vec<Field> = parts.flat_map(|part| self.fields(part, depth + 1)).collect();
+        let needed =
+            |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
+        let own = schema["properties"].as_object().into_iter().flatten();
+        fields.extend(own.map(|(name, value)| self.field(name, value, value, needed(name))));
+        fields
+    }
+
+    fn field(&self, name: &str, described: &Value, schema: &Value, is_needed: bool) -> Field {
+        let about = match described.get("description") {
+            Some(own) => prose(own),
+            None => prose(&self.resolve(described)["description"]),
+        };
+        Field { name: name.to_owned(), takes: self.takes(schema, 0), is_needed, about }
+    }
+
+    /// What a field takes, in a few words.
+    fn takes(&self, schema: &Value, depth: usize) -> String {
+        let schema = self.resolve(schema);
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let list = |value: &Value, separator: &str| {
+            value.as_array().map(|all| all.iter().map(text).collect::<Vec<_>>().join(separator))
+        };
+        if let Some(words) = list(&schema["enum"], ", ") {
+            return words;
+        }
+        if let Some(one) = schema.get("const") {
+            return text(one);
+        }
+        for several in ["anyOf", "oneOf", "allOf"] {
+            if let Some(choices) = schema[several].as_array().filter(|_| depth < DEPTH_MAX) {
+                let nothing = Some("#/components/schemas/NotGiven");
+                let mut all: Vec<String> = choices
+                    .iter()
+                    .filter(|it| it["$ref"].as_str() != nothing)
+                    .map(|it| self.takes(it, depth + 1))
+                    .collect();
+                all.dedup();
+                return all.join(" or ");
+            }
+        }
+        let kind = list(&schema["type"], " or ").or_else(|| schema["type"].as_str().map(str::to_owned));
+        match kind.as_deref() {
+            Some("array") if depth < DEPTH_MAX => {
+                format!("list of {}", self.takes(&schema["items"], depth + 1))
+            }
+            Some(kind) => match schema["format"].as_str() {
+                Some(format) => format!("{kind} ({format})"),
+                None => kind.to_owned(),
+            },
+            None => "anything".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reference_core::dialect::Dialect;
+
+    use super::*;
+
+    fn sections() -> Vec<Section> {
+        let document =
+            serde_json::from_str(&Document::new(&Dialect::default()).at(WRITTEN_FOR)).expect("JSON");
+        Reader { document }.sections()
+    }
+
+    #[test]
+    fn every_operation_stands_in_one_section() {
+        let sections = sections();
+        let document: Value = serde_json::from_str(crate::openapi::DOCUMENT).expect("JSON");
+        let documented = document["paths"].as_object().expect("paths").values();
+        let ids = documented.flat_map(|item| item.as_object().expect("operations").values());
+        let mut ids: Vec<&str> = ids.filter_map(|it| it["operationId"].as_str()).collect();
+        ids.retain(|id| !id.starts_with("look"));
+        let mut shown: Vec<&str> =
+            sections.iter().flat_map(|it| &it.operations).map(|it| it.id.as_str()).collect();
+        ids.sort_unstable();
+        shown.sort_unstable();
+        assert_eq!(shown, ids);
+    }
+
+    #[test]
+    fn what_an_operation_takes_and_gives_is_read_through_references() {
+        let sections = sections();
+        let find = |id: &str| {
+            let mut all = sections.iter().flat_map(|it| &it.operations);
+            all.find(|it| it.id == id).unwrap_or_else(|| panic!("{id} is there"))
+        };
+        let create = find("createCharge");
+        let field = |name: &str| create.takes[1].1.iter().find(|it| it.name == name).expect(name);
+        assert!(field("asset").takes.contains("BTC, "), "{}", field("asset").takes);
+        assert!(create.body.as_ref().is_some_and(|body| body.contains("\"BTC\"")), "a real body");
+        assert!(create.example.as_ref().is_some_and(|text| text.contains("\"pending\"")), "a real answer");
+        assert!(create.answers.iter().any(|(status, said)| status == "422" && !said.is_empty()));
+        let list = find("listCharges");
+        assert!(list.takes[0].1.iter().any(|it| it.name == "per_page" && !it.takes.is_empty()));
+        assert!(sections.iter().flat_map(|it| &it.operations).all(|it| !it.summary.is_empty()));
+    }
+}

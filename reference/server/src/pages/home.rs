@@ -1,0 +1,31 @@
+//! `/` and paths that nobody answers, for people: where to go from here. Programs get JSON.
+
+use askama::Template;
+use http::{Method, StatusCode, header::ACCEPT, request::Parts};
+
+use super::{Call, Site, html};
+use crate::{answer::Answer, refusal::Refusal};
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage<'a> {
+    site: &'a Site,
+    title: &'a str,
+    is_lost: bool,
+}
+
+/// Whether a request comes from a browser that shows a page: it says so in `Accept`, which programs do not.
+pub(crate) fn wants_page(head: &Parts) -> bool {
+    let asks = |value: &http::HeaderValue| value.to_str().is_ok_and(|text| text.contains("text/html"));
+    matches!(head.method, Method::GET | Method::HEAD) && head.headers.get_all(ACCEPT).iter().any(asks)
+}
+
+/// The first steps.
+pub(crate) fn home(call: &Call<'_>) -> Result<Answer, Refusal> {
+    html(StatusCode::OK, &HomePage { site: &call.site()?, title: "A reference server", is_lost: false })
+}
+
+/// The same for a path that nobody answers.
+pub(crate) fn lost(call: &Call<'_>) -> Result<Answer, Refusal> {
+    html(StatusCode::NOT_FOUND, &HomePage { site: &call.site()?, title: "Nothing here", is_lost: true })
+}

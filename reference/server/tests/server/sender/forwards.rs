@@ -1,0 +1,115 @@
+//! Handlers on the developer's own machine, added at start and while the server runs.
+
+use reference_server::{LocalHandler, SenderConfig, Server};
+use serde_json::{Value, json};
+
+use super::{
+    OK, ask, config,
+    log::is_signed,
+    names::Names,
+    receiver::{Manner, Receiver},
+    sender,
+};
+use crate::openapi::{Document, Operation};
+
+const PATH: &str = "/sandbox/forwards";
+
+async fn open() -> Server {
+    Server::start(config(sender(&Names::default(), &[]))).await.expect("loopback has a free port")
+}
+
+/// Each endpoint gets a test event; what came, by its mode.
+async fn check_arrives(server: &Server, receiver: &mut Receiver, secrets: &Value) {
+    let (_, all) = ask(server, "GET", "/sandbox/endpoints", &Value::Null).await;
+    let endpoints = all["endpoints"].as_array().expect("a list");
+    assert_eq!(endpoints.len(), 2, "{all}");
+    for endpoint in endpoints {
+        let path = format!("/sandbox/endpoints/{}/test", endpoint["id"].as_str().expect("an id"));
+        assert_eq!(ask(server, "POST", &path, &json!({})).await.0, 200);
+        let seen = receiver.next().await;
+        assert_eq!(seen.lines[0], "POST /hooks?a=1 HTTP/1.1");
+        assert_eq!(seen.header("Host"), Some(receiver.address.to_string().as_str()), "its own name");
+        let mode = endpoint["mode"].as_str().expect("a mode");
+        let secret = secrets[format!("{mode}_secret")].as_str().expect("a secret");
+        assert!(is_signed(&seen, "X-Service-Signature", secret), "{mode}: {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_is_added_at_start_gets_the_webhooks_of_both_modes() {
+    let (server, mut receiver) = (open().await, Receiver::plain(Manner::Says(OK)).await);
+    let to = format!("http://{}/hooks?a=1", receiver.address);
+    let handler = LocalHandler::parse(&to).expect("a handler");
+    let forwarded = server.forward_to(&handler).await.expect("it is new");
+    assert_eq!((&*forwarded.to, &*forwarded.url), (&*to, handler.url()));
+    let secrets = serde_json::to_value(&forwarded).expect("texts are JSON");
+    check_arrives(&server, &mut receiver, &secrets).await;
+    let again = server.forward_to(&handler).await.expect_err("everything would come twice");
+    assert!(again.to_string().contains("is forwarded to already"), "{again}");
+}
+
+#[tokio::test]
+async fn a_handler_is_added_while_the_server_runs() {
+    let (server, mut receiver) = (open().await, Receiver::plain(Manner::Says(OK)).await);
+    let to = format!("http://{}/hooks?a=1", receiver.address);
+    let mut document = Document::read();
+    let mut judged = |method: &str, status: u16, answer: &Value| {
+        let operation = Operation { method: method.to_owned(), path: PATH.to_owned() };
+        document.judge(&operation, status, answer).unwrap_or_else(|why| panic!("{why}: {answer}"));
+    };
+    let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": to })).await;
+    assert_eq!(status, 200, "{answer}");
+    judged("POST", status, &answer);
+    check_arrives(&server, &mut receiver, &answer["forward"]).await;
+    let (status, answer) = ask(&server, "GET", PATH, &Value::Null).await;
+    judged("GET", status, &answer);
+    let host = receiver.address.to_string().replace(['.', ':'], "-");
+    assert_eq!(answer["forwards"], json!([format!("https://{host}.example=http://{}", receiver.address)]));
+
+    for (method, body, status) in [
+        ("POST", json!({ "to": to }), 409),
+        ("POST", json!({}), 422),
+        ("POST", json!({ "to": "localhost:3000" }), 422),
+        ("POST", json!({ "to": "http://localhost", "from": "x" }), 422),
+        ("POST", json!({ "to": "http://localhost", "account": "nobody" }), 422),
+        ("DELETE", json!({}), 405),
+    ] {
+        let (found, answer) = ask(&server, method, PATH, &body).await;
+        assert_eq!(found, status, "{method} {body}: {answer}");
+        if method == "POST" {
+            judged(method, status, &answer);
+        }
+    }
+}
+
+#[tokio::test]
+async fn forwards_are_bounded() {
+    let server = open().await;
+    let (mut taken, mut refused) = (0, Value::Null);
+    for port in 1..=65 {
+        // An endpoint fewer than there may be: each forward stays, its endpoints go.
+        let (status, answer) =
+            ask(&server, "POST", PATH, &json!({ "to": format!("http://localhost:{port}/") })).await;
+        if status != 200 {
+            refused = answer;
+            break;
+        }
+        taken += 1;
+        let (_, all) = ask(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
+        for endpoint in all["endpoints"].as_array().expect("a list") {
+            let id = endpoint["id"].as_str().expect("an id");
+            if endpoint["status"] != "removed" {
+                ask(&server, "DELETE", &format!("/sandbox/endpoints/{id}"), &Value::Null).await;
+            }
+        }
+    }
+    assert_eq!(taken, 64, "{refused}");
+    assert!(refused["message"].as_str().is_some_and(|it| it.contains("There are 64 forwards")), "{refused}");
+}
+
+#[tokio::test]
+async fn a_server_that_posts_nothing_forwards_nothing() {
+    let server = Server::start(config(SenderConfig::default())).await.expect("loopback has a free port");
+    let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    assert_eq!(status, 409, "{answer}");
+}
