@@ -10,6 +10,7 @@ mod receiving;
 mod report;
 mod serve;
 mod sweep;
+mod trigger;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -24,8 +25,9 @@ pub(crate) use play::Play;
 pub(crate) use receiver::{JudgeDeliveries, Listen, Receiver, Secrets};
 pub(crate) use receiving::Receiving;
 pub(crate) use report::{JudgeRecording, ReportFile, ReportFormat, Reports};
-pub(crate) use serve::{Clock, Serve};
+pub(crate) use serve::{Clock, Log, Serve};
 pub(crate) use sweep::{Merge, Sweep, SweepTask};
+pub(crate) use trigger::Trigger;
 
 /// What stands below the list of commands.
 const TOP_HELP: &str = "\
@@ -33,6 +35,7 @@ Examples:
   chargeproof check                                 test the built-in reference server
   chargeproof check https://api.example.com         test an implementation
   chargeproof serve                                 run the reference server
+  chargeproof trigger charge.paid                   make an event happen there
   chargeproof receiver listen --secret-env SECRET   receive webhooks and explain bad signatures
 
 Exit codes:
@@ -75,6 +78,8 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// Run the reference server, in memory, on a simulated chain
     Serve(Serve),
+    /// Make an event happen in a served reference, such as a paid charge
+    Trigger(Trigger),
     /// Test an implementation against the specification; without a URL, the built-in server
     Check(Box<Check>),
     /// Judge a recording of `check --record`, or a HAR file, without the server

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli, config: &Config) -> Result<u8, Failure> {
     match cli.command {
         Command::Serve(args) => command::serve::run(&args, config),
+        Command::Trigger(args) => command::trigger::run(&args),
         Command::Play(args) => command::play::run(&args),
         Command::Sweep(args) => command::sweep::run(&args),
         Command::Check(args) => command::check::run(&args, config),

@@ -304,12 +304,13 @@ mod tests {
     #[test]
     fn the_file_says_what_options_would() {
         let settings = "[serve]\nlisten = \"127.0.0.1:7\"\nseed = 7\nclock = \"frozen\"\nrate_limit = \"off\"\n\
-            start = 2026-01-05T09:00:00Z\nforward = [\"https://shop.example=http://127.0.0.1:3000\"]\n";
+            start = 2026-01-05T09:00:00Z\nforward = [\"https://shop.example=http://127.0.0.1:3000\"]\n\
+            port = 9\nforward_to = \"http://localhost:3000/hooks\"\n";
         let serve = serve_args(settings, &[]);
         assert_eq!((serve.listen, serve.seed), ("127.0.0.1:7".parse::<SocketAddr>().unwrap(), Some(7)));
         assert_eq!((serve.clock, serve.rate_limit), (args::Clock::Frozen, args::RateLimit(None)));
         assert_eq!(serve.start.unwrap().to_string(), "2026-01-05T09:00:00.000000Z");
-        assert_eq!(serve.forward.len(), 1);
+        assert_eq!((serve.forward.len(), serve.forward_to.len(), serve.port), (1, 1, Some(9)));
     }
 
     #[test]
@@ -390,7 +391,7 @@ mod tests {
             &["serve"],
             "`check.tiem_limit` is not a setting; did you mean `time_limit`?",
         );
-        check("[serve]\nport = 1", &["serve"], "`serve.port` is not a setting");
+        check("[serve]\nprot = 1", &["serve"], "`serve.prot` is not a setting; did you mean `port`?");
         check("[server]\nport = 1", &["serve"], "`server` is not a section; did you mean `serve`?");
         check(
             "[serve]\nclock = \"slow\"",
@@ -405,6 +406,7 @@ mod tests {
         check("[serve]\nrate_limit = true", &["serve"], "`serve.rate_limit` is `true`");
         check("[serve]\nrate_limit = -1", &["serve"], "`serve.rate_limit` is `-1`");
         check("[serve]\nforward = [\"shop\"]", &["serve"], "`serve.forward` is `shop`");
+        check("[serve]\nforward_to = \"shop\"", &["serve"], "`serve.forward_to` is `shop`; not a URL");
         check("[receiver.listen]\nprot = 1", &["serve"], "did you mean `port`?");
     }
 }

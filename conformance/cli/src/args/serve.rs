@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 use reference_core::time::Timestamp;
-use reference_server::Forward;
+use reference_server::{Forward, LocalHandler};
 
 use super::{Format, RateLimit, parse_listen, parse_rate_limit, parse_seed};
 
@@ -19,9 +19,22 @@ pub(crate) enum Clock {
     Frozen,
 }
 
+/// How what goes on is printed, on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Log {
+    /// Not at all
+    Off,
+    /// A line for people
+    Text,
+    /// A JSON object in a line
+    Json,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   chargeproof serve
+  chargeproof serve --forward-to http://localhost:3000/hooks
+  chargeproof serve --demo --open
   chargeproof serve --listen 127.0.0.1:0 --seed 7 --ready-file ready.json
   chargeproof serve --clock frozen --start 2026-01-05T09:00:00Z
   chargeproof serve --forward https://shop.example=http://127.0.0.1:3000";
@@ -32,9 +45,25 @@ pub(crate) struct Serve {
     /// Format of what is printed once the server is ready
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// A line on stderr for each request, event and delivery [default: text on a terminal, otherwise off]
+    #[arg(long, value_enum)]
+    pub(crate) log: Option<Log>,
     /// Address and port to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8402", value_parser = parse_listen)]
     pub(crate) listen: SocketAddr,
+    /// Port to listen on, in place of the one of `--listen`
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Open the dashboard in a browser; the variable BROWSER names another than the usual one
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// Begin with three days of history, which end now, or 3 days after `--start`
+    #[arg(long)]
+    pub(crate) demo: bool,
+    /// Forward the webhooks of both modes to this handler on your machine: registers endpoints, prints their secrets; may
+    /// be repeated
+    #[arg(long, value_name = "URL", value_parser = LocalHandler::parse)]
+    pub(crate) forward_to: Vec<LocalHandler>,
     /// Seed of every key, code and id; the same seed and requests give the same bytes [default: random]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
@@ -53,6 +82,10 @@ pub(crate) struct Serve {
     /// Ask callers on this machine for no sandbox token, although there is a public address
     #[arg(long)]
     pub(crate) trust_loopback: bool,
+    /// Environment variable with the token that opens /sandbox and the dashboard from other machines [default: a random
+    /// token]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sandbox_token_env: Option<String>,
     /// Let MCP tools move the service clock although it follows real time
     #[arg(long)]
     pub(crate) mcp_clock: bool,

@@ -6,8 +6,11 @@ pub(crate) mod judge;
 pub(crate) mod load;
 pub(crate) mod play;
 pub(crate) mod receiver;
+mod recipe;
 pub(crate) mod serve;
+mod served;
 pub(crate) mod sweep;
+pub(crate) mod trigger;
 
 use tokio::runtime::Runtime;
 use url::Url;
@@ -17,6 +20,15 @@ use crate::Failure;
 /// The runtime of a command.
 fn runtime() -> Result<Runtime, Failure> {
     Runtime::new().map_err(|error| Failure::machine(format!("cannot start the async runtime: {error}")))
+}
+
+/// The text of an environment variable that an option named.
+fn variable(name: &str) -> Result<String, Failure> {
+    std::env::var(name).map_err(|_| {
+        Failure::usage(format!(
+            "the environment variable `{name}` is not set to a text; set it: export {name}=…"
+        ))
+    })
 }
 
 /// An http or https address with a host, as the operator typed it. `example` is one that would do.

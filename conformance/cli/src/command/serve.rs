@@ -1,19 +1,29 @@
 //! `chargeproof serve`: the reference server, until a signal stops it.
 
-use std::{io, net::SocketAddr, num::NonZeroU32, path::Path};
+mod banner;
+mod demo;
+mod log;
 
-use reference_core::rng::Seed;
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    num::NonZeroU32,
+    path::Path,
+    time::SystemTime,
+};
+
+use reference_core::{rng::Seed, time::Timestamp};
 use reference_server::{
-    ClockKind, Config as ServerConfig, McpClock, Reach, SandboxAccess, SenderConfig, Server,
+    ClockKind, Config as ServerConfig, Forwarded, McpClock, Reach, SandboxAccess, SenderConfig, Server,
 };
 use serde::Serialize;
 
 use crate::{
     Failure,
-    args::{Clock, Format, RateLimit, Serve},
+    args::{Clock, RateLimit, Serve},
     config::Config,
     files::{self, SETTINGS_MAX},
-    screen::{DIM, GOOD, note, say},
+    screen::note,
     signals::StopSignals,
 };
 
@@ -30,10 +40,14 @@ struct ServerReady {
     seed: u64,
     clock: &'static str,
     sandbox_token: String,
+    forwards: Vec<Forwarded>,
 }
 
 pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
-    let server_config = server_config(args, config)?;
+    let mut server_config = server_config(args, config)?;
+    let printer = log::Printer::start(args.log)?;
+    server_config.log = printer.as_ref().map(log::Printer::sink);
+    let demo_from = server_config.start.filter(|_| args.demo);
     let clock = match server_config.clock {
         ClockKind::Wall => "wall",
         ClockKind::Fast { .. } => "fast",
@@ -47,6 +61,14 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         let server = Server::start(server_config)
             .await
             .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
+        if let Some(start) = demo_from {
+            play_demo(&server, start).await?;
+        }
+        let mut forwards = Vec::new();
+        for handler in &args.forward_to {
+            forwards
+                .push(server.forward_to(handler).await.map_err(|error| Failure::usage(error.to_string()))?);
+        }
         let keys = server.first_keys().expect("a server that just started is well");
         let ready = ServerReady {
             url: server.url().to_owned(),
@@ -56,11 +78,17 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             seed: server.seed().0,
             clock,
             sandbox_token: server.sandbox_token().to_owned(),
+            forwards,
         };
         if let Some(path) = &args.ready_file {
             write_ready_file(path, &ready)?;
         }
-        announce(&ready, args.format);
+        banner::print(&ready, args.format);
+        // Nobody wants to read how a history came about.
+        printer.iter().for_each(log::Printer::begin);
+        if args.open {
+            banner::open_browser(&format!("{}/dashboard", ready.url));
+        }
         stop.next().await;
         note!("stopping; press Ctrl-C again to stop without waiting for open requests");
         tokio::select! {
@@ -74,13 +102,37 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     })
 }
 
+/// When the history begins: so that it ends now, if nobody says otherwise.
+fn demo_start(start: Option<Timestamp>) -> Timestamp {
+    start.unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+        Timestamp(now.0.saturating_sub(demo::LENGTH.0))
+    })
+}
+
+/// Lets the history happen on a thread of its own, because the server answers meanwhile.
+async fn play_demo(server: &Server, start: Timestamp) -> Result<(), Failure> {
+    let mut address = server.address();
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    let (url, token) = (format!("http://{address}"), server.sandbox_token().to_owned());
+    let played = tokio::task::spawn_blocking(move || demo::play(&url, &token, start)).await;
+    played.map_err(|_| Failure::machine("the history of `--demo` broke off"))?
+}
+
 /// Why a server can't listen, and what to do about it.
 pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
         // A setting is wrong, and the error names it: the address has nothing to do with it.
         io::ErrorKind::InvalidInput => error.to_string(),
         io::ErrorKind::AddrInUse => format!(
-            "can't listen on `{address}`: {error}; stop the other program, or choose another port with `--listen`"
+            "can't listen on `{address}`: {error}; stop the other program, or choose another port with `--port`"
         ),
         _ => format!("can't listen on `{address}`: {error}"),
     }
@@ -102,10 +154,12 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         Clock::Frozen => ClockKind::Frozen,
     };
     let RateLimit(rate_limit) = args.rate_limit;
+    let mut address = args.listen;
+    address.set_port(args.port.unwrap_or(address.port()));
     Ok(ServerConfig {
-        address: args.listen,
+        address,
         seed: Seed(seed),
-        start: args.start,
+        start: if args.demo { Some(demo_start(args.start)) } else { args.start },
         rate_limit,
         public_url: args.public_url.clone(),
         clock,
@@ -115,6 +169,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         } else {
             SandboxAccess::TokenWhenPublic
         },
+        sandbox_token: args.sandbox_token_env.as_deref().map(super::variable).transpose()?,
         mcp_clock: if args.mcp_clock { McpClock::Any } else { McpClock::FrozenOnly },
         sender: sender(args)?,
         ..ServerConfig::local()
@@ -140,28 +195,6 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
         return Ok(pem);
     }
     Err(Failure::usage(format!("`{name}` holds no certificate; it takes PEM")))
-}
-
-fn announce(ready: &ServerReady, format: Format) {
-    if format == Format::Json {
-        say!("{}", serde_json::to_string(ready).expect("texts and a number are JSON"));
-        return;
-    }
-    let ServerReady { url, live_key, test_key, seed, clock, sandbox_token, .. } = ready;
-    say!("{GOOD}serving{GOOD:#}  {url}");
-    say!("live key  {live_key}");
-    say!("test key  {test_key}");
-    say!("seed      {seed}   {DIM}(--seed {seed} gives the same keys and ids again){DIM:#}");
-    say!("clock     {clock}");
-    say!("dashboard {url}/dashboard");
-    say!("sandbox   {url}/sandbox   {DIM}(from other machines both need the token {sandbox_token}){DIM:#}");
-    if !ready.address.ip().is_loopback() {
-        say!("{DIM}other machines can reach this server; everything on it is simulated{DIM:#}");
-    }
-    say!();
-    say!("  curl -H \"Authorization: Bearer {live_key}\" {url}/v1/account");
-    say!();
-    say!("Press Ctrl-C to stop.");
 }
 
 /// Tells a script that the server is ready. Only the owner can read the keys in the file.

@@ -7,6 +7,8 @@ mod program;
 mod receiver;
 mod reports;
 mod robust;
+mod serve;
 mod settings;
 mod support;
 mod sweep;
+mod trigger;

@@ -128,7 +128,7 @@ fn keys_are_written_where_only_their_owner_can_read_them() {
 fn a_port_in_use_is_told_with_a_way_out() {
     let directory = tempfile::tempdir().unwrap();
     let served = Running::serve(directory.path(), &[]);
-    check_refused(&["serve", "--listen", served.word("address")], 2, "another port with `--listen`");
+    check_refused(&["serve", "--listen", served.word("address")], 2, "another port with `--port`");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_difference_is_shown_and_the_exit_code_says_so() {
 fn check_refused(arguments: &[&str], code: i32, part: &str) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("bad.yaml"), "title: Bad\nsteps:\n  - payy: c1\n").unwrap();
-    fs::write(directory.path().join("bad.toml"), "[serve]\nport = 1\n").unwrap();
+    fs::write(directory.path().join("bad.toml"), "[serve]\nwhatever = 1\n").unwrap();
     let output = run(directory.path(), arguments);
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{said}");
@@ -206,7 +206,7 @@ fn wrong_usage_is_told_apart_and_says_what_to_do() {
     check_refused(
         &["serve", "--config", "bad.toml"],
         2,
-        "`serve.port` is not a setting; it takes cacert, clock",
+        "`serve.whatever` is not a setting; it takes cacert, clock",
     );
     check_refused(&["serve", "--config", "none.toml"], 2, "`none.toml` can't be read");
     check_refused(&["serve", "--start", "today"], 2, "2026-01-05T09:00:00Z");

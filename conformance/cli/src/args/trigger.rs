@@ -1,0 +1,49 @@
+//! The command line of `trigger`.
+
+use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser as _};
+use reference_core::{event::EventType, mode::Mode};
+
+use super::Format;
+
+const EXAMPLES: &str = "\
+Examples:
+  chargeproof trigger charge.paid
+  chargeproof trigger invoice.sent --mode test --to http://127.0.0.1:8402
+
+It opens what it needs, pays, and mines blocks at once. `charge.expired` moves the service clock by 31 minutes.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Trigger {
+    /// Format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// The event to make happen
+    #[arg(value_name = "EVENT", value_parser = events())]
+    pub(crate) event: EventType,
+    /// Base address of the served reference
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CHARGEPROOF_URL",
+        hide_env_values = true,
+        default_value = "http://127.0.0.1:8402"
+    )]
+    pub(crate) to: String,
+    /// The mode in which it happens
+    #[arg(long, value_name = "MODE", default_value = "live", value_parser = modes())]
+    pub(crate) mode: Mode,
+    /// Environment variable with the sandbox token, for a server on another machine or behind a proxy
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sandbox_token_env: Option<String>,
+}
+
+fn events() -> impl clap::builder::TypedValueParser<Value = EventType> {
+    PossibleValuesParser::new(EventType::ALL.map(EventType::as_str))
+        .map(|word| EventType::parse(&word).expect("clap takes no other"))
+}
+
+fn modes() -> impl clap::builder::TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(|mode| mode.as_str()))
+        .map(|word| Mode::parse(&word).expect("clap takes no other"))
+}

@@ -1,0 +1,74 @@
+//! What `serve` prints once the server is ready.
+
+use std::{env, process::Stdio};
+
+use tokio::process::Command;
+
+use super::ServerReady;
+use crate::{
+    args::Format,
+    screen::{DIM, GOOD, note, say},
+};
+
+pub(super) fn print(ready: &ServerReady, format: Format) {
+    if format == Format::Json {
+        say!("{}", serde_json::to_string(ready).expect("texts and a number are JSON"));
+        return;
+    }
+    let ServerReady { url, seed, clock, sandbox_token, .. } = ready;
+    say!("{GOOD}serving{GOOD:#}   {url}");
+    say!("dashboard {url}/dashboard");
+    say!("sandbox   {url}/sandbox   {DIM}(from other machines both need the token {sandbox_token}){DIM:#}");
+    say!("seed      {seed}   {DIM}(--seed {seed} gives the same keys and ids again){DIM:#}");
+    say!("clock     {clock}");
+    for forward in &ready.forwards {
+        say!("forward   {}   {DIM}(registered as {}){DIM:#}", forward.to, forward.url);
+    }
+    if !ready.address.ip().is_loopback() {
+        say!("{DIM}other machines can reach this server; everything on it is simulated{DIM:#}");
+    }
+    say!();
+    for (name, value) in exports(ready) {
+        say!("  export {name}={value}");
+    }
+    say!();
+    say!("  curl -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" {url}/v1/account");
+    say!();
+    say!("Press Ctrl-C to stop.");
+}
+
+/// What a shop needs, under the names that the other commands read.
+fn exports(ready: &ServerReady) -> Vec<(String, &str)> {
+    let mut exports = vec![
+        ("CHARGEPROOF_URL".to_owned(), ready.url.as_str()),
+        ("CHARGEPROOF_LIVE_KEY".to_owned(), &ready.live_key),
+        ("CHARGEPROOF_TEST_KEY".to_owned(), &ready.test_key),
+    ];
+    for (n, forward) in (1..).zip(&ready.forwards) {
+        // One handler is the usual case; further ones are counted.
+        let count = if n == 1 { String::new() } else { format!("_{n}") };
+        exports.push((format!("CHARGEPROOF_LIVE_WEBHOOK_SECRET{count}"), &forward.live_secret));
+        exports.push((format!("CHARGEPROOF_TEST_WEBHOOK_SECRET{count}"), &forward.test_secret));
+    }
+    exports
+}
+
+/// Opens a page in the user's browser, if one can be started.
+pub(super) fn open_browser(url: &str) {
+    let usual: &[&str] = match env::consts::OS {
+        "macos" => &["open"],
+        "windows" => &["cmd", "/C", "start", ""],
+        _ => &["xdg-open"],
+    };
+    let chosen = env::var("BROWSER").ok().filter(|name| !name.is_empty());
+    let (program, rest) = match &chosen {
+        Some(program) => (program.as_str(), &[][..]),
+        None => (usual[0], &usual[1..]),
+    };
+    let quiet = Stdio::null;
+    let mut command = Command::new(program);
+    command.args(rest).arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet());
+    if let Err(error) = command.spawn() {
+        note!("no browser can be started with `{program}`: {error}; open {url}");
+    }
+}

@@ -1,0 +1,64 @@
+//! `chargeproof trigger`: makes an event happen in a served world.
+
+use simulator::api::{WorldEvent, WorldEventKind};
+
+use super::{
+    recipe::Terms,
+    served::{Made, ServedWorld},
+};
+use crate::{
+    Failure,
+    args::{Format, Trigger},
+    screen::{DIM, GOOD, say},
+};
+
+pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
+    let token = args.sandbox_token_env.as_deref().map(super::variable).transpose()?;
+    let mut world = ServedWorld::at(&args.to, token)?;
+    let terms = Terms { mode: args.mode, ..Terms::default() };
+    let made = world.make(args.event, &terms);
+    world.give_back_keys()?;
+    let made = made?;
+    let address = address_of(args, &world, &made);
+    match args.format {
+        Format::Json => say!(
+            "{}",
+            serde_json::json!({
+                "event": args.event.as_str(),
+                "mode": args.mode.as_str(),
+                "charge": made.charge,
+                "invoice": made.invoice,
+                "happened": made.happened,
+                "dashboard": address,
+            })
+        ),
+        Format::Text => tell(&made, &address),
+    }
+    Ok(0)
+}
+
+/// Where the dashboard shows what the event is about.
+fn address_of(args: &Trigger, world: &ServedWorld, made: &Made) -> String {
+    let (list, code) = match (&made.invoice, &made.charge) {
+        (Some(invoice), _) => ("invoices", invoice),
+        (None, Some(charge)) => ("charges", charge),
+        (None, None) => unreachable!("every recipe opens a charge or an invoice"),
+    };
+    let base = args.to.trim_end_matches('/');
+    format!("{base}/dashboard/{}/{}/{list}/{code}", world.account(), args.mode.as_str())
+}
+
+fn tell(made: &Made, address: &str) {
+    for WorldEvent { what, .. } in &made.happened {
+        match what {
+            WorldEventKind::Event { kind, subject, .. } => {
+                say!("{GOOD}{:<24}{GOOD:#} {subject}", kind.as_str());
+            }
+            WorldEventKind::Post { host, kind, attempt, answer, .. } => {
+                say!("  {DIM}POST to {host}: {}, try {attempt}: {answer}{DIM:#}", kind.as_str());
+            }
+            _ => {}
+        }
+    }
+    say!("{address}");
+}

@@ -1,0 +1,247 @@
+//! What `serve` does for a developer with a shop on the same machine.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Running, program, run, said, until};
+
+const TOKEN: &str = "token-of-the-operator-1";
+
+/// Takes one post and answers 200; its head.
+fn take(shop: &TcpListener) -> String {
+    let (mut stream, _) = shop.accept().expect("it listens");
+    let mut lines = BufReader::new(stream.try_clone().expect("a socket"));
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let from = head.len();
+        lines.read_line(&mut head).expect("a head");
+        let line = head[from..].to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().expect("a length");
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    lines.read_exact(&mut vec![0; length]).expect("a body");
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .expect("it is read");
+    head
+}
+
+#[test]
+fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let shop = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = shop.local_addr().unwrap();
+    let served = Running::serve(directory.path(), &["--forward-to", &format!("http://{address}/hooks")]);
+    let secret = served.ready["forwards"][0]["test_secret"].as_str().expect("a secret");
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    for key in ["live_key", "test_key"] {
+        let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+        served.post("/v1/charges", Some(served.word(key)), &charge);
+        let head = take(&shop);
+        assert!(head.starts_with("POST /hooks HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains(&format!("Host: {address}\r\n")), "{head}");
+        assert!(head.contains("X-Service-Event: charge.created\r\n"), "{head}");
+    }
+}
+
+/// The lines that `serve` prints for people, up to the last.
+fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
+    let mut child = program(directory)
+        .args(["serve", "--listen", "127.0.0.1:9", "--port", "0"])
+        .args(arguments)
+        .env("OPERATOR_TOKEN", TOKEN)
+        .env("BROWSER", directory.join("browser"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut said = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        let is_last = line.starts_with("Press Ctrl-C");
+        said.push(line);
+        if is_last {
+            break;
+        }
+    }
+    if arguments.contains(&"--open") {
+        until(|| directory.join("opened").exists());
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    said
+}
+
+#[test]
+fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
+    let directory = tempfile::tempdir().unwrap();
+    let said = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
+    let value = |name: &str| {
+        let start = format!("  export {name}=");
+        let found = said.iter().find_map(|line| line.strip_prefix(&start));
+        found.unwrap_or_else(|| panic!("{name} in {said:#?}")).to_owned()
+    };
+    assert!(value("CHARGEPROOF_URL").starts_with("http://127.0.0.1:"), "the port is the one of --port");
+    assert!(value("CHARGEPROOF_LIVE_KEY").starts_with("svc_live_"));
+    assert!(value("CHARGEPROOF_TEST_KEY").starts_with("svc_test_"));
+    assert!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET").starts_with("whsec_"));
+    assert_ne!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET"), value("CHARGEPROOF_TEST_WEBHOOK_SECRET"));
+    let forward = "forward   http://localhost:3000/hooks";
+    assert!(said.iter().any(|line| line.starts_with(forward)), "{said:#?}");
+}
+
+#[test]
+fn a_browser_is_opened_at_the_dashboard() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("browser");
+    // A name that appears only when the content is complete.
+    fs::write(&script, "#!/bin/sh\necho \"$1\" > opened.part && mv opened.part opened\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let said = banner(directory.path(), &["--open"]);
+    let opened = fs::read_to_string(directory.path().join("opened")).unwrap();
+    assert!(said.contains(&format!("dashboard {}", opened.trim())), "{opened} in {said:#?}");
+}
+
+#[test]
+fn a_token_of_the_operator_opens_the_sandbox_from_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut program = program(directory.path());
+    program.env("OPERATOR_TOKEN", TOKEN);
+    let served = Running::serve_as(program, &["--sandbox-token-env", "OPERATOR_TOKEN"]);
+    assert_eq!(served.word("sandbox_token"), TOKEN);
+    let from_elsewhere = |token: &str| {
+        let mut stream = TcpStream::connect(served.word("address")).expect("it listens");
+        write!(
+            stream,
+            "GET /sandbox/keys HTTP/1.1\r\nHost: localhost\r\nVia: 1.1 proxy\r\nConnection: close\r\n\
+             Authorization: Bearer {token}\r\n\r\n"
+        )
+        .expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    };
+    assert!(from_elsewhere(TOKEN).starts_with("HTTP/1.1 200"));
+    assert!(from_elsewhere("token-of-the-operator-2").starts_with("HTTP/1.1 403"));
+}
+
+#[test]
+fn a_token_that_cannot_be_one_is_refused_and_not_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    for (token, part) in [(None, "export OPERATOR_TOKEN=…"), (Some("short-secret"), "it takes 20 to 200")] {
+        let mut program = program(directory.path());
+        if let Some(token) = token {
+            program.env("OPERATOR_TOKEN", token);
+        }
+        let output =
+            program.args(["serve", "--port", "0", "--sandbox-token-env", "OPERATOR_TOKEN"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(part) && !said(&output).contains("short-secret"), "{}", said(&output));
+    }
+    let twice =
+        ["serve", "--port", "0", "--forward-to", "http://localhost:1", "--forward-to", "http://localhost:1"];
+    let output = run(directory.path(), &twice);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("is forwarded to already"), "{}", said(&output));
+}
+
+#[test]
+fn a_demo_has_some_history_and_ends_now() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = "2026-01-05T09:00:00Z";
+    let served =
+        Running::serve(directory.path(), &["--demo", "--clock", "frozen", "--start", start, "--seed", "1"]);
+    let get = |path: &str| {
+        let answer = served.ask("GET", path, None, "");
+        let body = answer.split_once("\r\n\r\n").expect("a body").1;
+        serde_json::from_str::<Value>(body).expect("JSON")
+    };
+    assert_eq!(get("/sandbox")["now"].as_str().map(|now| &now[..16]), Some("2026-01-08T09:00"));
+    for (mode, least) in [("live", [10, 3, 2]), ("test", [2, 1, 2])] {
+        let counts = get(&format!("/sandbox/books/acme/{mode}"));
+        let found = [&counts["charges"]["all"], &counts["invoices"]["all"], &counts["links"]];
+        for (found, least) in found.iter().zip(least) {
+            assert!(found.as_u64().is_some_and(|found| found >= least), "{mode}: {counts}");
+        }
+    }
+    let deliveries = get("/sandbox/deliveries?mode=live");
+    let retried = |it: &Value| it["attempts"].as_array().is_some_and(|attempts| attempts.len() > 1);
+    assert!(deliveries["deliveries"].as_array().is_some_and(|all| all.iter().any(retried)), "{deliveries}");
+    let keys = get("/sandbox/keys");
+    let unused =
+        keys["keys"].as_array().expect("a list").iter().filter(|key| key["revoked_at"].is_null()).count();
+    assert_eq!(unused, 2, "its own keys are revoked: {keys}");
+}
+
+/// What stands on stderr after these requests, up to the line with `last`.
+fn logged(arguments: &[&str], last: &str, ask: impl Fn(&Running)) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut program = program(directory.path());
+    program.stderr(Stdio::piped());
+    let mut served = Running::serve_as(program, &[&["--clock", "frozen"], arguments].concat());
+    let lines = BufReader::new(served.child.stderr.take().expect("it is piped")).lines();
+    ask(&served);
+    let mut said = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        said.push(line);
+        if said.last().is_some_and(|line| line.contains(last)) {
+            break;
+        }
+    }
+    said
+}
+
+fn one_charge(served: &Running) {
+    served.ask("POST", "/sandbox/endpoints", None, r#"{"url":"https://shop.sim/hooks"}"#);
+    let key = served.word("live_key");
+    served.ask("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);
+    served.ask("POST", "/v1/charges", Some(key), r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#);
+    served.ask("POST", "/sandbox/advance", None, r#"{"by":"1s"}"#);
+}
+
+#[test]
+fn what_goes_on_is_printed_in_lines_without_keys() {
+    let said = logged(&["--log", "text"], "/sandbox/advance", one_charge);
+    for part in [
+        "POST /sandbox/endpoints  200",
+        "POST /v1/charges  422",
+        "POST /v1/charges  201",
+        "charge.created ",
+        "POST to shop.sim: charge.created, try 1: 200  live",
+    ] {
+        assert!(said.iter().any(|line| line.contains(part)), "{part} in {said:#?}");
+    }
+    let refused = said.iter().find(|line| line.contains("422")).expect("a refusal");
+    assert!(refused.contains("  svc_live_…") && refused.contains("field"), "it says why: {refused}");
+    assert!(!said.iter().any(|line| line.contains("\u{1b}")), "no colours without a terminal: {said:#?}");
+}
+
+#[test]
+fn what_goes_on_is_printed_as_json_too() {
+    let said = logged(&["--log", "json"], "/sandbox/advance", one_charge);
+    let lines: Vec<Value> = said.iter().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let requests = lines.iter().filter(|line| line["what"] == "request").count();
+    assert_eq!(requests, 4, "{said:#?}");
+    let post = lines.iter().find(|line| line["what"] == "post").expect("a delivery");
+    assert_eq!((&post["type"], &post["answer"]), (&json!("charge.created"), &json!("200")));
+}
+
+#[test]
+fn nothing_is_printed_without_a_terminal() {
+    let said = logged(&[], "stopping", |served| {
+        one_charge(served);
+        served.signal("INT");
+    });
+    assert_eq!(said, ["stopping; press Ctrl-C again to stop without waiting for open requests"]);
+}
