@@ -103,11 +103,17 @@ impl Front {
         let (head, body) = request.into_parts();
         let (begun, mut sent) = (Instant::now(), Bytes::new());
         let mut answer = self.decide(ends, &head, body, &mut sent).await.unwrap_or_else(Refusal::answer);
+        let said = match answer.body() {
+            Content::Whole(said) => said.clone(),
+            Content::Stream { .. } => Bytes::new(),
+        };
         self.backend.requests.note(&Exchange {
             head: &head,
             path: self.backend.addresses.inside(head.uri.path()),
             body: &sent,
-            answer: &answer,
+            status: answer.status(),
+            headers: answer.headers(),
+            said: &said,
             at: self.backend.host.shown(),
             took: begun.elapsed(),
         });

@@ -13,11 +13,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
+use http::{HeaderMap, StatusCode, header::AUTHORIZATION, request::Parts};
 use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
 use simulator::api::WorldEvent;
-
-use crate::answer::{Answer, Content};
 
 /// Requests that are kept.
 const KEPT_MAX: usize = 500;
@@ -133,7 +131,11 @@ pub(crate) struct Exchange<'a> {
     /// As the service knows it: without the public prefix.
     pub(crate) path: &'a str,
     pub(crate) body: &'a Bytes,
-    pub(crate) answer: &'a Answer,
+    pub(crate) status: StatusCode,
+    /// Of the answer.
+    pub(crate) headers: &'a HeaderMap,
+    /// What is said; empty for an answer that comes in pieces.
+    pub(crate) said: &'a Bytes,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
 }
@@ -175,26 +177,19 @@ impl RequestLog {
     }
 
     fn record(&self, exchange: &Exchange<'_>, is_api: bool) -> RequestRecord {
-        let Exchange { head, path, body, answer, at, took } = exchange;
+        let Exchange { head, path, body, status, headers, said, at, took } = exchange;
         let target = match head.uri.query() {
             None => Cow::Borrowed(*path),
             Some(query) => Cow::Owned(format!("{path}?{query}")),
-        };
-        let said = match answer.body() {
-            Content::Whole(body) => body.clone(),
-            Content::Stream { .. } => Bytes::new(),
         };
         let half = |headers: &HeaderMap, body: &Bytes| Half {
             headers: kept_headers(headers),
             body: if is_api { excerpt(body, BODY_BYTES_KEPT) } else { String::new() },
             length: if is_api { body.len() } else { 0 },
         };
-        let status = answer.status();
         let message = (status.as_u16() >= 400)
             .then(|| {
-                serde_json::from_slice::<serde_json::Value>(&said).ok()?["message"]
-                    .as_str()
-                    .map(str::to_owned)
+                serde_json::from_slice::<serde_json::Value>(said).ok()?["message"].as_str().map(str::to_owned)
             })
             .flatten();
         let (mode, key) = self.key_in(&head.headers).unzip();
@@ -209,7 +204,7 @@ impl RequestLog {
             status: status.as_u16(),
             message: message.map(|text| self.redacted(&text).into_owned()),
             request: half(&head.headers, body),
-            answer: half(answer.headers(), &said),
+            answer: half(headers, said),
         }
     }
 
@@ -280,7 +275,6 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use crate::answer;
 
     fn log() -> RequestLog {
         RequestLog::new(&Dialect::default(), None)
@@ -293,12 +287,13 @@ mod tests {
             .header("cookie", "secret")
             .header("user-agent", "shop/1");
         let (head, ()) = request.body(()).expect("requests in tests are good").into_parts();
-        let status = http::StatusCode::from_u16(answer.0).expect("a status");
         log.note(&Exchange {
             path: head.uri.path(),
             head: &head,
             body: &Bytes::copy_from_slice(body.as_bytes()),
-            answer: &answer::json(status, answer.1.to_owned()),
+            status: StatusCode::from_u16(answer.0).expect("a status"),
+            headers: &HeaderMap::new(),
+            said: &Bytes::copy_from_slice(answer.1.as_bytes()),
             at: Timestamp(1),
             took: Duration::from_millis(2),
         });
