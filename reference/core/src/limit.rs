@@ -11,7 +11,8 @@ const WINDOW: Span = Span::secs(60);
 /// The accepted requests of one key in the last minute.
 ///
 /// A request is refused when as many were accepted in the 60 seconds before it. Refused ones do not
-/// count, so a client that only waits gets through (`open.limits.window`).
+/// count, so a client that only waits gets through (`open.limits.window`). A clock that has come to its end
+/// ends every window: nobody can wait there.
 #[derive(Clone, Debug, Default)]
 pub struct RateWindow {
     accepted: VecDeque<Timestamp>,
@@ -26,7 +27,7 @@ impl RateWindow {
     /// The seconds until a request would be accepted, at least 1.
     pub fn admit(&mut self, now: Timestamp, per_minute: u32) -> Result<u32, u64> {
         while let Some(&first) = self.accepted.front()
-            && now.since(first) >= WINDOW
+            && first.plus(WINDOW) <= now
         {
             self.accepted.pop_front();
         }
@@ -56,6 +57,19 @@ mod tests {
         let almost = t0.plus(Span::micros(59_999_999));
         assert_eq!(window.admit(almost, REQUESTS_PER_MINUTE), Err(1));
         assert_eq!(window.admit(t0.plus(WINDOW), REQUESTS_PER_MINUTE), Ok(119));
+    }
+
+    #[test]
+    fn where_the_clock_ends_nobody_waits_for_ever() {
+        let mut window = RateWindow::default();
+        let almost = Timestamp(Timestamp::LAST.0 - 1);
+        for _ in 0..REQUESTS_PER_MINUTE {
+            assert!(window.admit(almost, REQUESTS_PER_MINUTE).is_ok());
+        }
+        assert_eq!(window.admit(almost, REQUESTS_PER_MINUTE), Err(1));
+        for _ in 0..=REQUESTS_PER_MINUTE {
+            assert_eq!(window.admit(Timestamp::LAST, REQUESTS_PER_MINUTE), Ok(REQUESTS_PER_MINUTE - 1));
+        }
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! The service: the only place that changes anything.
 //!
-//! Every input first lets everything happen that was due by then, so an expiry comes before a
-//! sighting of the same microsecond. Inputs never carry a `now` that falls.
+//! Every input first lets everything happen in the books that it reaches and that was due by then, so an expiry comes
+//! before a sighting of the same microsecond. Inputs never carry a `now` that falls.
 
 use crate::{
     account::{Account, AccountKind, Settings},
@@ -94,8 +94,10 @@ impl Service {
         now: Timestamp,
         bearer: Option<&[u8]>,
     ) -> Result<Admission, (ApiError, Option<Quota>)> {
-        self.on_tick(now);
+        self.begin(now);
         let no = bearer.and_then(|text| self.keys.find(text)).ok_or((ApiError::UnknownKey, None))?;
+        let Principal { account, mode, .. } = self.keys.get(no).principal;
+        self.settle(now, account, mode);
         let key = self.keys.get_mut(no);
         let quota = match self.config.rate_limit {
             None => None,
@@ -120,7 +122,8 @@ impl Service {
     /// What the API answers instead: [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`],
     /// [`ApiError::TooMany`] or [`ApiError::NoRate`].
     pub fn on_call(&mut self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
-        self.on_tick(now);
+        self.begin(now);
+        self.settle(now, who.account, who.mode);
         let (book, context) = self.open_book(now, who.account, who.mode);
         Ok(match call {
             Call::List { list, page, anchor } => return self.list(now, who, list, page, anchor),
@@ -240,7 +243,8 @@ impl Service {
         (account, mode): (AccountNo, Mode),
         command: impl Into<Command>,
     ) -> Result<CommandResult, ApiError> {
-        self.on_tick(now);
+        self.begin(now);
+        self.settle(now, account, mode);
         match command.into() {
             Command::CreateKey => Ok(self.create_key(now, account, mode)),
             Command::RevokeKey(id) => self.revoke_key(now, account, mode, id),
@@ -262,7 +266,7 @@ impl Service {
     ///
     /// [`ApiError::NotFound`] if no book has the code; otherwise why the invoice or link takes no charge.
     pub fn on_visit(&mut self, now: Timestamp, visit: Visit) -> Result<VisitResult, ApiError> {
-        self.on_tick(now);
+        self.begin(now);
         let (Visit::ViewInvoice(code)
         | Visit::ChooseCoin { invoice: code, .. }
         | Visit::ViewLink(code)
@@ -276,6 +280,7 @@ impl Service {
             })
             .map(|(account, mode, _)| (account, mode))
             .ok_or(ApiError::NotFound)?;
+        self.settle(now, account, mode);
         let (book, context) = self.open_book(now, account, mode);
         let charge = match visit {
             Visit::ViewInvoice(code) => {
@@ -320,26 +325,47 @@ impl Service {
         delivery: DeliveryNo,
         report: impl Into<AttemptReport>,
     ) {
-        self.on_tick(now);
+        self.begin(now);
+        self.settle(now, account, mode);
         self.open_book(now, account, mode).0.on_attempt_result(now, delivery, report.into());
     }
 
     /// The market moved, or fell silent about a pair.
     pub fn on_rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
-        self.on_tick(now);
+        // What was due by then does not depend on rates.
+        self.begin(now);
         self.exchange.set(asset, currency, rate);
     }
 
     /// A timer is due.
     pub fn on_tick(&mut self, now: Timestamp) {
-        assert!(now >= self.now, "a host never hands over a time that falls: {now} after {}", self.now);
-        self.now = now;
+        self.on_tick_in_part(now, u32::MAX);
+    }
+
+    /// A timer is due, and a host wants to serve others before all of it is done: stops after so much work, of which every
+    /// lock that ends and every endpoint that is told of it is one. Says how much it was. While
+    /// [`next_tick`](Service::next_tick) is not later than `now` there is more to do.
+    pub fn on_tick_in_part(&mut self, now: Timestamp, work_max: u32) -> u32 {
+        self.begin(now);
+        let mut work = 0_u32;
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, context) = self.open_book(now, account, mode);
-                book.end_locks(&context);
+                work = work.saturating_add(book.end_locks(&context, work_max.saturating_sub(work)));
             }
         }
+        work
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        assert!(now >= self.now, "a host never hands over a time that falls: {now} after {}", self.now);
+        self.now = now;
+    }
+
+    /// Lets everything happen in a book that was due by `now`.
+    fn settle(&mut self, now: Timestamp, account: AccountNo, mode: Mode) {
+        let (book, context) = self.open_book(now, account, mode);
+        book.end_locks(&context, u32::MAX);
     }
 
     /// When to wake the service: a lock ends, or a delivery is due.

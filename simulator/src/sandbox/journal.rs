@@ -20,7 +20,7 @@ use crate::tamper::OwnedRequest;
 
 /// Something that the service was told, with nothing borrowed.
 enum Input {
-    Tick,
+    Tick { work_max: u32 },
     Account { id: String, kind: AccountKind, settings: Box<Settings> },
     Request(Box<OwnedRequest>),
     Admit(Option<Vec<u8>>),
@@ -60,9 +60,10 @@ impl JournaledService {
         }
     }
 
-    pub(super) fn tick(&mut self, now: Timestamp) {
-        self.write_down(now, || Input::Tick);
-        self.api.service.on_tick(now);
+    /// Does a part of what is due; says how much work it was.
+    pub(super) fn tick(&mut self, now: Timestamp, work_max: u32) -> u32 {
+        self.write_down(now, || Input::Tick { work_max });
+        self.api.service.on_tick_in_part(now, work_max)
     }
 
     pub(super) fn open_account(
@@ -164,7 +165,7 @@ impl JournaledService {
 fn replay(api: &mut Api, now: Timestamp, input: &Input) {
     let service = &mut api.service;
     match input {
-        Input::Tick => service.on_tick(now),
+        Input::Tick { work_max } => drop(service.on_tick_in_part(now, *work_max)),
         Input::Account { id, kind, settings } => {
             drop(service.open_account(now, id, *kind, Settings::clone(settings)));
         }

@@ -108,6 +108,11 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// Whose key it is.
+    pub fn account(&self) -> AccountNo {
+        self.admission.principal.account
+    }
+
     /// The key's mode.
     pub fn mode(&self) -> Mode {
         self.admission.principal.mode

@@ -19,8 +19,8 @@ use crate::{
     tamper::PostFate,
 };
 
-/// How much may happen before the world's host serves somebody else: so many attempts that leave or end, and moments
-/// that come.
+/// How much may happen before the world's host serves somebody else: so many attempts that leave or end, locks that end,
+/// deliveries that this opens, and moments that come.
 pub(super) struct Slice(u32);
 
 impl Slice {
@@ -34,9 +34,9 @@ impl Slice {
         Slice(200)
     }
 
-    fn spend(&mut self) {
+    fn spend(&mut self, work: u32) {
         // The whole is never used up.
-        self.0 = if self.0 == u32::MAX { u32::MAX } else { self.0.saturating_sub(1) };
+        self.0 = if self.0 == u32::MAX { u32::MAX } else { self.0.saturating_sub(work) };
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -52,7 +52,9 @@ impl World {
             let all = [behind, self.chains.next_due(), self.network.next_due(), self.service().next_tick()];
             all.into_iter().flatten().min()
         };
-        let due = self.due.get().unwrap_or_else(find);
+        // What is left of a slice may be done by whoever is served in between.
+        let known = self.due.get().filter(|_| !self.is_behind);
+        let due = known.unwrap_or_else(find);
         debug_assert_eq!(due, find(), "whoever changes the world forgets when something is due");
         self.due.set(Some(due));
         due
@@ -68,7 +70,7 @@ impl World {
         let due = self.next_due().filter(|due| *due <= until);
         self.now = self.now.max(due.unwrap_or(until));
         if due.is_some() {
-            slice.spend();
+            slice.spend(1);
             self.work(observers, slice);
         }
         due.is_some()
@@ -79,22 +81,27 @@ impl World {
         self.due.set(None);
         loop {
             if self.service().next_tick().is_some_and(|due| due <= self.now) && observers.wakes(self.now) {
-                self.service.tick(self.now);
+                slice.spend(self.service.tick(self.now, slice.0));
             }
             self.announce(observers);
+            if slice.is_over() {
+                // Before all locks have ended nobody looks at the chains.
+                self.is_behind = true;
+                return;
+            }
             let mut quiet = self.watch_chains(observers);
             while !slice.is_over()
                 && let Some(InFlight { account, mode, post, result }) = self.network.land(self.now)
             {
                 self.end_attempt((account, mode), &post, result, observers);
-                slice.spend();
+                slice.spend(1);
                 quiet = false;
             }
             while !slice.is_over()
                 && let Some((account, mode, post)) = self.service.poll(self.now)
             {
                 self.send(account, mode, post, observers);
-                slice.spend();
+                slice.spend(1);
                 quiet = false;
             }
             self.is_behind = slice.is_over();

@@ -7,6 +7,7 @@ use crate::{
     asset::{Asset, Currency},
     call::{ChargeDraft, RefundDraft},
     charge::{Bounds, Charge, ChargeChange, ChargeStatus, CustomField, Customer, Refund, Terms},
+    endpoint::EndpointStatus,
     error::{ApiError, FieldErrors},
     event::{Details, EventType, Subject},
     id::{ChargeNo, Code, InvoiceNo, LinkNo},
@@ -229,11 +230,16 @@ impl Book {
         self.locks.first().map(|(end, _)| *end)
     }
 
-    /// Rate locks that have run out. A charge that is held open expires when nothing holds it any more.
-    pub(crate) fn end_locks(&mut self, context: &BookContext<'_>) {
-        while let Some(&(end, no)) = self.locks.first()
+    /// Rate locks that have run out, until so much work is done: one for each lock, and one for each endpoint that may be
+    /// told of it. Says how much it was. A charge that is held open expires when nothing holds it any more.
+    pub(crate) fn end_locks(&mut self, context: &BookContext<'_>, work_max: u32) -> u32 {
+        let endpoints = self.endpoints.iter().filter(|it| it.status == EndpointStatus::Enabled).count();
+        let (each, mut work) = (1 + u32::try_from(endpoints).unwrap_or(u32::MAX - 1), 0_u32);
+        while work < work_max
+            && let Some(&(end, no)) = self.locks.first()
             && end <= context.now
         {
+            work = work.saturating_add(each);
             self.locks.pop_first();
             let charge = self.charge_mut(no);
             let told = charge.on_lock_end(context.now);
@@ -243,6 +249,7 @@ impl Book {
             }
             self.tell(context, no, told);
         }
+        work
     }
 
     fn required(&self, no: ChargeNo) -> u32 {

@@ -3,7 +3,7 @@
 use reference_core::mode::Mode;
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk, Reply, code_of, word};
+use crate::desk::{Call, Desk, LOCK, Reply, code_of, word};
 
 /// One object of each kind, by its public id.
 struct Objects {
@@ -166,4 +166,25 @@ fn no_deposit_address_is_shared() {
             }
         }
     }
+}
+
+#[test]
+fn many_locks_that_end_at_once_hold_up_only_their_own_book() {
+    let mut desk = Desk::new();
+    (0..9).for_each(|_| drop(desk.charge()));
+    let neighbour = desk.open_account("neighbour");
+    let key = desk.new_key(neighbour, Mode::Live);
+    desk.wait(LOCK);
+    let expired = |desk: &Desk| desk.book(Mode::Live).events().len() - 9;
+
+    assert_eq!(
+        desk.api.service.on_tick_in_part(desk.now, 4),
+        4,
+        "without endpoints a lock is one piece of work"
+    );
+    assert_eq!((expired(&desk), desk.api.service.next_tick()), (4, Some(desk.now)));
+    assert_eq!(desk.send(&Call::new("GET", "/v1/account").key(&key)).status(), 200);
+    assert_eq!(expired(&desk), 4, "another account's request does none of the work");
+    assert_eq!(desk.total("/v1/charges?status=expired"), 9, "one of its own finds all of it done");
+    assert_eq!(desk.api.service.on_tick_in_part(desk.now, u32::MAX), 0);
 }
