@@ -17,6 +17,8 @@ pub(crate) struct Activity {
     /// When a byte last moved, in milliseconds.
     moved_at: AtomicU64,
     leave: Notify,
+    /// Rings when it is closed, whatever it does.
+    cut: Notify,
     /// How long it had been quiet when it was last asked to leave.
     asked: AtomicU64,
 }
@@ -27,6 +29,7 @@ impl Activity {
             turns: AtomicU32::new(0),
             moved_at: AtomicU64::new(0),
             leave: Notify::new(),
+            cut: Notify::new(),
             asked: AtomicU64::new(u64::MAX),
         };
         activity.on_move(Instant::now());
@@ -58,6 +61,16 @@ impl Activity {
     pub(crate) fn ask_to_leave(&self, quiet_since: u64) {
         self.asked.store(quiet_since, Relaxed);
         self.leave.notify_one();
+    }
+
+    /// It is closed, even in the middle of an answer.
+    pub(crate) fn cut_off(&self) {
+        self.cut.notify_one();
+    }
+
+    /// Ends when the connection is to be closed.
+    pub(crate) async fn told_to_go(&self) {
+        self.cut.notified().await;
     }
 
     /// Ends when somebody else needs the seat; says whether it has been quiet until now.

@@ -69,7 +69,8 @@ pub struct Bounds {
     /// closed; if all of them are being answered, the new one waits in the accept queue of the operating system.
     pub connections: usize,
     /// Bytes of answers at a time that clients have yet to take; small answers do not count. A larger answer for
-    /// which there is no room is 503.
+    /// which there is no room is 503; connections that have been taking theirs for more than two seconds are closed
+    /// before that, those that have done so the longest first, if that makes room.
     pub bytes_in_flight: usize,
     /// Bytes of request line and headers together.
     pub head_bytes: usize,

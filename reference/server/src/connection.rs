@@ -41,7 +41,7 @@ pub(crate) async fn serve<S>(
         async move {
             let (front, activity) = &*shared;
             activity.on_turn();
-            let answer = front.answer(ends, request).await;
+            let answer = front.answer(ends, activity, request).await;
             activity.on_turn();
             Ok::<_, Infallible>(answer)
         }
@@ -58,6 +58,8 @@ pub(crate) async fn serve<S>(
             biased;
             // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
             _ = &mut connection => return,
+            // Others need the room that its answer takes.
+            () = activity.told_to_go() => return,
             // A request that came meanwhile is answered.
             is_quiet = activity.asked_to_leave() => if is_quiet { return },
         }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 #[cfg(feature = "mcp")]
 use crate::mcp::Mcp;
 use crate::{
+    activity::Activity,
     answer::{self, Answer, Content},
     backend::Backend,
     body, forwards,
@@ -99,10 +100,16 @@ impl Front {
     }
 
     /// Answers a request, whatever it is.
-    pub(crate) async fn answer(&self, ends: Ends, request: Request<Incoming>) -> Answer {
+    pub(crate) async fn answer(
+        &self,
+        ends: Ends,
+        activity: &Arc<Activity>,
+        request: Request<Incoming>,
+    ) -> Answer {
         let (head, body) = request.into_parts();
         let (begun, mut sent) = (Instant::now(), Bytes::new());
-        let mut answer = self.decide(ends, &head, body, &mut sent).await.unwrap_or_else(Refusal::answer);
+        let decided = self.decide(ends, activity, &head, body, &mut sent).await;
+        let mut answer = decided.unwrap_or_else(Refusal::answer);
         let said = match answer.body() {
             Content::Whole(said) => said.clone(),
             Content::Stream { .. } => Bytes::new(),
@@ -120,7 +127,7 @@ impl Front {
         if head.method == Method::HEAD {
             answer = answer::without_body(answer);
         } else if let Content::Whole(body) = answer.body_mut() {
-            match self.backend.in_flight.hold(std::mem::take(body)) {
+            match self.backend.in_flight.hold(std::mem::take(body), activity).await {
                 Some(held) => *body = held,
                 None => answer = Refusal::TooMuchInFlight.answer(),
             }
@@ -133,6 +140,7 @@ impl Front {
     async fn decide(
         &self,
         ends: Ends,
+        activity: &Arc<Activity>,
         head: &Parts,
         body: Incoming,
         sent: &mut Bytes,
@@ -140,7 +148,7 @@ impl Front {
         let said = Said::of(&head.headers);
         let authority = called(head, said.host)?;
         let path = self.backend.addresses.inside(head.uri.path());
-        let call = |body| Call { pages: &self.pages, ends, head, path, authority, body };
+        let call = |body| Call { pages: &self.pages, ends, activity, head, path, authority, body };
         let Some(room) = Room::of(path) else {
             return if home::wants_page(head) {
                 home::lost(&call(Bytes::new()))

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use reference_core::{error::ApiError, outbox::AttemptReport, time::Timestamp};
+use reference_core::{error::ApiError, id::AccountNo, outbox::AttemptReport, time::Timestamp};
 use reference_wire::{Request, Response};
 #[cfg(feature = "mcp")]
 use simulator::sandbox::Admitted;
@@ -129,7 +129,7 @@ impl Host {
 
     /// Answers a request at the time it is.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
-        self.answer(request, |world, now| world.respond(now, request)).await
+        self.answer(None, request, |world, now| world.respond(now, request)).await
     }
 
     /// The same for a key that was let in, without counting it again.
@@ -139,17 +139,19 @@ impl Host {
         admitted: &Admitted,
         request: &Request<'_>,
     ) -> Result<Response, Broken> {
-        self.answer(request, |world, now| world.respond_as(now, admitted, request)).await
+        self.answer(Some(admitted.account()), request, |world, now| world.respond_as(now, admitted, request))
+            .await
     }
 
     async fn answer(
         &self,
+        account: Option<AccountNo>,
         request: &Request<'_>,
         ask: impl FnOnce(&mut dyn World, Timestamp) -> Progress,
     ) -> Result<Response, Broken> {
         // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
         let heard = match &self.exit {
-            Some(exit) if sender::may_save(request) => Box::pin(exit.sender.hear(request)).await,
+            Some(exit) if sender::may_save(request) => Box::pin(exit.sender.hear(account, request)).await,
             _ => None,
         };
         let refusal = match &heard {

@@ -1,23 +1,62 @@
-//! The bytes of answers that clients have yet to take, so that clients who take none cannot fill the memory.
+//! The bytes of answers that clients have yet to take, so that clients who take none, or hardly any, cannot fill the
+//! memory nor keep the others from being answered.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::{Instant, timeout},
+};
+
+use crate::activity::Activity;
 
 /// An answer up to this size is not counted: there is at most one for each connection.
 const SMALL_BYTES: usize = 16 * 1_024;
 
+/// Whoever takes longer for an answer gives way to others, if there is no room for them.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long an answer waits for connections to close that have been told to.
+const CLOSING: Duration = Duration::from_millis(500);
+
 /// Room for the answers that are on their way.
 pub(crate) struct InFlight {
-    room: Arc<Semaphore>,
-    most: u32,
+    most: usize,
+    held: Arc<Mutex<Held>>,
+    /// Rings when an answer gives its room back.
+    freed: Arc<Notify>,
+    /// One answer at a time waits, because it takes memory meanwhile.
+    turn: Semaphore,
+}
+
+/// The answers on their way, in the order in which they began.
+#[derive(Default)]
+struct Held {
+    answers: BTreeMap<u64, Place>,
+    begun: u64,
+    /// Bytes that the answer that waits will take.
+    promised: usize,
+}
+
+struct Place {
+    bytes: usize,
+    since: Instant,
+    /// The connection that it goes over.
+    activity: Arc<Activity>,
 }
 
 /// Bytes with their room, which is given back when the last of them is gone.
 struct HeldBytes {
     bytes: Bytes,
-    _room: OwnedSemaphorePermit,
+    number: u64,
+    held: Arc<Mutex<Held>>,
+    freed: Arc<Notify>,
 }
 
 impl AsRef<[u8]> for HeldBytes {
@@ -26,23 +65,111 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        lock(&self.held).answers.remove(&self.number);
+        self.freed.notify_waiters();
+    }
+}
+
 impl InFlight {
     /// Room for so many bytes.
     pub(crate) fn new(bytes: usize) -> InFlight {
-        let most = u32::try_from(bytes.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-        InFlight { room: Arc::new(Semaphore::new(most as usize)), most }
+        InFlight { most: bytes, held: Arc::default(), freed: Arc::default(), turn: Semaphore::new(1) }
     }
 
-    /// The same bytes, counted until the last of them is gone; `None` if there is no room for them. Bytes that
-    /// would never fit take all the room.
-    pub(crate) fn hold(&self, bytes: Bytes) -> Option<Bytes> {
+    /// The same bytes, counted until the last of them is gone; `None` if there is no room for them. Bytes that would
+    /// never fit take all the room. Where there is none, the connections that have used it the longest are closed.
+    pub(crate) async fn hold(&self, bytes: Bytes, activity: &Arc<Activity>) -> Option<Bytes> {
         if bytes.len() <= SMALL_BYTES {
             return Some(bytes);
         }
-        let needed = u32::try_from(bytes.len()).unwrap_or(u32::MAX).min(self.most);
-        let room = Arc::clone(&self.room).try_acquire_many_owned(needed).ok()?;
-        Some(Bytes::from_owner(HeldBytes { bytes, _room: room }))
+        let needed = bytes.len().min(self.most);
+        let number = match self.take(needed, activity) {
+            Some(number) => number,
+            None => Box::pin(self.displace(needed, activity)).await?,
+        };
+        let (held, freed) = (Arc::clone(&self.held), Arc::clone(&self.freed));
+        Some(Bytes::from_owner(HeldBytes { bytes, number, held, freed }))
     }
+
+    /// The number of a place for so many bytes, if there is room that nobody was promised.
+    fn take(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
+        let mut held = lock(&self.held);
+        if held.taken() + held.promised + needed > self.most {
+            return None;
+        }
+        let number = held.begun;
+        held.begun += 1;
+        held.answers
+            .insert(number, Place { bytes: needed, since: Instant::now(), activity: Arc::clone(activity) });
+        Some(number)
+    }
+
+    /// Closes slow connections and takes their place.
+    async fn displace(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
+        let _turn = self.turn.try_acquire().ok()?;
+        let promise = {
+            let mut held = lock(&self.held);
+            let missing = (held.taken() + needed).saturating_sub(self.most);
+            if !held.make_room(missing) {
+                return None;
+            }
+            held.promised = needed;
+            Promise(&self.held)
+        };
+        let room = async {
+            loop {
+                // Listening begins before the look, so that no end falls between the two.
+                let mut freed = pin!(self.freed.notified());
+                freed.as_mut().enable();
+                if lock(&self.held).taken() + needed <= self.most {
+                    return;
+                }
+                freed.await;
+            }
+        };
+        timeout(CLOSING, room).await.ok()?;
+        drop(promise);
+        self.take(needed, activity)
+    }
+}
+
+/// Room that others do not get until this is dropped.
+struct Promise<'a>(&'a Mutex<Held>);
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        lock(self.0).promised = 0;
+    }
+}
+
+impl Held {
+    fn taken(&self) -> usize {
+        self.answers.values().map(|place| place.bytes).sum()
+    }
+
+    /// Closes connections that are slow, the slowest first, if so many bytes become free by it. Says whether they do.
+    fn make_room(&self, missing: usize) -> bool {
+        let (mut freed, mut slow) = (0, Vec::new());
+        for place in self.answers.values().take_while(|place| place.since.elapsed() >= PATIENCE) {
+            if freed >= missing {
+                break;
+            }
+            slow.push(place);
+            freed += place.bytes;
+        }
+        if freed < missing {
+            return false;
+        }
+        slow.iter().for_each(|place| place.activity.cut_off());
+        true
+    }
+}
+
+fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+    // Nothing that can panic happens under the lock.
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -53,23 +180,69 @@ mod tests {
         vec![b'x'; len].into()
     }
 
-    #[test]
-    fn room_is_given_back_with_the_last_byte() {
-        let room = InFlight::new(3 * SMALL_BYTES);
-        let first = room.hold(bytes(2 * SMALL_BYTES)).expect("there is room");
-        let part = first.slice(1..);
-        drop(first);
-        assert_eq!(room.hold(bytes(2 * SMALL_BYTES)), None, "a part of the first is still there");
-        assert!(room.hold(bytes(SMALL_BYTES)).is_some(), "a small one is not counted");
-        drop(part);
-        assert!(room.hold(bytes(2 * SMALL_BYTES)).is_some());
+    async fn hold(room: &InFlight, len: usize) -> Option<Bytes> {
+        room.hold(bytes(len), &Arc::new(Activity::new())).await
     }
 
-    #[test]
-    fn an_answer_that_would_never_fit_goes_alone() {
+    #[tokio::test]
+    async fn room_is_given_back_with_the_last_byte() {
+        let room = InFlight::new(3 * SMALL_BYTES);
+        let first = hold(&room, 2 * SMALL_BYTES).await.expect("there is room");
+        let part = first.slice(1..);
+        drop(first);
+        assert_eq!(hold(&room, 2 * SMALL_BYTES).await, None, "a part of the first is still there");
+        assert!(hold(&room, SMALL_BYTES).await.is_some(), "a small one is not counted");
+        drop(part);
+        assert!(hold(&room, 2 * SMALL_BYTES).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_would_never_fit_goes_alone() {
         let room = InFlight::new(2 * SMALL_BYTES);
-        let all = room.hold(bytes(9 * SMALL_BYTES)).expect("nobody else is there");
-        assert_eq!(room.hold(bytes(SMALL_BYTES + 1)), None);
+        let all = hold(&room, 9 * SMALL_BYTES).await.expect("nobody else is there");
+        assert_eq!(hold(&room, SMALL_BYTES + 1).await, None);
         assert_eq!(all.len(), 9 * SMALL_BYTES);
+    }
+
+    /// Four answers begin, one each second, in a room for four; connections that are told to close do. Then another one
+    /// asks for so many places. Says which of the four are closed, and whether the other one has its room.
+    async fn check(after: Duration, places: usize, closed: [bool; 4], finds_room: bool) {
+        const PLACE: usize = 2 * SMALL_BYTES;
+        let room = InFlight::new(4 * PLACE);
+        let mut four = Vec::new();
+        for _ in 0..4 {
+            let activity = Arc::new(Activity::new());
+            let answer = room.hold(bytes(PLACE), &activity).await.expect("there is room");
+            four.push(tokio::spawn(async move {
+                activity.told_to_go().await;
+                drop(answer);
+            }));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        tokio::time::advance(after).await;
+        let found = hold(&room, places * PLACE).await;
+        tokio::task::yield_now().await;
+        let seen: Vec<_> = four.iter().map(|connection| connection.is_finished()).collect();
+        assert_eq!((seen.as_slice(), found.is_some()), (&closed[..], finds_room), "{after:?} {places}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_slow_the_longest_gives_way() {
+        let none = Duration::ZERO;
+        check(none, 1, [true, false, false, false], true).await;
+        check(none, 2, [true, true, false, false], true).await;
+        // The last one has not had its time yet, and nobody is closed in vain.
+        check(none, 4, [false; 4], false).await;
+        check(Duration::from_secs(9), 9, [true; 4], true).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_does_not_close_is_not_waited_for_long() {
+        let room = InFlight::new(2 * SMALL_BYTES);
+        let _stuck = hold(&room, 2 * SMALL_BYTES).await.expect("there is room");
+        tokio::time::advance(PATIENCE).await;
+        let began = Instant::now();
+        assert_eq!(hold(&room, 2 * SMALL_BYTES).await, None);
+        assert_eq!(began.elapsed(), CLOSING);
     }
 }

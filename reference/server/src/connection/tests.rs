@@ -25,6 +25,8 @@ use crate::{
     world::World,
 };
 
+mod bytes;
+
 const HEAD_TIME: Duration = Duration::from_secs(10);
 const BODY_TIME: Duration = Duration::from_secs(15);
 const IDLE_TIME: Duration = Duration::from_secs(75);
@@ -68,8 +70,8 @@ struct Pipe {
     stopping: GracefulShutdown,
 }
 
-/// A connection through a pipe that holds 64 kB in each direction.
-fn connect() -> Pipe {
+/// A front before this world.
+fn front_of(world: Box<dyn World>) -> Arc<Front> {
     let bounds = Bounds {
         head_time: HEAD_TIME,
         body_time: BODY_TIME,
@@ -78,7 +80,7 @@ fn connect() -> Pipe {
         ..Bounds::default()
     };
     let backend = Arc::new(Backend {
-        host: Host::new(Box::new(Scale), Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None, None),
+        host: Host::new(world, Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None, None),
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None, SandboxAccess::default()),
         token: Token::draw().expect("randomness"),
         bounds,
@@ -87,12 +89,20 @@ fn connect() -> Pipe {
         #[cfg(feature = "mcp")]
         mcp_clock: crate::config::McpClock::default(),
     });
-    let front = Front::new(backend, &Dialect::default()).expect("randomness");
+    Arc::new(Front::new(backend, &Dialect::default()).expect("randomness"))
+}
+
+/// A connection through a pipe that holds 64 kB in each direction.
+fn connect() -> Pipe {
+    connect_to(front_of(Box::new(Scale)))
+}
+
+fn connect_to(front: Arc<Front>) -> Pipe {
     let (stream, ours) = duplex(65_536);
     let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
     let stopping = GracefulShutdown::new();
     let server =
-        tokio::spawn(serve(Arc::new(front), ours, ends, Arc::new(Activity::new()), stopping.watcher()));
+        tokio::spawn(serve(front, ours, ends, Arc::new(Activity::new()), stopping.watcher()));
     Pipe { stream, server, began: Instant::now(), stopping }
 }
 

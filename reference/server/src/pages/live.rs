@@ -90,7 +90,9 @@ where
             let news = json!({ "now": now.0 / 1_000, "pace": pace, "parts": news });
             let piece = Bytes::from(format!("data: {news}\n\n"));
             // Without room for it the stream ends, and the browser comes back later.
-            let Some(piece) = asker.pages.backend.in_flight.hold(piece) else { return };
+            let Some(piece) = asker.pages.backend.in_flight.hold(piece, &asker.activity).await else {
+                return;
+            };
             place.send(piece);
             tokio::select! {
                 changed = pulse.changed() => if changed.is_err() { return },

@@ -32,6 +32,7 @@ pub(crate) use live::{Part, follow};
 use {dashboard::Dashboard, live::Streams};
 
 use crate::{
+    activity::Activity,
     answer::{self, Answer},
     backend::Backend,
     gate::{self, Ends},
@@ -66,6 +67,8 @@ impl Pages {
 pub(crate) struct Call<'a> {
     pub(crate) pages: &'a Arc<Pages>,
     pub(crate) ends: Ends,
+    /// The connection that it came over.
+    pub(crate) activity: &'a Arc<Activity>,
     pub(crate) head: &'a Parts,
     /// As the service knows it: without the public prefix.
     pub(crate) path: &'a str,
@@ -112,7 +115,7 @@ impl Call<'_> {
     /// What asks the world when this call is over.
     pub(crate) fn asker(&self) -> Asker {
         let base = self.pages.backend.addresses.base(self.authority).into_owned();
-        Asker { pages: Arc::clone(self.pages), base }
+        Asker { pages: Arc::clone(self.pages), activity: Arc::clone(self.activity), base }
     }
 
     /// What every page is drawn with.
@@ -125,6 +128,8 @@ impl Call<'_> {
 #[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) pages: Arc<Pages>,
+    /// The connection that it answers.
+    activity: Arc<Activity>,
     base: String,
 }
 

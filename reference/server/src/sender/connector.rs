@@ -37,8 +37,8 @@ impl WebhookSender {
     ) -> Result<Box<dyn Connection>, AttemptResult> {
         let (share, until) = (Share::Account(account), Instant::now() + self.bounds.connect_time);
         let addresses = match target {
-            Some(target) => self.forwarded(share, target, until).await?,
-            None => self.judged(share, url, until).await?,
+            Some(target) => self.forwarded(&share, target, until).await?,
+            None => self.judged(&share, url, until).await?,
         };
         trace.note = target.zip(addresses.first()).map(|(target, first)| target.note(first.ip()));
         let stream = first_that_connects(&addresses, until).await?;
@@ -68,7 +68,7 @@ impl WebhookSender {
     /// Every address of the endpoint's host, each public at this moment.
     async fn judged(
         &self,
-        share: Share,
+        share: &Share,
         url: &EndpointUrl,
         until: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
@@ -88,7 +88,7 @@ impl WebhookSender {
     /// Where a forward leads. The rule is not asked: that is what a forward is for.
     async fn forwarded(
         &self,
-        share: Share,
+        share: &Share,
         target: &Target,
         until: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
@@ -102,7 +102,7 @@ impl WebhookSender {
     /// The addresses of a host. An address is its own.
     async fn addresses(
         &self,
-        share: Share,
+        share: &Share,
         host: &Host,
         until: Instant,
     ) -> Result<Vec<IpAddr>, AttemptResult> {

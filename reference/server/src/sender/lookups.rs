@@ -20,12 +20,14 @@ use tokio::{
 use super::{Resolve, queue::has_share};
 
 /// Whose share of the lookups is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Share {
     /// Deliveries of an account.
     Account(AccountNo),
-    /// Endpoints that are about to be saved.
-    Saving,
+    /// Endpoints that an account's key is about to save.
+    SavingOf(AccountNo),
+    /// Endpoints that are about to be saved for the account of this name; for whichever it is, if it was not named.
+    SavingFor(Option<String>),
 }
 
 /// The addresses of a name, or why there are none. In an `Arc`, because an error cannot be copied.
@@ -54,7 +56,7 @@ impl Lookups {
     /// `TimedOut` if there is no answer by `until`; otherwise what the resolver said.
     pub(super) async fn resolve(
         self: &Arc<Self>,
-        share: Share,
+        share: &Share,
         host: &str,
         until: Instant,
     ) -> Result<Vec<IpAddr>, io::Error> {
@@ -66,7 +68,7 @@ impl Lookups {
         }
     }
 
-    async fn answer(self: &Arc<Self>, share: Share, host: &str) -> LookupAnswer {
+    async fn answer(self: &Arc<Self>, share: &Share, host: &str) -> LookupAnswer {
         let mut running = loop {
             // Listening begins before the look, so that no end falls between the two.
             let mut ended = pin!(self.ended.notified());
@@ -83,14 +85,14 @@ impl Lookups {
     }
 
     /// The lookup of this name that runs already, or a new one; `None` if there is no place for it.
-    fn begin(self: &Arc<Self>, share: Share, host: &str) -> Option<watch::Receiver<Option<LookupAnswer>>> {
+    fn begin(self: &Arc<Self>, share: &Share, host: &str) -> Option<watch::Receiver<Option<LookupAnswer>>> {
         let mut running = self.running();
-        let key = (share, host.to_owned());
+        let key = (share.clone(), host.to_owned());
         if let Some(same) = running.get(&key) {
             return Some(same.clone());
         }
         let (total, per_share) = self.most;
-        let held = running.keys().filter(|(other, _)| *other == share).count();
+        let held = running.keys().filter(|(other, _)| other == share).count();
         if held >= per_share || !has_share(held, total.saturating_sub(running.len())) {
             return None;
         }

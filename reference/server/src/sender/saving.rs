@@ -2,7 +2,10 @@
 
 use std::{io, net::IpAddr};
 
-use reference_core::endpoint::address_rule::{self, Host};
+use reference_core::{
+    endpoint::address_rule::{self, Host},
+    id::AccountNo,
+};
 use reference_wire::Request;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -34,9 +37,10 @@ pub(crate) enum Hearsay {
 
 impl WebhookSender {
     /// Looks up the name in a request that saves an endpoint; `None` if the request does no such thing, or
-    /// says all by itself.
-    pub(crate) async fn hear(&self, request: &Request<'_>) -> Option<Hearsay> {
-        let typed = typed_url(request)?;
+    /// says all by itself. `account`: whose key it came with, if it came with one.
+    pub(crate) async fn hear(&self, account: Option<AccountNo>, request: &Request<'_>) -> Option<Hearsay> {
+        let (typed, named) = typed_url(request)?;
+        let share = account.map_or(Share::SavingFor(named), Share::SavingOf);
         let url = match address_rule::judge_url(&typed) {
             Ok(url) if url.is_simulated() => return None,
             Ok(url) => url,
@@ -51,7 +55,7 @@ impl WebhookSender {
             return Some(Hearsay::Forwarded { host });
         }
         let until = Instant::now() + self.bounds.connect_time;
-        Some(match self.lookups.resolve(Share::Saving, name, until).await {
+        Some(match self.lookups.resolve(&share, name, until).await {
             Ok(addresses) => match address_rule::judge_resolved(&addresses) {
                 Err(refusal) if is_local(&refusal) => {
                     local(&format!("{host}: {refusal}"), &LocalHandler::parse(&typed).ok()?)
@@ -78,17 +82,20 @@ fn local(refusal: &str, handler: &LocalHandler) -> Hearsay {
     ))
 }
 
-/// The URL of an endpoint about to be saved, as it was typed. A body that is no good is the world's to refuse.
-fn typed_url(request: &Request<'_>) -> Option<String> {
+/// The URL of an endpoint about to be saved, as it was typed, and the account that it is for, if it was named. A body that
+/// is no good is the world's to refuse.
+fn typed_url(request: &Request<'_>) -> Option<(String, Option<String>)> {
     #[derive(Deserialize)]
     struct Body {
         url: String,
+        #[serde(default)]
+        account: Option<String>,
     }
     if !may_save(request) {
         return None;
     }
     let body: Body = serde_json::from_slice(request.body).ok()?;
-    Some(body.url)
+    Some((body.url, body.account))
 }
 
 #[cfg(test)]
@@ -107,7 +114,8 @@ mod tests {
             base: "http://localhost",
             body: body.as_bytes(),
         };
-        assert_eq!(typed_url(&request).as_deref(), expected, "{method} {path} {body}");
+        let found = typed_url(&request).map(|(url, _)| url);
+        assert_eq!(found.as_deref(), expected, "{method} {path} {body}");
     }
 
     #[test]

@@ -149,6 +149,33 @@ async fn slow_names_of_one_account_keep_no_other_waiting_and_are_called_slow() {
 }
 
 #[tokio::test]
+async fn a_slow_name_that_one_account_saves_keeps_no_other_waiting() {
+    let names = Names::default();
+    names.set("good.example", &["8.8.8.8"]);
+    names.stall("slow");
+    let bounds = SenderBounds {
+        lookups: 8,
+        lookups_per_account: 1,
+        connect_time: Duration::from_secs(1),
+        ..super::BOUNDS
+    };
+    let forward = "https://shop.example=http://127.0.0.1:9".to_owned();
+    let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &[forward]) }).await;
+    let account = json!({ "id": "neighbour" });
+    assert_eq!(ask(&shop.server, "POST", "/sandbox/accounts", &account).await.0, 200);
+    let save = async |account: &str, url: &str| {
+        let endpoint = json!({ "account": account, "url": url });
+        ask(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await
+    };
+    let neighbour = async {
+        names.stalled().await;
+        save("neighbour", "https://good.example/").await
+    };
+    let ((slow, _), (status, answer)) = tokio::join!(save("acme", "https://slow.example/"), neighbour);
+    assert_eq!((slow, status), (422, 200), "{answer}");
+}
+
+#[tokio::test]
 async fn a_book_has_fifty_endpoints_at_most() {
     let receiver = Receiver::plain(Manner::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use reference_server::{Resolve, Resolved};
+use tokio::sync::Notify;
 
 /// The one name that is looked up for ever.
 pub(crate) const SLOW: &str = "slow.example";
@@ -22,6 +23,8 @@ struct Known {
     addresses: BTreeMap<String, Vec<IpAddr>>,
     /// Names that begin like this are looked up for ever.
     stalled: Option<&'static str>,
+    /// Rings when such a lookup begins.
+    stalls: Arc<Notify>,
 }
 
 impl Names {
@@ -34,19 +37,27 @@ impl Names {
     pub(crate) fn stall(&self, start: &'static str) {
         self.0.lock().expect("no test panics here").stalled = Some(start);
     }
+
+    /// Ends once such a lookup has begun.
+    pub(crate) async fn stalled(&self) {
+        let stalls = Arc::clone(&self.0.lock().expect("no test panics here").stalls);
+        stalls.notified().await;
+    }
 }
 
 impl Resolve for Names {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a> {
         Box::pin(async move {
-            let (found, is_stalled) = {
+            let (found, is_stalled, stalls) = {
                 let known = self.0.lock().expect("no test panics here");
                 (
                     known.addresses.get(host).cloned(),
                     known.stalled.is_some_and(|start| host.starts_with(start)),
+                    Arc::clone(&known.stalls),
                 )
             };
             if host == SLOW || is_stalled {
+                stalls.notify_one();
                 return std::future::pending().await;
             }
             let is_bug = |found: &Vec<IpAddr>| found.iter().any(|ip| ip.to_string() == BUG);

@@ -56,3 +56,40 @@ async fn others_are_served_while_a_call_moves_the_clock_far() {
     let overview: Overview = ask(&mut client, "GET", "/sandbox", "").await;
     assert!(overview.happenings >= 14 * DELIVERIES as u64, "{}", overview.happenings);
 }
+
+#[tokio::test]
+async fn another_account_is_served_while_many_locks_end_at_once() {
+    const CHARGES: u64 = 1_000;
+    let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
+    let mut client = Client::connect(server.address()).await;
+    let url = r#"{"url":"https://shop.sim"}"#;
+    let _: EndpointAnswer = ask(&mut client, "POST", "/sandbox/endpoints", url).await;
+    let live = server.first_keys().expect("a sound world").live;
+    let charge = r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#;
+    for _ in 0..CHARGES {
+        let request = format!(
+            "POST /v1/charges HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {live}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{charge}",
+            charge.len()
+        );
+        assert_eq!(client.ask(request).await.status, 201);
+    }
+    // What the openings caused is over.
+    let _: Now = ask(&mut client, "POST", "/sandbox/advance", r#"{"by":"1m"}"#).await;
+    let before: Overview = ask(&mut client, "GET", "/sandbox", "").await;
+
+    let address = server.address();
+    let far = tokio::spawn(async move {
+        let mut client = Client::connect(address).await;
+        ask::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"30m"}"#).await
+    });
+    // Somebody sees the world when some of the locks have ended, and some have not.
+    let mut between = 0;
+    while !far.is_finished() {
+        let seen: Overview = ask(&mut client, "GET", "/sandbox", "").await;
+        let ended = seen.happenings - before.happenings;
+        between += u64::from((1..CHARGES).contains(&ended));
+    }
+    far.await.expect("it ends");
+    assert!(between > 0, "nobody was served in between");
+}

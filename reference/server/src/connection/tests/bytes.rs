@@ -1,0 +1,218 @@
+//! Bytes of all sorts through hyper's own parser to the front of the server, with a real world behind it. Whatever
+//! comes, whole answers go back or the connection is closed, and nothing waits for ever.
+
+use proptest::{prelude::*, sample::select};
+use reference_core::rng::Seed;
+use simulator::sandbox::{Reach, Sandbox, Setup};
+use tokio::{runtime::Builder, time::timeout};
+
+use super::*;
+
+/// The longest that a connection may last: a head, a body and an idle client, each as slow as it may be.
+const LONGEST: Duration = Duration::from_secs(10 + 15 + 75 + 15);
+
+const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "get", "G\0T", ""];
+const TARGETS: &[&str] = &[
+    "/v1/charges",
+    "/v1/charges?page=2&per_page=100&status=paid",
+    "/v1/invoices/abc/send",
+    "/sandbox/advance",
+    "/sandbox/endpoints",
+    "/sandbox/books/acme/live/charges",
+    "/dashboard/acme/test/charges",
+    "/c/aaaaaaaaaaaa",
+    "/assets/none",
+    "/mcp",
+    "/openapi.json",
+    "/metrics",
+    "/",
+    "*",
+    "http://localhost/healthz",
+    "//",
+    "/%00%ff",
+    "/v1/../sandbox",
+    "/\u{e9}",
+];
+const VERSIONS: &[&str] = &["HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "HTTP/1.", "http/1.1", ""];
+const ENDS: &[&str] = &["\r\n", "\n", "\r", "\r\n\r\n", ""];
+const HEADERS: &[&str] = &[
+    "Host: localhost",
+    "Host: localhost",
+    "Host: evil.example",
+    "Host: ",
+    "Content-Type: application/json",
+    "Content-Type: application/x-www-form-urlencoded",
+    "Content-Length: 12",
+    "Content-Length: 0",
+    "Content-Length: -1",
+    "Content-Length: 99999999999999999999",
+    "Content-Length: 300000",
+    "Transfer-Encoding: chunked",
+    "Transfer-Encoding: gzip, chunked",
+    "Expect: 100-continue",
+    "Connection: close",
+    "Connection: upgrade",
+    "Upgrade: h2c",
+    "Accept: application/json, text/event-stream",
+    "Idempotency-Key: a",
+    "Authorization: Bearer svc_test_x",
+    "Origin: null",
+    "X : y",
+    " folded",
+    ": nothing",
+    "X: \u{0}\u{7f}",
+];
+const BODIES: &[&str] = &[
+    "",
+    "",
+    "{\"by\":\"1s\"}\n",
+    "{\"url\":\"a\"}\n",
+    "5\r\n{\"a\":\r\n2\r\n1}\r\n0\r\n\r\n",
+    "ffffffffffffffff\r\n",
+    "0\r\nX: y\r\n\r\n",
+    "[[[[[[[[[[[[",
+];
+
+/// One request, good in most of its parts.
+fn request() -> impl Strategy<Value = Vec<u8>> {
+    let line = (select(METHODS), select(TARGETS), select(VERSIONS));
+    let headers = prop::collection::vec((select(HEADERS), select(ENDS)), 0..8);
+    (line, headers, select(BODIES), any::<[bool; 3]>()).prop_map(
+        |((method, target, version), headers, body, [is_known, is_ended, is_strict])| {
+            let version = if is_known { "HTTP/1.1" } else { version };
+            let mut text = format!("{method} {target} {version}\r\n");
+            for (header, end) in headers {
+                text += header;
+                text += if is_strict { "\r\n" } else { end };
+            }
+            (text + if is_ended { "\r\n" } else { "" } + body).into_bytes()
+        },
+    )
+}
+
+/// What a client sends, in pieces: requests one after the other, of which some bytes may be others.
+fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let noise = prop::collection::vec(any::<u8>(), 0..200);
+    let requests = prop::collection::vec(prop_oneof![8 => request(), 1 => noise], 1..5);
+    let spoiled = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
+    let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
+    (requests, spoiled, cuts).prop_map(|(requests, spoiled, cuts)| {
+        let mut bytes = requests.concat();
+        for (place, byte) in spoiled {
+            if !bytes.is_empty() {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+        }
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        places.extend([0, bytes.len()]);
+        places.sort_unstable();
+        places.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
+    })
+}
+
+/// Says whether the client says that it has nothing more to send.
+fn manner() -> impl Strategy<Value = bool> {
+    any::<bool>()
+}
+
+fn front() -> Arc<Front> {
+    let world = Sandbox::new(&Setup {
+        seed: Seed(1),
+        start: Timestamp(1_789_898_741_000_000),
+        public_url: "http://localhost".to_owned(),
+        rate_limit: None,
+        dialect: Dialect::default(),
+        journal: false,
+        reach: Reach::Simulated,
+        wallet_cache: None,
+    });
+    front_of(Box::new(world))
+}
+
+/// What the server says to these pieces, and how long it takes.
+async fn said(front: Arc<Front>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
+    let Pipe { stream, server, stopping, .. } = connect_to(front);
+    let (mut from_server, mut to_server) = tokio::io::split(stream);
+    let sending = async {
+        for piece in pieces {
+            // The server may have had enough.
+            if to_server.write_all(&piece).await.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        if hangs_up {
+            let _ = to_server.shutdown().await;
+        }
+    };
+    let mut said = Vec::new();
+    let talk = async {
+        let (_, read) = tokio::join!(sending, from_server.read_to_end(&mut said));
+        read.expect("a pipe can be read");
+        server.await.expect("no connection panics");
+    };
+    timeout(LONGEST, talk).await.expect("no connection lasts for ever");
+    drop(stopping);
+    said
+}
+
+/// The statuses of whole answers, one after the other. `HEAD` is not among the methods, so every length has its body.
+fn statuses(mut bytes: &[u8]) -> Result<Vec<u16>, String> {
+    let mut statuses = Vec::new();
+    while !bytes.is_empty() {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or("a head has no end")?;
+        let head = std::str::from_utf8(&bytes[..end]).map_err(|error| error.to_string())?;
+        let status: u16 = head
+            .strip_prefix("HTTP/1.")
+            .and_then(|rest| rest.get(2..5)?.parse().ok())
+            .ok_or_else(|| format!("{head:?} is no answer"))?;
+        let length = head
+            .lines()
+            .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let length: usize = length.unwrap_or(0);
+        bytes = bytes.get(end + 4 + length..).ok_or_else(|| format!("{status} breaks off"))?;
+        statuses.push(status);
+    }
+    Ok(statuses)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_comes_whole_answers_go_back_or_the_connection_is_closed(
+        talks in prop::collection::vec((pieces(), manner()), 1..4),
+    ) {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+        runtime.block_on(async {
+            let front = front();
+            for (pieces, hangs_up) in talks {
+                let said = said(Arc::clone(&front), pieces, hangs_up).await;
+                let statuses = statuses(&said);
+                prop_assert!(statuses.is_ok(), "{statuses:?}: {}", String::from_utf8_lossy(&said));
+                // 501 and 505 are words of the protocol; 500 would be a bug of ours.
+                prop_assert!(!statuses.unwrap_or_default().contains(&500), "{}", String::from_utf8_lossy(&said));
+                prop_assert!(!front.backend.host.is_broken(), "the world met a bug of its own");
+            }
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bytes_of_a_good_request_get_a_good_answer() {
+    let front = front();
+    for (text, expected) in [
+        (
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/account HTTP/1.1\r\nHost: a\r\n\r\n",
+            &[200, 401][..],
+        ),
+        ("GET /sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n", &[200]),
+        ("nonsense\r\n\r\n", &[400]),
+        ("", &[]),
+    ] {
+        let said = said(Arc::clone(&front), vec![text.as_bytes().to_vec()], true).await;
+        assert_eq!(statuses(&said).as_deref(), Ok(expected), "{text}");
+    }
+}
