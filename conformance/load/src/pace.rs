@@ -2,7 +2,7 @@
 
 use std::{
     num::NonZeroU32,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::Duration,
 };
@@ -23,13 +23,23 @@ pub(crate) struct Tickets {
     total: u64,
     due: Semaphore,
     taken: AtomicU64,
+    /// How many have been let out so far.
+    out: AtomicU64,
+    stopped: AtomicBool,
 }
 
 impl Tickets {
     pub(crate) fn new(rate: NonZeroU32, span: Duration) -> Tickets {
         let rate = u64::from(rate.get());
         let total = u64::try_from(span.as_millis() * u128::from(rate) / 1_000).unwrap_or(u64::MAX).max(1);
-        Tickets { rate, total, due: Semaphore::new(0), taken: AtomicU64::new(0) }
+        Tickets {
+            rate,
+            total,
+            due: Semaphore::new(0),
+            taken: AtomicU64::new(0),
+            out: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+        }
     }
 
     /// When a ticket is due, counted from the start.
@@ -50,6 +60,12 @@ impl Tickets {
         Some(self.taken.fetch_add(1, Relaxed))
     }
 
+    /// No more are let out, and nobody waits for one any longer.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+        self.due.close();
+    }
+
     /// Lets tickets out as they fall due, on a thread of its own: the runtimes' timers know milliseconds only.
     pub(crate) fn let_out(&self, start: Instant, end: Instant) {
         let mut out = 0;
@@ -59,6 +75,10 @@ impl Tickets {
             if due > out && now < end {
                 self.due.add_permits(usize::try_from(due - out).unwrap_or(Semaphore::MAX_PERMITS));
                 out = due;
+                self.out.store(out, Relaxed);
+            }
+            if self.stopped.load(Relaxed) {
+                return;
             }
             if now >= end {
                 break;
@@ -68,6 +88,7 @@ impl Tickets {
         }
         // Whoever is free takes the last ones; whoever is not has not kept up.
         self.due.add_permits(usize::try_from(self.total - out).unwrap_or(0));
+        self.out.store(self.total, Relaxed);
         let closes = Instant::now() + GRACE;
         while let Some(left) = closes.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             thread::park_timeout(left);
@@ -77,7 +98,8 @@ impl Tickets {
 
     /// The tickets that nobody took although they were due.
     pub(crate) fn never_taken(&self) -> std::ops::Range<u64> {
-        self.taken.load(Relaxed).min(self.total)..self.total
+        let out = self.out.load(Relaxed);
+        self.taken.load(Relaxed).min(out)..out
     }
 }
 

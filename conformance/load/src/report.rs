@@ -45,6 +45,9 @@ pub struct Report {
     pub held_back: u64,
     /// How long the server wanted to be left alone.
     pub paused_millis: u64,
+    /// Whether the caller ended the run before its time.
+    #[serde(default)]
+    pub interrupted: bool,
     /// What people should know.
     pub notes: Vec<String>,
 }
@@ -111,6 +114,7 @@ impl Report {
             never_sent,
             held_back: tally.held_back,
             paused_millis: u64::try_from(tally.paused.as_millis()).unwrap_or(u64::MAX),
+            interrupted: false,
             notes,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     num::NonZeroUsize,
+    ops::ControlFlow,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -10,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{runtime::Builder, task::JoinSet, time::Instant};
+use tokio::{runtime::Builder, sync::watch, task::JoinSet, time::Instant};
 
 use crate::{
     mix::Mix,
@@ -58,10 +59,17 @@ struct Shared {
     end: Instant,
     answers: AtomicU64,
     errors: AtomicU64,
+    /// Whether the caller has had enough.
+    stopped: watch::Sender<bool>,
 }
 
-/// Runs a plan to its end. Blocks; `news` hears ten times a second how far it is.
-pub fn run(plan: &Plan, mut news: impl FnMut(SoFar)) -> Result<Report, Stop> {
+/// Runs a plan to its end. Blocks; `news` hears ten times a second how far it is, and may end it: requests that have no
+/// answer by then count nowhere.
+///
+/// # Errors
+///
+/// The plan can't be carried out, or nobody answers at its address.
+pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Result<Report, Stop> {
     let target = Target::find(plan)?;
     let runtime = || {
         Builder::new_current_thread()
@@ -88,6 +96,7 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar)) -> Result<Report, Stop> {
         end: start + plan.span,
         answers: AtomicU64::new(0),
         errors: AtomicU64::new(0),
+        stopped: watch::Sender::new(false),
     });
     let mut tally = thread::scope(|scope| {
         let shared = &shared;
@@ -110,12 +119,16 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar)) -> Result<Report, Stop> {
         while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::park_timeout(NEWS);
             let now = Instant::now();
-            news(SoFar {
+            let verdict = news(SoFar {
                 elapsed: now.saturating_duration_since(start),
                 answers: shared.answers.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
                 paused: shared.gate.opens(now).map(|opens| opens.saturating_duration_since(now)),
             });
+            if verdict.is_break() {
+                shared.stopped.send_replace(true);
+                shared.tickets.iter().for_each(Tickets::stop);
+            }
         }
         let mut sum = Tally::new();
         for worker in workers {
@@ -123,14 +136,15 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar)) -> Result<Report, Stop> {
         }
         sum
     });
-    let took = tally.last.unwrap_or(shared.end).saturating_duration_since(start);
+    let took = tally.last.unwrap_or_else(|| Instant::now().min(shared.end)).saturating_duration_since(start);
     let mut never_sent = 0;
     for nth in shared.tickets.iter().flat_map(Tickets::never_taken) {
         let due = shared.tickets.as_ref().map_or(Duration::ZERO, |tickets| tickets.at(nth));
         never_sent += 1;
         tally.latency(took.saturating_sub(due));
     }
-    Ok(Report::new(plan, threads, took, &tally, never_sent, notes))
+    let interrupted = *shared.stopped.borrow();
+    Ok(Report { interrupted, ..Report::new(plan, threads, took, &tally, never_sent, notes) })
 }
 
 /// The connections of one thread.
@@ -141,9 +155,18 @@ async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
         let id = (place + nth * THREADS_CAP) as u64;
         lines.spawn(Line::new(Arc::clone(shared), Arc::clone(&tally), id).run());
     }
-    while let Some(line) = lines.join_next().await {
-        line.expect("a connection does not panic");
+    let mut stopped = shared.stopped.subscribe();
+    let all = async {
+        while let Some(line) = lines.join_next().await {
+            line.expect("a connection does not panic");
+        }
+    };
+    tokio::select! {
+        () = all => {}
+        _ = stopped.wait_for(|stopped| *stopped) => {}
     }
+    // Whoever still waits for an answer goes without it.
+    lines.shutdown().await;
     let mut tally = tally.lock().expect("nobody panics while counting");
     std::mem::replace(&mut tally, Tally::new())
 }

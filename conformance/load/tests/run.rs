@@ -4,12 +4,13 @@ use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     num::NonZeroU32,
+    ops::ControlFlow,
     sync::Arc,
     thread,
     time::Duration,
 };
 
-use load::{Pace, Plan, Report, Stop, Work, run};
+use load::{Pace, Plan, Report, SoFar, Stop, Work, run};
 
 /// Says what to do with a request: its head goes in, bytes come out, and whether the connection ends.
 type Manner = dyn Fn(&str) -> (String, bool) + Send + Sync;
@@ -65,7 +66,7 @@ fn per_second(rate: u32) -> Pace {
 
 #[track_caller]
 fn report(url: &str, pace: Pace, work: Work) -> Report {
-    run(&plan(url, pace, work), |_| {}).expect("it runs")
+    run(&plan(url, pace, work), |_| ControlFlow::Continue(())).expect("it runs")
 }
 
 #[test]
@@ -121,6 +122,22 @@ fn a_limit_is_kept_to_and_told() {
 }
 
 #[test]
+fn a_run_that_is_ended_early_tells_what_was_done() {
+    let url =
+        server(|head| if head.starts_with("GET /b") { (String::new(), false) } else { (ok("{}"), false) });
+    for pace in [per_second(100), Pace::Max] {
+        let plan = Plan { span: Duration::from_secs(600), ..plan(&url, pace, paths()) };
+        let enough = |so_far: SoFar| match so_far.answers {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        };
+        let report = run(&plan, enough).expect("it runs");
+        assert!(report.interrupted && report.answers > 0 && report.millis < 600_000, "{report:?}");
+        assert!(report.answers + report.never_sent < 1_000, "what was never due counts nowhere: {report:?}");
+    }
+}
+
+#[test]
 fn what_is_no_answer_is_an_error_and_not_a_number() {
     for (text, words) in [
         ("", "connection closed"),
@@ -141,7 +158,7 @@ fn what_is_no_answer_is_an_error_and_not_a_number() {
 
 #[track_caller]
 fn refused(url: &str, work: Work, expected: &str) {
-    match run(&plan(url, Pace::Max, work), |_| {}) {
+    match run(&plan(url, Pace::Max, work), |_| ControlFlow::Continue(())) {
         Err(Stop::Usage(why) | Stop::Unreachable(why)) => assert!(why.contains(expected), "{why}"),
         Ok(report) => panic!("it ran: {report:?}"),
     }

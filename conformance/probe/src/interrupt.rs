@@ -21,7 +21,7 @@ impl Interrupt {
     }
 
     /// Returns once it is raised.
-    pub(crate) async fn raised(&self) {
+    pub async fn raised(&self) {
         let Some(mut receiver) = self.0.clone() else { return pending().await };
         // Whoever can raise it is gone: it never will be.
         if receiver.wait_for(|it| *it).await.is_err() {

@@ -3,7 +3,7 @@
 use std::{env, path::Path, time::Duration};
 
 use conformance::{
-    RealTime, Secret,
+    Interrupt, RealTime, Secret,
     fuzz::{self, Kept, Outcome, Plan},
     report::Style,
 };
@@ -15,15 +15,17 @@ use crate::{
     config::Config,
     files::{self, SETTINGS_MAX},
     screen::{self, spinner},
+    signals,
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
-    let plan = plan(args, config)?;
+    let mut plan = plan(args, config)?;
     args.save.as_deref().map_or(Ok(()), files::check_writable)?;
     let kept = args.replay.as_deref().map(read_kept).transpose()?;
     let runtime = super::runtime()?;
+    plan.interrupt = signals::interrupt(&runtime)?;
     let (mut time, mut bar) = (RealTime::start(), FuzzProgress(spinner()));
     let outcome = match &kept {
         None => runtime.block_on(fuzz::fuzz(&plan, &mut time, &mut bar)),
@@ -56,6 +58,7 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
         allow_writes: args.allow_writes,
         time_limit: TIME_LIMIT,
         ca_pem: args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?,
+        interrupt: Interrupt::default(),
     })
 }
 

@@ -3,6 +3,8 @@
 use std::{
     env,
     io::{self, IsTerminal},
+    ops::ControlFlow,
+    sync::atomic::Ordering::Relaxed,
 };
 
 use conformance::{KEY_BLANK, Redactor, report::one_line};
@@ -15,6 +17,7 @@ use crate::{
     config::Config,
     files::{self, SETTINGS_MAX},
     screen::{BAD, DIM, GOOD, say},
+    signals::{self, INTERRUPTED},
 };
 
 const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
@@ -25,7 +28,12 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     let bar = progress_bar(&plan);
     let redactor = redactor(args);
     let clean = |text: &str| one_line(&redactor.clean(text));
-    let report = run_plan(&plan, |so_far| show(&bar, so_far)).map_err(|stop| match stop {
+    let stop = signals::stop_flag()?;
+    let news = |so_far| {
+        show(&bar, so_far);
+        if stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let report = run_plan(&plan, news).map_err(|stop| match stop {
         Stop::Usage(message) => Failure::usage(clean(&message)),
         Stop::Unreachable(message) => Failure::unreachable(clean(&message)),
     });
@@ -38,7 +46,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
         }
         Format::Text => tell(&report),
     }
-    Ok(u8::from(!report.is_clean()))
+    Ok(if report.interrupted { INTERRUPTED } else { u8::from(!report.is_clean()) })
 }
 
 /// What the target may quote must not be shown: the ends of all keys and secrets at hand.
@@ -181,6 +189,12 @@ fn tell(report: &Report) {
                 report.held_back,
                 seconds(report.paused_millis)
             ),
+        );
+    }
+    if report.interrupted {
+        row(
+            "interrupted",
+            format!("after {}; what had no answer yet counts nowhere", seconds(report.millis)),
         );
     }
     for note in &report.notes {

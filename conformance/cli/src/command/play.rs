@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::atomic::Ordering::Relaxed,
 };
 
 use serde::Serialize;
@@ -22,6 +23,7 @@ use crate::{
     files::{self, SCENARIO_MAX},
     remote::RemoteStage,
     screen::{self, BAD, DIM, GOOD, PLACE, say},
+    signals::{self, INTERRUPTED},
 };
 
 /// A scenario that came with the program.
@@ -111,6 +113,8 @@ struct Row<'a> {
 
 #[derive(Serialize)]
 struct Report<'a> {
+    /// A signal came before all of them were played.
+    interrupted: bool,
     scenarios: Vec<Row<'a>>,
     digest: String,
 }
@@ -121,8 +125,12 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
         Some(address) => Some(RemoteStage::new(address).map_err(Failure::usage)?),
         None => None,
     };
+    let stop = signals::stop_flag()?;
     let mut endings = Vec::new();
     for piece in &pieces {
+        if stop.load(Relaxed) {
+            break;
+        }
         let ending = match &mut remote {
             Some(stage) => play_one(piece, args, stage),
             None => play_one(piece, args, &mut LocalStage::new()),
@@ -133,15 +141,19 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
         endings.push(ending);
     }
     let whole = digest_of_all(&endings);
+    let interrupted = endings.len() < pieces.len();
     match args.format {
-        Format::Text => sum_up(&endings, &whole),
+        Format::Text => sum_up(&endings, pieces.len(), &whole),
         Format::Json => {
             let rows = pieces.iter().zip(&endings).map(|(piece, ending)| row(piece, ending, args)).collect();
-            let report = Report { scenarios: rows, digest: whole };
+            let report = Report { interrupted, scenarios: rows, digest: whole };
             say!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));
         }
     }
-    Ok(endings.iter().map(PlayResult::exit_code).max().unwrap_or(0))
+    Ok(match interrupted {
+        true => INTERRUPTED,
+        false => endings.iter().map(PlayResult::exit_code).max().unwrap_or(0),
+    })
 }
 
 /// Plays all built-in scenarios on a stage. Says how many there are, or which did not go as written.
@@ -265,7 +277,7 @@ fn show_diff(diff: &Diff) {
     }
 }
 
-fn sum_up(endings: &[PlayResult], whole: &str) {
+fn sum_up(endings: &[PlayResult], of: usize, whole: &str) {
     let count = |test: fn(&PlayResult) -> bool| endings.iter().filter(|ending| test(ending)).count();
     let well = count(|ending| ending.exit_code() == 0);
     let bad = endings.len() - well;
@@ -275,6 +287,9 @@ fn sum_up(endings: &[PlayResult], whole: &str) {
         "{style}{} {noun}: {well} passed, {bad} failed{style:#}   {DIM}digest {whole}{DIM:#}",
         endings.len()
     );
+    if endings.len() < of {
+        say!("{BAD}interrupted{BAD:#}: {} of {of} were not played", of - endings.len());
+    }
 }
 
 fn row<'a>(piece: &'a ScenarioFile, ending: &'a PlayResult, args: &Play) -> Row<'a> {

@@ -14,8 +14,12 @@ use crate::support::{Running, json, program, read, run, said, signal, text};
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
 
-/// A target that answers every request with the given text.
+/// A target that answers every request with the given text, and 418.
 fn target(answer: impl Fn(&str) -> String + Send + 'static) -> String {
+    target_of(418, answer)
+}
+
+fn target_of(status: u16, answer: impl Fn(&str) -> String + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -38,7 +42,7 @@ fn target(answer: impl Fn(&str) -> String + Send + 'static) -> String {
             let length = body.len();
             let _ = write!(
                 stream,
-                "HTTP/1.1 418 X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
                  connection: close\r\n\r\n{body}"
             );
         }
@@ -168,6 +172,66 @@ fn an_interrupt_does_not_wait_for_an_answer_that_does_not_come() {
     signal(&child, "TERM");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
+}
+
+/// Starts the command, sends the signal once `is_under_way` returns, and looks at how it ends.
+#[track_caller]
+fn check_interrupted(
+    directory: &Path,
+    arguments: &[&str],
+    is_under_way: impl FnOnce(&mut dyn BufRead),
+    parts: &[&str],
+) {
+    let mut command = program(directory);
+    command.env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST).env("HOOK", LIVE);
+    let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    is_under_way(&mut lines);
+    signal(&child, "INT");
+    let mut told = String::new();
+    lines.read_to_string(&mut told).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{arguments:?}: {told}");
+    for part in parts {
+        assert!(told.contains(part), "{arguments:?}: {part:?} in {told}");
+    }
+}
+
+#[test]
+fn an_interrupted_command_says_what_it_has_done() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let (tell, asked) = std::sync::mpsc::sync_channel(1_000);
+    let url = target_of(200, move |_| {
+        // More than anybody waits for.
+        let _ = tell.try_send(());
+        r#"{"data":{},"meta":{"mode":"live"}}"#.to_owned()
+    });
+    let five = |_: &mut dyn BufRead| (0..5).for_each(|_| asked.recv().expect("it asks"));
+    let load = ["load", &url, "--rate", "50", "--for", "10m", "--path", "/v1/account"];
+    check_interrupted(here, &load, five, &["interrupted  after", "statuses     200: "]);
+    asked.try_iter().count();
+
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hooks", silent.local_addr().unwrap());
+    let posted = |_: &mut dyn BufRead| {
+        let (mut stream, _) = silent.accept().unwrap();
+        stream.read_exact(&mut [0; 4]).unwrap();
+    };
+    let attempt =
+        ["receiver", "try", &url, "--secret-env", "HOOK", "--without", "acts", "--time-limit", "300"];
+    check_interrupted(here, &attempt, posted, &["interrupted: ", "exit 130"]);
+    let silent_again = |_: &mut dyn BufRead| {
+        let (mut stream, _) = silent.accept().unwrap();
+        stream.read_exact(&mut [0; 4]).unwrap();
+    };
+    let url = url.trim_end_matches("/hooks");
+    check_interrupted(here, &["fuzz", url], silent_again, &["interrupted: ", "exit 130"]);
+
+    for n in 0..500 {
+        fs::write(here.join(format!("{n:03}.yaml")), "title: A\nsteps:\n  - wait: 1h\n").unwrap();
+    }
+    let one = |lines: &mut dyn BufRead| drop(lines.read_line(&mut String::new()));
+    check_interrupted(here, &["play", "."], one, &["interrupted: ", "were not played"]);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use conformance_model::secret::Secret;
+use conformance_probe::Interrupt;
 
 pub use ask::{Ask, By, Sent};
 pub use law::Breach;
@@ -52,6 +53,8 @@ pub struct Plan {
     pub time_limit: Duration,
     /// Certificates in PEM that are trusted besides the usual ones.
     pub ca_pem: Option<String>,
+    /// Whether the operator ended the run.
+    pub interrupt: Interrupt,
 }
 
 /// A law that broke, with the shortest sequence that was found.
@@ -86,14 +89,17 @@ pub struct Outcome {
     /// The key that does not work, if one does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong_key: Option<String>,
+    /// The operator ended the run before all its requests were sent.
+    pub interrupted: bool,
     /// The laws that broke, one entry each.
     pub found: Vec<Found>,
 }
 
 impl Outcome {
-    /// 0 no law broke, 1 one did, 2 a key does not work, 4 the target does not answer.
+    /// 0 no law broke, 1 one did, 2 a key does not work, 4 the target does not answer, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
+            Outcome { interrupted: true, .. } => 130,
             Outcome { unreachable: Some(_), .. } => 4,
             Outcome { wrong_key: Some(_), .. } => 2,
             Outcome { found, .. } => u8::from(!found.is_empty()),

@@ -8,15 +8,13 @@ use super::{
     talk::{Judged, Progress, Talk},
 };
 use conformance_model::recording::Ending;
-use conformance_probe::Waiter;
+use conformance_probe::{Interrupt, Waiter};
 
-/// Asks what the plan's seed says, and shrinks what breaks a law.
+/// Asks what the plan's seed says, and shrinks what breaks a law. Once the operator interrupts it, it asks nothing more.
 pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
     let mut talk = Talk::new(plan, waiter, progress);
     let mut outcome = talk.outcome();
-    if let Err(stop) = talk.ground().await {
-        stop.tell(&mut outcome);
-        outcome.requests = talk.requests;
+    if !begins(plan, &mut talk, &mut outcome).await {
         return outcome;
     }
     let mut draw = Draw::new(plan.seed, plan.allow_writes);
@@ -25,8 +23,9 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     let mut found = Vec::<Found>::new();
     for _ in 0..plan.requests {
         let ask = draw.next();
-        asks.push(ask.clone());
-        let Judged { went_out, ending, breaches } = talk.judged(&ask, &mut known).await;
+        let Some(judged) = unless_raised(&plan.interrupt, talk.judged(&ask, &mut known)).await else { break };
+        let Judged { went_out, ending, breaches } = judged;
+        asks.push(ask);
         sent.push(went_out);
         count(&mut outcome, &ending);
         for breach in breaches {
@@ -37,13 +36,16 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
         talk.progress.asked(talk.requests, plan.requests, found.len());
     }
     for first in found {
-        outcome.found.push(shrink::shrink(&mut talk, first).await);
+        let shrunk = unless_raised(&plan.interrupt, shrink::shrink(&mut talk, first.clone())).await;
+        outcome.found.push(shrunk.unwrap_or(first));
     }
     outcome.requests = talk.requests;
+    outcome.interrupted = plan.interrupt.is_raised();
     outcome
 }
 
-/// Asks kept sequences again. What no longer breaks its law is left out of the outcome.
+/// Asks kept sequences again. What no longer breaks its law is left out of the outcome. Once the operator interrupts it,
+/// it asks nothing more.
 pub async fn replay(
     plan: &Plan,
     kept: &[Found],
@@ -52,16 +54,38 @@ pub async fn replay(
 ) -> Outcome {
     let mut talk = Talk::new(plan, waiter, progress);
     let mut outcome = talk.outcome();
-    if let Err(stop) = talk.ground().await {
-        stop.tell(&mut outcome);
-        outcome.requests = talk.requests;
+    if !begins(plan, &mut talk, &mut outcome).await {
         return outcome;
     }
     for found in kept {
-        outcome.found.extend(talk.breaks(&found.breach.law, &found.asks).await);
+        let again = talk.breaks(&found.breach.law, &found.asks);
+        let Some(again) = unless_raised(&plan.interrupt, again).await else { break };
+        outcome.found.extend(again);
     }
     outcome.requests = talk.requests;
+    outcome.interrupted = plan.interrupt.is_raised();
     outcome
+}
+
+/// Whether there is somebody to ask. If not, the outcome says why.
+async fn begins(plan: &Plan, talk: &mut Talk<'_>, outcome: &mut Outcome) -> bool {
+    let ground = unless_raised(&plan.interrupt, talk.ground()).await;
+    let begins = matches!(ground, Some(Ok(())));
+    if let Some(Err(stop)) = ground {
+        stop.tell(outcome);
+    }
+    outcome.requests = talk.requests;
+    outcome.interrupted = plan.interrupt.is_raised();
+    begins
+}
+
+/// What comes of it; `None` if the operator interrupts it first.
+async fn unless_raised<T>(interrupt: &Interrupt, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = interrupt.raised() => None,
+        done = work => Some(done),
+    }
 }
 
 fn count(outcome: &mut Outcome, ending: &Ending) {

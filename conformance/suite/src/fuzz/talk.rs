@@ -87,6 +87,7 @@ impl<'a> Talk<'a> {
             statuses: BTreeMap::new(),
             unreachable: None,
             wrong_key: None,
+            interrupted: false,
             found: Vec::new(),
         }
     }

@@ -60,7 +60,10 @@ fn is_taken(heard: &Heard) -> bool {
 
 fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Ground) -> Judged {
     let Some(seen) = seen else {
-        return Err(CheckError::unjudged("it was not tried", "run it without --only and --skip"));
+        return Err(CheckError::unjudged(
+            "it was not tried",
+            "let the run come to its end, without --only and --skip",
+        ));
     };
     let no_ground = || {
         Err(CheckError::unjudged(

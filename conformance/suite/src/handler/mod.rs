@@ -22,6 +22,7 @@ use conformance_model::catalogue::Level;
 use conformance_model::secret::Secret;
 use conformance_model::verdict::Verdict;
 use conformance_model::words::Mode;
+use conformance_probe::Interrupt;
 use conformance_receiver::Names;
 
 pub use conformance_model::catalogue::fits;
@@ -61,6 +62,8 @@ pub struct Attempt {
     pub settle: Duration,
     /// Certificates in PEM that are trusted besides the usual ones.
     pub ca_pem: Option<String>,
+    /// Whether the operator ended the run.
+    pub interrupt: Interrupt,
 }
 
 /// One statement about the handler, and the word on it.
@@ -91,6 +94,8 @@ pub struct HandlerOutcome {
     /// Why nothing could be judged, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<String>,
+    /// The operator ended the run before everything was tried.
+    pub interrupted: bool,
     /// The word on every statement that was asked for.
     pub rows: Vec<HandlerRow>,
 }
@@ -103,9 +108,11 @@ impl HandlerOutcome {
         self.rows.len() >= self.expected && !self.rows.is_empty() && !self.rows.iter().any(gap)
     }
 
-    /// 0 all required statements judged and held, 1 one was broken, 3 incomplete, 4 the handler does not answer.
+    /// 0 all required statements judged and held, 1 one was broken, 3 incomplete, 4 the handler does not answer,
+    /// 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match &self.unreachable {
+            _ if self.interrupted => 130,
             Some(_) => 4,
             None if self.rows.iter().any(|row| matches!(row.verdict, Verdict::Fail(_))) => 1,
             None if !self.is_complete() => 3,

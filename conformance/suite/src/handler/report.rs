@@ -64,10 +64,12 @@ fn counts(outcome: &HandlerOutcome) -> String {
 }
 
 fn summary(outcome: &HandlerOutcome) -> String {
+    let counts = counts(outcome);
+    let told = if outcome.interrupted { format!("interrupted: {counts}") } else { counts };
     let complete = if outcome.is_complete() { "complete" } else { "incomplete" };
     format!(
         "{}; {} of {} statements reported: {complete}; {} deliveries posted, seed {}; exit {}",
-        counts(outcome),
+        told,
         outcome.rows.len(),
         outcome.expected,
         outcome.posts,

@@ -45,7 +45,8 @@ pub trait Progress {
     fn trying(&mut self, name: &str, number: usize, of: usize);
 }
 
-/// Tries a handler. Needs a Tokio runtime with I/O and time.
+/// Tries a handler. Needs a Tokio runtime with I/O and time. Once the operator interrupts it, nothing more is posted, and
+/// the trial that was under way says nothing.
 pub async fn attempt(
     attempt: &Attempt,
     mut witness: Option<&mut dyn Witness>,
@@ -69,7 +70,11 @@ pub async fn attempt(
             Some(witness) => Some(&mut **witness),
             None => None,
         };
-        let result = run(attempt, trial, &client, lent).await;
+        let result = tokio::select! {
+            biased;
+            () = attempt.interrupt.raised() => break,
+            result = run(attempt, trial, &client, lent) => result,
+        };
         if n == 0
             && let [Sent { heard: Heard::Nothing(why), .. }] = result.sent.as_slice()
         {
@@ -86,7 +91,15 @@ pub async fn attempt(
             row.verdict = Verdict::Fail(finding.clone());
         }
     }
-    HandlerOutcome { url: shown(attempt), seed: attempt.seed, posts, expected, unreachable, rows }
+    HandlerOutcome {
+        url: shown(attempt),
+        seed: attempt.seed,
+        posts,
+        expected,
+        unreachable,
+        interrupted: attempt.interrupt.is_raised(),
+        rows,
+    }
 }
 
 /// The address without what could be a secret in it.

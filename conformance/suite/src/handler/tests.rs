@@ -197,6 +197,7 @@ fn plan(url: &str) -> Attempt {
         time_limit: Duration::from_secs(5),
         settle: Duration::from_millis(20),
         ca_pem: None,
+        interrupt: Default::default(),
     }
 }
 

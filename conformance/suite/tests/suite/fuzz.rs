@@ -28,6 +28,7 @@ fn plan(base: &str, seed: u64) -> Plan {
         allow_writes: false,
         time_limit: Duration::from_secs(5),
         ca_pem: None,
+        interrupt: Default::default(),
     }
 }
 

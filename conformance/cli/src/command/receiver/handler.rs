@@ -9,7 +9,7 @@ use std::{
 };
 
 use conformance::{
-    Mode, Secret,
+    Interrupt, Mode, Secret,
     handler::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt, render, statements},
     receiver::Names,
     report::Style,
@@ -24,6 +24,7 @@ use crate::{
     config::Config,
     files::{self, SETTINGS_MAX},
     screen::{self, DIM, say, spinner},
+    signals,
 };
 
 /// A command of the operator that takes longer is stopped.
@@ -36,9 +37,10 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
         list(args.format);
         return Ok(0);
     }
-    let plan = plan(args, config)?;
+    let mut plan = plan(args, config)?;
     args.report.iter().try_for_each(|(_, path)| files::check_writable(path))?;
     let runtime = crate::command::runtime()?;
+    plan.interrupt = signals::interrupt(&runtime)?;
     let mut commands = Commands { acted: args.acted.clone(), prepare: args.prepare.clone() };
     let witness: Option<&mut dyn Witness> = if args.acted.is_some() { Some(&mut commands) } else { None };
     let mut bar = TrialProgress(spinner());
@@ -100,6 +102,7 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
         time_limit: Duration::from_secs(args.time_limit),
         settle: Duration::from_secs(args.settle),
         ca_pem: args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?,
+        interrupt: Interrupt::default(),
     })
 }
 
