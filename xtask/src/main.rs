@@ -3,6 +3,7 @@
 //! `ci`, `tidy` and `spec` need nothing but what rustup installs: cargo, rustfmt and clippy. The others fetch other
 //! people's tools from their registries into `target/`.
 
+mod attack;
 mod ci;
 mod compare;
 mod deny;
@@ -36,6 +37,7 @@ tasks:
   tidy                 rules about files and modules that no lint knows
   mutants              run the suite on faulty and on correct servers; `mutants --help`
   frameworks [...]     judge small servers on other people's frameworks; options go to `check` (needs python3, node)
+  attack               attack a served reference and the program, and measure; `attack --help`
   compare              measure the reference server beside a bare hyper server; `compare --help`
   hostile TARGET       fuzz whatever reads bytes, guided by coverage; `hostile --help`
   spec FILE            compare the suite's catalogue with the text of the specification
@@ -54,6 +56,10 @@ fn main() -> ExitCode {
     let verdict = match arguments[..] {
         ["frameworks", ref rest @ ..] => root().and_then(|root| frameworks::run(&root, rest)),
         ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
+        ["attack", "--help" | "-h", ..] => {
+            print!("{}", attack::HELP);
+            return ExitCode::SUCCESS;
+        }
         ["compare", "--help" | "-h", ..] => {
             print!("{}", compare::HELP);
             return ExitCode::SUCCESS;
@@ -73,6 +79,8 @@ fn main() -> ExitCode {
         ["ci", ref rest @ ..] => steps(rest),
         ["tidy"] => steps(&["--only", "tidy"]),
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
+        ["attack", ref rest @ ..] => attack::AttackOptions::read(rest)
+            .and_then(|options| root().and_then(|root| attack::run(&root, &options, rest))),
         ["compare", ref rest @ ..] => compare::Options::read(rest)
             .and_then(|options| root().and_then(|root| compare::run(&root, &options))),
         ["hostile", ref rest @ ..] => {
@@ -85,7 +93,7 @@ fn main() -> ExitCode {
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `ci`, `compare`, `dist`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
+            "`{other}` is not a task; there are `attack`, `ci`, `compare`, `dist`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
              `openapi`, `schemathesis`, `spec` and `tidy`"
         )),
     };

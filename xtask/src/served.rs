@@ -18,8 +18,10 @@ pub(crate) struct Served {
 #[derive(Deserialize)]
 pub(crate) struct Ready {
     pub(crate) url: String,
+    pub(crate) address: String,
     pub(crate) live_key: String,
     pub(crate) test_key: String,
+    pub(crate) sandbox_token: String,
 }
 
 impl Served {
@@ -37,12 +39,17 @@ impl Served {
 
     /// Starts a built program on a free port, with a fixed seed, so that every run meets the same world.
     pub(crate) fn start(program: &Path, options: &[&str]) -> Result<Served, String> {
-        let mut process = Command::new(program)
+        Served::start_as(Command::new(program), options)
+    }
+
+    /// The same by a command of the caller's, to which the arguments are added.
+    pub(crate) fn start_as(mut command: Command, options: &[&str]) -> Result<Served, String> {
+        let mut process = command
             .args(["serve", "--listen", "127.0.0.1:0", "--seed", "1", "--format", "json"])
             .args(options)
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("cannot start `{}`: {error}", program.display()))?;
+            .map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let mut line = String::new();
         let stdout = process.stdout.take().expect("it was asked for");
         // Ends with the line, or with the process: there is nothing to wait for beyond that.
@@ -53,9 +60,14 @@ impl Served {
             None => {
                 let _ = process.kill();
                 let _ = process.wait();
-                Err(format!("`{}` did not say that it is ready, but: {line}", program.display()))
+                Err(format!("{command:?} did not say that it is ready, but: {line}"))
             }
         }
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     /// Whether it still runs.

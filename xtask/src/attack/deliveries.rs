@@ -1,0 +1,202 @@
+//! One account against another: full queues, slow hosts, slow names.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::actors::{Manner, Shop};
+use super::case::{AttackCase, Bound, Measured, Miss, Unit};
+use super::ground::{Ground, Host};
+use super::names::SLOW;
+use super::talk::Line;
+
+/// A figure that is not there by then is this large.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Endpoints of a book. Said here once more, so that a changed bound is noticed.
+const ENDPOINTS_MAX: usize = 50;
+
+const FIRST_ATTEMPT: Bound =
+    Bound { what: "until another account's first attempt", most: 1_000, unit: Unit::Millis };
+
+pub(super) const CASES: &[AttackCase] = &[
+    AttackCase {
+        name: "queue",
+        what: "one account has as many endpoints as it may on a host that never answers, and opens 30 charges",
+        bounds: &[
+            FIRST_ATTEMPT,
+            Bound { what: "endpoints that a book takes", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
+            Bound { what: "deliveries that lost an attempt by waiting", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: queue,
+    },
+    AttackCase {
+        name: "hosts-32",
+        what: "one account posts to 32 hosts that never answer",
+        bounds: &[FIRST_ATTEMPT],
+        is_long: false,
+        run: |ground| hosts(ground, 32),
+    },
+    AttackCase {
+        name: "hosts-600",
+        what: "six accounts post to 600 hosts that never answer",
+        bounds: &[FIRST_ATTEMPT],
+        is_long: true,
+        run: |ground| hosts(ground, 600),
+    },
+    AttackCase {
+        name: "one-host",
+        what: "two accounts share a host that never answers, and one of them posts 50 times",
+        bounds: &[FIRST_ATTEMPT],
+        is_long: false,
+        run: one_host,
+    },
+    AttackCase {
+        name: "lookups",
+        what: "six accounts post to 300 names that are looked up for half a minute, and save more of them",
+        bounds: &[
+            Bound { what: "threads of the server", most: 100, unit: Unit::Count },
+            Bound { what: "until another account has saved an endpoint", most: 1_000, unit: Unit::Millis },
+            Bound { what: "good names that are refused", most: 0, unit: Unit::Count },
+            Bound { what: "time-outs that are called something else", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: lookups,
+    },
+];
+
+/// An account's endpoint at `url`; gives the path that sends a test delivery to it.
+fn endpoint(host: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, Miss> {
+    let body = json!({ "account": account, "mode": mode, "url": url });
+    let answer = host.post("/sandbox/endpoints", &body)?;
+    let id = answer["endpoint"]["id"].as_str().ok_or("an endpoint has no id")?;
+    Ok(format!("/sandbox/endpoints/{id}/test"))
+}
+
+fn account(host: &mut Host, id: &str) -> Result<(), Miss> {
+    host.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
+}
+
+/// How long a new account waits until its first delivery arrives.
+fn first_attempt(host: &mut Host, shop: &Shop, url: &str, path: &str) -> Result<u64, Miss> {
+    account(host, "neighbour")?;
+    let test = endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;
+    let began = Instant::now();
+    host.post(&test, &Value::Null)?;
+    let came = shop.post_to(path, PATIENCE);
+    Ok(millis(came.map_or(PATIENCE, |at| at.saturating_duration_since(began))))
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn queue(ground: &Ground) -> Measured {
+    let (slow, quick) = (Shop::open(Manner::Silent)?, Shop::open(Manner::Quick)?);
+    let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
+    let mut host = ground.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
+    let taken = (0..ENDPOINTS_MAX + 10)
+        .take_while(|n| endpoint(&mut host, "acme", "live", &format!("https://slow.example/{n}")).is_ok())
+        .count();
+    let live = host.live.clone();
+    for _ in 0..30 {
+        let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+        host.ask("POST", "/v1/charges", Some(&live), &charge)?;
+    }
+    let waited = first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?;
+    let log = host.ask("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
+    let deliveries = log["deliveries"].as_array().ok_or("the log is no list")?;
+    if deliveries.len() < taken {
+        return Err(Miss::Broken(format!("the log shows {} deliveries", deliveries.len())));
+    }
+    // None of them has had time to end: the host keeps each until its time is up.
+    let lost = deliveries.iter().filter(|it| it["attempts"].as_array().is_none_or(|tried| !tried.is_empty()));
+    Ok(vec![waited, taken as u64, lost.count() as u64])
+}
+
+/// So many endpoints of as few accounts as can have them; gives the paths that send test deliveries.
+fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<String>, Miss> {
+    let mut paths = Vec::new();
+    for (n, url) in urls.enumerate() {
+        let (nth, place) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
+        let name = format!("greedy-{nth}");
+        if place == 0 {
+            account(host, &name)?;
+        }
+        let mode = if place < ENDPOINTS_MAX { "live" } else { "test" };
+        paths.push(endpoint(host, &name, mode, &url)?);
+    }
+    Ok(paths)
+}
+
+fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, Miss> {
+    let mut sent = Vec::new();
+    for path in paths {
+        let answer = host.post(path, &Value::Null)?;
+        sent.push(answer["delivery"].as_str().ok_or("a test delivery has no id")?.to_owned());
+    }
+    Ok(sent)
+}
+
+fn hosts(ground: &Ground, count: usize) -> Measured {
+    let (slow, quick) = (Shop::open(Manner::Silent)?, Shop::open(Manner::Quick)?);
+    let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
+    for n in 0..count {
+        options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
+    }
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let mut host = ground.serve(&options)?;
+    let paths = endpoints(&mut host, (0..count).map(|n| format!("https://slow{n}.example/")))?;
+    send_all(&mut host, &paths)?;
+    Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
+}
+
+fn one_host(ground: &Ground) -> Measured {
+    let slow = Shop::open(Manner::Silent)?;
+    let forward = slow.forward("slow.example");
+    let mut host = ground.serve(&["--forward", &forward])?;
+    let paths = endpoints(&mut host, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
+    send_all(&mut host, &paths)?;
+    Ok(vec![first_attempt(&mut host, &slow, "https://slow.example", "/neighbour")?])
+}
+
+fn lookups(ground: &Ground) -> Measured {
+    let names = ground.names()?;
+    names.be_slow(false);
+    let mut host = ground.serve(&[])?;
+    let count = ground.many(300, 120);
+    let slow = |n: usize| format!("https://{SLOW}{n}.example/");
+    let paths = endpoints(&mut host, (0..count).map(slow))?;
+    account(&mut host, "neighbour")?;
+    names.be_slow(true);
+    let sent = send_all(&mut host, &paths)?;
+    // They save more of them, each over a connection of its own, and do not wait.
+    let mut saving = Vec::new();
+    for n in 0..16 {
+        let mut line = Line::open(&host.address)?;
+        let body = json!({ "account": "acme", "url": slow(1_000 + n) }).to_string();
+        line.begin("POST", "/sandbox/endpoints", None, &body)?;
+        saving.push(line);
+    }
+    let until = Instant::now() + PATIENCE;
+    while names.left_waiting() < 16 && Instant::now() < until {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mut threads = host.threads()?;
+    let began = Instant::now();
+    let good = endpoint(&mut host, "neighbour", "live", "https://good.example/");
+    let saved = millis(began.elapsed());
+    threads = threads.max(host.threads()?);
+    let mut said = Vec::new();
+    for mut line in saving {
+        said.push(line.answer()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
+    }
+    // The first have had their time by now.
+    let first = host.ask("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;
+    let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
+    names.be_slow(false);
+    let misnamed = said.iter().filter(|text| !text.contains("could not be looked up in time")).count()
+        + usize::from(!error.ends_with("the name lookup timed out"));
+    Ok(vec![threads, saved, u64::from(good.is_err()), misnamed as u64])
+}

@@ -1,0 +1,192 @@
+//! Answers that nobody takes, and ten years in one call.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::case::{AttackCase, Bound, Measured, Miss, Unit};
+use super::ground::{Ground, Host};
+use super::talk::Line;
+
+const MEBIBYTE: u64 = 1024 * 1024;
+/// A client that gets a refusal asks again after so long.
+const AGAIN: Duration = Duration::from_millis(1_000);
+
+pub(super) const CASES: &[AttackCase] = &[
+    AttackCase {
+        name: "readers",
+        what: "40 clients ask for a page of 20 MB (short: 5 MB) each and read nothing",
+        bounds: &[Bound { what: "memory above idle", most: 64, unit: Unit::Mebibytes }],
+        is_long: false,
+        run: readers,
+    },
+    AttackCase {
+        name: "tricklers",
+        what: "10 clients ask for a page of 20 MB (short: 5 MB) each and read a few bytes a second",
+        bounds: &[
+            Bound { what: "until another client has a page as large", most: 10_000, unit: Unit::Millis },
+            Bound { what: "memory above idle", most: 96, unit: Unit::Mebibytes },
+        ],
+        is_long: false,
+        run: tricklers,
+    },
+    AttackCase {
+        name: "advance",
+        what: "the clock goes on by ten years, with 5,000 charges and 5 endpoints that are down",
+        bounds: &[
+            Bound { what: "the longest that another account's request waits", most: 50, unit: Unit::Millis },
+            Bound { what: "memory above idle", most: 400, unit: Unit::Mebibytes },
+            Bound { what: "size of the answer", most: 16, unit: Unit::Mebibytes },
+        ],
+        is_long: false,
+        run: advance,
+    },
+];
+
+const LARGE: &str = "/v1/invoices?per_page=100";
+
+/// A served reference with a list whose page is as large as it can be, and its size.
+fn with_a_large_page(ground: &Ground) -> Result<(Host, usize), Miss> {
+    let mut host = ground.serve(&["--clock", "frozen"])?;
+    let text = "x".repeat(2_000);
+    let item = json!({ "description": text, "quantity": "1", "unit_amount": "1.00" });
+    let invoice = json!({ "currency": "EUR", "memo": text, "items": vec![item; 100] });
+    let live = host.live.clone();
+    for _ in 0..ground.many(100, 25) {
+        host.ask("POST", "/v1/invoices", Some(&live), &invoice)?;
+    }
+    let size = Line::open(&host.address)?.ask("GET", LARGE, Some(&live), "")?.body.len();
+    Ok((host, size))
+}
+
+/// So many clients that have asked for the large page.
+fn askers(host: &Host, count: usize) -> Result<Vec<Line>, Miss> {
+    let mut lines = Vec::new();
+    for _ in 0..count {
+        let mut line = Line::open(&host.address)?;
+        line.begin("GET", LARGE, Some(&host.live), "")?;
+        lines.push(line);
+    }
+    Ok(lines)
+}
+
+fn readers(ground: &Ground) -> Measured {
+    let (host, size) = with_a_large_page(ground)?;
+    if size < 4_000_000 {
+        return Err(Miss::Broken(format!("the page has {size} bytes only")));
+    }
+    let idle = host.memory()?;
+    host.forget_peak()?;
+    let _lazy = askers(&host, 40)?;
+    // They have all been answered, or refused, when some who came later have.
+    for _ in 0..4 {
+        small(&host)?;
+    }
+    Ok(vec![above(host.peak()?, idle)])
+}
+
+/// Asks for a small answer over a connection of its own.
+fn small(host: &Host) -> Result<(), Miss> {
+    let answer = Line::open(&host.address)?.ask("GET", "/v1/account", Some(&host.live), "")?;
+    match answer.status {
+        200 => Ok(()),
+        status => Err(Miss::Broken(format!("a small answer is {status}"))),
+    }
+}
+
+fn tricklers(ground: &Ground) -> Measured {
+    let (host, _) = with_a_large_page(ground)?;
+    let idle = host.memory()?;
+    host.forget_peak()?;
+    let mut lines = askers(&host, 10)?;
+    let over = AtomicBool::new(false);
+    let waited = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                // Whoever is closed asks anew: so they never give up.
+                for line in &mut lines {
+                    if !line.sip() {
+                        let Ok(mut again) = Line::open(&host.address) else { continue };
+                        let _ = again.begin("GET", LARGE, Some(&host.live), "");
+                        *line = again;
+                    }
+                }
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        // They have begun when this one has been answered.
+        let waited = small(&host).and_then(|()| page(&host));
+        over.store(true, Relaxed);
+        waited
+    })?;
+    Ok(vec![waited, above(host.peak()?, idle)])
+}
+
+/// How long a good client tries until it has the large page.
+fn page(host: &Host) -> Result<u64, Miss> {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(30) {
+        let answer = Line::open(&host.address)?.ask("GET", LARGE, Some(&host.live), "");
+        if answer.is_ok_and(|answer| answer.status == 200) {
+            break;
+        }
+        thread::sleep(AGAIN);
+    }
+    Ok(millis(began.elapsed()))
+}
+
+fn advance(ground: &Ground) -> Measured {
+    let mut host = ground.serve(&["--clock", "frozen"])?;
+    host.post("/sandbox/merchants", &json!({ "name": "shop", "state": "down", "answers": [] }))?;
+    for n in 0..5 {
+        host.post("/sandbox/endpoints", &json!({ "url": format!("https://shop.sim/{n}") }))?;
+    }
+    let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+    let live = host.live.clone();
+    for _ in 0..ground.many(5_000, 1_000) {
+        host.ask("POST", "/v1/charges", Some(&live), &charge)?;
+    }
+    let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
+    let other = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?;
+    let idle = host.memory()?;
+    host.forget_peak()?;
+    let mut far = Line::open(&host.address)?;
+    let (over, longest) = (AtomicBool::new(false), AtomicU64::new(0));
+    let size = thread::scope(|scope| {
+        let watching = scope.spawn(|| -> Result<(), Miss> {
+            let mut line = Line::open(&host.address)?;
+            let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
+            for path in paths.iter().cycle() {
+                let began = Instant::now();
+                line.ask("GET", path, Some(other), "")?;
+                longest.fetch_max(millis(began.elapsed()), Relaxed);
+                if over.load(Relaxed) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        let answer = far.ask("POST", "/sandbox/advance", None, r#"{"by":"3650d"}"#);
+        over.store(true, Relaxed);
+        watching.join().map_err(|_| "the watching client panicked")??;
+        let answer = answer?;
+        let size = answer.body.len();
+        answer.good()?;
+        Ok::<_, Miss>(size)
+    })?;
+    let overview = host.ask("GET", "/sandbox", None, &Value::Null)?;
+    if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
+        return Err(Miss::Broken("hardly anything happened on the way".to_owned()));
+    }
+    Ok(vec![longest.load(Relaxed), above(host.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
+}
+
+fn above(peak: u64, idle: u64) -> u64 {
+    peak.saturating_sub(idle).div_ceil(MEBIBYTE)
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

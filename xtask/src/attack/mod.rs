@@ -1,0 +1,214 @@
+//! `cargo xtask attack`: does to a served reference, and to the program, what somebody unfair would do, and measures it.
+//!
+//! A case is a row of the tables in `deliveries`, `doors`, `memory`, `seats` and `program`: what is done, what is measured,
+//! and how large that may be. `ground` starts servers and programs, `talk` is a client, `actors` are receivers and hostile
+//! targets, `names` a DNS server. Everything is on loopback; nothing is installed, and nothing goes further.
+
+mod actors;
+mod case;
+mod deliveries;
+mod doors;
+mod ground;
+mod memory;
+mod names;
+mod program;
+mod seats;
+mod talk;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use self::case::{AttackCase, Miss, Outcome};
+use self::ground::Ground;
+use crate::packages::cargo;
+
+pub(crate) const HELP: &str = "\
+Attacks a served reference and the program, and compares what is measured with its bounds.
+
+usage: cargo xtask attack [--short] [--only CASE] [--release] [--format text|json]
+       cargo xtask attack --list
+
+  --short        less of the same, in a minute: what `cargo xtask ci` runs
+  --only CASE    one case; may be given more than once
+  --release      with the optimised program; otherwise with the one that the tests use
+
+Cases that need slow names run in namespaces of their own, by `unshare`; where that is not allowed they are left out.
+
+exit code: 0 every figure is within its bound, 1 one is not, 2 it could not be tried
+";
+
+/// A run ends within five minutes; the rest is for the case that was begun last.
+const TIME_MAX: Duration = Duration::from_secs(240);
+
+/// What to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct AttackOptions {
+    is_short: bool,
+    is_release: bool,
+    is_json: bool,
+    lists: bool,
+    only: Vec<String>,
+}
+
+impl AttackOptions {
+    pub(crate) fn read(options: &[&str]) -> Result<AttackOptions, String> {
+        let mut read = AttackOptions::default();
+        let mut rest = options.iter();
+        while let Some(option) = rest.next() {
+            match *option {
+                "--short" => read.is_short = true,
+                "--release" => read.is_release = true,
+                "--list" => read.lists = true,
+                "--only" => {
+                    let name = rest.next().ok_or("`--only` needs the name of a case")?;
+                    if cases().all(|case| case.name != *name) {
+                        let names: Vec<_> = cases().map(|case| case.name).collect();
+                        return Err(format!("`{name}` is not a case; there are {}", names.join(", ")));
+                    }
+                    read.only.push((*name).to_owned());
+                }
+                "--format" => match rest.next() {
+                    Some(&"json") => read.is_json = true,
+                    Some(&"text") => read.is_json = false,
+                    _ => return Err("`--format` takes text or json".to_owned()),
+                },
+                other => {
+                    return Err(format!(
+                        "`{other}` is not an option; `attack` takes --short, --only CASE, --release, --format, --list"
+                    ));
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    fn wants(&self, case: &AttackCase) -> bool {
+        if self.only.is_empty() {
+            !(self.is_short && case.is_long)
+        } else {
+            self.only.iter().any(|name| name == case.name)
+        }
+    }
+}
+
+/// Every case, in the order in which they run.
+fn cases() -> impl Iterator<Item = &'static AttackCase> {
+    [deliveries::CASES, doors::CASES, memory::CASES, seats::CASES, program::CASES].into_iter().flatten()
+}
+
+/// Runs the cases. Whether every figure is within its bound.
+pub(crate) fn run(root: &Path, options: &AttackOptions, arguments: &[&str]) -> Result<bool, String> {
+    if options.lists {
+        cases().for_each(|case| println!("{:<11} {}", case.name, case.what));
+        return Ok(true);
+    }
+    let directory = root.join("target/attack");
+    fs::create_dir_all(&directory)
+        .map_err(|error| format!("cannot make `{}`: {error}", directory.display()))?;
+    if !names::is_inside() {
+        build(root, options.is_release)?;
+        let arguments: Vec<String> =
+            std::iter::once("attack").chain(arguments.iter().copied()).map(str::to_owned).collect();
+        match names::move_inside(&directory, &arguments) {
+            Some(0) => return Ok(true),
+            Some(1) => return Ok(false),
+            Some(code) => return Err(format!("the run inside of its namespaces ended with {code}")),
+            None => {}
+        }
+    }
+    let names = if names::is_inside() {
+        Some(names::Names::serve().map_err(|error| format!("cannot serve names: {error}"))?)
+    } else {
+        None
+    };
+    let profile = if options.is_release { "release" } else { "debug" };
+    let name = format!("chargeproof{}", std::env::consts::EXE_SUFFIX);
+    let program = root.join("target").join(profile).join(name);
+    let ground = Ground { program, directory, is_short: options.is_short, names };
+    Ok(run_cases(&ground, options))
+}
+
+fn run_cases(ground: &Ground, options: &AttackOptions) -> bool {
+    let began = Instant::now();
+    let mut outcomes = Vec::new();
+    for case in cases().filter(|case| options.wants(case)) {
+        let start = Instant::now();
+        let measured = if began.elapsed() < TIME_MAX {
+            (case.run)(ground)
+        } else {
+            Err(Miss::Broken(format!("the {} s of a run were over", TIME_MAX.as_secs())))
+        };
+        let millis = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let outcome = Outcome { case, measured, millis };
+        if !options.is_json {
+            print!("{}", outcome.lines());
+        }
+        outcomes.push(outcome);
+    }
+    let holds = outcomes.iter().all(Outcome::holds);
+    let broken = outcomes.iter().filter(|outcome| !outcome.holds());
+    if options.is_json {
+        let rows: Vec<_> = outcomes.iter().map(Outcome::json).collect();
+        let report = json!({ "cases": rows, "holds": holds, "millis": began.elapsed().as_millis() as u64 });
+        println!("{report:#}");
+    } else {
+        for outcome in broken {
+            println!("again: cargo xtask attack --only {}   ({})", outcome.case.name, outcome.case.what);
+        }
+        println!("{} cases in {} s", outcomes.len(), began.elapsed().as_secs());
+    }
+    holds
+}
+
+/// Builds the program. The one that the tests of the command line run is there already when they were run.
+fn build(root: &Path, is_release: bool) -> Result<(), String> {
+    let mut build = cargo(root);
+    match is_release {
+        true => build.args(["build", "--quiet", "--locked", "--release", "--package", "chargeproof"]),
+        false => build.args(["test", "--quiet", "--locked", "--workspace", "--test", "cli", "--no-run"]),
+    };
+    match build.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("the program can't be built".to_owned()),
+        Err(error) => Err(format!("cannot start cargo: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(options: &[&str], expected: Result<&[&str], &str>) {
+        let chosen = AttackOptions::read(options).map(|options| {
+            cases().filter(|case| options.wants(case)).map(|case| case.name).collect::<Vec<_>>()
+        });
+        match (chosen, expected) {
+            (Ok(names), Ok(expected)) => assert_eq!(names, expected),
+            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+            (chosen, expected) => panic!("{chosen:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn options_choose_cases() {
+        check(&["--only", "queue"], Ok(&["queue"]));
+        check(&["--short", "--only", "queue", "--format", "json"], Ok(&["queue"]));
+        check(&["--only"], Err("needs the name"));
+        check(&["--only", "nothing"], Err("`nothing` is not a case; there are queue"));
+        check(&["--quick"], Err("`--quick` is not an option"));
+        check(&["--format", "xml"], Err("takes text or json"));
+    }
+
+    #[test]
+    fn cases_have_names_of_their_own_and_something_to_measure() {
+        let names: BTreeSet<_> = cases().map(|case| case.name).collect();
+        assert_eq!(names.len(), cases().count());
+        assert!(cases().all(|case| !case.bounds.is_empty()));
+    }
+}

@@ -1,0 +1,155 @@
+//! Names of our own: a network and a DNS server that only this run sees.
+//!
+//! The program asks the operating system's resolver, and that one asks whom `/etc/resolv.conf` names. So the whole run
+//! moves into namespaces of its own, where that file and the network are ours.
+
+use std::env;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+/// Set inside of the namespaces.
+const INSIDE: &str = "CHARGEPROOF_ATTACK_INSIDE";
+/// Names that begin like this are slow when the test says so.
+pub(crate) const SLOW: &str = "slow";
+/// What every known name means: an address of the open internet, at which nobody is here.
+const ADDRESS: [u8; 4] = [8, 8, 8, 8];
+/// Enough descriptors for as many connections as a server takes, where the machine allows it.
+const PREPARE: &str = "\
+ulimit -n 8192 2>/dev/null
+mkdir -p \"$1/full\" && mount -t tmpfs -o size=64k full \"$1/full\" || exit 97
+ip link set lo up && mount --bind \"$1/resolv.conf\" /etc/resolv.conf && mount --bind \"$1/nsswitch.conf\" /etc/nsswitch.conf || exit 97
+shift
+exec \"$@\"";
+/// The exit code of a shell that could not prepare the namespaces.
+const UNPREPARED: i32 = 97;
+
+/// Runs this program again in namespaces of its own, if the machine allows it. Gives the exit code of that run.
+pub(crate) fn move_inside(directory: &Path, arguments: &[String]) -> Option<i32> {
+    if env::var_os(INSIDE).is_some() || !cfg!(target_os = "linux") {
+        return None;
+    }
+    std::fs::write(directory.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:10 attempts:3\n")
+        .ok()?;
+    std::fs::write(directory.join("nsswitch.conf"), "hosts: files dns\n").ok()?;
+    let unshare = ["--user", "--map-root-user", "--mount", "--net"];
+    let shell = |command: &mut Command| {
+        command.args(unshare).args(["sh", "-c", PREPARE, "sh"]).arg(directory);
+    };
+    let mut trial = Command::new("unshare");
+    shell(&mut trial);
+    if !trial.arg("true").status().is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let mut run = Command::new("unshare");
+    shell(&mut run);
+    let status = run.arg(env::current_exe().ok()?).args(arguments).env(INSIDE, "1").status().ok()?;
+    status.code().filter(|code| *code != UNPREPARED)
+}
+
+/// Whether this is the run inside.
+pub(crate) fn is_inside() -> bool {
+    env::var_os(INSIDE).is_some()
+}
+
+/// A DNS server that the program asks.
+pub(crate) struct Names {
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_slow: AtomicBool,
+    asked: AtomicU64,
+}
+
+impl Names {
+    /// Serves names at port 53 of the loopback address, until this program ends.
+    pub(crate) fn serve() -> std::io::Result<Names> {
+        let socket = UdpSocket::bind("127.0.0.1:53")?;
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            let mut room = [0; 512];
+            while let Ok((length, client)) = socket.recv_from(&mut room) {
+                if let Some(answer) = answer(&room[..length], &shared) {
+                    // A resolver that does not hear it asks again.
+                    let _ = socket.send_to(&answer, client);
+                }
+            }
+        });
+        Ok(Names { state })
+    }
+
+    /// From now on slow names are answered never, or at once.
+    pub(crate) fn be_slow(&self, is_slow: bool) {
+        self.state.is_slow.store(is_slow, Relaxed);
+    }
+
+    /// Questions for slow names that were left without an answer.
+    pub(crate) fn left_waiting(&self) -> u64 {
+        self.state.asked.load(Relaxed)
+    }
+}
+
+/// Answers a question of one name: A with the one address, anything else with nothing. Slow names get no answer.
+fn answer(question: &[u8], state: &State) -> Option<Vec<u8>> {
+    let mut place = 12;
+    let first = question.get(place + 1..place + 1 + usize::from(*question.get(place)?))?;
+    if first.starts_with(SLOW.as_bytes()) && state.is_slow.load(Relaxed) {
+        state.asked.fetch_add(1, Relaxed);
+        return None;
+    }
+    while *question.get(place)? != 0 {
+        place += usize::from(question[place]) + 1;
+    }
+    let end = place + 5;
+    let is_a = question.get(place + 1..place + 3)? == [0, 1];
+    let mut answer = question.get(..end)?.to_vec();
+    // It is an answer, recursion was available; one question, one answer or none, nothing else.
+    answer[2..4].copy_from_slice(&[0x81, 0x80]);
+    answer[4..12].copy_from_slice(&[0, 1, 0, u8::from(is_a), 0, 0, 0, 0]);
+    if is_a {
+        // The name of the question, A, IN, no time to live, four bytes.
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
+        answer.extend(ADDRESS);
+    }
+    Some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(name: &str, kind: u8) -> Vec<u8> {
+        let mut bytes = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            bytes.push(u8::try_from(label.len()).expect("labels in tests are short"));
+            bytes.extend(label.as_bytes());
+        }
+        bytes.extend([0, 0, kind, 0, 1]);
+        bytes
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], is_slow: bool, ending: Option<&[u8]>) {
+        let state = State { is_slow: is_slow.into(), ..State::default() };
+        let answer = answer(bytes, &state);
+        assert_eq!(answer.is_some(), ending.is_some(), "{answer:?}");
+        assert!(answer.unwrap_or_default().ends_with(ending.unwrap_or_default()));
+    }
+
+    #[test]
+    fn a_name_has_one_address_and_slow_ones_have_to_be_waited_for() {
+        check(&question("good.example", 1), true, Some(&ADDRESS));
+        check(&question("good.example", 28), true, Some(&[0, 28, 0, 1]));
+        check(&question("slow1.example", 1), false, Some(&ADDRESS));
+        check(&question("slow1.example", 1), true, None);
+        check(&[], true, None);
+        check(&[0; 12], true, None);
+        check(&question("good.example", 1)[..20], false, None);
+    }
+}

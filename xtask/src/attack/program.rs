@@ -1,0 +1,321 @@
+//! The program itself, against hostile targets, signals, full disks and huge files.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::actors::target;
+use super::case::{AttackCase, Bound, Measured, Miss, Unit};
+use super::ground::{Ground, Ran, Started, fresh};
+use super::names;
+
+const MEBIBYTE: u64 = 1024 * 1024;
+/// A command that has not ended by then is killed.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// After so long a command is in the middle of its work.
+const UNDER_WAY: Duration = Duration::from_millis(900);
+
+const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
+const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
+const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
+
+pub(super) const CASES: &[AttackCase] = &[
+    AttackCase {
+        name: "echo",
+        what: "a target echoes the key that it was sent: plain, in hex, percent and base64",
+        bounds: &[
+            Bound { what: "forms of a key in what commands print and write", most: 0, unit: Unit::Count },
+            Bound { what: "commands that show nothing of the echo at all", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: echo,
+    },
+    AttackCase {
+        name: "foreign",
+        what: "a target answers with workflow commands and letters that turn text round",
+        bounds: &[
+            Bound { what: "lines that foreign text begins, or turns round", most: 0, unit: Unit::Count },
+            Bound { what: "reports that quote nothing of it", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: foreign,
+    },
+    AttackCase {
+        name: "interrupt",
+        what: "SIGINT or SIGTERM while a command works",
+        bounds: &[
+            Bound {
+                what: "commands that end with another code than they should",
+                most: 0,
+                unit: Unit::Count,
+            },
+            Bound { what: "commands that do not say what was done", most: 0, unit: Unit::Count },
+            Bound { what: "until the slowest has ended", most: 5_000, unit: Unit::Millis },
+        ],
+        is_long: false,
+        run: interrupt,
+    },
+    AttackCase {
+        name: "outputs",
+        what: "a closed stdout, a full disk, directories that do not exist",
+        bounds: &[
+            Bound { what: "panics", most: 0, unit: Unit::Count },
+            Bound { what: "failures that are not told", most: 0, unit: Unit::Count },
+            Bound { what: "files left behind, whole or in part", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: outputs,
+    },
+    AttackCase {
+        name: "sizes",
+        what: "answers of 4 MB to every request of a check; scenarios and settings of 100 MB",
+        bounds: &[
+            Bound { what: "memory of a check", most: 256, unit: Unit::Mebibytes },
+            Bound { what: "memory for a file that is too large", most: 64, unit: Unit::Mebibytes },
+            Bound { what: "characters of an error about it", most: 500, unit: Unit::Count },
+            Bound { what: "files beyond their bounds that are read", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: sizes,
+    },
+];
+
+/// Runs a command with keys to its end.
+fn run(ground: &Ground, directory: &Path, arguments: &[&str]) -> Result<Ran, Miss> {
+    Ok(start(ground, directory, arguments)?.end(PATIENCE))
+}
+
+fn start(ground: &Ground, directory: &Path, arguments: &[&str]) -> Result<Started, Miss> {
+    let mut command = ground.command(arguments);
+    command.current_dir(directory).env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST);
+    command.env("HOOK_SECRET", SECRET);
+    Started::start(command)
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+fn base64(text: &str) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
+    let whole = bits.as_bytes().chunks(6).filter(|six| six.len() == 6);
+    let value = |six: &[u8]| six.iter().fold(0, |value, bit| value * 2 + usize::from(*bit == b'1'));
+    whole.map(|six| char::from(DIGITS[value(six)])).collect()
+}
+
+/// A key in every form that the echo gives it. Base64 in three forms, for its place in the text decides.
+fn forms(key: &str) -> Vec<String> {
+    let encoded = ["", "a", "ab"].map(|before| base64(&format!("{before}{key}")));
+    [key.to_owned(), hex(key), percent(key)].into_iter().chain(encoded).collect()
+}
+
+fn echo(ground: &Ground) -> Measured {
+    let directory = fresh(&ground.directory, "echo")?;
+    let url = target(418, |key| {
+        let text = format!("echo {}", forms(key).join(" "));
+        serde_json::json!({ "message": text }).to_string().into_bytes()
+    })?;
+    let url = url.as_str();
+    let mut told = String::new();
+    let mut silent = 0;
+    for arguments in [
+        &["check", url, "--record", "run.json", "--report", "html=run.html", "--report", "github=run.txt"][..],
+        &["check", url, "--format", "json", "--profile", "extended"],
+        &["load", url, "--rate", "5", "--for", "1s"],
+        &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
+    ] {
+        let ran = run(ground, &directory, arguments)?;
+        silent += u64::from(!ran.said.contains("echo") && !ran.said.contains("418"));
+        told += &ran.said;
+    }
+    for file in fs::read_dir(&directory)? {
+        told += &fs::read_to_string(file?.path())?;
+    }
+    let told = told.to_lowercase();
+    let mut shown = 0;
+    for key in [LIVE, TEST] {
+        // The beginning of a key is no secret.
+        let tail = &key["svc_live_".len()..];
+        // Of base64, what stands in the middle: its neighbours decide the rest.
+        let middle = forms(key).split_off(3).into_iter().map(|form| form[15..30].to_owned());
+        let whole = [tail.to_owned(), hex(tail), percent(tail)];
+        shown += whole.into_iter().chain(middle).filter(|form| told.contains(&form.to_lowercase())).count();
+    }
+    Ok(vec![shown as u64, silent])
+}
+
+fn foreign(ground: &Ground) -> Measured {
+    let directory = fresh(&ground.directory, "foreign")?;
+    let url = target(418, |_| "x\n::error::foreign\r\n##[error]foreign \u{202e}txt.exe".into())?;
+    let url = url.as_str();
+    let mut commands = vec![
+        vec!["load", url, "--rate", "5", "--for", "1s"],
+        vec!["fuzz", url, "--requests", "10", "--rate", "off"],
+    ];
+    let formats = ["text", "json", "junit", "markdown", "html", "github"];
+    commands.extend(formats.map(|format| vec!["check", url, "--format", format]));
+    let (mut lines, mut without) = (0, 0);
+    for arguments in &commands {
+        let said = run(ground, &directory, arguments)?.said;
+        let begins = |line: &&str| {
+            let line = line.trim_start();
+            line.starts_with("::error::foreign") || line.contains("##[") || line.contains('\u{202e}')
+        };
+        lines += said.lines().filter(begins).count();
+        without += u64::from(arguments[0] == "check" && !said.contains("foreign"));
+    }
+    Ok(vec![lines as u64, without])
+}
+
+fn interrupt(ground: &Ground) -> Measured {
+    let directory = fresh(&ground.directory, "interrupt")?;
+    let plays = fresh(&directory, "plays")?;
+    let scenario =
+        "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n  - wait: 2h\n";
+    for n in 0..2_000 {
+        fs::write(plays.join(format!("{n}.yaml")), scenario)?;
+    }
+    // With its limit, so that a check has to wait.
+    let host = ground.serve_limited(&[])?;
+    let url = format!("http://{}", host.address);
+    // A handler that never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let handler = format!("http://{}/hooks", silent.local_addr()?);
+    let (url, handler) = (url.as_str(), handler.as_str());
+    let cases: &[(&[&str], &str, i32)] = &[
+        (&["sweep", "--seeds", "1000000", "--jobs", "1"], "INT", 130),
+        (&["check", url], "TERM", 130),
+        (&["fuzz", url, "--requests", "5000"], "INT", 130),
+        (&["load", url, "--rate", "20", "--for", "60s"], "TERM", 130),
+        (&["receiver", "try", handler, "--secret-env", "HOOK_SECRET", "--without", "acts"], "INT", 130),
+        (&["play", "plays"], "TERM", 130),
+        // A signal is how it ends: its code says whether all deliveries were good, and none came.
+        (&["receiver", "listen", "--listen", "127.0.0.1:0", "--secret-env", "HOOK_SECRET"], "INT", 3),
+    ];
+    let mut running = Vec::new();
+    for (arguments, name, code) in cases {
+        let mut command = ground.command(arguments);
+        command.current_dir(&directory).env("HOOK_SECRET", SECRET);
+        command.env("CHARGEPROOF_LIVE_KEY", &host.live).env("CHARGEPROOF_TEST_KEY", &host.test);
+        running.push((Started::start(command)?, arguments[0], name, *code));
+    }
+    thread::sleep(UNDER_WAY * 2);
+    for (command, _, name, _) in &running {
+        command.signal(name)?;
+    }
+    let (mut wrong, mut mute, mut slowest) = (0, 0, 0);
+    for (command, name, _, code) in running {
+        let ran = command.end(PATIENCE);
+        if ran.code != Some(code) {
+            eprintln!("{name} ended with {:?}, not {code}: {}", ran.code, ran.said);
+            wrong += 1;
+        }
+        mute += u64::from(ran.said.trim().is_empty());
+        slowest = slowest.max(u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX));
+    }
+    Ok(vec![wrong, mute, slowest])
+}
+
+fn outputs(ground: &Ground) -> Measured {
+    let directory = fresh(&ground.directory, "outputs")?;
+    let (mut panics, mut untold, mut left) = (0, 0, 0);
+    let mut look = |ran: &Ran, arguments: &[&str], fails: bool| {
+        let panicked = ran.code.is_none() || ran.code == Some(101) || ran.said.contains("panicked");
+        let is_untold = fails && (ran.code == Some(0) || !ran.said.contains("written"));
+        if panicked || is_untold {
+            eprintln!("{arguments:?} ended with {:?}: {}", ran.code, ran.said);
+        }
+        panics += u64::from(panicked);
+        untold += u64::from(is_untold);
+    };
+    let work: [&[&str]; 4] =
+        [&["check", "--list"], &["sweep", "--seeds", "1", "--jobs", "1"], &["play"], &["--help"]];
+    for arguments in work {
+        let mut command = ground.command(arguments);
+        let mut child =
+            command.current_dir(&directory).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        drop(child.stdout.take());
+        let output = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        look(&Ran { code: output.status.code(), said, peak: 0, took: Duration::ZERO }, arguments, false);
+    }
+    let mut places = vec!["no/such".to_owned()];
+    // A file system of 64 KiB, of which hardly any are left.
+    let full = ground.directory.join("full");
+    if names::is_inside() {
+        fs::write(full.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
+        places.push(full.display().to_string());
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&ground.program);
+        look(&Started::start(command)?.end(PATIENCE), &["check", "--list"], true);
+    }
+    let nobody = target(418, |_| b"{}".to_vec())?;
+    for place in &places {
+        let at = |name: &str| format!("{place}/{name}");
+        let report = format!("html={}", at("run.html"));
+        let commands: [&[&str]; 6] = [
+            &["sweep", "--seeds", "4", "--jobs", "1", "--out", &at("out")],
+            &["sweep", "--seeds", "2", "--jobs", "1", "--html", &at("out.html")],
+            &["check", "--quick", "--report", &report],
+            &["check", "--quick", "--record", &at("run.json")],
+            &["fuzz", &nobody, "--requests", "10", "--rate", "off", "--save", &at("found.json")],
+            &["serve", "--listen", "127.0.0.1:0", "--ready-file", &at("ready.json")],
+        ];
+        for arguments in commands {
+            // What fits on the rest of the disk is no failure, and a server that is ready goes on.
+            let fails = place.starts_with("no/");
+            let running = start(ground, &directory, arguments)?;
+            if arguments[0] == "serve" && !fails {
+                thread::sleep(UNDER_WAY);
+                let _ = running.signal("TERM");
+            }
+            look(&running.end(PATIENCE), arguments, fails);
+        }
+    }
+    if names::is_inside() {
+        // A file that is there is whole: so it ends as files of its kind do.
+        for file in fs::read_dir(&full)? {
+            let path = file?.path();
+            let text = fs::read(&path)?;
+            let is_whole = text.ends_with(b"\n") || text.ends_with(b"}") || text.ends_with(b">");
+            left += u64::from(!path.ends_with("filler") && !is_whole);
+            fs::remove_file(path)?;
+        }
+    }
+    left += fs::read_dir(&directory)?.count() as u64;
+    Ok(vec![panics, untold, left])
+}
+
+fn sizes(ground: &Ground) -> Measured {
+    let directory = fresh(&ground.directory, "sizes")?;
+    let huge = format!("{{\"data\":[\"{}\"]}}", "x".repeat(4_000_000)).into_bytes();
+    let url = target(200, move |_| huge.clone())?;
+    let checked = run(ground, &directory, &["check", &url, "--quick"])?;
+    if checked.peak == 0 {
+        return Err(Miss::Skipped("it takes /proc of Linux".to_owned()));
+    }
+    let (mut memory, mut longest, mut taken) = (0, 0, 0);
+    let text = vec![b'x'; 100_000_000];
+    for (name, arguments) in [
+        ("a.yaml", &["play", "a.yaml"][..]),
+        ("a.yaml", &["sweep", "a.yaml"]),
+        ("chargeproof.toml", &["check", "--list"]),
+        ("a.pem", &["serve", "--listen", "127.0.0.1:0", "--cacert", "a.pem"]),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, &text)?;
+        let ran = run(ground, &directory, arguments)?;
+        memory = memory.max(ran.peak);
+        longest = longest.max(ran.said.len() as u64);
+        taken += u64::from(ran.code != Some(2));
+        fs::remove_file(path)?;
+    }
+    Ok(vec![checked.peak.div_ceil(MEBIBYTE), memory.div_ceil(MEBIBYTE), longest, taken])
+}
