@@ -28,7 +28,7 @@ const CLOSING: Duration = Duration::from_millis(500);
 /// Room for the answers that are on their way.
 pub(crate) struct InFlight {
     most: usize,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldAnswers>>,
     /// Rings when an answer gives its room back.
     freed: Arc<Notify>,
     /// One answer at a time waits, because it takes memory meanwhile.
@@ -37,14 +37,14 @@ pub(crate) struct InFlight {
 
 /// The answers on their way, in the order in which they began.
 #[derive(Default)]
-struct Held {
-    answers: BTreeMap<u64, Place>,
+struct HeldAnswers {
+    answers: BTreeMap<u64, HeldAnswer>,
     begun: u64,
     /// Bytes that the answer that waits will take.
     promised: usize,
 }
 
-struct Place {
+struct HeldAnswer {
     bytes: usize,
     since: Instant,
     /// The connection that it goes over.
@@ -55,7 +55,7 @@ struct Place {
 struct HeldBytes {
     bytes: Bytes,
     number: u64,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldAnswers>>,
     freed: Arc<Notify>,
 }
 
@@ -101,8 +101,10 @@ impl InFlight {
         }
         let number = held.begun;
         held.begun += 1;
-        held.answers
-            .insert(number, Place { bytes: needed, since: Instant::now(), activity: Arc::clone(activity) });
+        held.answers.insert(
+            number,
+            HeldAnswer { bytes: needed, since: Instant::now(), activity: Arc::clone(activity) },
+        );
         Some(number)
     }
 
@@ -136,7 +138,7 @@ impl InFlight {
 }
 
 /// Room that others do not get until this is dropped.
-struct Promise<'a>(&'a Mutex<Held>);
+struct Promise<'a>(&'a Mutex<HeldAnswers>);
 
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
@@ -144,7 +146,7 @@ impl Drop for Promise<'_> {
     }
 }
 
-impl Held {
+impl HeldAnswers {
     fn taken(&self) -> usize {
         self.answers.values().map(|place| place.bytes).sum()
     }
@@ -167,7 +169,7 @@ impl Held {
     }
 }
 
-fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+fn lock(held: &Mutex<HeldAnswers>) -> MutexGuard<'_, HeldAnswers> {
     // Nothing that can panic happens under the lock.
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }

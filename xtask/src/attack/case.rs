@@ -1,10 +1,8 @@
 //! What a case is, what it measures, and how that is told.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
-use super::ground::Ground;
+use super::ground::{Ground, Miss};
 
 /// One row of the table.
 pub(crate) struct AttackCase {
@@ -45,21 +43,6 @@ impl Unit {
 
 /// The figures of a case, one for each bound.
 pub(crate) type Measured = Result<Vec<u64>, Miss>;
-
-/// Why a case has no figures.
-#[derive(Debug)]
-pub(crate) enum Miss {
-    /// This machine lacks what it takes. No fault of the server.
-    Skipped(String),
-    /// It went another way than it should, so nobody can tell.
-    Broken(String),
-}
-
-impl<E: ToString> From<E> for Miss {
-    fn from(error: E) -> Miss {
-        Miss::Broken(error.to_string())
-    }
-}
 
 /// A case that was run.
 pub(crate) struct Outcome {
@@ -120,16 +103,6 @@ impl Outcome {
             "not_measured": why,
             "millis": self.millis,
         })
-    }
-}
-
-/// Ends a process softly or at once: `TERM`, `INT`.
-pub(crate) fn signal(pid: u32, name: &str) -> Result<(), String> {
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
-    match sent {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("kill -{name} {pid} ended with {status}")),
-        Err(error) => Err(format!("cannot start kill: {error}")),
     }
 }
 

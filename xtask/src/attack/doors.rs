@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::case::{AttackCase, Bound, Measured, Miss, Unit};
-use super::ground::{Ground, Host};
+use super::case::{AttackCase, Bound, Measured, Unit};
+use super::ground::{Ground, Host, Miss};
 use super::talk::Line;
 
 pub(super) const CASES: &[AttackCase] = &[

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::case::Miss;
 use super::names::Names;
 use super::talk::Line;
 use crate::served::Served;
@@ -18,6 +17,21 @@ use crate::served::Served;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// So much of what a program prints is kept.
 const SAID_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Why a case has no figures.
+#[derive(Debug)]
+pub(crate) enum Miss {
+    /// This machine lacks what it takes. No fault of the server.
+    Skipped(String),
+    /// It went another way than it should, so nobody can tell.
+    Broken(String),
+}
+
+impl<E: ToString> From<E> for Miss {
+    fn from(error: E) -> Miss {
+        Miss::Broken(error.to_string())
+    }
+}
 
 /// What a case may use.
 pub(crate) struct Ground {
@@ -197,7 +211,7 @@ impl Started {
 
     /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) -> Result<(), Miss> {
-        Ok(super::case::signal(self.child.id(), name)?)
+        Ok(signal(self.child.id(), name)?)
     }
 
     /// Waits for its end, and kills it when it takes too long.
@@ -230,6 +244,16 @@ fn keep(stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+/// Ends a process softly or at once: `TERM`, `INT`.
+pub(crate) fn signal(pid: u32, name: &str) -> Result<(), String> {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    match sent {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("kill -{name} {pid} ended with {status}")),
+        Err(error) => Err(format!("cannot start kill: {error}")),
+    }
 }
 
 /// A fresh directory inside another.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::case::{AttackCase, Bound, Measured, Miss, Unit};
-use super::ground::{Ground, Host};
+use super::case::{AttackCase, Bound, Measured, Unit};
+use super::ground::{Ground, Host, Miss};
 use super::talk::Line;
 
 const MEBIBYTE: u64 = 1024 * 1024;

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use self::case::{AttackCase, Miss, Outcome};
-use self::ground::Ground;
+use self::case::{AttackCase, Outcome};
+use self::ground::{Ground, Miss};
 use crate::packages::cargo;
 
 pub(crate) const HELP: &str = "\

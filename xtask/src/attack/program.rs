@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::actors::target;
-use super::case::{AttackCase, Bound, Measured, Miss, Unit};
-use super::ground::{Ground, Ran, Started, fresh};
+use super::case::{AttackCase, Bound, Measured, Unit};
+use super::ground::{Ground, Miss, Ran, Started, fresh};
 use super::names;
 
 const MEBIBYTE: u64 = 1024 * 1024;

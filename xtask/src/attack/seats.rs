@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::actors::{Manner, Shop};
-use super::case::{AttackCase, Bound, Measured, Miss, Unit, signal};
-use super::ground::{Ground, Host};
+use super::case::{AttackCase, Bound, Measured, Unit};
+use super::ground::{Ground, Host, Miss, signal};
 use super::names::SLOW;
 use super::talk::Line;
 
