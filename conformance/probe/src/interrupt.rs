@@ -16,7 +16,7 @@ impl Interrupt {
     }
 
     /// Whether it was raised.
-    pub(crate) fn is_raised(&self) -> bool {
+    pub fn is_raised(&self) -> bool {
         self.0.as_ref().is_some_and(|it| *it.borrow())
     }
 

@@ -101,8 +101,7 @@ fn connect_to(front: Arc<Front>) -> Pipe {
     let (stream, ours) = duplex(65_536);
     let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
     let stopping = GracefulShutdown::new();
-    let server =
-        tokio::spawn(serve(front, ours, ends, Arc::new(Activity::new()), stopping.watcher()));
+    let server = tokio::spawn(serve(front, ours, ends, Arc::new(Activity::new()), stopping.watcher()));
     Pipe { stream, server, began: Instant::now(), stopping }
 }
 
