@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::packages::cargo;
-use crate::{deny, direction, tidy};
+use crate::{attack, deny, direction, tidy};
 
 /// One named check.
 pub(crate) struct Step {
@@ -85,6 +85,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "tests",
         what: "cargo test",
         run: Run::Cargo { arguments: &["test", "--locked", "--workspace", "--no-fail-fast"], env: None },
+    },
+    Step {
+        name: "attack",
+        what: "what somebody unfair would do to the server and the program, in its short form",
+        run: Run::Judge(attack::findings),
     },
     Step {
         name: "docs",
@@ -181,7 +186,7 @@ mod tests {
 
     #[test]
     fn without_options_every_step_runs() {
-        check(&[], "format tidy direction deny clippy lean tests docs");
+        check(&[], "format tidy direction deny clippy lean tests attack docs");
     }
 
     #[test]
@@ -197,7 +202,7 @@ mod tests {
         check(
             &["--only", "test"],
             "`test` is not a step; there are \
-             format, tidy, direction, deny, clippy, lean, tests, docs",
+             format, tidy, direction, deny, clippy, lean, tests, attack, docs",
         );
     }
 }

@@ -36,11 +36,11 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "advance",
         what: "the clock goes on by ten years, with 5,000 charges and 5 endpoints that are down",
         bounds: &[
-            Bound { what: "the longest that another account's request waits", most: 50, unit: Unit::Millis },
+            Bound { what: "the longest that another account's request waits", most: 50, unit: Unit::Moment },
             Bound { what: "memory above idle", most: 400, unit: Unit::Mebibytes },
             Bound { what: "size of the answer", most: 16, unit: Unit::Mebibytes },
         ],
-        is_long: false,
+        is_long: true,
         run: advance,
     },
 ];
