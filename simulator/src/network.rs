@@ -49,6 +49,10 @@ pub enum ReceiverBehavior {
 }
 
 impl ReceiverBehavior {
+    /// What [`ReceiverBehavior::parse`] reads, for those who are refused.
+    pub(crate) const WORDS: [&str; 9] =
+        ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private", "a status from 100 to 599"];
+
     /// The behavior of `up`, `down`, `slow` (or `timeout`), `lost`, `twice`, `lagging`, `redirect`, `private`, or a
     /// status from 100 to 599; `None` for anything else.
     pub fn parse(text: &str) -> Option<ReceiverBehavior> {

@@ -11,23 +11,29 @@ use crate::tools::{self, succeeds};
 const NODE: [&str; 3] = ["@stoplight/spectral-cli@6.16.3", "openapi-typescript@7.13.0", "typescript@5.9.3"];
 const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
 
-/// Runs the tools whose language is installed, and says which are skipped. Whether nothing was found.
+/// Runs the tools that are installed or can be, and says which are skipped. Whether nothing was found.
 ///
 /// # Errors
-/// The program cannot be built or started, or a tool cannot be installed.
+/// The program cannot be built or started, or a tool cannot be started.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let program = Served::build(root)?;
     let mut served = Served::start(&program, &["--rate-limit", "off"])?;
     let mut good = true;
-    if tools::is_there("node") && tools::is_there(&tools::npm()) {
-        good &= node(root, &served)?;
-    } else {
+    let (node_home, python_home) = (root.join("target/openapi/node"), root.join("target/openapi/python"));
+    if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
         println!("skipped: Spectral and openapi-typescript, because node and npm are not installed");
-    }
-    if tools::is_there("python3") {
-        good &= python(root, &served)?;
+    } else if let Err(why) = tools::node(&node_home, &NODE) {
+        println!("skipped: Spectral and openapi-typescript: {why}");
     } else {
+        good &= node(root, &node_home, &served)?;
+    }
+    if !tools::is_there("python3") {
         println!("skipped: openapi-python-client, because python3 is not installed");
+    } else {
+        match tools::python(&python_home, &PYTHON) {
+            Ok(programs) => good &= python(root, (&python_home, &programs), &served)?,
+            Err(why) => println!("skipped: openapi-python-client: {why}"),
+        }
     }
     if !served.is_alive() {
         println!("error: the server has ended");
@@ -36,13 +42,12 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 }
 
 /// The document has no error and no warning, and a request typed by it compiles.
-fn node(root: &Path, served: &Served) -> Result<bool, String> {
-    let (home, settings) = (root.join("target/openapi/node"), root.join("xtask/openapi"));
-    tools::node(&home, &NODE)?;
+fn node(root: &Path, home: &Path, served: &Served) -> Result<bool, String> {
+    let settings = root.join("xtask/openapi");
     let document = format!("{}/openapi.json", served.ready.url);
     let program = |name: &str| {
-        let mut command = Command::new(tools::node_program(&home, name));
-        command.current_dir(&home);
+        let mut command = Command::new(tools::node_program(home, name));
+        command.current_dir(home);
         command
     };
     println!("==> spectral: no error and no warning");
@@ -61,15 +66,14 @@ fn node(root: &Path, served: &Served) -> Result<bool, String> {
 }
 
 /// A client is generated without a warning, and opens, lists, gets and cancels a charge.
-fn python(root: &Path, served: &Served) -> Result<bool, String> {
-    let (home, settings) = (root.join("target/openapi/python"), root.join("xtask/openapi"));
-    let programs = tools::python(&home, &PYTHON)?;
+fn python(root: &Path, (home, programs): (&Path, &Path), served: &Served) -> Result<bool, String> {
+    let settings = root.join("xtask/openapi");
     let package = home.join("client");
     tools::fresh(&package)?;
     println!("==> openapi-python-client: a client that works");
     // It formats what it generates with a program that stands beside it.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let paths = std::iter::once(programs.clone()).chain(std::env::split_paths(&path));
+    let paths = std::iter::once(programs.to_owned()).chain(std::env::split_paths(&path));
     let path = std::env::join_paths(paths).map_err(|err| format!("cannot extend PATH: {err}"))?;
     let generated = succeeds(
         Command::new(programs.join("openapi-python-client"))

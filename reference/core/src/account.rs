@@ -38,8 +38,12 @@ pub struct Settings {
     pub website_url: Option<String>,
     /// Where customers get help.
     pub support_email: Option<String>,
+    /// Whom customers may call.
+    pub support_phone: Option<String>,
     /// `#rrggbb`.
     pub brand_color: String,
+    /// The business behind the account, if the owner told of one.
+    pub business: Option<Business>,
     /// The currency where none is given.
     pub default_currency: Currency,
     /// So many percent may be missing from a payment.
@@ -48,6 +52,46 @@ pub struct Settings {
     pub overpayment_threshold: Percent,
     /// E-mail addresses of the people of the account: the only ones that test invoices are sent to.
     pub members: Vec<String>,
+}
+
+/// The business behind an account, as its owner describes it. Every part may be missing; the service judges none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Business {
+    /// The legal form, such as `company`.
+    pub kind: Option<String>,
+    /// The name in the register.
+    pub legal_name: Option<String>,
+    /// The number in the register.
+    pub registration_number: Option<String>,
+    /// What the tax office calls it.
+    pub tax_id: Option<String>,
+    /// Where it sits.
+    pub address: Option<PostalAddress>,
+    /// What it does, in a word.
+    pub industry: Option<String>,
+    /// What it sells.
+    pub product_description: Option<String>,
+    /// What it expects to take in a month, in the owner's words.
+    pub monthly_volume: Option<String>,
+    /// Whom the service may call.
+    pub phone: Option<String>,
+}
+
+/// Where a business sits. Every part may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PostalAddress {
+    /// Street and number.
+    pub line1: Option<String>,
+    /// Floor, door, post box.
+    pub line2: Option<String>,
+    /// The city.
+    pub city: Option<String>,
+    /// State, province or county.
+    pub state: Option<String>,
+    /// The postal code.
+    pub postal_code: Option<String>,
+    /// The country in two capitals (ISO 3166-1).
+    pub country: Option<String>,
 }
 
 impl Settings {
@@ -59,7 +103,9 @@ impl Settings {
             logo_url: None,
             website_url: None,
             support_email: None,
+            support_phone: None,
             brand_color: "#1f6feb".to_owned(),
+            business: None,
             default_currency: Currency::Eur,
             underpayment_tolerance: Percent::hundredths(100),
             overpayment_threshold: Percent::hundredths(300),
@@ -79,7 +125,9 @@ impl Settings {
         set(&mut self.logo_url, draft.logo_url);
         set(&mut self.website_url, draft.website_url);
         set(&mut self.support_email, draft.support_email);
+        set(&mut self.support_phone, draft.support_phone);
         set(&mut self.brand_color, draft.brand_color);
+        set(&mut self.business, draft.business);
         set(&mut self.default_currency, draft.default_currency);
         set(&mut self.underpayment_tolerance, draft.underpayment_tolerance);
         set(&mut self.overpayment_threshold, draft.overpayment_threshold);

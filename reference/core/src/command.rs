@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use crate::{
+    account::Business,
     asset::{Asset, Currency},
     call::Choice,
     event::EventType,
@@ -12,6 +13,7 @@ use crate::{
     key::KeyText,
     mode::Mode,
     money::Percent,
+    wallet::Script,
 };
 
 /// A command of the account owner in the dashboard, given in the dashboard of one account and mode.
@@ -90,7 +92,12 @@ pub enum BookCommand {
 #[derive(Clone, Debug)]
 pub enum Payout {
     /// An extended public key.
-    Key(String),
+    Key {
+        /// The key as typed.
+        text: String,
+        /// Which addresses it stands for, if its owner says so.
+        script: Option<Script>,
+    },
     /// A list of addresses, for coins that can't be derived.
     Addresses(Vec<String>),
 }
@@ -99,7 +106,7 @@ impl Payout {
     /// What a complaint about it names.
     pub(crate) const fn field(&self) -> &'static str {
         match self {
-            Payout::Key(_) => "key",
+            Payout::Key { .. } => "key",
             Payout::Addresses(_) => "addresses",
         }
     }
@@ -114,7 +121,9 @@ pub struct SettingsDraft {
     pub logo_url: Option<Option<String>>,
     pub website_url: Option<Option<String>>,
     pub support_email: Option<Option<String>>,
+    pub support_phone: Option<Option<String>>,
     pub brand_color: Option<String>,
+    pub business: Option<Option<Business>>,
     pub default_currency: Option<Currency>,
     pub underpayment_tolerance: Option<Percent>,
     pub overpayment_threshold: Option<Percent>,

@@ -13,7 +13,8 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
 use hyper::body::{Body, Frame, SizeHint};
-use reference_wire::Response;
+use reference_core::service::Quota;
+use reference_wire::{Response, quota_headers};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::host::Broken;
@@ -120,6 +121,15 @@ fn static_name(name: &'static str) -> Option<HeaderName> {
     let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     // Anything else would be a panic in `from_static`.
     (!name.is_empty() && name.bytes().all(fit)).then(|| HeaderName::from_static(name))
+}
+
+/// With what a key may still ask.
+pub(crate) fn with_quota(mut answer: Answer, quota: Option<Quota>) -> Result<Answer, Broken> {
+    for (name, value) in quota_headers(quota) {
+        let value = HeaderValue::try_from(value).map_err(|_| Broken)?;
+        answer.headers_mut().insert(HeaderName::from_static(name), value);
+    }
+    Ok(answer)
 }
 
 /// What `HEAD` gets: the same headers, with the length that the body would have had.

@@ -20,6 +20,18 @@ pub(crate) async fn read(headers: &HeaderMap, body: Incoming, bounds: &Bounds) -
     Box::pin(read_some(body, headers.contains_key(EXPECT), bounds)).await
 }
 
+/// Lets a refused request go on arriving, in the background: a client that is still sending when the connection closes
+/// may never see its answer.
+pub(crate) fn leave(headers: &HeaderMap, body: Incoming, bounds: &Bounds) {
+    // One that waits to be told to go on sends nothing.
+    if body.is_end_stream() || headers.contains_key(EXPECT) {
+        return;
+    }
+    // Ends with the body, or at its bound in bytes or time; whatever came of it, nobody asks.
+    let bounds = *bounds;
+    tokio::spawn(async move { drop(read_some(body, false, &bounds).await) });
+}
+
 /// `waits`: the client sends the body only when told to go on, so a refusal need not read it.
 async fn read_some(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
     let most = bounds.body_bytes;

@@ -10,8 +10,9 @@ use http::{
     header::{AUTHORIZATION, CONTENT_TYPE, HOST},
     request::Parts,
 };
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use reference_core::dialect::Dialect;
+use simulator::sandbox::Admitted;
 use tokio::time::Instant;
 
 #[cfg(feature = "mcp")]
@@ -27,6 +28,7 @@ use crate::{
     openapi::Document,
     pages::{self, Call, Pages, docs::Docs, home},
     refusal::Refusal,
+    world::RequestHead,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -157,6 +159,9 @@ impl Front {
             };
         };
         match room {
+            Room::Api if !body.is_end_stream() => {
+                return Box::pin(self.ask_api((head, &said, path, authority), body, sent)).await;
+            }
             Room::Api | Room::Hosted | Room::Dashboard => {}
             Room::Sandbox => {
                 gate::admit(ends, head, authority, &self.backend.addresses, &self.backend.token)?;
@@ -194,17 +199,44 @@ impl Front {
                     return Box::pin(forwards::answer(&self.backend, head, from_here, &body)).await;
                 }
             }
-            _ => sent.clone_from(&body),
+            _ => {}
         }
-        self.ask_world(head, &said, path, authority, &body).await
+        self.ask_world((head, &said, path, authority), None, &body).await
     }
 
+    /// A request to the API that has a body: key, limit, path and method are judged before it is read.
+    async fn ask_api(
+        &self,
+        (head, said, path, authority): (&Parts, &Said<'_>, &str, Option<&str>),
+        body: Incoming,
+        sent: &mut Bytes,
+    ) -> Result<Answer, Refusal> {
+        let authorization = said.authorization.once().map(HeaderValue::as_bytes);
+        let known = RequestHead { method: head.method.as_str(), path, authorization };
+        let admitted = match self.backend.host.admit_head(known)? {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                body::leave(&head.headers, body, &self.backend.bounds);
+                return Ok(answer::of_world(refusal)?);
+            }
+        };
+        match body::read(&head.headers, body, &self.backend.bounds).await {
+            Ok(body) => {
+                sent.clone_from(&body);
+                self.ask_world((head, said, path, authority), admitted, &body).await
+            }
+            Err(refusal) => {
+                let quota = admitted.and_then(|admitted| admitted.quota());
+                Ok(answer::with_quota(refusal.answer(), quota)?)
+            }
+        }
+    }
+
+    /// `admitted`: who asks, if that was found out and counted already.
     async fn ask_world(
         &self,
-        head: &Parts,
-        said: &Said<'_>,
-        path: &str,
-        authority: Option<&str>,
+        (head, said, path, authority): (&Parts, &Said<'_>, &str, Option<&str>),
+        admitted: Option<Admitted>,
         body: &Bytes,
     ) -> Result<Answer, Refusal> {
         let request = reference_wire::Request {
@@ -217,7 +249,11 @@ impl Front {
             base: &self.backend.addresses.base(authority),
             body,
         };
-        Ok(answer::of_world(self.backend.host.respond(&request).await?)?)
+        let host = &self.backend.host;
+        Ok(answer::of_world(match &admitted {
+            Some(admitted) => host.respond_as(admitted, &request).await?,
+            None => host.respond(&request).await?,
+        })?)
     }
 
     fn page(&self, room: &Room, path: &str, authority: Option<&str>) -> Result<Answer, Refusal> {

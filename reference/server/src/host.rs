@@ -16,16 +16,14 @@ use std::{
 
 use reference_core::{error::ApiError, id::AccountNo, outbox::AttemptReport, time::Timestamp};
 use reference_wire::{Request, Response};
-#[cfg(feature = "mcp")]
-use simulator::sandbox::Admitted;
-use simulator::sandbox::{AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress};
+use simulator::sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress};
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
 use crate::{
     clock::Clock,
     log::{LogEntry, LogSink},
     sender::{self, Hearsay, WebhookSender},
-    world::World,
+    world::{RequestHead, World},
 };
 
 /// A world that leaves something due although it was just brought up to date must not spin the timer.
@@ -127,13 +125,21 @@ impl Host {
         self.step(|world, now| world.admit(now, authorization))
     }
 
+    /// Who asks at the time it is, for [`Host::respond_as`], or nothing if only [`Host::respond`] knows; or the refusal
+    /// as it goes back.
+    pub(crate) fn admit_head(
+        &self,
+        head: RequestHead<'_>,
+    ) -> Result<Result<Option<Admitted>, Response>, Broken> {
+        self.step(|world, now| world.admit_head(now, head))
+    }
+
     /// Answers a request at the time it is.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
         self.answer(None, request, |world, now| world.respond(now, request)).await
     }
 
     /// The same for a key that was let in, without counting it again.
-    #[cfg(feature = "mcp")]
     pub(crate) async fn respond_as(
         &self,
         admitted: &Admitted,

@@ -51,4 +51,4 @@ pub use log::{LogEntry, LogSink, RequestRecord};
 pub use sender::{Forward, LocalHandler, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver};
 pub use server::Server;
 pub use simulator::sandbox::Reach;
-pub use world::World;
+pub use world::{RequestHead, World};

@@ -9,6 +9,17 @@ use simulator::{
     sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
 };
 
+/// What is known of a request before its body has come.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// `POST`, …
+    pub method: &'a str,
+    /// The path as received, without any prefix of the host's.
+    pub path: &'a str,
+    /// The `Authorization` header; nothing if there is none or more than one.
+    pub authorization: Option<&'a [u8]>,
+}
+
 /// A world that a host can keep: it answers, and things happen in it as time goes by.
 pub trait World: Send {
     /// What the service clock shows.
@@ -26,6 +37,12 @@ pub trait World: Send {
 
     /// The keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
+
+    /// Who asks, for a request to `/v1` whose body has not come yet: [`World::respond_as`] answers it then. Or the
+    /// refusal as it goes back, where no body could change it. `Ok(None)`: [`World::respond`] knows both only then.
+    fn admit_head(&mut self, _now: Timestamp, _head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
+        Ok(None)
+    }
 
     // A world that knows no keys lets nobody in.
 
@@ -86,6 +103,10 @@ impl World for Sandbox {
 
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.call(now, request)
+    }
+
+    fn admit_head(&mut self, now: Timestamp, head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
+        Sandbox::admit_head(self, now, head.method, head.path, head.authorization).map(Some)
     }
 
     fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {

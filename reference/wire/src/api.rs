@@ -70,6 +70,19 @@ impl Api {
             .map_err(|(error, quota)| with_quota(Response::refusal(&error), quota))
     }
 
+    /// Whether a request of a key that was admitted is refused whatever its body says, for hosts that have not read it
+    /// yet.
+    ///
+    /// # Errors
+    ///
+    /// The refusal as it goes back: 404 for a path or an object that is not there, 405 for another method.
+    pub fn judge_head(&self, admission: &Admission, method: &str, path: &str) -> Result<(), Response> {
+        match self.route(&admission.principal, method, path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(with_quota(Response::refusal(&error), admission.quota)),
+        }
+    }
+
     /// Answers a request of a key that was admitted. The request is not counted again, and its `authorization` is
     /// ignored.
     ///
@@ -90,11 +103,7 @@ impl Api {
 
     /// Refusals come in one order: path and object, method, size and form of the body, fields, state.
     fn call(&mut self, now: Timestamp, who: &Principal, request: &Request<'_>) -> Result<Response, ApiError> {
-        let Found { object, route } = Route::find(request.method, request.path)?;
-        if let Some(object) = object {
-            object.must_be_in(self.service.account(who.account).book(who.mode))?;
-        }
-        let route = route?;
+        let route = self.route(who, request.method, request.path)?;
         let status = route.success();
         if !route.is_write() {
             let call = route.call(request.query, &[])?;
@@ -127,6 +136,15 @@ impl Api {
         let response = self.reply(now, who, request.base, status, &answer);
         self.book_state(who).answers.keep(now, scope, print, response.clone());
         Ok(response)
+    }
+
+    /// Where a request goes, if the object that its path names is there.
+    fn route(&self, who: &Principal, method: &str, path: &str) -> Result<Route, ApiError> {
+        let Found { object, route } = Route::find(method, path)?;
+        if let Some(object) = object {
+            object.must_be_in(self.service.account(who.account).book(who.mode))?;
+        }
+        route
     }
 
     fn reply(

@@ -1,18 +1,21 @@
 //! Writes that are sent twice and done once (`open.idempotency`).
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use reference_core::time::{Span, Timestamp};
 
-use crate::http::Response;
+use crate::{fields::is_empty_list, http::Response};
 
 const KEPT: Span = Span::hours(24);
 /// A bound on memory, far above what the rate limit lets through in a day.
 const ANSWERS_MAX: usize = 500_000;
 /// The same for the answers' bytes: a few that are huge weigh as much as many that are small.
 const BYTES_MAX: usize = 64 << 20;
+/// No field that is read lies deeper, and every level is looked through once more.
+const DEPTH_MAX: usize = 8;
 
 /// What a repeated request meets.
 pub(crate) enum Lookup {
@@ -46,14 +49,67 @@ fn weight(scope: &str, answer: &Response) -> usize {
     2 * scope.len() + answer.body.len()
 }
 
-/// Tells one request from another under the same key.
+/// Tells one request from another under the same key, by what the body says and not by how it is written: the order of
+/// keys, spaces, escapes and zeros at the end of a number differ between clients, and between the API and MCP.
 pub(crate) fn fingerprint(query: Option<&str>, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    let query = query.unwrap_or("");
-    hash.update((query.len() as u64).to_be_bytes());
-    hash.update(query);
-    hash.update(body);
+    add_text(&mut hash, b'?', query.unwrap_or(""));
+    // The body was read before, so it is JSON, or there is none.
+    match serde_json::from_slice::<&RawValue>(body) {
+        Ok(value) if !is_empty_list(value.get()) => add_value(&mut hash, value, DEPTH_MAX),
+        _ => add_sign(&mut hash, b'{', 0),
+    }
     hash.finalize().into()
+}
+
+/// One value; below `depth` further levels it counts as it is written.
+fn add_value(hash: &mut Sha256, value: &RawValue, depth: usize) {
+    let text = value.get();
+    let parts = match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str::<Cow<'_, str>>(text).map(|text| add_text(hash, b'"', &text)),
+        Some(b'[') if depth > 0 => serde_json::from_str::<Vec<&RawValue>>(text).map(|items| {
+            add_sign(hash, b'[', items.len());
+            items.into_iter().for_each(|item| add_value(hash, item, depth - 1));
+        }),
+        Some(b'{') if depth > 0 => serde_json::from_str::<BTreeMap<String, &RawValue>>(text).map(|fields| {
+            add_sign(hash, b'{', fields.len());
+            for (key, value) in fields {
+                add_text(hash, b'"', &key);
+                add_value(hash, value, depth - 1);
+            }
+        }),
+        Some(b'-' | b'0'..=b'9') => {
+            add_text(hash, b'#', plain_number(text));
+            Ok(())
+        }
+        _ => {
+            add_text(hash, b'=', text);
+            Ok(())
+        }
+    };
+    // Half of a character is JSON, and no text.
+    if parts.is_err() {
+        add_text(hash, b'=', text);
+    }
+}
+
+/// Without zeros that say nothing.
+fn plain_number(text: &str) -> &str {
+    match text.contains('.') && !text.contains(['e', 'E']) {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => text,
+    }
+}
+
+/// What comes is told apart by its sign and its length, so that no two requests add the same bytes.
+fn add_sign(hash: &mut Sha256, sign: u8, length: usize) {
+    hash.update([sign]);
+    hash.update((length as u64).to_be_bytes());
+}
+
+fn add_text(hash: &mut Sha256, sign: u8, text: &str) {
+    add_sign(hash, sign, text.len());
+    hash.update(text);
 }
 
 impl IdempotencyCache {
@@ -99,6 +155,39 @@ impl IdempotencyCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_known_by_what_it_says() {
+        let print = |query, body: &str| fingerprint(query, body.as_bytes());
+        let body = r#"{"asset":"BTC","amount":49.9,"metadata":{"a":"\u00e4\n","b":[1,null]}}"#;
+        for same in [
+            r#" { "amount" : 49.90, "metadata": {"b": [1.0, null], "a": "ä\n"}, "asset":"BTC" } "#,
+            r#"{"\u0061sset":"B\u0054C","amount":49.900,"metadata":{"a":"ä\n","b":[1,null]}}"#,
+        ] {
+            assert_eq!(print(None, body), print(None, same), "{same}");
+        }
+        for other in [
+            r#"{"asset":"BTC","amount":49.9}"#,
+            r#"{"asset":"BTC","amount":"49.9","metadata":{"a":"ä\n","b":[1,null]}}"#,
+            r#"{"asset":"BTC","amount":49.91,"metadata":{"a":"ä\n","b":[1,null]}}"#,
+            r#"{"asset":"BTC","amount":49.9,"metadata":{"a":"ä\n","b":[null,1]}}"#,
+            r#"{"asset":"BTC","amount":49.9,"metadata":{"a":"ä\n","b":[1]}}"#,
+            r#"{"asset":"BTC","amount":49.9,"metadata":{"a":"ä\n","b":[10,null]}}"#,
+            r#"{"asset":"BTC","amount":49.9,"metadata":{"a":"ä\n","b":[1,null]},"x":null}"#,
+        ] {
+            assert_ne!(print(None, body), print(None, other), "{other}");
+        }
+        assert_ne!(print(Some("x=1"), body), print(None, body));
+        for nothing in ["", "{}", "[]", " [ ] ", "{ }"] {
+            assert_eq!(print(None, nothing), print(Some(""), "{}"), "{nothing:?}");
+        }
+        // Digits beyond what a float holds are digits all the same.
+        assert_ne!(print(None, r#"{"a":0.1}"#), print(None, r#"{"a":0.10000000000000000001}"#));
+        // Too deep to be read by anybody, and half a character: as they are written.
+        let deep = |inside: &str| format!("{}{inside}{}", r#"{"a":"#.repeat(30_000), "}".repeat(30_000));
+        assert_ne!(print(None, &deep("1")), print(None, &deep("2")));
+        assert_ne!(print(None, r#"{"a":"\ud800"}"#), print(None, r#"{"a":"\ud801"}"#));
+    }
 
     #[test]
     fn large_answers_push_out_the_oldest() {

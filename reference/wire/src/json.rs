@@ -9,7 +9,7 @@ use crate::{
     view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
 };
 use reference_core::{
-    account::Account,
+    account::{Account, Business, PostalAddress},
     book::Book,
     call::{Answer, List},
     error::{ApiError, FieldErrors},
@@ -264,11 +264,66 @@ struct AccountView<'a> {
     logo_url: Option<&'a str>,
     website_url: Option<&'a str>,
     support_email: Option<&'a str>,
+    support_phone: Option<&'a str>,
     brand_color: &'a str,
+    business: Option<BusinessView<'a>>,
     default_currency: &'static str,
     underpayment_tolerance: String,
     overpayment_threshold: String,
     created_at: String,
+}
+
+#[derive(Serialize)]
+struct BusinessView<'a> {
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    legal_name: Option<&'a str>,
+    registration_number: Option<&'a str>,
+    tax_id: Option<&'a str>,
+    address: Option<PostalAddressView<'a>>,
+    industry: Option<&'a str>,
+    product_description: Option<&'a str>,
+    monthly_volume: Option<&'a str>,
+    phone: Option<&'a str>,
+}
+
+impl<'a> BusinessView<'a> {
+    fn of(business: &'a Business) -> BusinessView<'a> {
+        BusinessView {
+            kind: business.kind.as_deref(),
+            legal_name: business.legal_name.as_deref(),
+            registration_number: business.registration_number.as_deref(),
+            tax_id: business.tax_id.as_deref(),
+            address: business.address.as_ref().map(PostalAddressView::of),
+            industry: business.industry.as_deref(),
+            product_description: business.product_description.as_deref(),
+            monthly_volume: business.monthly_volume.as_deref(),
+            phone: business.phone.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct PostalAddressView<'a> {
+    line1: Option<&'a str>,
+    line2: Option<&'a str>,
+    city: Option<&'a str>,
+    state: Option<&'a str>,
+    postal_code: Option<&'a str>,
+    country: Option<&'a str>,
+}
+
+impl<'a> PostalAddressView<'a> {
+    fn of(address: &'a PostalAddress) -> PostalAddressView<'a> {
+        PostalAddressView {
+            line1: address.line1.as_deref(),
+            line2: address.line2.as_deref(),
+            city: address.city.as_deref(),
+            state: address.state.as_deref(),
+            postal_code: address.postal_code.as_deref(),
+            country: address.country.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -296,7 +351,9 @@ fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
             logo_url: settings.logo_url.as_deref(),
             website_url: settings.website_url.as_deref(),
             support_email: settings.support_email.as_deref(),
+            support_phone: settings.support_phone.as_deref(),
             brand_color: &settings.brand_color,
+            business: settings.business.as_ref().map(BusinessView::of),
             default_currency: settings.default_currency.code(),
             underpayment_tolerance: settings.underpayment_tolerance.to_string(),
             overpayment_threshold: settings.overpayment_threshold.to_string(),

@@ -37,6 +37,7 @@ mod json_cache;
 mod look;
 mod read;
 mod route;
+mod unique_keys;
 mod view;
 mod web_address;
 mod webhook;

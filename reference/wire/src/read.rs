@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use url::form_urlencoded;
 
-use crate::fields::{Fields, PROSE_MAX, QUESTIONS_MAX, Scalar, TEXT_MAX};
+use crate::fields::{Fields, PROSE_MAX, QUESTIONS_MAX, Scalar, TEXT_MAX, not_among};
 use reference_core::{
     asset::Asset,
     call::{ChargeDraft, InvoiceDraft, LinkDraft, List, PricingType, RefundDraft},
@@ -68,10 +68,7 @@ fn customer(f: &mut Fields<'_>) -> Customer {
                 "country",
                 "metadata",
             ]);
-            let country = f.text("country", 2);
-            if country.as_ref().is_some_and(|c| c.len() != 2 || !c.bytes().all(|b| b.is_ascii_uppercase())) {
-                f.wrong("country", "The {} field must be a two-letter country code.");
-            }
+            let country = f.country("country");
             let ip_address = f.text("ip_address", TEXT_MAX);
             if ip_address.as_ref().is_some_and(|ip| ip.parse::<std::net::IpAddr>().is_err()) {
                 f.wrong("ip_address", "The {} field must be a valid IP address.");
@@ -158,7 +155,7 @@ pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
             false => None,
         },
         description: nullable(&mut f, "description", |f, n| f.text(n, PROSE_MAX)),
-        pricing_type: f.word_of("pricing_type", &["fixed", "open"], |word| match word {
+        pricing_type: f.word("pricing_type", &["fixed", "open"], |word| match word {
             "fixed" => Some(PricingType::Fixed),
             "open" => Some(PricingType::Open),
             _ => None,
@@ -280,27 +277,21 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
             .add("per_page", format!("The per_page field must be a whole number from 1 to {PER_PAGE_MAX}."));
     }
     let anchor = take("anchor").map(Cow::into_owned);
-    let mut word_error = |name: &str| errors.add(name, format!("The selected {name} is invalid."));
     let list = match kind {
         Kind::Charges => List::Charges {
-            status: word(take("status"), ChargeStatus::parse).unwrap_or_else(|()| {
-                word_error("status");
-                None
-            }),
+            status: word(("status", take("status")), (ChargeStatus::ALL, ChargeStatus::as_str), &mut errors),
             link: take("payment_link").map(Cow::into_owned),
         },
         Kind::Invoices => List::Invoices {
-            status: word(take("status"), InvoiceStatus::parse).unwrap_or_else(|()| {
-                word_error("status");
-                None
-            }),
+            status: word(
+                ("status", take("status")),
+                (InvoiceStatus::ALL, InvoiceStatus::as_str),
+                &mut errors,
+            ),
         },
         Kind::Links => List::Links,
         Kind::Events => List::Events {
-            kind: word(take("type"), EventType::parse).unwrap_or_else(|()| {
-                word_error("type");
-                None
-            }),
+            kind: word(("type", take("type")), (EventType::ALL, EventType::as_str), &mut errors),
             charge: take("charge").map(Cow::into_owned),
             invoice: take("invoice").map(Cow::into_owned),
         },
@@ -328,6 +319,16 @@ fn whole(text: &str, most: u64) -> Option<u64> {
     (1..=most).contains(&n).then_some(n)
 }
 
-fn word<T>(text: Option<Cow<'_, str>>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ()> {
-    text.map(|text| parse(&text).ok_or(())).transpose()
+/// A filter that takes one of a few words.
+fn word<T: Copy, const N: usize>(
+    (name, text): (&str, Option<Cow<'_, str>>),
+    (all, as_str): ([T; N], fn(T) -> &'static str),
+    errors: &mut FieldErrors,
+) -> Option<T> {
+    let text = text?;
+    let found = all.into_iter().find(|it| as_str(*it) == text);
+    if found.is_none() {
+        errors.add(name, not_among(name, &all.map(as_str)));
+    }
+    found
 }

@@ -134,6 +134,9 @@ pub struct WalletRequest {
     /// An extended public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Which addresses the key stands for, where its prefix does not say it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<Word>,
     /// Addresses, for coins without such keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
@@ -205,6 +208,21 @@ pub struct ChoiceRequest {
     /// The customer's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub customer_email: Option<String>,
+    /// The customer's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub customer_name: Option<String>,
+    /// Answers to the link's questions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub custom_fields: Vec<AnswerRequest>,
+}
+
+/// An answer to a question of a payment link.
+#[derive(Clone, Debug, Serialize)]
+pub struct AnswerRequest {
+    /// What is asked.
+    pub label: String,
+    /// What the customer says.
+    pub value: String,
 }
 
 /// `POST /sandbox/pay`: to a charge, or to an address with `asset` and `amount`.

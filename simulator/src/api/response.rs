@@ -186,6 +186,8 @@ pub struct WalletRecord {
     pub asset: Asset,
     /// The extended public key; `None` for a list of addresses.
     pub key: Option<String>,
+    /// Which addresses the key stands for; `None` for a coin with one kind only.
+    pub script: Option<Word>,
     /// How many addresses are listed.
     pub listed: usize,
     /// The first address; `None` if the list is empty.
@@ -492,6 +494,8 @@ pub struct TransferRecord {
     /// When it was confirmed.
     #[serde(with = "text::option")]
     pub confirmed_at: Option<Timestamp>,
+    /// It came late, and the refunds recorded on the charge make up for it.
+    pub sent_back: bool,
 }
 
 /// How a transfer counts.

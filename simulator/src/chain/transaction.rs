@@ -48,6 +48,9 @@ pub enum FeeLevel {
 }
 
 impl FeeLevel {
+    /// Every level, from low to stuck.
+    pub const ALL: [FeeLevel; 4] = [FeeLevel::Low, FeeLevel::Normal, FeeLevel::High, FeeLevel::Stuck];
+
     /// The word of the API.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,9 +63,7 @@ impl FeeLevel {
 
     /// The level of a word.
     pub fn parse(word: &str) -> Option<FeeLevel> {
-        [FeeLevel::Low, FeeLevel::Normal, FeeLevel::High, FeeLevel::Stuck]
-            .into_iter()
-            .find(|level| level.as_str() == word)
+        FeeLevel::ALL.into_iter().find(|level| level.as_str() == word)
     }
 
     /// With a low fee, the earliest block is the third from now.

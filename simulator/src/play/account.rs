@@ -88,6 +88,7 @@ impl Player<'_> {
             mode: Some(mode),
             asset,
             key: wallet.key.clone(),
+            script: wallet.script.clone().map(Into::into),
             addresses: wallet.addresses.clone(),
         };
         let (method, done) = if wallet.remove { ("DELETE", "removed") } else { ("PUT", "set") };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Act, Granted, Player, SentRequest, failure::Stop, lines::in_mode, lines::plain, said};
 use crate::{
-    api::{self, AcceptRequest, ChoiceRequest},
+    api::{self, AcceptRequest, AnswerRequest, ChoiceRequest},
     script::{
         At, Kind,
         step::{Accept, By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Repeat, Send, Void},
@@ -39,6 +39,7 @@ impl Player<'_> {
             ("customer_email", open.customer_email.clone().map(Value::from)),
             ("description", open.description.clone().map(Value::from)),
             ("metadata", metadata),
+            ("custom_fields", open.custom_fields.as_ref().map(|answers| json!(answers))),
         ]);
         let again = open.idempotency_key.as_deref();
         let act = Act {
@@ -121,6 +122,7 @@ impl Player<'_> {
             ("currency", currency.map(|currency| currency.code().into())),
             ("accepted_assets", assets.map(Value::from)),
             ("max_payments", link.max_payments.map(Value::from)),
+            ("custom_fields", link.custom_fields.as_ref().map(|questions| json!(questions))),
         ]);
         let said_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
         let whose = (self.account_no(link.account.as_ref())?, mode);
@@ -184,10 +186,15 @@ impl Player<'_> {
         let thing = self.thing(page)?;
         let asset = choose.asset.0;
         let about = format!("{} {asset}{}", page.value, in_mode(thing.mode));
+        let answers = choose.custom_fields.iter().flatten();
+        let answers =
+            answers.map(|it| AnswerRequest { label: it.label.clone(), value: it.value.clone() }).collect();
         let body = ChoiceRequest {
             asset,
             amount: choose.amount.as_ref().map(|amount| amount.0.clone()),
             customer_email: choose.customer_email.clone(),
+            customer_name: None,
+            custom_fields: answers,
         };
         let body = api::json(&body);
         let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);

@@ -95,6 +95,10 @@ impl JournaledService {
         self.api.admit(now, authorization)
     }
 
+    pub(super) fn judge_head(&self, who: &Admission, method: &str, path: &str) -> Result<(), Response> {
+        self.api.judge_head(who, method, path)
+    }
+
     pub(super) fn request_of(&mut self, now: Timestamp, who: &Admission, request: &Request<'_>) -> Response {
         self.write_down(now, || Input::Admitted(*who, Box::new(OwnedRequest::of(request))));
         self.api.respond_to(now, who, request)

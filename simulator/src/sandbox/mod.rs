@@ -346,6 +346,23 @@ impl Sandbox {
         Ok(Admitted { admission, era: self.era })
     }
 
+    /// The same for a request to the API whose body has not come yet: it is answered by [`Sandbox::call_as`] then.
+    ///
+    /// # Errors
+    ///
+    /// The refusal as it goes back: 401 and 429 as for [`Sandbox::admit`], and what no body could change: 404 and 405.
+    pub fn admit_head(
+        &mut self,
+        now: Timestamp,
+        method: &str,
+        path: &str,
+        authorization: Option<&[u8]>,
+    ) -> Result<Admitted, Response> {
+        let admitted = self.admit(now, authorization)?;
+        self.world.service.judge_head(&admitted.admission, method, path)?;
+        Ok(admitted)
+    }
+
     /// Answers a request of a key that was admitted, which does not count again. Of `/sandbox` it reaches what
     /// belongs to the key's account and mode, and the clock.
     pub fn call_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {

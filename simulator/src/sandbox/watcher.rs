@@ -21,6 +21,9 @@ pub(super) enum WatcherFault {
     Twice,
 }
 
+/// What [`parse`] reads.
+pub(super) const WORDS: [&str; 5] = ["up", "late", "reversed", "lost", "twice"];
+
 /// Reads `up`, which is no fault, or the word of a fault; `None` if it is neither.
 pub(super) fn parse(word: &str) -> Option<Option<WatcherFault>> {
     Some(match word {

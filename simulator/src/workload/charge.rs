@@ -58,6 +58,7 @@ impl Plan {
             customer_email: None,
             description: self.edge_text(&format!("description/{name}")),
             metadata: self.edge_metadata(&name),
+            custom_fields: None,
             idempotency_key: key,
             account,
             mode: words::mode(mode),
@@ -72,6 +73,7 @@ impl Plan {
         self.tell_payment(&opened, &mut draw);
         self.tell_owner(&opened, &mut draw);
         self.tell_lock_end(&opened);
+        self.tell_bumps(&opened);
     }
 
     /// What the payer does.

@@ -52,6 +52,7 @@ impl Plan {
                 charge: words::name(&charge),
                 amount: None,
                 customer_email: None,
+                custom_fields: None,
                 refused: None,
             };
             self.add(chosen, Step::Choose(choose));

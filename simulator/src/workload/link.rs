@@ -3,8 +3,11 @@
 use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
 use crate::{
     model::money,
-    script::step::{Brief, Choose, Link, Open, Step},
+    script::step::{Answer, Brief, Choose, Link, Open, Question, Step},
 };
+
+/// What links ask.
+const LABELS: [&str; 3] = ["Size", "Größe 👕", "\"Note\""];
 
 impl Plan {
     pub(super) fn tell_link(&mut self, n: u64) {
@@ -17,6 +20,7 @@ impl Plan {
         // More customers at once than payments are taken.
         let mut crowd = self.stream(&format!("crowd/{name}"));
         let is_crowded = self.strikes(Fault::FullLink, &mut crowd);
+        let questions = self.questions(&name);
         let link = Link {
             link: words::name(&name),
             title: self.edge_name(&name),
@@ -24,6 +28,7 @@ impl Plan {
             currency: fixed.is_none().then_some(words::EUR),
             accepted_assets: draw.chance(1, 3).then(|| vec![words::coin(self.pick_coin(&mut draw))]),
             max_payments: (draw.chance(1, 2) || is_crowded).then(|| draw.between(1, 2) as u32),
+            custom_fields: questions.clone(),
             account: account.clone(),
             mode: words::mode(mode),
             refused: None,
@@ -44,6 +49,7 @@ impl Plan {
                 Some(_) if draw.chance(1, 4) => Some(cents + draw.below(2)),
                 Some(_) => None,
             };
+            let answers = self.answers(&charge, questions.as_deref());
             let step = if draw.chance(1, 2) {
                 Step::Choose(Choose {
                     invoice: None,
@@ -52,6 +58,7 @@ impl Plan {
                     charge: words::name(&charge),
                     amount: said.map(words::cents),
                     customer_email: None,
+                    custom_fields: answers,
                     refused: None,
                 })
             } else {
@@ -63,6 +70,7 @@ impl Plan {
                     customer_email: None,
                     description: None,
                     metadata: None,
+                    custom_fields: answers,
                     idempotency_key: None,
                     account: account.clone(),
                     mode: words::mode(mode),
@@ -77,5 +85,36 @@ impl Plan {
             }
             self.tell_owner(&opened, &mut draw);
         }
+    }
+
+    /// What a link asks: mostly nothing.
+    fn questions(&self, link: &str) -> Option<Vec<Question>> {
+        let mut draw = self.stream(&format!("questions/{link}"));
+        draw.chance(1, 3).then(|| {
+            let labels = LABELS.iter().take(draw.between(1, 3) as usize);
+            labels.map(|label| Question { label: (*label).to_owned(), required: draw.chance(1, 2) }).collect()
+        })
+    }
+
+    /// What a customer answers: mostly each question once, now and then too little, too much or twice; and seldom
+    /// something where nothing is asked.
+    fn answers(&self, charge: &str, questions: Option<&[Question]>) -> Option<Vec<Answer>> {
+        let mut draw = self.stream(&format!("answers/{charge}"));
+        let asked = questions.unwrap_or_default().iter().map(|question| question.label.as_str());
+        let mut labels: Vec<&str> = match draw.below(8) {
+            0 => Vec::new(),
+            1 => asked.skip(1).collect(),
+            _ => asked.collect(),
+        };
+        match draw.below(12) {
+            0 => labels.push("Colour"),
+            1 => labels.extend(labels.first().copied()),
+            _ => {}
+        }
+        let mut answer = |label: &str| Answer {
+            label: label.to_owned(),
+            value: self.edge_text(&format!("answer/{charge}/{label}")).unwrap_or_else(|| "M".to_owned()),
+        };
+        (!labels.is_empty()).then(|| labels.into_iter().map(&mut answer).collect())
     }
 }

@@ -8,6 +8,44 @@ use crate::{
 };
 
 impl Plan {
+    /// A payer who raises the fee in the moment in which the payment was sent, once or several times: to as much, to more
+    /// or to less. Around the end of the lock such a moment decides.
+    pub(super) fn tell_bumps(&mut self, charge: &OpenedCharge) {
+        let Some(due) = charge.due else { return };
+        let mut draw = self.stream(&format!("bumps/{}", charge.name));
+        if !self.strikes(Fault::BumpAtOnce, &mut draw) {
+            return;
+        }
+        let end = charge.at + LOCK;
+        let at = match draw.below(5) {
+            0 => charge.at,
+            1 => charge.at + draw.below(25 * MINUTE),
+            _ => end - 1 + draw.below(3),
+        };
+        let written = |units: u128| words::amount(money::written(units.max(1), charge.asset));
+        let mut units = [due, due, due / 2][draw.below(3) as usize];
+        let mut tx = charge.tx(10);
+        let mut pay = words::pay(&charge.name, &tx);
+        (pay.amount, pay.fee) = (Some(written(units)), Some(FeeLevel::Low));
+        self.add(at, words::paid(pay));
+        for _ in 0..draw.between(1, 3) {
+            let amount =
+                [None, Some(units + 1), Some(units.saturating_sub(1)), Some(due)][draw.below(4) as usize];
+            units = amount.unwrap_or(units);
+            let bumped = format!("{tx}r");
+            let replace = Replace {
+                tx: words::name(&tx),
+                named: Some(words::name(&bumped)),
+                amount: amount.map(written),
+                elsewhere: false,
+                fee: Some(FeeLevel::High),
+                refused: None,
+            };
+            self.add(at, Step::Replace(replace));
+            tx = bumped;
+        }
+    }
+
     pub(super) fn tell_lock_end(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("lock-end/{}", charge.name));

@@ -60,6 +60,7 @@ faults! {
     BumpAtEnd      "bump_at_end";
     LateRefund     "late_refund";
     FullLink       "full_link";
+    BumpAtOnce     "bump_at_once";
 }
 
 /// How much of a family a world has.

@@ -26,8 +26,8 @@ const COINS: [&str; 13] = [
     "USDC_POLYGON",
     "USDT_BSC",
 ];
-const ACCOUNT: &str = "id object type name display_name logo_url website_url support_email brand_color \
-     default_currency underpayment_tolerance overpayment_threshold created_at";
+const ACCOUNT: &str = "id object type name display_name logo_url website_url support_email support_phone brand_color \
+     business default_currency underpayment_tolerance overpayment_threshold created_at";
 const CHARGE: &str = "id code object status payment_link invoice description fiat_amount fiat_currency asset \
      asset_amount received_amount remaining_amount overpaid refunded_amount refunds exchange_rate \
      deposit_address transactions customer_email customer_name customer custom_fields metadata checkout_url \

@@ -120,11 +120,11 @@ impl Payouts {
     pub(crate) fn read(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
         let form = asset.facts().form;
         match payout {
-            Payout::Key(text) => Wallet::read(text, form, self.mode),
+            Payout::Key { text, script } => Wallet::read(text, *script, form, self.mode),
             Payout::Addresses(list) => Wallet::list(list.iter().map(String::as_str), form, self.mode),
         }
         .map_err(|error| {
-            let field = payout.field();
+            let field = if error.is_about_script() { "script" } else { payout.field() };
             ApiError::field(field, format!("The {field} field is invalid: {error}."))
         })
     }

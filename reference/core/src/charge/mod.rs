@@ -221,9 +221,27 @@ impl Charge {
 
     /// What came too late and is confirmed, but was not accepted.
     pub fn late(&self, required: u32) -> Coin {
-        let is_late =
-            |transfer: &&Transfer| transfer.standing == Standing::Late && transfer.is_confirmed(required);
-        self.transfers.iter().filter(is_late).map(|transfer| transfer.amount).sum()
+        self.late_transfers(required).map(|transfer| transfer.amount).sum()
+    }
+
+    fn late_transfers(&self, required: u32) -> impl Iterator<Item = &Transfer> {
+        let is_late = move |transfer: &&Transfer| {
+            transfer.standing == Standing::Late && transfer.is_confirmed(required)
+        };
+        self.transfers.iter().filter(is_late)
+    }
+
+    /// The late transfers that the refunds make up for. A refund does not say what it sends back, and sending late money
+    /// back is the usual answer to it: so refunds count for late money first, in order of sighting.
+    pub fn sent_back(&self, required: u32) -> impl Iterator<Item = &Transfer> {
+        let mut left = self.refunded();
+        self.late_transfers(required).filter(move |transfer| {
+            let is_covered = transfer.amount <= left;
+            if is_covered {
+                left = left.less(transfer.amount);
+            }
+            is_covered
+        })
     }
 
     /// What is still due.

@@ -5,20 +5,27 @@ use k256::{AffinePoint, elliptic_curve::sec1::ToSec1Point};
 use sha3::{Digest, Keccak256};
 
 use super::{
-    base58,
+    Script, base58,
     bip32::{compressed, hash160},
     cashaddr,
 };
 use crate::{asset::AddressForm, mode::Mode};
 
 /// The address of the key whose public part is `point`; `None` for the forms that take lists.
-pub(super) fn of_point(form: AddressForm, mode: Mode, point: &AffinePoint) -> Option<String> {
+/// Without a script it is native segwit, for the forms that know several.
+pub(super) fn of_point(
+    form: AddressForm,
+    script: Option<Script>,
+    mode: Mode,
+    point: &AffinePoint,
+) -> Option<String> {
     let key_hash = || hash160(&compressed(point));
+    let scripted = |network: &Network| network.address(script.unwrap_or(Script::P2wpkh), &key_hash());
     Some(match (form, mode) {
-        (AddressForm::Bitcoin, Mode::Live) => pay_to_witness("bc", &key_hash()),
-        (AddressForm::Bitcoin, Mode::Test) => pay_to_witness("tb", &key_hash()),
-        (AddressForm::Litecoin, Mode::Live) => pay_to_witness("ltc", &key_hash()),
-        (AddressForm::Litecoin, Mode::Test) => pay_to_witness("tltc", &key_hash()),
+        (AddressForm::Bitcoin, Mode::Live) => scripted(&BITCOIN),
+        (AddressForm::Bitcoin, Mode::Test) => scripted(&BITCOIN_TEST),
+        (AddressForm::Litecoin, Mode::Live) => scripted(&LITECOIN),
+        (AddressForm::Litecoin, Mode::Test) => scripted(&LITECOIN_TEST),
         (AddressForm::Dogecoin, Mode::Live) => versioned(0x1e, &key_hash()),
         (AddressForm::Dogecoin, Mode::Test) => versioned(0x71, &key_hash()),
         (AddressForm::BitcoinCash, Mode::Live) => {
@@ -30,6 +37,35 @@ pub(super) fn of_point(form: AddressForm, mode: Mode, point: &AffinePoint) -> Op
         (AddressForm::Tron, _) => versioned(0x41, &account(point)),
         (AddressForm::Solana | AddressForm::Monero, _) => return None,
     })
+}
+
+/// How a network with several scripts spells its addresses.
+struct Network {
+    /// What segwit addresses begin with.
+    prefix: &'static str,
+    /// The version byte of public key hashes.
+    key_hash: u8,
+    /// The version byte of script hashes.
+    script_hash: u8,
+}
+
+const BITCOIN: Network = Network { prefix: "bc", key_hash: 0x00, script_hash: 0x05 };
+const BITCOIN_TEST: Network = Network { prefix: "tb", key_hash: 0x6f, script_hash: 0xc4 };
+const LITECOIN: Network = Network { prefix: "ltc", key_hash: 0x30, script_hash: 0x32 };
+const LITECOIN_TEST: Network = Network { prefix: "tltc", key_hash: 0x6f, script_hash: 0x3a };
+
+impl Network {
+    fn address(&self, script: Script, key_hash: &[u8; 20]) -> String {
+        match script {
+            Script::P2wpkh => pay_to_witness(self.prefix, key_hash),
+            Script::P2shP2wpkh => {
+                // Segwit version 0 and a push of 20 bytes: what the hash of the script is taken of.
+                let program = [&[0, 20], &key_hash[..]].concat();
+                versioned(self.script_hash, &hash160(&program))
+            }
+            Script::P2pkh => versioned(self.key_hash, key_hash),
+        }
+    }
 }
 
 /// The Ethereum family's account number: the end of the Keccak hash of the point's coordinates.
@@ -120,17 +156,30 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(private_key: u64, form: AddressForm, expected: &str) {
+    fn check(private_key: u64, form: AddressForm, script: Option<Script>, expected: &str) {
         let point = (ProjectivePoint::GENERATOR * Scalar::from(private_key)).to_affine();
-        assert_eq!(of_point(form, Mode::Live, &point).as_deref(), Some(expected));
+        assert_eq!(of_point(form, script, Mode::Live, &point).as_deref(), Some(expected));
     }
 
     #[test]
     fn the_smallest_private_keys_have_the_addresses_everyone_knows() {
         // The example of BIP-173 is the address of the private key 1.
-        check(1, AddressForm::Bitcoin, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
-        check(1, AddressForm::Evm, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
-        check(2, AddressForm::Evm, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
+        check(1, AddressForm::Bitcoin, None, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
+        let pay = |script| {
+            check(
+                1,
+                AddressForm::Bitcoin,
+                Some(script),
+                match script {
+                    Script::P2wpkh => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+                    Script::P2shP2wpkh => "3JvL6Ymt8MVWiCNHC7oWU6nLeHNJKLZGLN",
+                    Script::P2pkh => "1BgGZ9tcN4rm9KBzDn7KprQz87SZ26SAMH",
+                },
+            )
+        };
+        Script::ALL.map(pay);
+        check(1, AddressForm::Evm, None, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
+        check(2, AddressForm::Evm, None, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::Wallet;
+use super::{Script, Wallet};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
 /// Addresses of one wallet that are remembered; later ones are derived each time.
@@ -25,7 +25,7 @@ pub struct WalletCache {
 #[derive(Default)]
 struct Entries {
     wallets: BTreeMap<(String, AddressForm, Mode), Wallet>,
-    addresses: BTreeMap<(String, AddressForm, Mode), Vec<Option<String>>>,
+    addresses: BTreeMap<(String, AddressForm, Option<Script>, Mode), Vec<Option<String>>>,
 }
 
 impl WalletCache {
@@ -49,7 +49,7 @@ impl WalletCache {
             return wallet.address(n);
         }
         self.with(|known| {
-            let place_of = (wallet.identity().to_owned(), wallet.form(), wallet.mode());
+            let place_of = (wallet.identity().to_owned(), wallet.form(), wallet.script(), wallet.mode());
             let addresses = known.addresses.entry(place_of).or_default();
             if addresses.len() <= place {
                 addresses.resize(place + 1, None);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{name, version::Version};
+use super::{Script, name, version::Version};
 use crate::{asset::AddressForm, mode::Mode};
 
 /// Why a key or an address is refused. Prints what is wrong, what is allowed and what to do.
@@ -45,6 +45,20 @@ pub enum WalletError {
         /// The mode the wallet is for.
         mode: Mode,
     },
+    /// The key is exported for several kinds of address, and nobody said which one.
+    NeedsScript {
+        /// What came: `xpub`.
+        got: &'static str,
+    },
+    /// The prefix of the key says another kind of address.
+    OtherScript {
+        /// What came: `zpub`.
+        got: &'static str,
+        /// What its prefix says.
+        script: Script,
+    },
+    /// This coin has one kind of address only.
+    NoScript(AddressForm),
     /// The public key is not a point of the curve.
     NoPoint,
     /// A master key that claims to have a parent.
@@ -81,6 +95,16 @@ pub enum WalletError {
     },
 }
 
+impl WalletError {
+    /// Whether it is about the script, and not about the key itself.
+    pub const fn is_about_script(&self) -> bool {
+        matches!(
+            self,
+            WalletError::NeedsScript { .. } | WalletError::OtherScript { .. } | WalletError::NoScript(_)
+        )
+    }
+}
+
 impl fmt::Display for WalletError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -104,6 +128,17 @@ impl fmt::Display for WalletError {
             }
             WalletError::OtherNetwork { got, form, mode } => {
                 write!(f, "this is a {got}; a {} wallet in {mode} mode takes {}", name(*form), Taken(*form, *mode))
+            }
+            WalletError::NeedsScript { got } => {
+                let [segwit, nested, oldest] = Script::ALL;
+                let which = format_args!("{segwit} (native segwit), {nested} or {oldest}");
+                write!(f, "wallets export an {got} for several kinds of address; say which one this is: {which}")
+            }
+            WalletError::OtherScript { got, script } => {
+                write!(f, "this is a {got}, which stands for {script}; leave the script out, or give another key")
+            }
+            WalletError::NoScript(form) => {
+                write!(f, "a {} wallet has one kind of address only; leave the script out", name(*form))
             }
             WalletError::NoPoint => f.write_str("this is no key: its point is not on the curve"),
             WalletError::Contradiction => f.write_str("this is no key: it has a parent and depth 0"),

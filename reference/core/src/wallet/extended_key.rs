@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::{WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
+use super::{Script, WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
 /// The first of an account's two chains: the addresses others pay to. The second is for change.
@@ -25,8 +25,7 @@ impl ExtendedKey {
     /// Reads a key that a wallet of this form and mode may have exported: an `xpub`, a `zpub` and so on.
     ///
     /// It must be the account's own key (`m/84'/0'/0'`), or the master key of a wallet without
-    /// accounts. An `xpub` does not say for which kind of address it is: for Bitcoin and Litecoin it is
-    /// read as the key of a native segwit account.
+    /// accounts.
     ///
     /// In test mode, Ethereum and Tron take an `xpub` too: their wallets know no other, since
     /// the test networks use the same addresses. Such a key is the same one as in live mode, so compare
@@ -59,6 +58,28 @@ impl ExtendedKey {
         ExtendedKey::of_account(account).ok_or(WalletError::TooDeep)
     }
 
+    /// Which addresses this key stands for, if `said` is what its owner says; `None` for a form with one kind only.
+    ///
+    /// An `xpub` is exported for every kind of account, so nothing is guessed from it: its owner must say.
+    pub(super) fn script(
+        &self,
+        said: Option<Script>,
+        form: AddressForm,
+    ) -> Result<Option<Script>, WalletError> {
+        let version = Version::find(self.account.version);
+        let got = version.map_or("key", |version| version.prefix);
+        if !Script::is_for(form) {
+            return said.map_or(Ok(None), |_| Err(WalletError::NoScript(form)));
+        }
+        match (version.and_then(|version| version.script), said) {
+            (Some(clear), Some(said)) if clear != said => {
+                Err(WalletError::OtherScript { got, script: clear })
+            }
+            (None, None) => Err(WalletError::NeedsScript { got }),
+            (clear, said) => Ok(clear.or(said)),
+        }
+    }
+
     /// A key that nobody has the private part of.
     ///
     /// Its point is drawn, not multiplied: the first draw that happens to be the x of a point. To know
@@ -84,14 +105,21 @@ impl ExtendedKey {
         (external.depth < u8::MAX).then_some(ExtendedKey { account, external })
     }
 
-    /// Deposit address `n`, at `0/n` below the account.
+    /// Deposit address `n`, at `0/n` below the account. Without a `script` it is native segwit, for the forms that
+    /// know several.
     ///
     /// # Errors
     ///
     /// [`WalletError::NoSuchAddress`] from 2³¹ on, [`WalletError::NeedsList`] for the forms that take lists.
-    pub fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Result<String, WalletError> {
+    pub fn address(
+        &self,
+        form: AddressForm,
+        script: Option<Script>,
+        mode: Mode,
+        n: u32,
+    ) -> Result<String, WalletError> {
         let (point, _) = self.external.step(n).ok_or(WalletError::NoSuchAddress(n))?;
-        address::of_point(form, mode, &point).ok_or(WalletError::NeedsList(form))
+        address::of_point(form, script, mode, &point).ok_or(WalletError::NeedsList(form))
     }
 
     /// What is the same for every spelling of this key (`xpub`, `zpub`, …), and for no other key.

@@ -260,16 +260,129 @@ const SEEDED: [Golden; 12] = [
     ),
 ];
 
+/// The same mnemonic in accounts of the other scripts, BIP-49 and BIP-44: what must be said of the key, what it then
+/// stands for, the key, and its addresses.
+const SCRIPTS: [(AddressForm, Mode, (Option<Script>, Script), &str, [&str; 3]); 8] = [
+    (
+        AddressForm::Bitcoin,
+        Mode::Live,
+        (None, Script::P2shP2wpkh),
+        "ypub6Ww3ibxVfGzLrAH1PNcjyAWenMTbbAosGNB6VvmSEgytSER9azLDWCxoJwW7Ke7icmizBMXrzBx9979FfaHxHcrArf3zbeJJJUZPf663zsP",
+        [
+            "37VucYSaXLCAsxYyAPfbSi9eh4iEcbShgf",
+            "3LtMnn87fqUeHBUG414p9CWwnoV6E2pNKS",
+            "3B4cvWGR8X6Xs8nvTxVUoMJV77E4f7oaia",
+        ],
+    ),
+    (
+        AddressForm::Bitcoin,
+        Mode::Test,
+        (None, Script::P2shP2wpkh),
+        "upub5EFU65HtV5TeiSHmZZm7FUffBGy8UKeqp7vw43jYbvZPpoVsgU93oac7Wk3u6moKegAEWtGNF8DehrnHtv21XXEMYRUocHqguyjknFHYfgY",
+        [
+            "2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2",
+            "2N55m54k8vr95ggehfUcNkdbUuQvaqG2GxK",
+            "2N9LKph9TKtv1WLDfaUJp4D8EKwsyASYnGX",
+        ],
+    ),
+    (
+        AddressForm::Litecoin,
+        Mode::Live,
+        (None, Script::P2shP2wpkh),
+        "ypub6WZ2nNciqS7sCCFCH64AswfvBu4pLXTdDQcvTkrSFyEbashNb6vEJwXTCB7axKdR4TSbNYTqnU7S6sYPs9afBYqTytiTdjzmcDVRuYcrtso",
+        [
+            "M7wtsL7wSHDBJVMWWhtQfTMSYYkyooAAXM",
+            "M92zAbFXY2J7NJXdFpJTe3a5PrsyZQhKZK",
+            "MJfELhwt9S6Sr9hadHGsnTELZzFUVjMrFc",
+        ],
+    ),
+    (
+        AddressForm::Litecoin,
+        Mode::Test,
+        (Some(Script::P2shP2wpkh), Script::P2shP2wpkh),
+        "ttub4e78U9UeJNe63CKWYyANN9P7FxhuRxQNnFhSnp9yPiLVTzi46eu8kjp1GyCKBpWt5pftjBcPoZ22XefHhZ6eCKj7gVE6igKcDzrfzcGAGJ8",
+        [
+            "QRHtkDQdVvNNwrVjEdeCGviCw7Ny3SNNiA",
+            "QYSXC5cNwxCApsQkHaePqL2v3oNQftuzPX",
+            "Qch5wi1hLzy6eWyiCaLq8uZfULKnxc7HnY",
+        ],
+    ),
+    (
+        AddressForm::Bitcoin,
+        Mode::Live,
+        (Some(Script::P2pkh), Script::P2pkh),
+        "xpub6BosfCnifzxcFwrSzQiqu2DBVTshkCXacvNsWGYJVVhhawA7d4R5WSWGFNbi8Aw6ZRc1brxMyWMzG3DSSSSoekkudhUd9yLb6qx39T9nMdj",
+        [
+            "1LqBGSKuX5yYUonjxT5qGfpUsXKYYWeabA",
+            "1Ak8PffB2meyfYnbXZR9EGfLfFZVpzJvQP",
+            "1MNF5RSaabFwcbtJirJwKnDytsXXEsVsNb",
+        ],
+    ),
+    (
+        AddressForm::Bitcoin,
+        Mode::Test,
+        (Some(Script::P2pkh), Script::P2pkh),
+        "tpubDC5FSnBiZDMmhiuCmWAYsLwgLYrrT9rAqvTySfuCCrgsWz8wxMXUS9Tb9iVMvcRbvFcAHGkMD5Kx8koh4GquNGNTfohfk7pgjhaPCdXpoba",
+        [
+            "mkpZhYtJu2r87Js3pDiWJDmPte2NRZ8bJV",
+            "mzpbWabUQm1w8ijuJnAof5eiSTep27deVH",
+            "mnTkxhNkgx7TsZrEdRcPti564yQTzynGJp",
+        ],
+    ),
+    (
+        AddressForm::Litecoin,
+        Mode::Live,
+        (Some(Script::P2pkh), Script::P2pkh),
+        "xpub6BnJJjq783EdyBeQPA9P9ao9DTS3fUqyKG5NJDcrCiwwxEkesGoHN94LZRGE7rz1jgcvmmp8j55BNx573KFq1WBwKiemzkdfNKffKx6Mvku",
+        [
+            "LUWPbpM43E2p7ZSh8cyTBEkvpHmr3cB8Ez",
+            "Ldatw8ZjgMGNUo5HMN6RgCrjmh7q494Si3",
+            "LX4YojYdeBk3TtUcryCcgAqYxjicKfK7AD",
+        ],
+    ),
+    (
+        AddressForm::Litecoin,
+        Mode::Test,
+        (Some(Script::P2pkh), Script::P2pkh),
+        "ttub4d4VPcY3DBxKCoAjoeDr9q3FaD4dbY89X65XUhapWiaSFbEjYLwnNg2EcHgEVSEALaEVdZnprREdcWMPJxqFkvN89FcPRFBueauxVCvFpUt",
+        [
+            "mkpZhYtJu2r87Js3pDiWJDmPte2NRZ8bJV",
+            "mzpbWabUQm1w8ijuJnAof5eiSTep27deVH",
+            "mnTkxhNkgx7TsZrEdRcPti564yQTzynGJp",
+        ],
+    ),
+];
+
 #[track_caller]
 fn check(wallet: &Wallet, numbers: [u32; 3], expected: [&str; 3]) {
     let addresses = numbers.map(|n| wallet.address(n).unwrap());
     assert_eq!(addresses, expected);
 }
 
+/// Native segwit where the form has several kinds of address.
+#[track_caller]
+fn read_segwit(key: &str, form: AddressForm, mode: Mode) -> Wallet {
+    let script = Script::is_for(form).then_some(Script::P2wpkh);
+    Wallet::read(key, script, form, mode).unwrap()
+}
+
 #[test]
 fn accounts_have_the_addresses_that_their_owners_wallet_shows() {
     for (form, mode, key, addresses) in MNEMONIC {
-        check(&Wallet::read(key, form, mode).unwrap(), [0, 1, 2], addresses);
+        let wallet = read_segwit(key, form, mode);
+        check(&wallet, [0, 1, 2], addresses);
+    }
+}
+
+#[test]
+fn accounts_of_every_script_have_the_addresses_that_their_owners_wallet_shows() {
+    for (form, mode, (said, script), key, addresses) in SCRIPTS {
+        let wallet = Wallet::read(key, said, form, mode).unwrap();
+        assert_eq!(wallet.script(), Some(script));
+        check(&wallet, [0, 1, 2], addresses);
+        // What the prefix does not say is not guessed.
+        let unsaid = Wallet::read(key, None, form, mode);
+        assert_eq!(unsaid.is_ok(), said.is_none(), "{key}");
     }
 }
 
@@ -278,7 +391,7 @@ fn seeded_wallets_never_change_and_other_software_reads_their_keys() {
     for (form, mode, key, addresses) in SEEDED {
         let wallet = Wallet::seeded(Seed(7), &format!("acme/{mode}"), form, mode);
         assert_eq!(wallet.extended_key().unwrap().to_string(), key);
-        assert_eq!(Wallet::read(key, form, mode).as_ref(), Ok(&wallet));
+        assert_eq!(Wallet::read(key, wallet.script(), form, mode).as_ref(), Ok(&wallet));
         check(&wallet, [0, 1, (1 << 31) - 1], addresses);
     }
 }
@@ -326,19 +439,22 @@ fn seeded_lists_never_change() {
 #[test]
 fn a_key_has_an_address_for_every_number_below_the_hardened_ones() {
     let (form, mode, key, _) = MNEMONIC[0];
-    let wallet = Wallet::read(key, form, mode).unwrap();
+    let wallet = Wallet::read(key, None, form, mode).unwrap();
     assert!(wallet.address((1 << 31) - 1).is_some());
     assert_eq!(wallet.address(1 << 31), None);
     let key = wallet.extended_key().unwrap();
-    assert_eq!(key.address(form, mode, 1 << 31), Err(WalletError::NoSuchAddress(1 << 31)));
-    assert_eq!(key.address(AddressForm::Monero, mode, 0), Err(WalletError::NeedsList(AddressForm::Monero)));
+    assert_eq!(key.address(form, None, mode, 1 << 31), Err(WalletError::NoSuchAddress(1 << 31)));
+    assert_eq!(
+        key.address(AddressForm::Monero, None, mode, 0),
+        Err(WalletError::NeedsList(AddressForm::Monero))
+    );
 }
 
 #[test]
 fn the_spelling_of_a_key_changes_neither_its_addresses_nor_its_identity() {
     let (form, mode, zpub, addresses) = MNEMONIC[0];
     let xpub = "xpub6CatWdiZiodmUeTDp8LT5or8nmbKNcuyvz7WyksVFkKB4RHwCD3XyuvPEbvqAQY3rAPshWcMLoP2fMFMKHPJ4ZeZXYVUhLv1VMrjPC7PW6V";
-    let [one, two] = [zpub, xpub].map(|key| Wallet::read(key, form, mode).unwrap());
+    let [one, two] = [zpub, xpub].map(|key| read_segwit(key, form, mode));
     check(&two, [0, 1, 2], addresses);
     assert_eq!(one.identity(), two.identity());
     assert!(one.overlaps(&two));
@@ -347,16 +463,16 @@ fn the_spelling_of_a_key_changes_neither_its_addresses_nor_its_identity() {
 #[test]
 fn a_key_in_two_modes_or_coins_is_recognised() {
     let evm = MNEMONIC[8].2;
-    let wallet = |form, mode| Wallet::read(evm, form, mode).unwrap();
+    let wallet = |form, mode| Wallet::read(evm, None, form, mode).unwrap();
     let live = wallet(AddressForm::Evm, Mode::Live);
     assert!(live.overlaps(&wallet(AddressForm::Evm, Mode::Test)));
     assert!(live.overlaps(&wallet(AddressForm::BitcoinCash, Mode::Live)));
-    assert!(!live.overlaps(&Wallet::read(MNEMONIC[10].2, AddressForm::Tron, Mode::Live).unwrap()));
+    assert!(!live.overlaps(&Wallet::read(MNEMONIC[10].2, None, AddressForm::Tron, Mode::Live).unwrap()));
 }
 
 #[test]
 fn the_name_of_a_wallet_never_changes_because_counters_hang_on_it() {
-    let identity = |text, form| Wallet::read(text, form, Mode::Live).unwrap().identity().to_owned();
+    let identity = |text, form| Wallet::read(text, None, form, Mode::Live).unwrap().identity().to_owned();
     assert_eq!(identity(MNEMONIC[0].2, AddressForm::Bitcoin), "key-e7b44782b0ca91cea145cb4ca9723583");
     assert_eq!(
         identity("HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk", AddressForm::Solana),

@@ -12,6 +12,7 @@ mod error;
 mod extended_key;
 mod list;
 mod monero;
+mod script;
 mod secret;
 mod version;
 
@@ -24,6 +25,7 @@ pub use address::spelled;
 pub use cache::WalletCache;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
+pub use script::Script;
 
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 use list::{Drawn, Listed};
@@ -39,18 +41,25 @@ pub struct Wallet {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    Key(Box<ExtendedKey>),
+    /// The script is given where the form has several.
+    Key(Box<ExtendedKey>, Option<Script>),
     Listed(Listed),
     Drawn(Drawn),
 }
 
 impl Wallet {
-    /// Reads what an owner enters: an extended public key, or for Solana and Monero one address a line.
+    /// Reads what an owner enters: an extended public key, or for Solana and Monero one address a line. `script` says
+    /// which addresses a key stands for, where its prefix does not say it.
     ///
     /// # Errors
     ///
     /// Why the text is refused, as a [`WalletError`]. No private key is repeated in it.
-    pub fn read(text: &str, form: AddressForm, mode: Mode) -> Result<Wallet, WalletError> {
+    pub fn read(
+        text: &str,
+        script: Option<Script>,
+        form: AddressForm,
+        mode: Mode,
+    ) -> Result<Wallet, WalletError> {
         // The whole text at once: a mnemonic may come with one word a line.
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
@@ -58,13 +67,15 @@ impl Wallet {
         if takes_list(form) {
             return Wallet::list(text.lines().map(str::trim).filter(|line| !line.is_empty()), form, mode);
         }
-        Ok(Wallet::extended(ExtendedKey::parse(text.trim(), form, mode)?, form, mode))
+        let key = ExtendedKey::parse(text.trim(), form, mode)?;
+        let script = key.script(script, form)?;
+        Ok(Wallet::extended(key, script, form, mode))
     }
 
     /// A wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this form and mode.
-    fn extended(key: ExtendedKey, form: AddressForm, mode: Mode) -> Wallet {
+    fn extended(key: ExtendedKey, script: Option<Script>, form: AddressForm, mode: Mode) -> Wallet {
         let identity = key.identity();
-        Wallet { form, mode, source: Source::Key(Box::new(key)), identity }
+        Wallet { form, mode, source: Source::Key(Box::new(key), script), identity }
     }
 
     /// A wallet that hands out these addresses in this order.
@@ -89,7 +100,7 @@ impl Wallet {
     /// even points of their curve.
     pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
         match ExtendedKey::seeded(seed, realm, form, mode) {
-            Some(key) => Wallet::extended(key, form, mode),
+            Some(key) => Wallet::extended(key, Script::is_for(form).then_some(Script::P2wpkh), form, mode),
             None => {
                 let drawn = Drawn::new(seed, realm, form, mode);
                 let identity = drawn.identity();
@@ -111,7 +122,15 @@ impl Wallet {
     /// The extended public key it derives from, if it does.
     pub fn extended_key(&self) -> Option<&ExtendedKey> {
         match &self.source {
-            Source::Key(key) => Some(key),
+            Source::Key(key, _) => Some(key),
+            Source::Listed(_) | Source::Drawn(_) => None,
+        }
+    }
+
+    /// Which addresses its key stands for; `None` for a form with one kind only.
+    pub fn script(&self) -> Option<Script> {
+        match self.source {
+            Source::Key(_, script) => script,
             Source::Listed(_) | Source::Drawn(_) => None,
         }
     }
@@ -120,7 +139,7 @@ impl Wallet {
     pub fn listed(&self) -> &[String] {
         match &self.source {
             Source::Listed(listed) => listed.addresses(),
-            Source::Key(_) | Source::Drawn(_) => &[],
+            Source::Key(..) | Source::Drawn(_) => &[],
         }
     }
 
@@ -129,7 +148,7 @@ impl Wallet {
     /// A key has 2³¹ of them. BIP-32 leaves out one in 2¹²⁷, which is answered with `None` as well.
     pub fn address(&self, n: u32) -> Option<String> {
         match &self.source {
-            Source::Key(key) => key.address(self.form, self.mode, n).ok(),
+            Source::Key(key, script) => key.address(self.form, *script, self.mode, n).ok(),
             Source::Listed(listed) => listed.address(n),
             Source::Drawn(drawn) => drawn.address(self.form, self.mode, n),
         }

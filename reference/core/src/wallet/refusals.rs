@@ -53,7 +53,7 @@ use Mode::{Live, Test};
 
 #[track_caller]
 fn check(text: &str, form: AddressForm, mode: Mode, expected: WalletError) {
-    assert_eq!(Wallet::read(text, form, mode), Err(expected));
+    assert_eq!(Wallet::read(text, None, form, mode), Err(expected));
 }
 
 /// `ZPUB` with other bytes at one place, and a checksum that matches them.
@@ -108,12 +108,52 @@ fn a_key_for_another_coin_or_another_kind_of_address_is_refused() {
     let other = |got, form| WalletError::OtherCoin { got, form, mode: Live };
     check(DGUB, Bitcoin, Live, other("dgub", Bitcoin));
     check(LTUB, Bitcoin, Live, other("Ltub", Bitcoin));
-    check(YPUB, Bitcoin, Live, other("ypub", Bitcoin));
+    check(YPUB, Dogecoin, Live, other("ypub", Dogecoin));
+    check(&patched(0, &[0x02, 0xaa, 0x7e, 0xd3]), Bitcoin, Live, other("Zpub", Bitcoin));
     check(DGUB, Litecoin, Live, other("dgub", Litecoin));
     check(ZPUB, Dogecoin, Live, other("zpub", Dogecoin));
     check(ZPUB, BitcoinCash, Live, other("zpub", BitcoinCash));
     check(ZPUB, Evm, Live, other("zpub", Evm));
     check(VPUB, Tron, Live, other("vpub", Tron));
+}
+
+#[track_caller]
+fn check_said(
+    text: &str,
+    script: Option<Script>,
+    form: AddressForm,
+    expected: Result<Option<Script>, WalletError>,
+) {
+    assert_eq!(Wallet::read(text, script, form, Live).map(|wallet| wallet.script()), expected);
+}
+
+#[test]
+fn which_addresses_a_key_stands_for_is_said_and_not_guessed() {
+    use Script::{P2pkh, P2shP2wpkh, P2wpkh};
+    for script in Script::ALL {
+        check_said(XPUB, Some(script), Bitcoin, Ok(Some(script)));
+        check_said(LTUB, Some(script), Litecoin, Ok(Some(script)));
+    }
+    check_said(XPUB, None, Bitcoin, Err(WalletError::NeedsScript { got: "xpub" }));
+    check_said(XPUB, None, Litecoin, Err(WalletError::NeedsScript { got: "xpub" }));
+    check_said(LTUB, None, Litecoin, Err(WalletError::NeedsScript { got: "Ltub" }));
+    for said in [None, Some(P2wpkh)] {
+        check_said(ZPUB, said, Bitcoin, Ok(Some(P2wpkh)));
+    }
+    for said in [None, Some(P2shP2wpkh)] {
+        check_said(YPUB, said, Bitcoin, Ok(Some(P2shP2wpkh)));
+    }
+    check_said(ZPUB, Some(P2pkh), Bitcoin, Err(WalletError::OtherScript { got: "zpub", script: P2wpkh }));
+    check_said(
+        YPUB,
+        Some(P2wpkh),
+        Bitcoin,
+        Err(WalletError::OtherScript { got: "ypub", script: P2shP2wpkh }),
+    );
+    for form in [Dogecoin, BitcoinCash, Evm, Tron] {
+        check_said(XPUB, None, form, Ok(None));
+        check_said(XPUB, Some(P2pkh), form, Err(WalletError::NoScript(form)));
+    }
 }
 
 #[test]
@@ -176,7 +216,8 @@ fn a_list_is_handed_out_in_its_order_and_then_used_up() {
         (Monero, Test, MONERO_STAGENET),
     ] {
         let wallet =
-            Wallet::read(&format!("\n {} \r\n\n{}\n{}\n", list[0], list[1], list[2]), form, mode).unwrap();
+            Wallet::read(&format!("\n {} \r\n\n{}\n{}\n", list[0], list[1], list[2]), None, form, mode)
+                .unwrap();
         let addresses = [0, 1, 2].map(|n| wallet.address(n).unwrap());
         assert_eq!(addresses, list);
         assert_eq!(wallet.address(3), None);
@@ -233,11 +274,18 @@ fn keys_and_lists_are_not_interchangeable() {
 
 #[track_caller]
 fn check_message(text: &str, form: AddressForm, mode: Mode, expected: &str) {
-    assert_eq!(Wallet::read(text, form, mode).unwrap_err().to_string(), expected);
+    assert_eq!(Wallet::read(text, None, form, mode).unwrap_err().to_string(), expected);
 }
 
 #[test]
 fn a_refusal_says_what_is_taken_instead() {
+    check_message(
+        XPUB,
+        Bitcoin,
+        Live,
+        "wallets export an xpub for several kinds of address; say which one this is: p2wpkh (native segwit), p2sh-p2wpkh \
+         or p2pkh",
+    );
     check_message(
         PRIVATE[0],
         Bitcoin,
@@ -245,8 +293,18 @@ fn a_refusal_says_what_is_taken_instead() {
         "this is a private key: never give it to a server; move the coins if anyone may have seen it, \
          and give the extended public key",
     );
-    check_message(TPUB, Bitcoin, Live, "this is a tpub; a Bitcoin wallet in live mode takes zpub or xpub");
-    check_message(DGUB, Litecoin, Live, "this is a dgub; a Litecoin wallet takes zpub or Ltub or xpub");
+    check_message(
+        TPUB,
+        Bitcoin,
+        Live,
+        "this is a tpub; a Bitcoin wallet in live mode takes zpub or xpub or ypub",
+    );
+    check_message(
+        DGUB,
+        Litecoin,
+        Live,
+        "this is a dgub; a Litecoin wallet takes zpub or Ltub or xpub or ypub or Mtub",
+    );
     check_message(
         MONERO_TESTNET,
         Monero,
@@ -268,8 +326,10 @@ const FORMS: [AddressForm; 8] = [Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, 
 fn read_as_anything(text: &str) {
     for form in FORMS {
         for mode in Mode::ALL {
-            if let Ok(wallet) = Wallet::read(text, form, mode) {
-                assert!(wallet.address(0).is_some());
+            for script in Script::ALL.map(Some).into_iter().chain([None]) {
+                if let Ok(wallet) = Wallet::read(text, script, form, mode) {
+                    assert!(wallet.address(0).is_some());
+                }
             }
             // Both an error and an accepted address are fine here; a panic is not.
             let _ = list::validate(form, mode, text);

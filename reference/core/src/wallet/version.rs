@@ -3,6 +3,7 @@
 //! BIP-32 gives two pairs, SLIP-132 and the coins' own wallets the others. They say the network, and
 //! sometimes the coin or the kind of address; the key behind them is the same.
 
+use super::Script;
 use crate::{
     asset::AddressForm::{self, Bitcoin, BitcoinCash, Dogecoin, Evm, Litecoin, Tron},
     mode::Mode,
@@ -17,25 +18,28 @@ pub(super) struct Version {
     /// What the text of the private key beside it begins with.
     secret_prefix: &'static str,
     mode: Mode,
-    /// The address forms it is for. None: multisig, or segwit nested in a script hash.
+    /// The address forms it is for. None: multisig.
     forms: &'static [AddressForm],
+    /// Which addresses it stands for, if the prefix says it: wallets export the others for accounts of every kind.
+    pub script: Option<Script>,
 }
 
+const SEGWIT: &[AddressForm] = &[Bitcoin, Litecoin];
 const EVERY: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
 
 /// The most telling kind first: it is the one that seeded keys are printed as.
 static VERSIONS: [Version; 15] = [
-    row(0x04b2_4746, "zpub", "zprv", Mode::Live, &[Bitcoin, Litecoin]),
+    row(0x04b2_4746, "zpub", "zprv", Mode::Live, SEGWIT).of(Script::P2wpkh),
     row(0x019d_a462, "Ltub", "Ltpv", Mode::Live, &[Litecoin]),
     row(0x0436_f6e1, "ttub", "ttpv", Mode::Test, &[Litecoin]),
-    row(0x045f_1cf6, "vpub", "vprv", Mode::Test, &[Bitcoin, Litecoin]),
+    row(0x045f_1cf6, "vpub", "vprv", Mode::Test, SEGWIT).of(Script::P2wpkh),
     row(0x02fa_cafd, "dgub", "dgpv", Mode::Live, &[Dogecoin]),
     row(0x0432_a9a8, "tgub", "tgpv", Mode::Test, &[Dogecoin]),
     row(0x0435_87cf, "tpub", "tprv", Mode::Test, EVERY),
     row(0x0488_b21e, "xpub", "xprv", Mode::Live, EVERY),
-    row(0x049d_7cb2, "ypub", "yprv", Mode::Live, &[]),
-    row(0x01b2_6ef6, "Mtub", "Mtpv", Mode::Live, &[]),
-    row(0x044a_5262, "upub", "uprv", Mode::Test, &[]),
+    row(0x049d_7cb2, "ypub", "yprv", Mode::Live, SEGWIT).of(Script::P2shP2wpkh),
+    row(0x01b2_6ef6, "Mtub", "Mtpv", Mode::Live, &[Litecoin]).of(Script::P2shP2wpkh),
+    row(0x044a_5262, "upub", "uprv", Mode::Test, SEGWIT).of(Script::P2shP2wpkh),
     row(0x0295_b43f, "Ypub", "Yprv", Mode::Live, &[]),
     row(0x02aa_7ed3, "Zpub", "Zprv", Mode::Live, &[]),
     row(0x0242_89ef, "Upub", "Uprv", Mode::Test, &[]),
@@ -49,10 +53,15 @@ const fn row(
     mode: Mode,
     forms: &'static [AddressForm],
 ) -> Version {
-    Version { bytes: bytes.to_be_bytes(), prefix, secret_prefix, mode, forms }
+    Version { bytes: bytes.to_be_bytes(), prefix, secret_prefix, mode, forms, script: None }
 }
 
 impl Version {
+    /// The same, with a prefix that says the script.
+    const fn of(self, script: Script) -> Version {
+        Version { script: Some(script), ..self }
+    }
+
     /// The kind that begins with `bytes`.
     pub(super) fn find(bytes: [u8; 4]) -> Option<&'static Version> {
         VERSIONS.iter().find(|version| version.bytes == bytes)
@@ -108,10 +117,10 @@ mod tests {
 
     #[test]
     fn each_coin_takes_the_kinds_its_wallets_export() {
-        check(Bitcoin, Mode::Live, "zpub xpub");
-        check(Bitcoin, Mode::Test, "vpub tpub");
-        check(Litecoin, Mode::Live, "zpub Ltub xpub");
-        check(Litecoin, Mode::Test, "ttub vpub tpub");
+        check(Bitcoin, Mode::Live, "zpub xpub ypub");
+        check(Bitcoin, Mode::Test, "vpub tpub upub");
+        check(Litecoin, Mode::Live, "zpub Ltub xpub ypub Mtub");
+        check(Litecoin, Mode::Test, "ttub vpub tpub upub");
         check(Dogecoin, Mode::Live, "dgub xpub");
         check(Dogecoin, Mode::Test, "tgub tpub");
         check(BitcoinCash, Mode::Live, "xpub");

@@ -11,10 +11,9 @@ mod toolbox;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, header::CONTENT_TYPE, request::Parts};
+use http::{HeaderValue, header::CONTENT_TYPE, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use reference_wire::quota_headers;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
@@ -76,7 +75,10 @@ impl Mcp {
         let from_here = gate::pass(ends, head, authority, &self.backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(answer::of_world(refusal)?),
+            Err(refusal) => {
+                body::leave(&head.headers, body, &self.backend.bounds);
+                return Ok(answer::of_world(refusal)?);
+            }
         };
         let may_act = from_here || self.backend.token.is_in(&head.headers);
         let caller = Caller {
@@ -84,18 +86,17 @@ impl Mcp {
             base: self.backend.addresses.base(authority).into_owned(),
             in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_act,
         };
-        let body = body::read(&head.headers, body, &self.backend.bounds).await?;
+        let body = match body::read(&head.headers, body, &self.backend.bounds).await {
+            Ok(body) => body,
+            Err(refusal) => return Ok(answer::with_quota(refusal.answer(), admitted.quota())?),
+        };
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = head.uri.clone();
         *request.headers_mut() = head.headers.clone();
         request.extensions_mut().insert(caller);
-        let mut answer = whole(self.service.handle(request).await).await?;
-        for (name, value) in quota_headers(admitted.quota()) {
-            let value = HeaderValue::try_from(value).map_err(|_| Refusal::Broken)?;
-            answer.headers_mut().insert(HeaderName::from_static(name), value);
-        }
-        Ok(answer)
+        let answer = whole(self.service.handle(request).await).await?;
+        Ok(answer::with_quota(answer, admitted.quota())?)
     }
 }
 

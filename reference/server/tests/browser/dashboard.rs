@@ -206,7 +206,7 @@ async fn a_wallet_is_judged_set_and_removed() {
         found["key"].as_str().expect("a key").to_owned()
     };
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
-    for (typed, says) in [("nonsense", "checksum"), (of("live").as_str(), "vpub or tpub")] {
+    for (typed, says) in [("nonsense", "checksum"), (of("live").as_str(), "vpub or tpub or upub")] {
         page.fill("#key", typed).await;
         page.click("#save").await;
         page.wait_for_text("#key-wrong", says).await;

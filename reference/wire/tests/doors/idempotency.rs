@@ -48,6 +48,21 @@ fn the_key_with_another_request_is_refused() {
 }
 
 #[test]
+fn the_same_request_may_be_written_in_another_way() {
+    let mut desk = Desk::new();
+    let live = desk.live.clone();
+    let mut send = |body: &str| {
+        let call = Call::new("POST", "/v1/charges").key(&live).raw("application/json", body).once("k");
+        desk.send(&call)
+    };
+    let first = send(r#"{"asset":"BTC","amount":150.00,"metadata":{"a":1,"b":"ä"}}"#);
+    let again =
+        send("{ \"metadata\": {\"b\": \"\\u00e4\", \"a\": 1.0},\n\"amount\": 150, \"asset\": \"BTC\" }");
+    assert_eq!((again.status(), replayed(&again)), (201, true), "{}", again.text());
+    assert_eq!(again.text(), first.text());
+}
+
+#[test]
 fn a_key_belongs_to_account_mode_method_and_path() {
     let mut desk = Desk::new();
     let (live, test) = (desk.live.clone(), desk.test.clone());

@@ -70,6 +70,20 @@ fn words_of_filters_are_checked_and_names_are_not() {
 }
 
 #[test]
+fn a_refused_word_of_a_filter_says_which_ones_there_are() {
+    let mut desk = Desk::new();
+    for (target, field, allowed) in [
+        ("/v1/charges?status=lost", "status", "it takes pending, underpaid, paid, expired, canceled."),
+        ("/v1/invoices?status=lost", "status", "it takes open, paid, void."),
+        ("/v1/events?type=lost", "type", "it takes charge.created, charge.payment_detected, charge.paid, "),
+    ] {
+        let reply = desk.get(target).json();
+        let said = reply["errors"][field][0].as_str().expect("it is refused");
+        assert!(said.contains(allowed), "{target}: {said}");
+    }
+}
+
+#[test]
 fn an_anchor_that_names_nothing_here_is_refused_in_the_same_words() {
     let mut desk = Desk::new();
     let live = desk.charge();

@@ -1,6 +1,7 @@
 //! What goes over the wire, byte by byte, as snapshots that a person can read.
 
 use reference_core::{
+    account::{Business, PostalAddress},
     asset::{Asset, Currency},
     command::{BookCommand, SettingsDraft, Visit},
     event::EventType,
@@ -26,6 +27,28 @@ fn check(name: &str, reply: &Reply) {
     insta::assert_snapshot!(name, shown(reply));
 }
 
+/// A business that tells of all but two parts of its address.
+fn hat_makers() -> Business {
+    let said = |text: &str| Some(text.to_owned());
+    Business {
+        kind: said("company"),
+        legal_name: said("Acme Hats GmbH"),
+        registration_number: said("HRB 4711"),
+        tax_id: said("DE123456789"),
+        address: Some(PostalAddress {
+            line1: said("Hutgasse 7"),
+            city: said("Berlin"),
+            postal_code: said("10115"),
+            country: said("DE"),
+            ..PostalAddress::default()
+        }),
+        industry: said("retail"),
+        product_description: said("Hats"),
+        monthly_volume: said("10000 to 50000 EUR"),
+        phone: said("+49 30 3"),
+    }
+}
+
 fn full_charge() -> Value {
     json!({
         "asset": "BTC", "amount": "150.00", "currency": "EUR", "description": "Two hats",
@@ -43,6 +66,8 @@ fn the_account_tells_the_mode_of_the_key() {
     desk.set(SettingsDraft {
         display_name: Some("Acme Hats".to_owned()),
         website_url: Some(Some("https://acme.example".to_owned())),
+        support_phone: Some(Some("+49 30 2".to_owned())),
+        business: Some(Some(hat_makers())),
         default_currency: Some(Currency::Usd),
         ..SettingsDraft::default()
     });

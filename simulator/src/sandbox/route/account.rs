@@ -1,12 +1,12 @@
 //! Accounts, their settings, keys and wallets.
 
 use reference_core::{
-    account::{AccountKind, Settings},
-    asset::Currency,
+    account::{AccountKind, Business, PostalAddress, Settings},
     command::{BookCommand, Command, CommandResult, Payout, SettingsDraft},
     error::ApiError,
     mode::Mode,
     money::Percent,
+    wallet::Script,
 };
 use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
 
@@ -19,6 +19,18 @@ use crate::api::{KeyAnswer, KeyList, KeyPair, NewAccount, WalletAnswer, WalletLi
 
 const MEMBERS_MAX: usize = 100;
 const ADDRESSES_MAX: usize = 10_000;
+const BUSINESS: [&str; 9] = [
+    "type",
+    "legal_name",
+    "registration_number",
+    "tax_id",
+    "address",
+    "industry",
+    "product_description",
+    "monthly_volume",
+    "phone",
+];
+const POSTAL_ADDRESS: [&str; 6] = ["line1", "line2", "city", "state", "postal_code", "country"];
 
 /// The settings of an account.
 pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
@@ -32,18 +44,50 @@ pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
         logo_url: f.has("logo_url").then(|| f.web_address("logo_url")),
         website_url: f.has("website_url").then(|| f.web_address("website_url")),
         support_email: f.has("support_email").then(|| f.email("support_email")),
-        brand_color: f.word("brand_color", is_colour),
-        default_currency: f.word("default_currency", Currency::parse),
+        support_phone: f.has("support_phone").then(|| f.text("support_phone", TEXT_MAX)),
+        brand_color: f.word_like("brand_color", "#1f6feb", is_colour),
+        business: f.has("business").then(|| f.object("business", read_business)),
+        default_currency: f.currency("default_currency"),
         underpayment_tolerance: f.parsed("underpayment_tolerance", Percent::parse),
         overpayment_threshold: f.parsed("overpayment_threshold", Percent::parse),
         members: f.has("members").then(|| f.texts("members", MEMBERS_MAX)),
     }
 }
 
+/// A business that says nothing is none.
+fn read_business(f: &mut Fields<'_>) -> Option<Business> {
+    f.only(&BUSINESS);
+    let business = Business {
+        kind: f.text("type", TEXT_MAX),
+        legal_name: f.text("legal_name", TEXT_MAX),
+        registration_number: f.text("registration_number", TEXT_MAX),
+        tax_id: f.text("tax_id", TEXT_MAX),
+        address: f.object("address", read_postal_address),
+        industry: f.text("industry", TEXT_MAX),
+        product_description: f.text("product_description", PROSE_MAX),
+        monthly_volume: f.text("monthly_volume", TEXT_MAX),
+        phone: f.text("phone", TEXT_MAX),
+    };
+    Some(business).filter(|business| *business != Business::default())
+}
+
+fn read_postal_address(f: &mut Fields<'_>) -> Option<PostalAddress> {
+    f.only(&POSTAL_ADDRESS);
+    let address = PostalAddress {
+        line1: f.text("line1", TEXT_MAX),
+        line2: f.text("line2", TEXT_MAX),
+        city: f.text("city", TEXT_MAX),
+        state: f.text("state", TEXT_MAX),
+        postal_code: f.text("postal_code", TEXT_MAX),
+        country: f.country("country"),
+    };
+    Some(address).filter(|address| *address != PostalAddress::default())
+}
+
 pub(super) fn open(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let draft = read_settings(&mut f);
     let id = f.required_text("id", TEXT_MAX);
-    let kind = f.word("type", |word| match word {
+    let kind = f.word("type", &["personal", "organization"], |word| match word {
         "personal" => Some(AccountKind::Personal),
         "organization" => Some(AccountKind::Organization),
         _ => None,
@@ -109,12 +153,16 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
     let mode = call.mode(&mut f);
     let asset = read_asset(&mut f);
     let key = f.text("key", PROSE_MAX);
+    let script = f.word("script", &Script::ALL.map(Script::as_str), Script::parse);
     let addresses = f.texts("addresses", ADDRESSES_MAX);
+    if script.is_some() && key.is_none() {
+        f.wrong("script", "The {} field says which addresses a key stands for; give it with a key.");
+    }
     if key.is_some() != addresses.is_empty() {
         f.wrong("key", "Give either {} (an extended public key) or addresses.");
     }
     f.finish()?;
-    let payout = key.map_or(Payout::Addresses(addresses), Payout::Key);
+    let payout = key.map_or(Payout::Addresses(addresses), |text| Payout::Key { text, script });
     let (account, asset) = (required(account, "account")?, required(asset, "asset")?);
     call.act((account, mode), Command::SetWallet { asset, payout })?;
     let mut wallets = call.book((account, mode)).payouts().iter();

@@ -115,7 +115,10 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
         };
         if looked_at.insert(no) {
             let charge = book.charge(no);
-            let open = charge.transfers().iter().filter(|it| it.standing == Standing::Late && it.is_alive());
+            let is_open = |it: &&Transfer| {
+                it.standing == Standing::Late && it.is_alive() && !records::is_sent_back(book, charge, it)
+            };
+            let open = charge.transfers().iter().filter(is_open);
             waiting.extend(open.map(|transfer| (charge, transfer)));
         }
     }

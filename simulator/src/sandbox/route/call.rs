@@ -129,7 +129,8 @@ impl<'c> SandboxCall<'c> {
     /// `mode`, by default live, or the only one within reach.
     pub(super) fn mode(&self, fields: &mut Fields<'_>) -> Mode {
         let own = self.within.map(|(_, mode)| mode);
-        let mode = fields.word("mode", Mode::parse).or(own).unwrap_or(Mode::Live);
+        let mode =
+            fields.word("mode", &Mode::ALL.map(Mode::as_str), Mode::parse).or(own).unwrap_or(Mode::Live);
         if own.is_some_and(|own| mode != own) {
             fields.wrong("mode", "The {} field must be the mode of the key.");
         }
@@ -156,12 +157,8 @@ pub(super) fn code(text: &str) -> Result<Code, ApiError> {
 
 /// `asset`, which must be there.
 pub(super) fn read_asset(fields: &mut Fields<'_>) -> Option<Asset> {
-    let code = fields.required_text("asset", TEXT_MAX)?;
-    let asset = Asset::parse(&code);
-    if asset.is_none() {
-        fields.wrong("asset", "The selected {} is invalid.");
-    }
-    asset
+    fields.required_text("asset", TEXT_MAX)?;
+    fields.asset("asset")
 }
 
 /// A field that was refused if it is missing.

@@ -36,7 +36,7 @@ fn refusal(error: ChainError) -> ApiError {
 }
 
 fn read_fee(f: &mut Fields<'_>) -> FeeLevel {
-    f.word("fee", FeeLevel::parse).unwrap_or(FeeLevel::Normal)
+    f.word("fee", &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse).unwrap_or(FeeLevel::Normal)
 }
 
 /// Where a payment goes, in which coin, and how much.
@@ -48,9 +48,9 @@ struct Transfer {
 }
 
 pub(super) fn pay(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let charge = f.word("charge", Code::parse);
+    let charge = f.word_like("charge", "k3v9x0q2m8ab", Code::parse);
     let address = f.text("address", TEXT_MAX);
-    let asset = f.word("asset", Asset::parse);
+    let asset = f.asset("asset");
     let amount = f.decimal("amount");
     let share = f.decimal("share");
     let mode = call.mode(&mut f);
@@ -178,7 +178,7 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
             f.texts("keep", 1_000).iter().map(|txid| TxId::from(txid.as_str())).collect(),
         ))
     } else {
-        f.word("keep", |word| match word {
+        f.word("keep", &["all", "none", "a list of txids"], |word| match word {
             "all" => Some(KeptTransactions::All),
             "none" => Some(KeptTransactions::None),
             _ => None,
@@ -282,7 +282,7 @@ pub(super) fn congest(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome 
 pub(super) fn watch(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let asset = read_asset(&mut f);
     let mode = call.mode(&mut f);
-    let fault = f.word("notices", watcher::parse);
+    let fault = f.word("notices", &watcher::WORDS, watcher::parse);
     if !f.has("notices") {
         f.wrong("notices", "The {} field is required: up, late, reversed, lost or twice.");
     }

@@ -1,7 +1,7 @@
 //! The world as a whole: its clock, its market, its beginning.
 
 use reference_core::{
-    asset::{Asset, Currency},
+    asset::Asset,
     error::ApiError,
     mode::Mode,
     money::Rate,
@@ -143,7 +143,7 @@ pub(super) fn restart(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 
 pub(super) fn set_rate(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let asset: Option<Asset> = read_asset(&mut f);
-    let currency = f.word("currency", Currency::parse);
+    let currency = f.currency("currency");
     if !f.has("currency") {
         f.wrong("currency", "The {} field is required.");
     }

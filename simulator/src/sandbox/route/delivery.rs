@@ -145,8 +145,8 @@ pub(super) fn resend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 
 pub(super) fn set_merchant(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let name = f.required_text("name", TEXT_MAX);
-    let state = f.word("state", ReceiverBehavior::parse);
-    let answers = f.words("answers", ANSWERS_MAX, ReceiverBehavior::parse);
+    let state = f.word("state", &ReceiverBehavior::WORDS, ReceiverBehavior::parse);
+    let answers = f.words("answers", ANSWERS_MAX, &ReceiverBehavior::WORDS, ReceiverBehavior::parse);
     f.finish()?;
     let name = required(name, "name")?;
     // URLs spell hosts in lower case, so no post would ever meet a merchant named otherwise.

@@ -131,7 +131,7 @@ macro_rules! routes {
     };
 }
 
-const ACCOUNT: [&str; 12] = [
+const ACCOUNT: [&str; 14] = [
     "id",
     "type",
     "name",
@@ -139,14 +139,16 @@ const ACCOUNT: [&str; 12] = [
     "logo_url",
     "website_url",
     "support_email",
+    "support_phone",
     "brand_color",
+    "business",
     "default_currency",
     "underpayment_tolerance",
     "overpayment_threshold",
     "members",
 ];
 /// The settings of an account.
-const SETTINGS: [&str; 10] = {
+const SETTINGS: [&str; 12] = {
     let [_, _, settings @ ..] = ACCOUNT;
     settings
 };
@@ -170,7 +172,7 @@ routes! {
     "/sandbox/keys": GET World [], account::keys; POST World ["account", "mode"], account::create_key;
     "/sandbox/keys/{id}": DELETE World [], account::revoke_key;
     "/sandbox/wallets": GET World [], account::wallets;
-        PUT World ["account", "mode", "asset", "key", "addresses"], account::set_wallet;
+        PUT World ["account", "mode", "asset", "key", "script", "addresses"], account::set_wallet;
         DELETE World ["account", "mode", "asset"], account::remove_wallet;
 
     "/sandbox/endpoints": GET Book [], owner::endpoints;

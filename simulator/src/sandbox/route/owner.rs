@@ -30,7 +30,9 @@ pub(super) fn endpoints(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 }
 
 fn read_events(f: &mut Fields<'_>) -> Option<BTreeSet<EventType>> {
-    f.has("events").then(|| f.words("events", EventType::ALL.len(), EventType::parse).into_iter().collect())
+    let allowed = EventType::ALL.map(EventType::as_str);
+    f.has("events")
+        .then(|| f.words("events", EventType::ALL.len(), &allowed, EventType::parse).into_iter().collect())
 }
 
 pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
@@ -86,7 +88,7 @@ pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> 
     let place = owner(call)?;
     let url = f.text("url", PROSE_MAX);
     let events = read_events(&mut f);
-    let enabled = f.word("status", |word| match word {
+    let enabled = f.word("status", &["enabled", "disabled"], |word| match word {
         "enabled" => Some(true),
         "disabled" => Some(false),
         _ => None,

@@ -43,6 +43,7 @@ pub(super) fn wallet(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -
         mode,
         asset,
         key: wallet.extended_key().map(ToString::to_string),
+        script: wallet.script().map(|script| script.as_str().into()),
         listed: wallet.listed().len(),
         first_address: wallet.address(0),
     }
@@ -98,7 +99,14 @@ pub(super) fn transfer(book: &Book, charge: &Charge, transfer: &Transfer) -> Tra
         }),
         seen_at: transfer.seen_at,
         confirmed_at: transfer.confirmed_at,
+        sent_back: is_sent_back(book, charge, transfer),
     }
+}
+
+/// Late money that the owner has sent back: nothing is left to be done about it.
+pub(super) fn is_sent_back(book: &Book, charge: &Charge, transfer: &Transfer) -> bool {
+    let required = charge.terms.asset.required_confirmations(book.mode());
+    charge.sent_back(required).any(|it| (&it.txid, it.output) == (&transfer.txid, transfer.output))
 }
 
 /// A delivery with its attempts.

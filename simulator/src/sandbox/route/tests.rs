@@ -11,10 +11,10 @@ use reference_core::{
 use super::*;
 use crate::{
     api::{
-        AcceptRequest, AccountRequest, AdvanceRequest, ChoiceRequest, CongestRequest, EndpointChange,
-        EndpointRequest, KeepRequest, KeyRequest, MerchantRequest, MineRequest, PayRequest, RateRequest,
-        ReorgRequest, ReplaceRequest, SettingsRequest, StallRequest, TransactionRequest, WalletRequest,
-        WatcherRequest, WorldRequest, json,
+        AcceptRequest, AccountRequest, AdvanceRequest, AnswerRequest, ChoiceRequest, CongestRequest,
+        EndpointChange, EndpointRequest, KeepRequest, KeyRequest, MerchantRequest, MineRequest, PayRequest,
+        RateRequest, ReorgRequest, ReplaceRequest, SettingsRequest, StallRequest, TransactionRequest,
+        WalletRequest, WatcherRequest, WorldRequest, json,
     },
     chain::FeeLevel,
     sandbox::{Reach, Setup},
@@ -139,9 +139,10 @@ fn a_route_takes_every_field_of_its_typed_request() {
     let account = AccountRequest { id: "a".to_owned(), kind: Some("personal".into()), settings };
     takes("POST", "/sandbox/accounts", &json(&account));
     takes("POST", "/sandbox/keys", &json(&KeyRequest { account: text(), mode }));
-    let wallet = WalletRequest { account: text(), mode, asset, key: text(), addresses: Some(Vec::new()) };
+    let (script, addresses) = (Some("p2pkh".into()), Some(Vec::new()));
+    let wallet = WalletRequest { account: text(), mode, asset, key: text(), script, addresses };
     takes("PUT", "/sandbox/wallets", &json(&wallet));
-    let removal = WalletRequest { key: None, addresses: None, ..wallet };
+    let removal = WalletRequest { key: None, script: None, addresses: None, ..wallet };
     takes("DELETE", "/sandbox/wallets", &json(&removal));
     let events = Some(Vec::new());
     let endpoint = EndpointRequest { account: text(), mode, url: "u".to_owned(), events: events.clone() };
@@ -151,9 +152,17 @@ fn a_route_takes_every_field_of_its_typed_request() {
     let merchant = MerchantRequest { name: "shop".to_owned(), state: text(), answers: Vec::new() };
     takes("POST", "/sandbox/merchants", &json(&merchant));
     takes("POST", "/sandbox/charges/{id}/accept", &json(&AcceptRequest { txid: text() }));
-    let choice = ChoiceRequest { asset, amount: text(), customer_email: text() };
+    let custom_fields = vec![AnswerRequest { label: "l".to_owned(), value: "v".to_owned() }];
+    let choice =
+        ChoiceRequest { asset, amount: text(), customer_email: text(), customer_name: text(), custom_fields };
     takes("POST", "/sandbox/links/{id}/choose", &json(&choice));
-    let choice = ChoiceRequest { amount: None, customer_email: None, ..choice };
+    let choice = ChoiceRequest {
+        amount: None,
+        customer_email: None,
+        customer_name: None,
+        custom_fields: Vec::new(),
+        ..choice
+    };
     takes("POST", "/sandbox/invoices/{id}/choose", &json(&choice));
     let pay = PayRequest {
         charge: text(),
@@ -251,6 +260,97 @@ fn the_first_address_is_shown_when_a_wallet_is_set() {
     let body = format!(r#"{{"asset":"SOL","addresses":["{address}"]}}"#);
     let set = done(&mut world, "PUT", "/sandbox/wallets", &body);
     assert_eq!((&set["wallet"]["first_address"], &set["wallet"]["listed"]), (&address.into(), &1.into()));
+}
+
+/// The account m/44'/0'/0' of the mnemonic that everybody tests with.
+const XPUB: &str = "xpub6BosfCnifzxcFwrSzQiqu2DBVTshkCXacvNsWGYJVVhhawA7d4R5WSWGFNbi8Aw6ZRc1brxMyWMzG3DSSSSoekkudhUd9yLb6qx39T9nMdj";
+
+#[test]
+fn what_an_xpub_stands_for_is_said_and_shown() {
+    let mut world = world();
+    let body = |asset: &str, script: &str| format!(r#"{{"asset":"{asset}","key":"{XPUB}"{script}}}"#);
+    let (status, answer) = ask(&mut world, "PUT", "/sandbox/wallets", &body("BTC", ""));
+    assert_eq!(status, 422);
+    assert!(answer["errors"]["script"][0].as_str().unwrap().contains("p2sh-p2wpkh or p2pkh"), "{answer}");
+    for (script, begins) in
+        [("p2wpkh", "bc1q"), ("p2sh-p2wpkh", "3"), ("p2pkh", "1LqBGSKuX5yYUonjxT5qGfpUsXKYYWeabA")]
+    {
+        let said = format!(r#","script":"{script}""#);
+        let wallet = &done(&mut world, "PUT", "/sandbox/wallets", &body("BTC", &said))["wallet"];
+        assert_eq!(wallet["script"], script);
+        assert!(wallet["first_address"].as_str().unwrap().starts_with(begins), "{wallet}");
+    }
+    // The next charge is paid to such an address, and money sent there arrives.
+    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#);
+    done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
+    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
+    let paid = done(&mut world, "GET", &format!("/sandbox/books/acme/live/charges/{charge}"), "");
+    assert_eq!(paid["data"]["status"], "paid", "{paid}");
+    assert!(paid["data"]["deposit_address"].as_str().unwrap().starts_with('1'), "{paid}");
+    for (body, part) in [
+        (body("DOGE", r#","script":"p2pkh""#), "one kind of address only"),
+        (body("BTC", r#","script":"p2tr""#), "it takes p2wpkh, p2sh-p2wpkh, p2pkh"),
+        (r#"{"asset":"SOL","addresses":["a"],"script":"p2pkh"}"#.to_owned(), "give it with a key"),
+    ] {
+        check("PUT", "/sandbox/wallets", &body, 422, part);
+    }
+}
+
+#[test]
+fn an_account_tells_of_its_business_until_it_is_taken_away() {
+    let mut world = world();
+    let settings =
+        r#"{"support_phone":"+49 30 2","business":{"legal_name":"Acme GmbH","address":{"country":"DE"}}}"#;
+    done(&mut world, "PATCH", "/sandbox/accounts/acme", settings);
+    let account =
+        |world: &mut Sandbox| done(world, "GET", "/sandbox/books/acme/live/account", "")["data"].clone();
+    let shown = account(&mut world);
+    assert_eq!(shown["support_phone"], "+49 30 2");
+    assert_eq!(shown["business"]["legal_name"], "Acme GmbH");
+    assert_eq!(shown["business"]["address"]["country"], "DE");
+    assert_eq!(shown["business"]["tax_id"], Value::Null);
+    for nothing in [r#"{"support_phone":null,"business":null}"#, r#"{"business":{"address":{}}}"#] {
+        done(&mut world, "PATCH", "/sandbox/accounts/acme", nothing);
+        assert_eq!(account(&mut world)["business"], Value::Null, "{nothing}");
+    }
+    assert_eq!(account(&mut world)["support_phone"], Value::Null);
+    for (wrong, part) in [
+        (r#"{"business":{"vat":"1"}}"#, "business.vat field is not known here"),
+        (
+            r#"{"business":{"address":{"country":"de"}}}"#,
+            "business.address.country field must be a two-letter",
+        ),
+        (r#"{"business":"Acme"}"#, "business field must be an object"),
+    ] {
+        check("PATCH", "/sandbox/accounts/acme", wrong, 422, part);
+    }
+}
+
+#[test]
+fn late_money_that_was_sent_back_waits_for_nobody() {
+    let mut world = world();
+    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
+    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"31m"}"#);
+    for amount in ["0.001", "0.002"] {
+        let pay = format!(r#"{{"charge":"{charge}","amount":"{amount}"}}"#);
+        done(&mut world, "POST", "/sandbox/pay", &pay);
+    }
+    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
+    for (refund, waiting) in [(None, 2), (Some("0.0005"), 2), (Some("0.0005"), 1), (Some("0.002"), 0)] {
+        if let Some(amount) = refund {
+            let body = format!(r#"{{"amount":"{amount}"}}"#);
+            made(&mut world, &format!("/v1/charges/{charge}/refunds"), &body);
+        }
+        let late = done(&mut world, "GET", "/sandbox/books/acme/live/late", "");
+        assert_eq!(late["late"].as_array().unwrap().len(), waiting, "{late}");
+        let counts = done(&mut world, "GET", "/sandbox/books/acme/live", "");
+        assert_eq!(counts["late"], waiting, "{counts}");
+        let path = format!("/sandbox/books/acme/live/charges/{charge}/transfers");
+        let transfers = done(&mut world, "GET", &path, "");
+        let transfers = transfers["transfers"].as_array().unwrap();
+        let sent_back = transfers.iter().filter(|it| it["sent_back"] == true).count();
+        assert_eq!(sent_back + waiting, 2, "{transfers:?}");
+    }
 }
 
 #[test]

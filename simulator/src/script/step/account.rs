@@ -56,6 +56,8 @@ pub struct Wallet {
     pub mode: Option<InMode>,
     /// The extended public key.
     pub key: Option<String>,
+    /// Which addresses the key stands for, where its prefix does not say it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
+    pub script: Option<String>,
     /// The addresses, for coins without such keys.
     pub addresses: Option<Vec<String>>,
     /// Takes the wallet away.

@@ -41,6 +41,8 @@ pub struct Open {
     pub description: Option<String>,
     /// The owner's own keys and values.
     pub metadata: Option<BTreeMap<String, Value>>,
+    /// Answers to the link's questions.
+    pub custom_fields: Option<Vec<Answer>>,
     /// Sent as `Idempotency-Key`, so that `repeat` can send the request again.
     pub idempotency_key: Option<String>,
     /// Whose; the first account's if not given.
@@ -65,6 +67,27 @@ pub struct Repeat {
 
 from_word!(Repeat { charge: Name, description, refused });
 
+/// A question that a payment link asks its customers.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// What is asked.
+    pub label: String,
+    /// No charge opens without an answer.
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// The answer to a question of a payment link.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// What is asked.
+    pub label: String,
+    /// What the customer says.
+    pub value: String,
+}
+
 /// A payment link to make.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -81,6 +104,8 @@ pub struct Link {
     pub accepted_assets: Option<Vec<AssetCode>>,
     /// How many payments it takes.
     pub max_payments: Option<u32>,
+    /// What it asks its customers.
+    pub custom_fields: Option<Vec<Question>>,
     /// Whose; the first account's if not given.
     pub account: Option<At<Name>>,
     /// Which mode; the scenario's if not given.
@@ -96,6 +121,7 @@ from_word!(Link {
     currency,
     accepted_assets,
     max_payments,
+    custom_fields,
     account,
     mode,
     refused
@@ -175,6 +201,8 @@ pub struct Choose {
     pub amount: Option<Amount>,
     /// The customer's address.
     pub customer_email: Option<String>,
+    /// Answers to the link's questions.
+    pub custom_fields: Option<Vec<Answer>>,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
 }

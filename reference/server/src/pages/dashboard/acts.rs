@@ -222,14 +222,16 @@ async fn resend(context: &PageContext, id: &str, form: &Form) -> Acted {
 }
 
 async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
-    let mut body = placed(context, form, &["key"]);
+    let mut body = placed(context, form, &["key", "script"]);
     body["asset"] = json!(asset);
     if let Some(text) = form.text("addresses") {
         body["addresses"] = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     }
-    let outcome = call(context, Page::Wallets, ("PUT", "/sandbox/wallets", Some(body)), |_| {
+    let outcome = call(context, Page::Wallets, ("PUT", "/sandbox/wallets", Some(body)), |answer| {
+        let first = answer["wallet"]["first_address"].as_str().unwrap_or_default();
         Notice::said(format!(
-            "New {asset} charges are paid to this wallet. Open charges keep their addresses."
+            "New {asset} charges are paid to this wallet. Open charges keep their addresses. Compare its first address \
+             with the one that your own wallet shows: {first}"
         ))
     })
     .await?;
@@ -299,7 +301,7 @@ async fn change_settings(context: &PageContext, form: &Form) -> Acted {
         &["name", "display_name", "default_currency", "underpayment_tolerance", "overpayment_threshold"],
     );
     // These may be taken away.
-    for name in ["website_url", "support_email"] {
+    for name in ["website_url", "support_email", "support_phone"] {
         body[name] = json!(form.text(name));
     }
     let members = form.text("members").unwrap_or_default();

@@ -63,6 +63,7 @@ pub(super) struct Account {
     pub(super) display_name: String,
     pub(super) website_url: Option<String>,
     pub(super) support_email: Option<String>,
+    pub(super) support_phone: Option<String>,
     pub(super) default_currency: String,
     pub(super) underpayment_tolerance: String,
     pub(super) overpayment_threshold: String,
@@ -91,6 +92,7 @@ impl TransferState for TransferRecord {
             (Some(TransferGone::Replaced), ..) => ("replaced", "bad"),
             (Some(TransferGone::Dropped), ..) => ("dropped", "bad"),
             (None, true, ..) => ("credited", "good"),
+            (None, false, true, TransferStanding::Late) if self.sent_back => ("sent back", ""),
             (None, false, true, TransferStanding::Late) => ("late", "warn"),
             (None, false, true, _) => ("confirmed", "good"),
             (None, false, false, TransferStanding::Late) => ("late, confirming", "warn"),
@@ -99,7 +101,7 @@ impl TransferState for TransferRecord {
     }
 
     fn may_be_accepted(&self) -> bool {
-        self.standing == TransferStanding::Late && self.confirmed
+        self.standing == TransferStanding::Late && self.confirmed && !self.sent_back
     }
 
     fn was_dropped(&self) -> bool {

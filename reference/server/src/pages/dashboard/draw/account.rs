@@ -1,7 +1,7 @@
 //! Payout wallets, the outbox, the account's settings.
 
 use askama::Template;
-use reference_core::asset::Currency;
+use reference_core::{asset::Currency, wallet::Script};
 use simulator::api::{BookCounts, ChainRecord, MailList, MailRecord, Overview, WalletList, WalletRecord};
 
 use super::{PageView, live, still};
@@ -33,6 +33,11 @@ impl CoinWallet {
             Some(WalletRecord { listed: 1, .. }) => "1 address".to_owned(),
             Some(WalletRecord { listed, .. }) => format!("{listed} addresses"),
         }
+    }
+
+    /// Whether a key of it may stand for several kinds of address.
+    fn has_scripts(&self) -> bool {
+        Script::is_for(self.chain.asset.facts().form)
     }
 
     fn takes_list(&self) -> bool {
@@ -122,13 +127,14 @@ struct SettingsBlock<'a> {
 
 impl SettingsBlock<'_> {
     /// The plain fields: name, label, hint, value.
-    fn texts(&self) -> [(&'static str, &'static str, &'static str, &str); 6] {
+    fn texts(&self) -> [(&'static str, &'static str, &'static str, &str); 7] {
         let account = &self.answer.data;
         [
             ("name", "Name", "", &account.name),
             ("display_name", "Shown to customers", "", &account.display_name),
             ("website_url", "Website", "", account.website_url.as_deref().unwrap_or_default()),
             ("support_email", "Support e-mail", "", account.support_email.as_deref().unwrap_or_default()),
+            ("support_phone", "Support phone", "", account.support_phone.as_deref().unwrap_or_default()),
             (
                 "underpayment_tolerance",
                 "Tolerance",

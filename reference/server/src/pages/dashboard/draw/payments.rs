@@ -58,6 +58,13 @@ struct ChargeBlock<'a> {
     transfers: Vec<TransferRecord>,
 }
 
+impl ChargeBlock<'_> {
+    /// Whether canceling makes sense. What has vanished is no reason against it.
+    fn may_be_canceled(&self) -> bool {
+        self.charge.status == "pending" && self.transfers.iter().all(|it| it.gone.is_some())
+    }
+}
+
 #[derive(Template)]
 #[template(path = "dashboard/charge_about.html")]
 struct ChargeAbout<'a> {

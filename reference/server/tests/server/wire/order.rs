@@ -1,0 +1,121 @@
+//! The order of refusals: who is wrong in several ways is told the first of 401, 429, 404, 405, 413, 415, 400, 422, 409,
+//! and whatever no body could change before the body has come.
+
+use reference_server::{Config, Server};
+
+use super::client::{Client, Reply};
+
+/// More than a body may have, so much that it is not read to its end.
+const FAR_TOO_LARGE: usize = 4 << 20;
+
+struct Shop {
+    server: Server,
+    live: String,
+    test: String,
+}
+
+impl Shop {
+    async fn open(rate_limit: u32) -> Shop {
+        let config = Config { rate_limit: Some(rate_limit), ..crate::config() };
+        let server = Server::start(config).await.expect("loopback has a free port");
+        let keys = server.first_keys().expect("it is well");
+        Shop { server, live: keys.live, test: keys.test }
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect(self.server.address()).await
+    }
+
+    /// Sends a head, and a body that may be shorter than announced, on a connection of its own.
+    async fn ask(&self, line: &str, key: &str, more: &str, (announced, body): (usize, &str)) -> Reply {
+        let mut client = self.client().await;
+        client
+            .ask(format!(
+                "{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n{more}Content-Length: {announced}\r\n\r\n{body}"
+            ))
+            .await
+    }
+
+    /// The id of a new charge.
+    async fn charge(&self, key: &str) -> String {
+        let body = r#"{"asset":"BTC","amount":"1"}"#;
+        let reply = self.ask("POST /v1/charges", key, JSON, (body.len(), body)).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        let charge: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
+        charge["data"]["id"].as_str().expect("an id").to_owned()
+    }
+}
+
+const JSON: &str = "Content-Type: application/json\r\n";
+const TEXT: &str = "Content-Type: text/plain\r\n";
+const LONG_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:\r\n";
+
+#[tokio::test]
+async fn the_first_fault_in_the_order_is_told() {
+    let shop = Shop::open(120).await;
+    let (canceled, foreign) = (shop.charge(&shop.live).await, shop.charge(&shop.test).await);
+    let cancel = format!("POST /v1/charges/{canceled}/cancel");
+    assert_eq!(shop.ask(&cancel, &shop.live, JSON, (2, "{}")).await.status, 200);
+    let foreign = format!("PUT /v1/charges/{foreign}/cancel");
+    let (wrong, large) = (r#"{"asset":"XYZ","amount":"1"}"#, (FAR_TOO_LARGE, ""));
+    // Each has all the faults of those behind it, as far as that can be.
+    let mut left = None;
+    for (line, key, more, body, status) in [
+        ("PUT /v1/nowhere", "svc_live_x", TEXT, large, 401),
+        ("PUT /v1/nowhere", &shop.live, TEXT, large, 404),
+        (&foreign, &shop.live, TEXT, large, 404),
+        ("PUT /v1/charges/aaaaaaaaaaaa/cancel", &shop.live, TEXT, large, 404),
+        ("PUT /v1/charges", &shop.live, TEXT, large, 405),
+        ("POST /v1/charges", &shop.live, TEXT, large, 413),
+        ("POST /v1/charges", &shop.live, TEXT, (1, "{"), 415),
+        ("POST /v1/charges", &shop.live, LONG_KEY, (wrong.len(), wrong), 400),
+        ("POST /v1/charges", &shop.live, JSON, (1, "{"), 400),
+        ("POST /v1/charges", &shop.live, JSON, (wrong.len(), wrong), 422),
+        (&cancel, &shop.live, JSON, (1, "["), 400),
+        (&cancel, &shop.live, JSON, (2, "{}"), 409),
+    ] {
+        let reply = shop.ask(line, key, more, body).await;
+        assert_eq!(reply.status, status, "{line} {more}{body:?}: {reply:?}");
+        assert_eq!(reply.header("allow"), (status == 405).then_some("GET, HEAD, POST"), "{reply:?}");
+        let remaining = reply.header("x-ratelimit-remaining").map(|n| n.parse::<u32>().expect("a number"));
+        if status == 401 {
+            assert_eq!(remaining, None, "it counts for nobody: {reply:?}");
+        } else {
+            assert_eq!(remaining, left.map_or(remaining, |left: u32| Some(left - 1)), "{line}: {reply:?}");
+            assert_eq!(reply.header("x-ratelimit-limit"), Some("120"), "{reply:?}");
+            left = remaining;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_no_body_could_change_is_told_before_the_body_has_come() {
+    let shop = Shop::open(2).await;
+    for (line, key, status) in [
+        ("POST /v1/charges", "svc_live_x", 401),
+        ("POST /v1/nowhere", &*shop.live, 404),
+        ("DELETE /v1/charges", &shop.live, 405),
+        ("POST /v1/charges", &shop.live, 429),
+        ("POST /v1/nowhere", &shop.live, 429),
+    ] {
+        let reply = shop.ask(line, key, JSON, (9, "")).await;
+        assert_eq!(reply.status, status, "{line}: {reply:?}");
+        assert_eq!(reply.header("retry-after").is_some(), status == 429, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_comes_after_its_refusal_harms_nobody() {
+    let shop = Shop::open(120).await;
+    let mut client = shop.client().await;
+    for _ in 0..2 {
+        let head = format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Content-Length: 200000\r\n\r\n");
+        assert_eq!(client.ask(head).await.status, 401);
+        client.send("x".repeat(200_000)).await;
+    }
+    assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
+    let waits = format!(
+        "POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+    );
+    assert_eq!(client.ask(waits).await.status, 401, "it is not told to go on");
+}

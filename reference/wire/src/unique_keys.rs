@@ -1,0 +1,83 @@
+//! Whether a JSON text gives a key twice, in whatever object of it.
+//!
+//! Readers differ in which of the two they take, so none is right. Looks through the text once, however deep it is.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+/// The first key that an object in the text gives twice. The text is JSON: what is none is read somehow.
+pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
+    // What is open at this place: of an object its keys so far, of a list nothing.
+    let mut open: Vec<Option<BTreeSet<Cow<'_, str>>>> = Vec::new();
+    let mut rest = json;
+    while let Some(place) = rest.find(['"', '{', '}', '[', ']']) {
+        let (sign, behind) = (rest.as_bytes()[place], &rest[place + 1..]);
+        rest = behind;
+        match sign {
+            b'{' => open.push(Some(BTreeSet::new())),
+            b'[' => open.push(None),
+            b'"' => {
+                let end = end_of_text(behind);
+                rest = behind.get(end + 1..).unwrap_or_default();
+                if let (Some(Some(keys)), true) = (open.last_mut(), rest.trim_ascii_start().starts_with(':'))
+                    && let Some(twin) = keys.replace(unescaped(&behind[..end]))
+                {
+                    return Some(twin);
+                }
+            }
+            _ => drop(open.pop()),
+        }
+    }
+    None
+}
+
+/// Where the quote stands that ends a text.
+fn end_of_text(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text.bytes().position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.unwrap_or(text.len())
+}
+
+/// A key as it is meant; as it is written, if it has no meaning.
+fn unescaped(written: &str) -> Cow<'_, str> {
+    if !written.contains('\\') {
+        return Cow::Borrowed(written);
+    }
+    serde_json::from_str(&format!("\"{written}\"")).map_or(Cow::Borrowed(written), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_given_twice_is_found_at_every_depth() {
+        for (json, twin) in [
+            (r#"{}"#, None),
+            (r#"{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}"#, None),
+            (r#"{"a":"a","b":"a"}"#, None),
+            (r#"{"a":["b","b"],"b":"{\"a\":1,\"a\":2}"}"#, None),
+            (r#"{"a":1e400,"b":-0.5,"c":null,"d":true}"#, None),
+            (r#"{"a":1,"a":2}"#, Some("a")),
+            (r#"{"a":1, "\u0061" : 2}"#, Some("a")),
+            (r#"{"a\\":1,"a\\":2}"#, Some("a\\")),
+            (r#"{"":1,"":2}"#, Some("")),
+            (r#"{"a":{"b":1,"b":2}}"#, Some("b")),
+            (r#"{"a":{"b":1},"c":[[{"d":{"e":1,"f":{},"e":[]}}]]}"#, Some("e")),
+            (r#"{"a":{"x":1},"b":1,"a":{}}"#, Some("a")),
+            (r#"{"\ud800":1,"\ud800":2}"#, Some("\\ud800")),
+        ] {
+            assert_eq!(twin_key(json).as_deref(), twin, "{json}");
+        }
+    }
+
+    #[test]
+    fn depth_costs_nothing() {
+        let deep = |inside: &str| format!("{}{inside}{}", r#"{"a":["#.repeat(40_000), "]}".repeat(40_000));
+        assert_eq!(twin_key(&deep("")), None);
+        assert_eq!(twin_key(&deep(r#"{"b":1,"b":2}"#)).as_deref(), Some("b"));
+    }
+}
