@@ -38,8 +38,12 @@ pub trait World: Send {
     /// The keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
 
-    /// Who asks, for a request to `/v1` whose body has not come yet: [`World::respond_as`] answers it then. Or the
-    /// refusal as it goes back, where no body could change it. `Ok(None)`: [`World::respond`] knows both only then.
+    /// Who asks, for a request to `/v1` whose body has not come yet: [`World::respond_as`] answers it then.
+    /// `Ok(None)`: only [`World::respond`] can tell, with the body.
+    ///
+    /// # Errors
+    ///
+    /// The refusal as it goes back, where no body could change it.
     fn admit_head(&mut self, _now: Timestamp, _head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
         Ok(None)
     }

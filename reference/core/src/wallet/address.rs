@@ -177,7 +177,7 @@ mod tests {
                 },
             )
         };
-        Script::ALL.map(pay);
+        Script::ALL.into_iter().for_each(pay);
         check(1, AddressForm::Evm, None, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
         check(2, AddressForm::Evm, None, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
     }
