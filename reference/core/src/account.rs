@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    asset::Currency, book::Book, command::SettingsDraft, mode::Mode, money::Percent, time::Timestamp,
+    asset::Currency, book::Book, business::Business, command::SettingsDraft, mode::Mode, money::Percent,
+    time::Timestamp,
 };
 
 /// Whether an account is a person's or an organization's.
@@ -52,46 +53,6 @@ pub struct Settings {
     pub overpayment_threshold: Percent,
     /// E-mail addresses of the people of the account: the only ones that test invoices are sent to.
     pub members: Vec<String>,
-}
-
-/// The business behind an account, as its owner describes it. Every part may be missing; the service judges none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Business {
-    /// The legal form, such as `company`.
-    pub kind: Option<String>,
-    /// The name in the register.
-    pub legal_name: Option<String>,
-    /// The number in the register.
-    pub registration_number: Option<String>,
-    /// What the tax office calls it.
-    pub tax_id: Option<String>,
-    /// Where it sits.
-    pub address: Option<PostalAddress>,
-    /// What it does, in a word.
-    pub industry: Option<String>,
-    /// What it sells.
-    pub product_description: Option<String>,
-    /// What it expects to take in a month, in the owner's words.
-    pub monthly_volume: Option<String>,
-    /// Whom the service may call.
-    pub phone: Option<String>,
-}
-
-/// Where a business sits. Every part may be missing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PostalAddress {
-    /// Street and number.
-    pub line1: Option<String>,
-    /// Floor, door, post box.
-    pub line2: Option<String>,
-    /// The city.
-    pub city: Option<String>,
-    /// State, province or county.
-    pub state: Option<String>,
-    /// The postal code.
-    pub postal_code: Option<String>,
-    /// The country in two capitals (ISO 3166-1).
-    pub country: Option<String>,
 }
 
 impl Settings {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use crate::{
-    account::Business,
     asset::{Asset, Currency},
+    business::Business,
     call::Choice,
     event::EventType,
     id::{AccountNo, ChargeNo, Code, EndpointNo, KeyNo},

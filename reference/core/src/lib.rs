@@ -6,6 +6,7 @@
 pub mod account;
 pub mod asset;
 pub mod book;
+pub mod business;
 pub mod call;
 pub mod charge;
 pub mod command;

@@ -9,8 +9,9 @@ use crate::{
     view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
 };
 use reference_core::{
-    account::{Account, Business, PostalAddress},
+    account::Account,
     book::Book,
+    business::{Business, PostalAddress},
     call::{Answer, List},
     error::{ApiError, FieldErrors},
     event::Subject,

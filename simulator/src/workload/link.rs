@@ -3,7 +3,7 @@
 use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
 use crate::{
     model::money,
-    script::step::{Answer, Brief, Choose, Link, Open, Question, Step},
+    script::step::{Brief, Choose, Link, LinkAnswer, LinkQuestion, Open, Step},
 };
 
 /// What links ask.
@@ -88,17 +88,19 @@ impl Plan {
     }
 
     /// What a link asks: mostly nothing.
-    fn questions(&self, link: &str) -> Option<Vec<Question>> {
+    fn questions(&self, link: &str) -> Option<Vec<LinkQuestion>> {
         let mut draw = self.stream(&format!("questions/{link}"));
         draw.chance(1, 3).then(|| {
             let labels = LABELS.iter().take(draw.between(1, 3) as usize);
-            labels.map(|label| Question { label: (*label).to_owned(), required: draw.chance(1, 2) }).collect()
+            labels
+                .map(|label| LinkQuestion { label: (*label).to_owned(), required: draw.chance(1, 2) })
+                .collect()
         })
     }
 
     /// What a customer answers: mostly each question once, now and then too little, too much or twice; and seldom
     /// something where nothing is asked.
-    fn answers(&self, charge: &str, questions: Option<&[Question]>) -> Option<Vec<Answer>> {
+    fn answers(&self, charge: &str, questions: Option<&[LinkQuestion]>) -> Option<Vec<LinkAnswer>> {
         let mut draw = self.stream(&format!("answers/{charge}"));
         let asked = questions.unwrap_or_default().iter().map(|question| question.label.as_str());
         let mut labels: Vec<&str> = match draw.below(8) {
@@ -111,7 +113,7 @@ impl Plan {
             1 => labels.extend(labels.first().copied()),
             _ => {}
         }
-        let mut answer = |label: &str| Answer {
+        let mut answer = |label: &str| LinkAnswer {
             label: label.to_owned(),
             value: self.edge_text(&format!("answer/{charge}/{label}")).unwrap_or_else(|| "M".to_owned()),
         };

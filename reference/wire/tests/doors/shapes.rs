@@ -1,8 +1,8 @@
 //! What goes over the wire, byte by byte, as snapshots that a person can read.
 
 use reference_core::{
-    account::{Business, PostalAddress},
     asset::{Asset, Currency},
+    business::{Business, PostalAddress},
     command::{BookCommand, SettingsDraft, Visit},
     event::EventType,
     mode::Mode,

@@ -1,7 +1,8 @@
 //! Accounts, their settings, keys and wallets.
 
 use reference_core::{
-    account::{AccountKind, Business, PostalAddress, Settings},
+    account::{AccountKind, Settings},
+    business::{Business, PostalAddress},
     command::{BookCommand, Command, CommandResult, Payout, SettingsDraft},
     error::ApiError,
     mode::Mode,

@@ -19,7 +19,9 @@ pub use self::{
     chain::{
         Congest, DoubleSpend, Drop, Keep, Mine, Notices, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher,
     },
-    object::{Answer, By, Cancel, Choose, Invoice, Item, Link, Open, Question, Refund, Repeat, Send, Void},
+    object::{
+        By, Cancel, Choose, Invoice, Item, Link, LinkAnswer, LinkQuestion, Open, Refund, Repeat, Send, Void,
+    },
     talk::{Expect, Expected, Holds, Request, Until, Walk, WalkBy},
 };
 pub use crate::chain::FeeLevel;

@@ -42,7 +42,7 @@ pub struct Open {
     /// The owner's own keys and values.
     pub metadata: Option<BTreeMap<String, Value>>,
     /// Answers to the link's questions.
-    pub custom_fields: Option<Vec<Answer>>,
+    pub custom_fields: Option<Vec<LinkAnswer>>,
     /// Sent as `Idempotency-Key`, so that `repeat` can send the request again.
     pub idempotency_key: Option<String>,
     /// Whose; the first account's if not given.
@@ -70,7 +70,7 @@ from_word!(Repeat { charge: Name, description, refused });
 /// A question that a payment link asks its customers.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct LinkQuestion {
     /// What is asked.
     pub label: String,
     /// No charge opens without an answer.
@@ -81,7 +81,7 @@ pub struct Question {
 /// The answer to a question of a payment link.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct LinkAnswer {
     /// What is asked.
     pub label: String,
     /// What the customer says.
@@ -105,7 +105,7 @@ pub struct Link {
     /// How many payments it takes.
     pub max_payments: Option<u32>,
     /// What it asks its customers.
-    pub custom_fields: Option<Vec<Question>>,
+    pub custom_fields: Option<Vec<LinkQuestion>>,
     /// Whose; the first account's if not given.
     pub account: Option<At<Name>>,
     /// Which mode; the scenario's if not given.
@@ -202,7 +202,7 @@ pub struct Choose {
     /// The customer's address.
     pub customer_email: Option<String>,
     /// Answers to the link's questions.
-    pub custom_fields: Option<Vec<Answer>>,
+    pub custom_fields: Option<Vec<LinkAnswer>>,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
 }
