@@ -104,10 +104,10 @@ fn a_tab_and_an_open_bracket_are_shown_where_they_stand() {
     ");
     assert_snapshot!(complaint("  - endpoint: { name: shop, events: [charge.paid }"), @"
     error: a bracket is not closed
-     --> scenarios/charge/underpaid.yaml:3:15
+     --> scenarios/charge/underpaid.yaml:3:37
       |
     3 |   - endpoint: { name: shop, events: [charge.paid }
-      |               ^ close it with `}`
+      |                                     ^ close it with `]`
     ");
 }
 
@@ -240,11 +240,11 @@ fn a_step_that_says_two_things_at_once_is_refused() {
 #[test]
 fn what_is_no_scenario_at_all_is_refused() {
     assert_snapshot!(complaint("  - wait: [ 30s"), @"
-    error: this is not a scenario
+    error: a bracket is not closed
      --> scenarios/charge/underpaid.yaml:3:11
       |
     3 |   - wait: [ 30s
-      |           ^ expected string scalar
+      |           ^ close it with `]`
     ");
     assert_snapshot!(complaint("  - open: &again { charge: c1, asset: BTC }"), @"
     error: this file asks for too much

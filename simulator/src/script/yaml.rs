@@ -102,18 +102,30 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
             (None, '"' | '\'') if matches!(before, ' ' | '\n' | ',' | ':' | '{' | '[') => quote = Some(char),
             (None, '#') if matches!(before, ' ' | '\n') => in_comment = true,
             (None, '{' | '[') => open.push((place, char)),
-            (None, '}' | ']') => drop(open.pop()),
+            (None, '}' | ']') => match open.pop() {
+                // Closed by the other kind: this one is open, whatever follows.
+                Some(top) if closing(top.1) != char => {
+                    open = vec![top];
+                    break;
+                }
+                _ => {}
+            },
             _ => {}
         }
         before = char;
     }
-    let (offset, bracket) = open.into_iter().find(|(place, _)| *place <= error)?;
-    let close = if bracket == '{' { '}' } else { ']' };
+    // What the library finds before it reads any value, it reports at the beginning.
+    let (offset, bracket) = open.into_iter().find(|(place, _)| error == 0 || *place <= error)?;
+    let close = closing(bracket);
     Some(Diagnostic {
         title: "a bracket is not closed".to_owned(),
         span: SourceSpan { offset, len: 1 },
         label: format!("close it with `{close}`"),
     })
+}
+
+const fn closing(bracket: char) -> char {
+    if bracket == '{' { '}' } else { ']' }
 }
 
 fn span(location: Location) -> SourceSpan {
