@@ -355,3 +355,22 @@ async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
         );
     }
 }
+
+#[tokio::test]
+async fn nobody_is_asked_to_pay_while_a_payment_is_on_its_way() {
+    let (server, mut client) = open().await;
+    let key = server.first_keys().expect("a sound world").live;
+    let json = format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+    let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#;
+    let opened = post(&mut client, "/v1/charges", &json, body).await;
+    let opened: serde_json::Value = serde_json::from_str(&opened.body).expect("JSON");
+    let code = opened["data"]["id"].as_str().expect("an id");
+    let (pay, mine) = (format!("id=\"pay-{code}\""), format!("id=\"mine-{code}\""));
+    let before = get(&mut client, PLACE, HOST).await.body;
+    assert!(before.contains(&pay) && !before.contains(&mine), "{before}");
+    post(&mut client, "/sandbox/pay", &json, &format!(r#"{{"charge":"{code}"}}"#)).await;
+    let after = get(&mut client, PLACE, HOST).await.body;
+    assert!(after.contains(&mine) && !after.contains(&pay), "{after}");
+    let page = get(&mut client, &format!("{PLACE}/charges/{code}"), HOST).await.body;
+    assert!(page.contains("&#34;deposit_address&#34;: "), "the object is there as JSON: {page}");
+}

@@ -5,7 +5,9 @@ use reference_core::{
     asset::{Asset, Currency},
     time::Timestamp,
 };
-use simulator::api::{BookCounts, ChainRecord, DeliveryRecord, Overview, WorldEvent, WorldEvents};
+use simulator::api::{
+    BookCounts, ChainRecord, DeliveryRecord, Overview, TransferList, WorldEvent, WorldEvents,
+};
 
 use super::{PageView, live, still};
 use crate::{
@@ -63,7 +65,14 @@ struct QuickBlock<'a> {
 #[template(path = "dashboard/payable.html")]
 struct PayableBlock<'a> {
     context: &'a PageContext,
-    payable: Vec<Charge>,
+    payable: Vec<Payable>,
+}
+
+/// A charge that waits for money.
+struct Payable {
+    charge: Charge,
+    /// A transfer to it was seen and is not confirmed: who pays again pays twice.
+    is_on_its_way: bool,
 }
 
 pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal> {
@@ -76,7 +85,12 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
     for status in ["pending", "underpaid"] {
         let list: List<Charge> =
             context.book(&format!("/charges?status={status}&per_page={PAYABLE}")).await?;
-        payable.extend(list.data);
+        for charge in list.data {
+            let path = format!("/charges/{}/transfers", charge.code);
+            let TransferList { transfers } = context.book(&path).await?;
+            let is_on_its_way = transfers.iter().any(|it| it.gone.is_none() && !it.confirmed);
+            payable.push(Payable { charge, is_on_its_way });
+        }
     }
     let curl = context.curl_charge();
     let start = context.asker.pages.dashboard.key_start(context.place.mode);

@@ -1,6 +1,7 @@
 //! Charges, invoices, payment links, late money.
 
 use askama::Template;
+use serde_json::value::RawValue;
 use simulator::api::{BookCounts, DeliveryRecord, LateList, LatePayment, TransferList, TransferRecord};
 
 use super::{Block, PageView, Pager, Tabs, listed, live, still};
@@ -98,6 +99,21 @@ async fn story(context: &PageContext, name: &str, code: &str) -> Result<Block, R
     live("story", &Story { context, events: events.data, deliveries, curl })
 }
 
+#[derive(Template)]
+#[template(path = "dashboard/json.html")]
+struct JsonBlock {
+    curl: String,
+    json: String,
+}
+
+/// An object as the API shows it. `list`: `charges`.
+async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Refusal> {
+    let path = format!("/{list}/{code}");
+    let One { data: raw } = context.book::<One<Box<RawValue>>>(&path).await?;
+    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1{path}'", context.site.base);
+    live("json", &JsonBlock { curl, json: pieces::pretty(raw.get()) })
+}
+
 pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
     let One { data: charge } = context.book::<One<Charge>>(&format!("/charges/{code}")).await?;
     let TransferList { transfers } = context.book(&format!("/charges/{code}/transfers")).await?;
@@ -106,6 +122,7 @@ pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView
         still(&PayBlock { context, charge: &charge, form: format!("/charges/{code}/pay") })?,
         story(context, "charge", code).await?,
         still(&ChargeAbout { charge: &charge })?,
+        json(context, "charges", code).await?,
     ];
     Ok(PageView { title: format!("Charge {code}"), blocks })
 }
@@ -144,6 +161,7 @@ pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageVie
     let blocks = vec![
         live("invoice", &InvoiceBlock { context, invoice: &invoice })?,
         story(context, "invoice", code).await?,
+        json(context, "invoices", code).await?,
     ];
     Ok(PageView { title, blocks })
 }
@@ -176,8 +194,11 @@ pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, 
     let One { data: link } = context.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
     let charges = context.book(&format!("/charges?payment_link={code}&per_page=10")).await?;
     let all = context.to(format!("/charges{}", place::query(&[("link", Some(code))])));
-    let block = live("link", &LinkBlock { context, link: &link, charges, all })?;
-    Ok(PageView { title: format!("Payment link {code}"), blocks: vec![block] })
+    let blocks = vec![
+        live("link", &LinkBlock { context, link: &link, charges, all })?,
+        json(context, "payment-links", code).await?,
+    ];
+    Ok(PageView { title: format!("Payment link {code}"), blocks })
 }
 
 #[derive(Template)]
