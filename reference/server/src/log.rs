@@ -149,8 +149,9 @@ impl RequestLog {
     /// Notes a request, if it is one that operators want to see.
     pub(crate) fn note(&self, exchange: &Exchange<'_>) {
         let is_api = is_under(exchange.path, "/v1");
-        let is_told = is_api || is_under(exchange.path, "/sandbox") || exchange.path == "/mcp";
-        if !is_api && !(is_told && self.sink.is_some()) {
+        let is_printed_only = is_under(exchange.path, "/sandbox") || exchange.path == "/mcp";
+        let is_wanted = is_api || (is_printed_only && self.sink.is_some());
+        if !is_wanted {
             return;
         }
         let mut record = self.record(exchange, is_api);
