@@ -11,7 +11,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::{runtime::Builder, sync::watch, task::JoinSet, time::Instant};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::watch,
+    task::JoinSet,
+    time::Instant,
+};
 
 use crate::{
     mix::Mix,
@@ -98,8 +103,26 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Resul
         errors: AtomicU64::new(0),
         stopped: watch::Sender::new(false),
     });
-    let mut tally = thread::scope(|scope| {
-        let shared = &shared;
+    let mut tally = ask_on_all(&shared, &runtimes, connections, &mut news);
+    let took = tally.last.unwrap_or_else(|| Instant::now().min(shared.end)).saturating_duration_since(start);
+    let mut never_sent = 0;
+    for nth in shared.tickets.iter().flat_map(Tickets::never_taken) {
+        let due = shared.tickets.as_ref().map_or(Duration::ZERO, |tickets| tickets.at(nth));
+        never_sent += 1;
+        tally.latency(took.saturating_sub(due));
+    }
+    let interrupted = *shared.stopped.borrow();
+    Ok(Report { interrupted, ..Report::new(plan, threads, took, &tally, never_sent, notes) })
+}
+
+/// Asks on a thread for each runtime, and tells the caller meanwhile how far it is.
+fn ask_on_all(
+    shared: &Arc<Shared>,
+    runtimes: &[Runtime],
+    connections: usize,
+    news: &mut impl FnMut(SoFar) -> ControlFlow<()>,
+) -> Tally {
+    thread::scope(|scope| {
         if let Some(tickets) = &shared.tickets {
             scope.spawn(|| tickets.let_out(shared.start, shared.end));
         }
@@ -107,7 +130,7 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Resul
             .iter()
             .enumerate()
             .map(|(place, runtime)| {
-                let mine = (place..connections).step_by(threads).count();
+                let mine = (place..connections).step_by(runtimes.len()).count();
                 let caller = thread::current();
                 scope.spawn(move || {
                     let tally = runtime.block_on(work(shared, place, mine));
@@ -120,7 +143,7 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Resul
             thread::park_timeout(NEWS);
             let now = Instant::now();
             let verdict = news(SoFar {
-                elapsed: now.saturating_duration_since(start),
+                elapsed: now.saturating_duration_since(shared.start),
                 answers: shared.answers.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
                 paused: shared.gate.opens(now).map(|opens| opens.saturating_duration_since(now)),
@@ -135,16 +158,7 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Resul
             sum.add(&worker.join().expect("a thread that asks does not panic"));
         }
         sum
-    });
-    let took = tally.last.unwrap_or_else(|| Instant::now().min(shared.end)).saturating_duration_since(start);
-    let mut never_sent = 0;
-    for nth in shared.tickets.iter().flat_map(Tickets::never_taken) {
-        let due = shared.tickets.as_ref().map_or(Duration::ZERO, |tickets| tickets.at(nth));
-        never_sent += 1;
-        tally.latency(took.saturating_sub(due));
-    }
-    let interrupted = *shared.stopped.borrow();
-    Ok(Report { interrupted, ..Report::new(plan, threads, took, &tally, never_sent, notes) })
+    })
 }
 
 /// The connections of one thread.
