@@ -20,6 +20,7 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Forged(Forgery::LastCharacter), "auth.last_character"),
     (Caller::Forged(Forgery::LetterCase), "auth.letter_case"),
     (Caller::Forged(Forgery::Appended), "auth.appended"),
+    (Caller::Forged(Forgery::Shortened), "auth.shortened"),
     (Caller::Forged(Forgery::OtherPrefix), "auth.other_prefix"),
 ];
 

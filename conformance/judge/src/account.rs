@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::parse;
-use conformance_model::recording::{Exchange, Recording};
+use conformance_model::reading::{mode_told, parse};
+use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
-use conformance_model::words::Mode;
+use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use super::evidence::unanswered;
 use crate::check::Check;
@@ -40,6 +40,14 @@ fn mode(recording: &Recording) -> Judged {
         if told != mode.word() {
             let expected = format!("meta.mode \"{}\"", mode.word());
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {told}")));
+        }
+    }
+    // Both keys at the same moment, and one after the other: each is told its own mode every time.
+    for exchange in recording.exchanges.iter().filter(|it| it.target.ends_with(ACCOUNT_PATH)) {
+        let (Caller::Own(mode), Some(told)) = (exchange.caller, mode_told(exchange)) else { continue };
+        if exchange.status() == Some(200) && told != mode.word() {
+            let expected = format!("meta.mode \"{}\"", mode.word());
+            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{told}\"")));
         }
     }
     Ok(Held::Plainly)

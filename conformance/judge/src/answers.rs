@@ -2,7 +2,7 @@
 
 use conformance_model::group::Group;
 use conformance_model::reading::{duplicate_key, is_json, parse};
-use conformance_model::recording::{Answer, Caller, Exchange, Recording, shorten};
+use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, shorten};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::unanswered;
@@ -14,11 +14,44 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("answers.json", NEEDS, json),
     Check::of("answers.content_type", NEEDS, content_type),
     Check::of("answers.duplicate_keys", NEEDS, duplicate_keys),
+    Check::of("answers.head", &[Group::Account, Group::Auth], head),
 ];
+
+/// HEAD is GET without the content. Not to take it is another matter, and honest.
+fn head(recording: &Recording) -> Judged {
+    let asked = recording.last(|it| it.purpose == Purpose::Head && matches!(it.caller, Caller::Own(_)));
+    let Some((exchange, answer)) = asked.and_then(|it| Some((it, it.answer()?))) else {
+        return Err(unanswered(asked, "HEAD with a key"));
+    };
+    let got = recording.last(|it| {
+        (it.caller, &it.target) == (exchange.caller, &exchange.target)
+            && it.method() == "GET"
+            && it.status() == Some(200)
+    });
+    let Some(got) = got.and_then(Exchange::answer) else {
+        return Err(unanswered(got, "GET of the same address"));
+    };
+    match answer.status {
+        405 | 501 => Err(CheckError::Inapplicable("HEAD is not taken".into())),
+        429 | 502..=504 => Err(unanswered(Some(exchange), "HEAD with a key")),
+        200 => {
+            let kind = |it: &Answer| it.header("content-type").map(str::to_owned);
+            if kind(answer) == kind(got) {
+                return Ok(Held::Plainly);
+            }
+            let told = |kind: Option<String>| format!("Content-Type {}", kind.unwrap_or("none".into()));
+            Err(CheckError::broken(exchange.number, told(kind(got)), told(kind(answer))))
+        }
+        _ => Err(CheckError::broken(exchange.number, "200, as GET has it", exchange.summary())),
+    }
+}
 
 /// Answers of 200 to a real key. What a forged key gets is no business of this chapter.
 fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
-    let own = |it: &&Exchange| matches!(it.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount);
+    let own = |it: &&Exchange| {
+        matches!(it.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount)
+            && it.purpose != Purpose::Head
+    };
     let found: Vec<_> = recording
         .exchanges
         .iter()

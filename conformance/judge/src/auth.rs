@@ -1,6 +1,6 @@
 //! Chapter "auth": what is not a key is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use conformance_model::group::Group;
 use conformance_model::reading::{has_text, parse};
@@ -10,7 +10,7 @@ use conformance_model::recording::{
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
-use super::evidence::unanswered;
+use super::evidence::{called_json, unanswered};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Auth];
@@ -25,9 +25,12 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("auth.last_character", NEEDS, |it| refused(it, Forgery::LastCharacter)),
     Check::of("auth.letter_case", NEEDS, letter_case),
     Check::of("auth.appended", NEEDS, |it| refused(it, Forgery::Appended)),
+    Check::of("auth.shortened", NEEDS, |it| refused(it, Forgery::Shortened)),
     Check::of("auth.other_prefix", NEEDS, |it| refused(it, Forgery::OtherPrefix)),
     Check::of("auth.revoked_key", NEEDS_REVOKED, revoked_key),
     Check::of("auth.every_path", NEEDS_LISTS, every_path),
+    Check::of("auth.after_refusal", NEEDS, after_refusal),
+    Check::of("auth.head", NEEDS, head),
     Check::of("auth.message", NEEDS, message),
     Check::of("auth.www_authenticate", NEEDS, www_authenticate),
 ];
@@ -58,24 +61,67 @@ fn revoked_key(recording: &Recording) -> Judged {
         ));
     }
     served_account(recording)?;
-    must_be_refused(refusal(recording, Caller::Revoked, ACCOUNT_PATH)?)
+    must_be_refused(refusal(recording, Caller::Revoked, ACCOUNT_PATH)?)?;
+    for it in refusals(recording).filter(|it| it.caller == Caller::Revoked) {
+        if beside(recording, it) && !is_unclear(it) {
+            must_be_refused(it)?;
+        }
+    }
+    Ok(Held::Plainly)
+}
+
+/// A refusal at an address is no answer to the next request there, nor is what was served to a key.
+fn after_refusal(recording: &Recording) -> Judged {
+    served_account(recording)?;
+    let asked = recording.last(|it| it.purpose == Purpose::AfterRefusal);
+    let Some(exchange) = asked.filter(|it| !is_unclear(it)) else {
+        return Err(unanswered(asked, "a right request after a refusal"));
+    };
+    if exchange.status() != Some(200) {
+        return Err(CheckError::broken(exchange.number, "200 right after a refusal", exchange.summary()));
+    }
+    Ok(Held::Plainly)
+}
+
+/// Whoever wants the head of an answer only needs a key as well. Not to take HEAD at all is honest.
+fn head(recording: &Recording) -> Judged {
+    let asked = || {
+        let heads = recording.exchanges.iter().filter(|it| it.purpose == Purpose::Head);
+        heads.filter(|it| it.caller == Caller::Nobody)
+    };
+    let mut judged = false;
+    for it in asked().filter(|it| !is_unclear(it)) {
+        if it.status().is_some_and(|status| (200..300).contains(&status)) {
+            return Err(CheckError::broken(it.number, "no head of an answer without a key", it.summary()));
+        }
+        judged = true;
+    }
+    if judged { Ok(Held::Plainly) } else { Err(unanswered(asked().last(), "HEAD without a key")) }
+}
+
+/// Whether a key was served at the same path: otherwise a wrong path would look like a refusal.
+fn beside(recording: &Recording, refused: &Exchange) -> bool {
+    let served = |it: &Exchange| matches!(it.caller, Caller::Own(_)) && it.status() == Some(200);
+    recording.exchanges.iter().any(|it| served(it) && path(it) == path(refused))
+}
+
+/// A lock against guessing, or a passing weakness, says nothing about the key.
+fn is_unclear(exchange: &Exchange) -> bool {
+    exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
 
 fn every_path(recording: &Recording) -> Judged {
-    let mut judged = 0;
-    // The last for each path, since a passing weakness is asked past.
-    let asked: BTreeMap<_, _> =
-        refusals(recording).filter(|it| it.caller == Caller::Nobody).map(|it| (path(it), it)).collect();
-    for exchange in asked.into_values() {
-        // Without a 200 on the same path, a wrong path would look like a refusal.
-        let beside = recording.last(|it| {
-            matches!(it.caller, Caller::Own(_)) && it.status() == Some(200) && path(it) == path(exchange)
-        });
-        if beside.is_some() {
-            must_be_refused(exchange)?;
-            judged += 1;
-        }
+    // The last for each address, since a passing weakness is asked past.
+    let asked: BTreeMap<_, _> = refusals(recording)
+        .filter(|it| it.caller == Caller::Nobody && (it.status() == Some(200) || !is_unclear(it)))
+        .map(|it| (it.target.as_str(), it))
+        .collect();
+    let mut judged = BTreeSet::new();
+    for exchange in asked.into_values().filter(|it| beside(recording, it)) {
+        must_be_refused(exchange)?;
+        judged.insert(path(exchange));
     }
+    let judged = judged.len();
     let paths = 2 + List::ALL.len();
     if judged == paths {
         return Ok(Held::Plainly);
@@ -100,6 +146,7 @@ fn message(recording: &Recording) -> Judged {
                 exchange.summary(),
             ));
         }
+        called_json(exchange, answer)?;
     }
     Ok(Held::Plainly)
 }
@@ -148,7 +195,6 @@ fn served_account(recording: &Recording) -> Result<(), CheckError> {
 fn must_be_refused(exchange: &Exchange) -> Judged {
     match exchange.status() {
         Some(401) => Ok(Held::Plainly),
-        // A lock against guessing, or a passing weakness, says nothing about the key.
         None | Some(429 | 502..=504) => Err(unanswered(Some(exchange), "a request that must be refused")),
         Some(_) => Err(CheckError::broken(exchange.number, "401", exchange.summary())),
     }

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
-use conformance_model::reading::{listed, parse, single_event, text_at, utc};
-use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
+use conformance_model::reading::{listed, own_event_asked, parse, single_event, text_at, utc};
+use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
 use super::delivered::is_uuid;
-use super::evidence::{pages, unanswered};
+use super::evidence::{in_burst, may_be_limited, pages, unanswered};
 use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -53,9 +53,14 @@ fn no_events() -> CheckError {
     )
 }
 
+/// Events that were asked for alone, without those of which the limit may have been the answer.
 fn own(recording: &Recording) -> impl Iterator<Item = &Exchange> {
-    let own = |it: &&Exchange| matches!(&it.purpose, Purpose::Event { side: Side::Own, .. });
-    recording.exchanges.iter().filter(own)
+    let own = |it: &&Exchange| own_event_asked(it).is_some();
+    recording
+        .exchanges
+        .iter()
+        .filter(own)
+        .filter(|it| it.status() == Some(200) || !may_be_limited(recording, it))
 }
 
 fn told(event: &Value, name: &str) -> String {
@@ -105,17 +110,18 @@ fn created_at(event: &Value) -> Flaw {
 
 fn single(recording: &Recording) -> Judged {
     let mut judged = false;
-    for mode in Mode::BOTH {
-        let last = own(recording).filter(|it| it.caller == Caller::Own(mode)).last();
-        let Some(exchange) = last else { continue };
-        let Purpose::Event { id, .. } = &exchange.purpose else { continue };
+    for exchange in own(recording) {
+        let (Caller::Own(mode), Some(id)) = (exchange.caller, own_event_asked(exchange)) else { continue };
+        // The same may have been asked again, past a passing weakness.
+        let again = || own(recording).any(|it| it.number > exchange.number && it.target == exchange.target);
         match exchange.status() {
+            None | Some(429 | 502..=504) if in_burst(exchange) || again() => continue,
             None | Some(429 | 502..=504) => return Err(unanswered(Some(exchange), "a single event")),
             Some(200) => {}
             Some(_) => return Err(CheckError::broken(exchange.number, "200", exchange.summary())),
         }
         let Some(event) = single_event(exchange) else { continue };
-        if text_at(&event, &["id"]) != Some(id.as_str()) {
+        if text_at(&event, &["id"]) != Some(id) {
             return Err(CheckError::broken(exchange.number, format!("id \"{id}\""), told(&event, "id")));
         }
         if let Some(name) = otherwise_listed(recording, mode, &event) {

@@ -1,11 +1,11 @@
 //! What the recording holds for a chapter: the readable pages, and what to say when there are none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use conformance_model::reading::{Page, page_ask};
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::reading::{Page, is_json, page_ask};
+use conformance_model::recording::{Answer, Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::CheckError;
 use conformance_model::words::Mode;
 
@@ -72,14 +72,51 @@ pub(super) fn pages(recording: &Recording) -> Vec<Sheet<'_>> {
     recording.exchanges.iter().filter_map(sheet).collect()
 }
 
-/// The readable pages of the bursts: many positions of the test mode's lists.
-pub(super) fn burst_pages(recording: &Recording) -> Vec<Sheet<'_>> {
-    recording
-        .exchanges
-        .iter()
-        .filter(|it| matches!(it.purpose, Purpose::Burst(_)))
-        .filter_map(sheet)
-        .collect()
+/// The readable pages that may be compared with each other: those that were asked for to be compared, and those of
+/// each burst. Between one and the other lies a minute in which records change.
+pub(super) fn eras(recording: &Recording) -> Vec<Vec<Sheet<'_>>> {
+    let mut eras: BTreeMap<u8, Vec<Sheet<'_>>> = BTreeMap::new();
+    for exchange in &recording.exchanges {
+        let era = match exchange.purpose {
+            Purpose::Page(_) => 0,
+            Purpose::Burst(Burst::Shot { series } | Burst::Beside { series }) => series.saturating_add(1),
+            _ => continue,
+        };
+        if let Some(sheet) = sheet(exchange) {
+            eras.entry(era).or_default().push(sheet);
+        }
+    }
+    eras.into_values().collect()
+}
+
+/// The records of a list, as its long pages show them.
+pub(super) struct Whole<'s> {
+    /// The exchange of the first long page.
+    pub(super) number: u32,
+    pub(super) rows: Vec<&'s Value>,
+    /// Whether these are all.
+    pub(super) is_all: bool,
+}
+
+/// The long pages of a list, joined; `None` without a first one, or if the list moved meanwhile.
+pub(super) fn whole<'s>(sheets: &'s [Sheet<'_>], list: List, mode: Mode) -> Option<Whole<'s>> {
+    if moved(sheets, list, mode) {
+        return None;
+    }
+    let first = long(sheets, list, mode)?;
+    let mut rows: Vec<&Value> = first.rows().iter().collect();
+    for number in 2.. {
+        let next = sheets.iter().find(|it| {
+            it.is_plain()
+                && (it.ask.list, it.mode) == (list, mode)
+                && (it.ask.page, it.ask.per_page) == (Some(number), Some(PER_PAGE_MAX))
+        });
+        // A page that is not full has no page behind it that would continue it.
+        let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
+        rows.extend(next.rows());
+    }
+    let is_all = first.page.meta("total") == Some(rows.len() as u64);
+    Some(Whole { number: first.number(), rows, is_all })
 }
 
 fn sheet(exchange: &Exchange) -> Option<Sheet<'_>> {
@@ -89,9 +126,13 @@ fn sheet(exchange: &Exchange) -> Option<Sheet<'_>> {
     Some(Sheet { exchange, mode, ask, page })
 }
 
-/// The long page of a list in a mode.
-pub(super) fn long<'s, 'a>(sheets: &'s [Sheet<'a>], list: List, mode: Mode) -> Option<&'s Sheet<'a>> {
-    sheets.iter().rev().find(|it| {
+/// The first long pages of a list in a mode, as they were read.
+pub(super) fn longs<'s, 'a>(
+    sheets: &'s [Sheet<'a>],
+    list: List,
+    mode: Mode,
+) -> impl DoubleEndedIterator<Item = &'s Sheet<'a>> {
+    sheets.iter().filter(move |it| {
         it.is_plain()
             && it.ask.list == list
             && it.mode == mode
@@ -100,11 +141,27 @@ pub(super) fn long<'s, 'a>(sheets: &'s [Sheet<'a>], list: List, mode: Mode) -> O
     })
 }
 
+/// The last of these.
+pub(super) fn long<'s, 'a>(sheets: &'s [Sheet<'a>], list: List, mode: Mode) -> Option<&'s Sheet<'a>> {
+    longs(sheets, list, mode).next_back()
+}
+
 /// Whether a list grew or shrank while it was read. Then pages cannot be compared with each other.
 pub(super) fn moved(sheets: &[Sheet<'_>], list: List, mode: Mode) -> bool {
     let of_list = |it: &&Sheet<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
     let totals: BTreeSet<_> = sheets.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
     totals.len() > 1
+}
+
+/// Whether a request was one of a burst.
+pub(super) fn in_burst(exchange: &Exchange) -> bool {
+    matches!(exchange.purpose, Purpose::Burst(_))
+}
+
+/// In a burst, whoever is refused once and for all has met the limit, whatever its status.
+pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
+    let later = || recording.exchanges.iter().filter(|it| it.number > exchange.number && in_burst(it));
+    in_burst(exchange) && !later().any(|it| it.status() == Some(200) && it.target.contains("/v1/"))
 }
 
 /// The page whose link led here.
@@ -132,6 +189,17 @@ pub(super) fn list_moved() -> CheckError {
         "records were created while the list was read",
         "check again while nothing is created",
     )
+}
+
+/// A refusal in JSON is not called anything else. Without a media type at all it may be taken for JSON.
+pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), CheckError> {
+    match answer.header("content-type") {
+        Some(told) if !is_json(answer) => {
+            let actual = format!("Content-Type {told}");
+            Err(CheckError::broken(exchange.number, "JSON that is called JSON", actual))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Where an exchange that was needed is missing or was not answered.

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{holds_charge, names_invoice, text_at};
-use conformance_model::recording::{Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::reading::{
+    Page, holds_charge, identity, named_identity, names_invoice, page_ask, text_at,
+};
+use conformance_model::recording::{Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
-use super::evidence::{Sheet, long, moved, sheets};
+use super::evidence::{Sheet, Whole, eras, longs, may_be_limited, whole};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
@@ -71,31 +73,60 @@ pub(super) fn shows_its_filters(sheet: &Sheet<'_>) -> bool {
     !sheet.rows().is_empty() && sheet.rows().iter().all(shown)
 }
 
-/// How many rows of a list may be selected, by every honest reading. `None` where some row does not tell.
-fn counts(list: List, rows: &[Value], filters: &[(String, String)]) -> Option<BTreeSet<u64>> {
-    let mut found = BTreeSet::new();
+/// The rows of a list that are selected, by every honest reading. `None` where some row does not tell.
+fn selections<'r>(
+    list: List,
+    rows: &[&'r Value],
+    filters: &[(String, String)],
+) -> Option<Vec<Vec<&'r Value>>> {
+    let mut found = Vec::new();
     for charge in REACHES {
         for invoice in REACHES {
-            let mut count = 0;
+            let mut selected = Vec::new();
             for row in rows {
                 let mut all = true;
                 for (name, value) in filters {
                     let reach = if name == "charge" { charge } else { invoice };
                     all &= fits(list, row, name, value, reach)?;
                 }
-                count += u64::from(all);
+                selected.extend(all.then_some(*row));
             }
-            found.insert(count);
+            found.push(selected);
         }
     }
     Some(found)
 }
 
-/// The whole list that a filtered page was cut from, if it was read whole and stood still.
-fn whole<'s, 'a>(sheets: &'s [Sheet<'a>], sheet: &Sheet<'_>) -> Option<&'s Sheet<'a>> {
-    long(sheets, sheet.ask.list, sheet.mode)
-        .filter(|it| it.page.meta("total") == Some(it.rows().len() as u64))
-        .filter(|_| !moved(sheets, sheet.ask.list, sheet.mode))
+/// The list that a filtered page was cut from, if it was read, and read alike before and after.
+fn source<'s>(sheets: &'s [Sheet<'_>], sheet: &Sheet<'_>) -> Option<Whole<'s>> {
+    let names = |it: &Sheet<'_>| {
+        let rows: Vec<_> = it.rows().iter().collect();
+        let selections = selections(sheet.ask.list, &rows, &sheet.ask.filters)?;
+        Some(
+            selections
+                .iter()
+                .map(|rows| rows.iter().map(|row| identity(row)).collect())
+                .collect::<Vec<Vec<_>>>(),
+        )
+    };
+    let mut longs = longs(sheets, sheet.ask.list, sheet.mode).map(names);
+    let first = longs.next()?;
+    longs.all(|it| it == first).then(|| whole(sheets, sheet.ask.list, sheet.mode))?
+}
+
+/// The first record that a filtered page lacks or has too much, by the reading that fits it best.
+fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<(String, String)> {
+    let wanted = &selected[..selected.len().min(size)];
+    let name = |row: &Value| named_identity(row).unwrap_or_default();
+    let place = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
+    let told = |at: usize| shown.get(at).map_or_else(|| "nothing more".to_owned(), name);
+    match place {
+        Some(at) => Some((format!("{} as record {}", name(wanted[at]), at + 1), told(at))),
+        None if is_all && shown.len() > wanted.len() => {
+            Some((format!("{} records", wanted.len()), format!("{} too", told(wanted.len()))))
+        }
+        None => None,
+    }
 }
 
 /// The pages that were asked for by this one filter and no other.
@@ -116,89 +147,128 @@ fn nothing_to_name(what: &str) -> CheckError {
     )
 }
 
-/// A refusal counts only beside a page of the whole list that was as long.
-fn is_listed(recording: &Recording, refused: &Exchange) -> bool {
-    let Purpose::Page(PageAsk { list: wanted, per_page: size, .. }) = &refused.purpose else { return false };
+/// A refusal counts only beside a page of the whole list that was as long, or of the default size.
+fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageAsk) -> bool {
     recording.exchanges.iter().any(|it| {
-        let plain = matches!(
-            &it.purpose,
-            Purpose::Page(PageAsk { list, filters, per_page, .. })
-                if list == wanted && filters.is_empty() && per_page == size
-        );
-        plain && it.caller == refused.caller && it.status() == Some(200)
+        it.caller == refused.caller
+            && it.status() == Some(200)
+            && page_ask(it).is_some_and(|ask| {
+                ask.list == wanted.list
+                    && ask.filters.is_empty()
+                    && ask.link.is_none()
+                    && (ask.per_page == wanted.per_page || ask.per_page.is_none())
+            })
     })
 }
 
-/// A list is promised for every value that the API itself has shown: a refusal of it breaks the filter.
+/// A list is promised for every value that the API itself has shown: a refusal of it breaks the filter. In a burst a
+/// refusal may be the limit's, so only what was served again later tells.
 fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     let refusal = recording.exchanges.iter().find(|it| {
-        let by_name = matches!(
-            &it.purpose,
-            Purpose::Page(PageAsk { list: asked, filters, link: None, .. })
-                if *asked == list && matches!(&filters[..], [(filter, _)] if filter == name)
-        );
+        let Some(ask) = page_ask(it) else { return false };
+        let by_name = ask.list == list && matches!(&ask.filters[..], [(filter, _)] if filter == name);
         by_name
-            && is_listed(recording, it)
+            && ask.link.is_none()
+            && is_listed(recording, it, &ask)
             && it.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
+            && !may_be_limited(recording, it)
     });
     refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
 }
 
-fn events(recording: &Recording, name: &str) -> Judged {
-    refused(recording, List::Events, name)?;
-    let sheets = sheets(recording);
-    let found = alone(&sheets, List::Events, name);
-    for (value, sheet) in &found {
-        if let Some((row, _)) = stranger(sheet) {
-            let id = text_at(row, &["id"]).unwrap_or("without an id");
-            let expected = format!("only events of {name} {value}");
-            return Err(CheckError::broken(sheet.number(), expected, format!("event {id} is not one")));
+/// A list by a value that no record has is empty, or refused.
+fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
+    for it in &recording.exchanges {
+        let Purpose::Twin { list: of, filter, side } = &it.purpose else { continue };
+        if (*of, filter.as_str(), *side) != (list, name, Side::AbsentBefore) {
+            continue;
         }
-        let known = |it: &Sheet<'_>| {
-            let plain = it.mode == sheet.mode && it.ask.list == List::Events && it.ask.filters.is_empty();
-            let fits = |row: &Value| fits(List::Events, row, name, value, Reach::Narrow) == Some(true);
-            plain && it.rows().iter().any(fits)
-        };
-        if sheet.page.rows().is_some_and(Vec::is_empty) && sheets.iter().any(known) {
-            let expected = format!("the events of {name} {value}, which the whole list shows");
-            return Err(CheckError::broken(sheet.number(), expected, "an empty list"));
+        let Some(page) = Page::of(it) else { continue };
+        let rows = page.rows().map_or(0, Vec::len);
+        let total = page.meta("total").unwrap_or_default();
+        if rows > 0 || total > 0 {
+            let expected = format!("no {} for a {name} that none has", list.word());
+            let actual = format!("{rows} of them, and a total of {total}");
+            return Err(CheckError::broken(it.number, expected, actual));
         }
     }
-    if found.is_empty() { Err(nothing_to_name(name)) } else { Ok(Held::Plainly) }
+    Ok(())
 }
 
-/// What is wrong with the total of a filtered page: what was expected. `None` if nothing can be said.
+fn events(recording: &Recording, name: &str) -> Judged {
+    refused(recording, List::Events, name)?;
+    let mut judged = false;
+    for sheets in &eras(recording) {
+        for (value, sheet) in alone(sheets, List::Events, name) {
+            if let Some((row, _)) = stranger(sheet) {
+                let id = text_at(row, &["id"]).unwrap_or("without an id");
+                let expected = format!("only events of {name} {value}");
+                return Err(CheckError::broken(sheet.number(), expected, format!("event {id} is not one")));
+            }
+            let known = |it: &Sheet<'_>| {
+                let plain = it.mode == sheet.mode && it.ask.list == List::Events && it.ask.filters.is_empty();
+                let fits = |row: &Value| fits(List::Events, row, name, value, Reach::Narrow) == Some(true);
+                plain && it.rows().iter().any(fits)
+            };
+            if sheet.page.rows().is_some_and(Vec::is_empty) && sheets.iter().any(known) {
+                let expected = format!("the events of {name} {value}, which the whole list shows");
+                return Err(CheckError::broken(sheet.number(), expected, "an empty list"));
+            }
+            judged = true;
+        }
+    }
+    empty_for_unknown(recording, List::Events, name)?;
+    if judged { Ok(Held::Plainly) } else { Err(nothing_to_name(name)) }
+}
+
+/// What is wrong with a filtered page and its total: what was expected. `None` if nothing can be said.
 fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>) -> Option<Result<(), (String, String)>> {
     let told = sheet.page.meta("total")?;
-    let shown = sheet.page.rows()?.len() as u64;
+    let shown = sheet.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {told}"))));
-    let all_on_one_page =
-        sheet.ask.page.unwrap_or(1) == 1 && sheet.ask.per_page.is_some_and(|size| shown < size);
-    if all_on_one_page && told != shown {
-        return wrong(shown);
+    let size = sheet.ask.per_page.filter(|_| sheet.ask.page.unwrap_or(1) == 1);
+    let all_on_one_page = size.is_some_and(|size| (shown.len() as u64) < size);
+    if all_on_one_page && told != shown.len() as u64 {
+        return wrong(shown.len() as u64);
     }
-    let counted = whole(sheets, sheet).and_then(|it| counts(it.ask.list, it.rows(), &sheet.ask.filters));
-    match counted {
-        Some(counts) if !counts.contains(&told) => wrong(counts.first().copied().unwrap_or_default()),
-        Some(_) => Some(Ok(())),
-        None => all_on_one_page.then_some(Ok(())),
+    let undecided = all_on_one_page.then_some(Ok(()));
+    let Some(source) = source(sheets, sheet) else { return undecided };
+    let Some(selections) = selections(sheet.ask.list, &source.rows, &sheet.ask.filters) else {
+        return undecided;
+    };
+    let may_be = |count: u64| if source.is_all { count == told } else { count <= told };
+    let counts: Vec<u64> = selections.iter().map(|rows| rows.len() as u64).collect();
+    if !counts.iter().any(|count| may_be(*count)) {
+        return wrong(counts.into_iter().min().unwrap_or_default());
     }
+    // Which record stands where can be said only of records that have names.
+    let has_names = selections.iter().flatten().all(|row| named_identity(row).is_some());
+    if let Some(size) = size.filter(|_| has_names) {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let misfits: Option<Vec<_>> =
+            selections.iter().map(|rows| misfit(shown, rows, source.is_all, size)).collect();
+        if let Some(misfit) = misfits.and_then(|it| it.into_iter().next()) {
+            return Some(Err(misfit));
+        }
+    }
+    if source.is_all { Some(Ok(())) } else { undecided }
 }
 
 fn total(recording: &Recording) -> Judged {
-    let sheets = sheets(recording);
     let mut judged = false;
-    for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() == 1) {
-        // A page of strangers is the business of the filter's own statement.
-        if sheet.ask.list != List::Events && stranger(sheet).is_some() {
-            continue;
-        }
-        match total_of(&sheets, sheet) {
-            None => {}
-            Some(Ok(())) => judged = true,
-            Some(Err((expected, actual))) => {
-                let expected = format!("{expected} for {}", in_words(sheet));
-                return Err(CheckError::broken(sheet.number(), expected, actual));
+    for sheets in &eras(recording) {
+        for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() == 1) {
+            // A page of strangers is the business of the filter's own statement.
+            if sheet.ask.list != List::Events && stranger(sheet).is_some() {
+                continue;
+            }
+            match total_of(sheets, sheet) {
+                None => {}
+                Some(Ok(())) => judged = true,
+                Some(Err((expected, actual))) => {
+                    let expected = format!("{expected} for {}", in_words(sheet));
+                    return Err(CheckError::broken(sheet.number(), expected, actual));
+                }
             }
         }
     }
@@ -212,28 +282,53 @@ fn total(recording: &Recording) -> Judged {
 }
 
 fn status(recording: &Recording) -> Judged {
-    refused(recording, List::Charges, "status")?;
-    refused(recording, List::Invoices, "status")?;
-    let sheets = sheets(recording);
-    let found = [alone(&sheets, List::Charges, "status"), alone(&sheets, List::Invoices, "status")].concat();
-    as_far_as_shown(&found, "status")
+    const LISTS: [List; 2] = [List::Charges, List::Invoices];
+    LISTS.into_iter().try_for_each(|list| refused(recording, list, "status"))?;
+    let eras = eras(recording);
+    let of = |list| eras.iter().flat_map(move |sheets| alone(sheets, list, "status"));
+    let held = as_far_as_shown(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
+    LISTS.into_iter().try_for_each(|list| empty_for_unknown(recording, list, "status"))?;
+    held
 }
 
 fn payment_link(recording: &Recording) -> Judged {
     refused(recording, List::Charges, "payment_link")?;
-    let sheets = sheets(recording);
-    let found = alone(&sheets, List::Charges, "payment_link");
-    // The link was learnt from an event of a charge that has it, and no charge goes away.
-    let shown = |sheet: &Sheet<'_>, value: &str| {
-        let of_mode = sheets.iter().filter(|it| it.mode == sheet.mode && it.ask.list == List::Events);
-        of_mode.flat_map(Sheet::rows).any(|row| text_at(row, &["charge", "payment_link"]) == Some(value))
-    };
-    let empty = |it: &&(&str, &Sheet<'_>)| it.1.page.rows().is_some_and(Vec::is_empty) && shown(it.1, it.0);
-    if let Some((value, sheet)) = found.iter().find(empty) {
-        let expected = format!("the charges of payment_link {value}, which the events show");
-        return Err(CheckError::broken(sheet.number(), expected, "an empty list"));
+    let eras = eras(recording);
+    for sheets in &eras {
+        for (value, sheet) in alone(sheets, List::Charges, "payment_link") {
+            if let Some(code) = charge_of_link(sheets, sheet, value) {
+                let expected =
+                    format!("charge {code} among those of payment_link {value}, as the events show");
+                let actual = format!("{} others, and not this one", sheet.rows().len());
+                return Err(CheckError::broken(sheet.number(), expected, actual));
+            }
+        }
     }
-    as_far_as_shown(&found, "payment_link")
+    let found: Vec<_> = eras.iter().flat_map(|sheets| alone(sheets, List::Charges, "payment_link")).collect();
+    let held = as_far_as_shown(&found, "payment_link");
+    empty_for_unknown(recording, List::Charges, "payment_link")?;
+    held
+}
+
+/// A charge of a payment link that the list by that link lacks. The events show which charge is of which link, and
+/// no charge goes away.
+fn charge_of_link(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, link: &str) -> Option<String> {
+    let rows = sheet.page.rows()?;
+    let has_code = |code: &str| {
+        rows.iter().any(|row| text_at(row, &["code"]) == Some(code) || text_at(row, &["id"]) == Some(code))
+    };
+    let of_mode = sheets.iter().filter(|it| it.mode == sheet.mode && it.ask.list == List::Events);
+    // What happened after the list was read may tell of a newer charge.
+    let before = of_mode.filter(|it| it.number() < sheet.number());
+    let is_of = |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link);
+    let mut codes = before
+        .flat_map(Sheet::rows)
+        .filter(is_of)
+        .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
+    // Rows that show no code, and pages that are full, prove nothing.
+    let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
+    let is_full = sheet.ask.per_page.is_none_or(|size| rows.len() as u64 >= size);
+    codes.find(|code| shows_codes && !is_full && !has_code(code)).map(str::to_owned)
 }
 
 /// The items of these lists are open: a row that does not show the value proves nothing.
@@ -261,27 +356,25 @@ fn in_words(sheet: &Sheet<'_>) -> String {
 
 /// Filters given together. A list that is empty by one honest reading may also be answered otherwise.
 fn combined(recording: &Recording) -> Judged {
-    let sheets = sheets(recording);
     let mut judged = BTreeSet::new();
-    for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
-        let names: Vec<_> = sheet.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
-        if let Some((row, (name, value))) = stranger(sheet) {
-            let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
-            let expected = format!("only records of {}", in_words(sheet));
-            return Err(CheckError::broken(
-                sheet.number(),
-                expected,
-                format!("{id} is not of {name} {value}"),
-            ));
-        }
-        match total_of(&sheets, sheet) {
-            Some(Err((expected, actual))) => {
-                let expected = format!("{expected} for {}", in_words(sheet));
+    for sheets in &eras(recording) {
+        for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
+            let names: Vec<_> = sheet.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
+            if let Some((row, (name, value))) = stranger(sheet) {
+                let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
+                let expected = format!("only records of {}", in_words(sheet));
+                let actual = format!("{id} is not of {name} {value}");
                 return Err(CheckError::broken(sheet.number(), expected, actual));
             }
-            Some(Ok(())) => drop(judged.insert(names.join("+"))),
-            None if shows_its_filters(sheet) => drop(judged.insert(names.join("+"))),
-            None => {}
+            match total_of(sheets, sheet) {
+                Some(Err((expected, actual))) => {
+                    let expected = format!("{expected} for {}", in_words(sheet));
+                    return Err(CheckError::broken(sheet.number(), expected, actual));
+                }
+                Some(Ok(())) => drop(judged.insert(names.join("+"))),
+                None if shows_its_filters(sheet) => drop(judged.insert(names.join("+"))),
+                None => {}
+            }
         }
     }
     if judged.is_empty() {

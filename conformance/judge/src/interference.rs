@@ -66,7 +66,7 @@ fn group(exchange: &Exchange) -> Group {
     match &exchange.purpose {
         Purpose::Account => Group::Account,
         Purpose::Refusal if exchange.caller == Caller::Revoked => Group::Revoked,
-        Purpose::Refusal => Group::Auth,
+        Purpose::Refusal | Purpose::AfterRefusal | Purpose::Head => Group::Auth,
         Purpose::Burst(_) => Group::Burst,
         Purpose::Page(ask) if ask.filters.is_empty() => Group::Lists,
         Purpose::Page(_) => Group::Filters,

@@ -10,7 +10,7 @@ use conformance_model::recording::{Caller, Exchange, Kind, List, Purpose, Record
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::{sheets, unanswered};
+use super::evidence::{called_json, pages, unanswered};
 use crate::check::Check;
 
 mod compare;
@@ -80,6 +80,7 @@ fn not_found_json(recording: &Recording) -> Judged {
         if !parse(answer).is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
+        called_json(exchange, answer)?;
     }
     Ok(Held::Plainly)
 }
@@ -99,18 +100,13 @@ fn indistinguishable(recording: &Recording) -> Judged {
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
         let of_mode = foreign.iter().filter(|it| it.caller == Caller::Own(mode));
-        let rounds: Vec<_> = of_mode.filter_map(|it| compare::Trio::around(recording, it)).collect();
-        let Some(first) = rounds.first() else { continue };
-        // A difference that does not last over the rounds is noise, not a trace of the object.
-        let lasting = rounds
-            .iter()
-            .map(compare::Trio::differences)
-            .reduce(|a, b| a.intersection(&b).cloned().collect())
-            .unwrap_or_default();
-        if let Some(difference) = lasting.into_iter().next() {
+        let of_mode: Vec<_> = of_mode.copied().collect();
+        if let Some((number, difference)) = compare::lasting(recording, &of_mode) {
             let expected = "the same answer as for an id that does not exist";
-            return Err(CheckError::broken(first.foreign.number, expected, difference));
+            return Err(CheckError::broken(number, expected, difference));
         }
+        let first = of_mode.iter().find_map(|it| compare::Trio::around(recording, it));
+        let Some(first) = first else { continue };
         compared.push(first.foreign);
     }
     if compared.is_empty() {
@@ -130,7 +126,7 @@ fn both_directions(found: Vec<&Exchange>) -> Judged {
 }
 
 fn lists(recording: &Recording) -> Judged {
-    let sheets = sheets(recording);
+    let sheets = pages(recording);
     for list in List::ALL {
         let rows = |mode| {
             let of_mode = sheets.iter().filter(move |it| it.mode == mode && it.ask.list == list);
@@ -165,11 +161,6 @@ fn key(list: List, row: &Value) -> Option<String> {
 
 /// Single charges, invoices and payment links, where the operator has named their paths.
 fn objects(recording: &Recording) -> Judged {
-    let asked = |wanted: Kind, at: Side| {
-        recording.last(
-            |it| matches!(&it.purpose, Purpose::Object { kind, side, .. } if *kind == wanted && *side == at),
-        )
-    };
     let any = recording.last(|it| matches!(it.purpose, Purpose::Object { .. }));
     if any.is_none() {
         let account = recording.account(Mode::Test);
@@ -182,33 +173,47 @@ fn objects(recording: &Recording) -> Judged {
     }
     let mut judged = Vec::new();
     for kind in [Kind::Charge, Kind::Invoice, Kind::PaymentLink] {
-        let (Some(own), Some(foreign)) = (asked(kind, Side::Own), asked(kind, Side::Foreign)) else {
-            continue;
-        };
-        if own.status() != Some(200) {
-            return Err(CheckError::unjudged(
-                format!("an own {} is answered {}", kind.word(), own.summary()),
-                "see whether `check.paths` names the right path",
-            ));
+        for mode in Mode::BOTH {
+            if objects_of(recording, kind, mode)? && !judged.contains(&kind.word()) {
+                judged.push(kind.word());
+            }
         }
-        match foreign.status() {
-            None | Some(429 | 502..=504) => return Err(unanswered(Some(foreign), "a foreign object")),
-            Some(404) => {}
-            Some(_) => return Err(CheckError::broken(foreign.number, "404", foreign.summary())),
-        }
-        // One round only: a header that differs may be a whim of what stands in front.
-        let trio = compare::Trio::around(recording, foreign);
-        let differences = trio.map(|it| it.differences()).unwrap_or_default();
-        if let Some(difference) = differences.into_iter().find(|it| it.starts_with("body")) {
-            let expected = "the same answer as for one that does not exist";
-            return Err(CheckError::broken(foreign.number, expected, difference));
-        }
-        judged.push(kind.word());
     }
     if judged.is_empty() {
         return Err(needs_both_modes("a charge, an invoice or a payment link"));
     }
     Ok(Held::With(format!("judged on {}", judged.join(", "))))
+}
+
+/// Whether the objects of a kind that only the other mode has were asked for, and look like none.
+fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, CheckError> {
+    let asked = |at: Side| {
+        recording.exchanges.iter().filter(move |it| {
+            let fits =
+                matches!(&it.purpose, Purpose::Object { kind: of, side, .. } if (*of, *side) == (kind, at));
+            fits && it.caller == Caller::Own(mode)
+        })
+    };
+    let foreign: Vec<_> = asked(Side::Foreign).collect();
+    let (Some(own), Some(last)) = (asked(Side::Own).last(), foreign.last()) else { return Ok(false) };
+    if own.status() != Some(200) {
+        return Err(CheckError::unjudged(
+            format!("an own {} is answered {}", kind.word(), own.summary()),
+            "see whether `check.paths` names the right path",
+        ));
+    }
+    for it in &foreign {
+        match it.status() {
+            None | Some(429 | 502..=504) if it.number != last.number => {}
+            None | Some(429 | 502..=504) => return Err(unanswered(Some(it), "a foreign object")),
+            Some(404) => {}
+            Some(_) => return Err(CheckError::broken(it.number, "404", it.summary())),
+        }
+    }
+    if let Some((number, difference)) = compare::lasting(recording, &foreign) {
+        return Err(CheckError::broken(number, "the same answer as for one that does not exist", difference));
+    }
+    Ok(true)
 }
 
 fn twins(recording: &Recording, list: List, name: &str) -> Judged {

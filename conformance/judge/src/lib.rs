@@ -20,6 +20,7 @@ mod invoices;
 mod isolation;
 mod limits;
 mod links;
+mod membership;
 mod observe;
 mod paging;
 mod second;
@@ -51,6 +52,7 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
         inserts::CHECKS,
         filters::CHECKS,
         events::CHECKS,
+        membership::CHECKS,
         settling::CHECKS,
         webhooks::ENVELOPE,
         webhooks::SIGNATURE,

@@ -7,12 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Fit, LIMIT, Series, WINDOW, has_text, http_date, parse, retry_after};
+use conformance_model::reading::{
+    Fit, LIMIT, SERVED_MAX, Series, WINDOW, has_text, http_date, most_in_a_minute, parse, retry_after,
+};
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::unanswered;
+use super::evidence::{called_json, unanswered};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Burst];
@@ -80,23 +82,28 @@ fn served(recording: &Recording) -> Judged {
     }
 }
 
-/// The burst that began right after the server's minute, and what it says about the reading.
+/// The burst of the next minute, and what it says about the reading.
 fn settled(recording: &Recording) -> Option<String> {
     let series = Series::of(recording, Burst::SETTLING)?;
     let at = ordinal(series.refused_at());
     match series.fit() {
-        Fit::Exact => Some(format!("right after the server's minute exact, at the {at}")),
-        Fit::Bucket => Some(format!("right after the server's minute a refilling bucket still, at the {at}")),
-        Fit::Border => {
-            Some(format!("right after the server's minute at the {at}: its windows begin elsewhere"))
-        }
-        Fit::Early => Some(format!("right after the server's minute early, at the {at}")),
+        Fit::Exact => Some(format!("in the next minute exact, at the {at}")),
+        Fit::Bucket => Some(format!("in the next minute a refilling bucket still, at the {at}")),
+        Fit::Border => Some(format!("in the next minute at the {at}: its windows begin elsewhere")),
+        Fit::Early => Some(format!("in the next minute early, at the {at}")),
         Fit::Unlimited | Fit::TooSlow => None,
     }
 }
 
 fn refused(recording: &Recording) -> Judged {
     let held = refused_at(recording)?;
+    if let Some(next) = Series::of(recording, Burst::SETTLING).filter(|it| it.fit() == Fit::Unlimited) {
+        return Err(CheckError::broken(
+            None,
+            format!("429 at the {} request of the next minute too", ordinal(LIMIT + 1)),
+            format!("{} requests served in {} ms", next.served, next.elapsed.as_millis()),
+        ));
+    }
     Ok(match (held, settled(recording)) {
         (Held::With(reading), Some(settled)) => Held::With(format!("{reading}; {settled}")),
         (held, _) => held,
@@ -114,6 +121,11 @@ fn refused_at(recording: &Recording) -> Judged {
             actual,
         ));
     }
+    if let Some((number, actual)) = too_many_in_a_minute(recording).or_else(|| no_refill(recording)) {
+        let expected =
+            format!("at most {LIMIT} requests in a minute, by windows or by a bucket that refills");
+        return Err(CheckError::broken(number, expected, actual));
+    }
     match series.fit() {
         Fit::Unlimited => Err(CheckError::broken(
             None,
@@ -121,6 +133,18 @@ fn refused_at(recording: &Recording) -> Judged {
             format!("{} requests served in {millis} ms", series.served),
         )),
         Fit::TooSlow => Err(too_slow(series)),
+        Fit::Bucket if is_no_bucket(recording, repeated) => {
+            let series_of = if repeated { "twice" } else { "once" };
+            let actual = format!("429 at the {at} request, {series_of}, and again more than a second later");
+            if !repeated {
+                return Err(CheckError::unjudged(
+                    format!("{actual}, and the burst was not repeated"),
+                    "check again",
+                ));
+            }
+            let expected = format!("429 at the {} request", ordinal(LIMIT + 1));
+            Err(CheckError::broken(series.refused, expected, actual))
+        }
         Fit::Border if repeated => Err(CheckError::broken(
             series.refused,
             format!("429 at the {} request", ordinal(LIMIT + 1)),
@@ -147,6 +171,43 @@ fn refused_at(recording: &Recording) -> Judged {
             "refilling bucket: the {at} request, two more for each second of {millis} ms"
         ))),
     }
+}
+
+fn is_no_bucket(recording: &Recording, repeated: bool) -> bool {
+    Series::is_no_bucket(recording, 1) && (!repeated || Series::is_no_bucket(recording, 2))
+        || (repeated && Series::is_no_bucket(recording, 2))
+}
+
+/// More in some minute than two windows that touch let through, or a bucket that was full.
+fn too_many_in_a_minute(recording: &Recording) -> Option<(u32, String)> {
+    let (count, last) = most_in_a_minute(recording)?;
+    (count > SERVED_MAX as usize).then(|| (last.number, format!("{count} requests served within 60 s")))
+}
+
+/// Whoever is served again after a second or two is no window, unless its border was there. A bucket serves as many
+/// as it has refilled since; a new window serves nearly all.
+fn no_refill(recording: &Recording) -> Option<(u32, String)> {
+    const SLACK: u128 = 6;
+    const NEARLY_ALL: usize = 100;
+    for round in 1..=u8::MAX {
+        let step = Purpose::Burst(Burst::Again { round });
+        let again: Vec<_> = recording.exchanges.iter().filter(|it| it.purpose == step).collect();
+        let (first, last) = (again.first()?, again.last()?);
+        let refused =
+            recording.exchanges.iter().rfind(|it| it.number < first.number && it.status() == Some(429));
+        let refused = refused?;
+        let brief = refused.answer().and_then(retry_after).is_some_and(|told| told.as_secs() <= 2);
+        let served = again.iter().filter(|it| it.status() == Some(200)).count();
+        let refilled = last.ended.saturating_sub(refused.ended).as_millis() / 500;
+        if brief && served < NEARLY_ALL && served as u128 > refilled + SLACK {
+            let actual = format!(
+                "{served} requests served within {} ms after a 429, where a bucket of two a second has {refilled}",
+                last.ended.saturating_sub(refused.ended).as_millis()
+            );
+            return Some((first.number, actual));
+        }
+    }
+    None
 }
 
 /// A limit that answers with another status than 429: so many are served as the limit allows, all that come
@@ -455,6 +516,7 @@ fn json(recording: &Recording) -> Judged {
         if !parse(answer).is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
+        called_json(exchange, answer)?;
     }
     Ok(Held::Plainly)
 }

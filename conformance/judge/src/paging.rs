@@ -10,9 +10,11 @@ use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Rec
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{
-    Sheet, burst_pages, list_moved, long, moved, no_readable_list, pages, sheets, too_few_records, unanswered,
+    Sheet, Whole, eras, list_moved, may_be_limited, moved, no_readable_list, pages, too_few_records,
+    unanswered, whole,
 };
 use crate::check::Check;
+use crate::membership;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 const PER_PAGE_DEFAULT: u64 = 25;
@@ -49,20 +51,13 @@ fn served(recording: &Recording) -> Judged {
     }
     for list in List::ALL {
         let plain = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
-        let default = |it: &&Exchange| matches!(&it.purpose, Purpose::Page(ask) if *ask == plain);
+        let default = |it: &&Exchange| page_ask(it).is_some_and(|ask| ask == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
         if !asked.iter().any(|it| it.status() == Some(200)) {
             return Err(unanswered(asked.last().copied(), list.path()));
         }
     }
     Ok(Held::Plainly)
-}
-
-/// In a burst, whoever is refused once and for all has met the limit, whatever its status.
-fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
-    let in_burst = |it: &Exchange| matches!(it.purpose, Purpose::Burst(_));
-    let later = || recording.exchanges.iter().filter(|it| it.number > exchange.number && in_burst(it));
-    in_burst(exchange) && !later().any(|it| it.status() == Some(200) && it.target.contains("/v1/"))
 }
 
 /// Whether a page must exist: the first does, and any other by every total that was told.
@@ -98,7 +93,7 @@ fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)>
 }
 
 fn envelope(recording: &Recording) -> Judged {
-    let held = each(&sheets(recording), |sheet| {
+    let held = each(&pages(recording), |sheet| {
         let wrong = not_in_envelope(&sheet.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), sheet.exchange.summary()))))
     })?;
@@ -189,50 +184,31 @@ fn last_page(recording: &Recording) -> Judged {
     if even && uneven { Ok(judged) } else { Err(too_few_records()) }
 }
 
-/// Every page of a list beside the long one, at the place that its number and size give it.
+/// Every page of a list beside the long ones, at the place that its number and size give it.
 fn joined(recording: &Recording) -> Judged {
-    let sheets = sheets(recording);
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
-    for sheet in sheets.iter().filter(|it| it.ask.filters.is_empty()) {
-        let (list, mode) = (sheet.ask.list, sheet.mode);
-        if let Some(twice) = twice(sheet) {
-            return Err(CheckError::broken(
-                sheet.number(),
-                "every record once",
-                format!("{twice} stands there twice"),
-            ));
-        }
-        // What is behind a link is links_lead's, and another size than asked for is per_page's.
-        let told = sheet.page.meta("per_page").filter(|told| sheet.ask.per_page.is_none_or(|it| it == *told));
-        let (Some(size), Some(long)) = (told, long(&sheets, list, mode)) else { continue };
-        if sheet.ask.link.is_some() {
-            continue;
-        }
-        if moved(&sheets, list, mode) {
-            disturbed = true;
-            continue;
-        }
-        let from = (sheet.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
-        if let Some((expected, actual)) = out_of_place(sheet.rows(), long, from, size) {
-            return Err(CheckError::broken(sheet.number(), expected, actual));
-        }
-        if sheet.ask.page == Some(2) {
-            lists.insert(list.word());
-        }
-    }
-    // What the bursts read has long pages of its own: it was another minute.
-    let burst = burst_pages(recording);
-    for sheet in
-        burst.iter().filter(|it| it.ask.filters.is_empty() && it.exchange.caller == Caller::Own(it.mode))
-    {
-        let told = sheet.page.meta("per_page").filter(|told| sheet.ask.per_page.is_none_or(|it| it == *told));
-        let (Some(size), Some(long)) = (told, long(&burst, sheet.ask.list, sheet.mode)) else { continue };
-        if moved(&burst, sheet.ask.list, sheet.mode) {
-            continue;
-        }
-        let from = (sheet.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
-        if let Some((expected, actual)) = out_of_place(sheet.rows(), long, from, size) {
-            return Err(CheckError::broken(sheet.number(), expected, actual));
+    for sheets in &eras(recording) {
+        for sheet in sheets.iter().filter(|it| it.ask.filters.is_empty()) {
+            let (list, mode) = (sheet.ask.list, sheet.mode);
+            if let Some(twice) = twice(sheet) {
+                let actual = format!("{twice} stands there twice");
+                return Err(CheckError::broken(sheet.number(), "every record once", actual));
+            }
+            // What is behind a link is links_lead's, and another size than asked for is per_page's.
+            let told =
+                sheet.page.meta("per_page").filter(|told| sheet.ask.per_page.is_none_or(|it| it == *told));
+            let (Some(size), None) = (told, &sheet.ask.link) else { continue };
+            let Some(whole) = whole(sheets, list, mode) else {
+                disturbed |= moved(sheets, list, mode);
+                continue;
+            };
+            let from = (sheet.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
+            if let Some((expected, actual)) = out_of_place(sheet.rows(), &whole, from, size) {
+                return Err(CheckError::broken(sheet.number(), expected, actual));
+            }
+            if sheet.ask.page.is_some_and(|page| page > 1) {
+                lists.insert(list.word());
+            }
         }
     }
     match (lists.is_empty(), disturbed) {
@@ -242,25 +218,25 @@ fn joined(recording: &Recording) -> Judged {
     }
 }
 
-/// The first record of a page that is not the one of the long page at its place.
-fn out_of_place(rows: &[Value], long: &Sheet<'_>, from: u64, size: u64) -> Option<(String, String)> {
-    let all = long.rows();
+/// The first record of a page that is not the one of the long pages at its place.
+fn out_of_place(rows: &[Value], whole: &Whole<'_>, from: u64, size: u64) -> Option<(String, String)> {
+    let all = &whole.rows;
     let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(all.len());
     let beside = &all[at(from)..at(from.saturating_add(size))];
-    // Where the long page ends before the list does, it says nothing about what follows.
-    let is_end = long.page.meta("total") == Some(all.len() as u64) || beside.len() as u64 == size;
+    // Where the long pages end before the list does, they say nothing about what follows.
+    let is_end = whole.is_all || beside.len() as u64 == size;
     let places = if is_end { beside.len().max(rows.len()) } else { beside.len().min(rows.len()) };
     // What has neither id nor code may show other words each time: only that it is there can be compared.
     let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
     let differs = |place: &usize| {
-        let (whole, here) = (beside.get(*place), rows.get(*place));
+        let (whole, here) = (beside.get(*place).copied(), rows.get(*place));
         whole.is_some() != here.is_some() || named(whole).zip(named(here)).is_some_and(|(a, b)| a != b)
     };
     let place = (0..places).find(differs)?;
     let told = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
     let at = from.saturating_add(place as u64 + 1);
-    let expected =
-        format!("record {at} of the long page, exchange {}: {}", long.number(), told(beside.get(place)));
+    let beside = told(beside.get(place).copied());
+    let expected = format!("record {at} of the long page, exchange {}: {beside}", whole.number);
     Some((expected, format!("{} in its place", told(rows.get(place)))))
 }
 
@@ -281,7 +257,7 @@ fn disorder(sheet: &Sheet<'_>) -> Option<(String, String)> {
 }
 
 fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> Judged {
-    let sheets = sheets(recording);
+    let sheets = pages(recording);
     let mut judged = false;
     for sheet in sheets.iter().filter(|it| wanted(it.ask.list)) {
         if let Some((above, below)) = disorder(sheet) {
@@ -303,12 +279,20 @@ fn newest_first(recording: &Recording) -> Judged {
 
 fn newest_first_others(recording: &Recording) -> Judged {
     let rows = |it: &Sheet<'_>| it.ask.list != List::Events && it.rows().len() > 1;
-    let none = if sheets(recording).iter().any(rows) {
+    let none = if pages(recording).iter().any(rows) {
         CheckError::Inapplicable("charges and invoices do not tell when they were created".into())
     } else {
         too_few_records()
     };
-    ordered(recording, |list| list != List::Events, none)
+    let mut judged = false;
+    for sheets in &eras(recording) {
+        judged |= membership::disorder(sheets)?;
+    }
+    match ordered(recording, |list| list != List::Events, none) {
+        // What the items do not tell, the events do.
+        Err(it) if judged && !matches!(it, CheckError::Broken(_)) => Ok(Held::With("by the events".into())),
+        other => other,
+    }
 }
 
 fn out_of_range(recording: &Recording) -> Judged {

@@ -12,17 +12,20 @@ use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
 use crate::check::Check;
+use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("events.both_paid", NEEDS, both_paid),
-    Check::of("types.invoice_paid", NEEDS, invoice_paid),
+    Check::of("types.invoice_paid", NEEDS, invoice_paid).and(&[Group::Isolation, Group::Webhooks]),
     Check::of("invoices.settled", NEEDS, settled),
 ];
 
 /// Two events of one act may come to be one after the other.
 const APART: time::Duration = time::Duration::minutes(1);
+/// What belongs to an event lies no further back.
+const BEFORE: time::Duration = time::Duration::minutes(10);
 
 /// The long page of events of a mode.
 struct Ledger {
@@ -64,17 +67,28 @@ impl Ledger {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
-    /// Whether what is not found is not there: all events are on the page, and each says which charge was paid.
-    fn is_telling(&self) -> bool {
-        self.is_whole && self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some())
+    /// Whether what belongs to an event is not there if it is not found: the page holds all events, or goes back
+    /// long before it, and each says which charge was paid.
+    fn is_telling(&self, row: &Value) -> bool {
+        let tells = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
+        tells && self.is_long_ago(row) && self.goes_back_before(row)
+    }
+
+    fn goes_back_before(&self, row: &Value) -> bool {
+        let oldest = self.rows.iter().filter_map(at).min();
+        self.is_whole || oldest.zip(at(row)).is_some_and(|(oldest, then)| then - oldest >= BEFORE)
     }
 
     /// Whether so much has happened since that what belongs to it would be there.
     fn is_long_ago(&self, row: &Value) -> bool {
-        let at = |row: &Value| text_at(row, &["created_at"]).and_then(|text| utc(text).ok());
-        let newest: Option<OffsetDateTime> = self.rows.iter().filter_map(at).max();
+        let newest = self.rows.iter().filter_map(at).max();
         newest.zip(at(row)).is_some_and(|(newest, then)| newest - then >= APART)
     }
+}
+
+/// When an event was recorded.
+fn at(row: &Value) -> Option<OffsetDateTime> {
+    utc(text_at(row, &["created_at"])?).ok()
 }
 
 /// The codes of an invoice's charges: they may be told as objects or as codes.
@@ -101,7 +115,7 @@ fn both_paid(recording: &Recording) -> Judged {
             let Some(codes) = charges_of(row).filter(|codes| !codes.is_empty()) else { continue };
             if codes.iter().any(|code| ledger.paid_charge(code).is_some()) {
                 judged = true;
-            } else if ledger.is_telling() && ledger.is_long_ago(row) {
+            } else if ledger.is_telling(row) {
                 return Err(CheckError::broken(
                     ledger.number,
                     format!("a charge.paid beside invoice.paid {}", name(row)),
@@ -113,7 +127,19 @@ fn both_paid(recording: &Recording) -> Judged {
     if judged { Ok(Held::Plainly) } else { Err(no_paid_invoice()) }
 }
 
+/// Wherever an invoice.paid shows: its invoice has a charge. How an invoice tells of its charges is left open, but an
+/// empty list tells of none by any reading.
+fn without_charges(recording: &Recording) -> Option<CheckError> {
+    let seen = subjects(recording, "invoice").ok()?;
+    let empty = |it: &&Subject| it.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let found = seen.iter().filter(|it| it.is_settlement()).find(empty)?;
+    Some(found.broken("a paid charge in the invoice of an invoice.paid", "charges []"))
+}
+
 fn invoice_paid(recording: &Recording) -> Judged {
+    if let Some(broken) = without_charges(recording) {
+        return Err(broken);
+    }
     let mut judged = false;
     for ledger in ledgers(recording) {
         for row in ledger.of_type("invoice.paid") {
@@ -126,7 +152,7 @@ fn invoice_paid(recording: &Recording) -> Judged {
             // How an invoice tells of its charges is left open: what can't be read proves nothing.
             if by_event || by_status {
                 judged = true;
-            } else if codes.is_some() && ledger.is_telling() && ledger.is_long_ago(row) {
+            } else if codes.is_some() && ledger.is_telling(row) {
                 let codes = codes.unwrap_or_default();
                 let told = if codes.is_empty() { "no charge at all".to_owned() } else { codes.join(", ") };
                 return Err(CheckError::broken(
@@ -151,7 +177,7 @@ fn settled(recording: &Recording) -> Judged {
             let Some(paid) = codes.iter().find_map(|code| ledger.paid_charge(code)) else { continue };
             if ledger.paid_invoice(code).is_some() {
                 judged = true;
-            } else if ledger.is_whole && ledger.is_long_ago(paid) && !voided.contains(code) {
+            } else if ledger.goes_back_before(paid) && ledger.is_long_ago(paid) && !voided.contains(code) {
                 // Money for an invoice that was withdrawn settles nothing.
                 return Err(CheckError::broken(
                     ledger.number,

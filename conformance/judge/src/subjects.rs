@@ -3,15 +3,15 @@
 //! An event carries the full charge or the full invoice, so what is said of their fields holds in each of these
 //! places. Only how many decimals an amount has, and how exact `paid_at` is, is said of deliveries alone.
 
-use conformance_model::reading::{single_event, text_at};
-use conformance_model::recording::{List, Purpose, Recording, Side};
+use conformance_model::reading::{own_event_asked, single_event, text_at};
+use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Part;
 use serde_json::Value;
 
 use crate::check::Flaw;
 use crate::delivered::{caught, missing};
-use crate::evidence::sheets;
+use crate::evidence::pages;
 
 /// A charge or an invoice, and where it was seen.
 pub(super) struct Subject {
@@ -35,6 +35,11 @@ impl Subject {
         self.kind == "charge.paid"
     }
 
+    /// Whether the event itself says that an invoice was settled.
+    pub(super) fn is_settlement(&self) -> bool {
+        self.kind == "invoice.paid"
+    }
+
     pub(super) fn broken(&self, expected: impl Into<String>, actual: impl Into<String>) -> CheckError {
         CheckError::broken(self.exchange, expected, format!("{} ({})", actual.into(), self.place))
     }
@@ -54,12 +59,11 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             found.push(Subject { object, kind, is_delivered: true, exchange: None, place: seen.name() });
         }
     }
-    let sheets = sheets(recording);
+    let sheets = pages(recording);
     let listed = sheets.iter().filter(|it| it.ask.list == List::Events);
     let listed = listed.flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
-    let own = recording.exchanges.iter().filter(|it| {
-        it.status() == Some(200) && matches!(it.purpose, Purpose::Event { side: Side::Own, .. })
-    });
+    let own =
+        recording.exchanges.iter().filter(|it| it.status() == Some(200) && own_event_asked(it).is_some());
     let alone = own.filter_map(|it| Some((it.number, single_event(it)?)));
     for (number, event) in listed.chain(alone) {
         let Some(object) = event.get(member).filter(|it| it.is_object()).cloned() else { continue };

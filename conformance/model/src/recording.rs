@@ -127,6 +127,8 @@ pub enum Forgery {
     LetterCase,
     /// The test key and one more character.
     Appended,
+    /// The test key without its last four characters.
+    Shortened,
     /// The test key under the live prefix.
     OtherPrefix,
 }
@@ -174,6 +176,10 @@ pub enum Purpose {
     Account,
     /// To be refused with 401.
     Refusal,
+    /// To be served right after a refusal at the same address.
+    AfterRefusal,
+    /// To see only the head of an answer: the method is HEAD.
+    Head,
     /// To find where the limit is.
     Burst(Burst),
     /// To read one page of a list.
@@ -197,6 +203,9 @@ pub enum Purpose {
         id: String,
         /// Whether it exists, and where.
         side: Side,
+        /// The comparison of absent and foreign that it belongs to.
+        #[serde(default)]
+        round: u8,
     },
     /// To see what was chosen where the specification leaves a choice.
     Choice {
@@ -235,8 +244,19 @@ pub enum Purpose {
     },
 }
 
+impl Purpose {
+    /// The method that serves it.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Purpose::Create => "POST",
+            Purpose::Head => "HEAD",
+            _ => "GET",
+        }
+    }
+}
+
 impl Burst {
-    /// The number of the burst that begins right after the minute of the server's clock.
+    /// The number of the burst of the next minute.
     pub const SETTLING: u8 = 3;
 }
 
@@ -246,6 +266,11 @@ impl Burst {
 pub enum Burst {
     /// On the way to the first refusal.
     Shot {
+        /// Which burst.
+        series: u8,
+    },
+    /// The live key, at the same moment as shots of the test key.
+    Beside {
         /// Which burst.
         series: u8,
     },
@@ -262,6 +287,18 @@ pub enum Burst {
     SecondKey,
     /// The test key, right after the live one.
     StillRefused,
+    /// The test key, more than a second after a refusal: a bucket that refills would serve it by then.
+    Refill {
+        /// The burst that was refused.
+        series: u8,
+    },
+    /// The test key, while the wait that `Retry-After` asked for lasts.
+    Midway,
+    /// The test key, as often as it is served once a wait is over.
+    Again {
+        /// Which wait.
+        round: u8,
+    },
     /// The test key, after the wait that `Retry-After` asked for.
     Waited {
         /// How long the wait was.
@@ -377,7 +414,7 @@ impl Exchange {
 
     /// The method it was asked by.
     pub fn method(&self) -> &'static str {
-        if self.purpose == Purpose::Create { "POST" } else { "GET" }
+        self.purpose.method()
     }
 
     /// How it ended, in a few words.

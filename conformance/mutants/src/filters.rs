@@ -112,6 +112,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     requests("the payment link filter lets nothing through", &["filters.payment_link"], |request| {
         request.query.entry("payment_link".into()).and_modify(|it| it.push('x'));
     }),
+    list("a type that is unknown finds everything", &["filters.type"], |request, reply| {
+        let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
+        if request.query.get("type").is_some_and(|kind| !known(kind)) {
+            reply.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
+        }
+    }),
+    list("a status that is unknown is left aside", &["filters.status"], |request, reply| {
+        let known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
+        if request.query.get("status").is_some_and(|status| !known(status)) {
+            reply.body["data"] = json!([{ "status": "paid" }]);
+        }
+    }),
     requests("the payment link filter is ignored", &["filters.payment_link"], |request| {
         drop(request.query.remove("payment_link"))
     })

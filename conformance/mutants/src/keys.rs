@@ -147,6 +147,65 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         *reply = Reply::json(200, json!({ "data": {} }))
     })
     .at(|request| request.path.starts_with("/v1/events/")),
+    rule("a key is compared as far as what is given goes", &["auth.shortened"], |server| {
+        server.key_fits = |given, key| given.len() > "svc_test_".len() && key.starts_with(given)
+    }),
+    rule("a revoked key still reads the events", &["auth.revoked_key"], |server| {
+        server.rewrite_requests(|request| {
+            let is_revoked = |it: &str| it.ends_with(fake::REVOKED_KEY);
+            if request.path == "/v1/events" && request.authorization.as_deref().is_some_and(is_revoked) {
+                request.authorization = Some(format!("Bearer {}", fake::LIVE_KEY));
+            }
+        });
+    }),
+    rule("HEAD wants no key", &["auth.head"], |server| {
+        server.rewrite_requests(|request| {
+            if request.method == "HEAD" && request.authorization.is_none() {
+                request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
+            }
+        });
+    }),
+    reply("HEAD is not found", &["answers.head"], 200, |_, reply| reply.status = 404)
+        .at(|request| request.method == "HEAD"),
+    reply("HEAD is of another media type", &["answers.head"], 200, |_, reply| {
+        reply.set("content-type", "text/plain")
+    })
+    .at(|request| request.method == "HEAD"),
+    rule("a refusal is kept for the next who asks there", &["auth.after_refusal"], |server| {
+        let mut refused = None;
+        server.rewrite(move |request, reply| {
+            if refused.take().as_ref() == Some(&request.path) && reply.status == 200 {
+                *reply = Reply::json(401, json!({ "message": "This key is not known." }));
+            } else if reply.status == 401 {
+                refused = Some(request.path.clone());
+            }
+        });
+    }),
+    reply("wrong parameters are told before the key is looked at", &["auth.every_path"], 401, |_, reply| {
+        *reply = Reply::json(422, json!({ "message": "per_page takes 1 to 100." }))
+    })
+    .at(|request| request.query.contains_key("per_page")),
+    rule("a key that comes at the same moment as another is taken for it", &["account.mode"], |server| {
+        let (mut requests, mut last) = (0, None);
+        server.rewrite(move |request, reply| {
+            requests += 1;
+            let before = std::mem::replace(&mut last, request.mode);
+            if let (true, true, Some(mode)) = (requests > 4, request.path == "/v1/account", before)
+                && reply.status == 200
+            {
+                reply.body["meta"]["mode"] = json!(mode.word());
+            }
+        });
+    }),
+    reply("a 401 in JSON is called a page", &["auth.message"], 401, |_, reply| {
+        reply.set("content-type", "text/html; charset=utf-8")
+    }),
+    reply("a 404 in JSON is called text", &["errors.not_found_json"], 404, |_, reply| {
+        reply.set("content-type", "text/plain")
+    }),
+    reply("a 429 in JSON is called text", &["limits.json"], 429, |_, reply| {
+        reply.set("content-type", "text/plain")
+    }),
     rule("who was let in lets the next one in", &["auth.no_header", "auth.every_path"], |server| {
         let mut last = None;
         server.rewrite_requests(move |request| match &request.authorization {

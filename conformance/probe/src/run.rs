@@ -9,13 +9,12 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::Stop;
 
 use crate::plan::Plan;
-use crate::probes::leaks::KEYED_MAX;
 use crate::probes::{
     account, auth, burst, extended as choices, filters, inserts, isolation, leaks, lists, objects, second,
     webhooks,
 };
 use crate::progress::Progress;
-use crate::session::{REPEATS_MAX, Session};
+use crate::session::{KEYED_MAX, REPEATS_MAX, Session};
 use crate::waiter::Waiter;
 
 /// Everything that a run asked and was answered.
@@ -73,14 +72,17 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         functional.other += cost.other;
         functional.total += cost.total;
     }
-    // What comes last takes only what the others have left.
+    // What is asked only where something looks odd, or comes last, takes what the others have left.
     if groups.contains(&Group::Leaks) {
-        let left = KEYED_MAX.saturating_sub(functional.total - functional.other);
-        let leaks = cost(Group::Leaks).total.min(left);
+        let leaks = cost(Group::Leaks).total;
         functional.total += leaks;
         functional.live += leaks;
         functional.test += leaks;
     }
+    let after = if groups.contains(&Group::Webhooks) { cost(Group::Webhooks).total } else { 0 };
+    functional.total = functional.total.min(KEYED_MAX + after + functional.other);
+    functional.live = functional.live.min(KEYED_MAX + after);
+    functional.test = functional.test.min(KEYED_MAX + after);
     Budget {
         functional,
         burst: if bursting { burst::REQUESTS_MAX + settling } else { 0 },

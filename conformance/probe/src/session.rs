@@ -1,7 +1,7 @@
 //! The one way to ask: keys go on, the ledger counts, the answer is cleaned and written down.
 
 use conformance_model::budget::Ledger;
-use conformance_model::reading::{Page, retry_after, twin_of};
+use conformance_model::reading::{Page, page_ask, retry_after, twin_of};
 use conformance_model::recording::{
     Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose, Recording,
 };
@@ -26,6 +26,10 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// A retry is a request. So many in a whole run, and no more.
 pub(crate) const REPEATS_MAX: u32 = 4;
+/// All requests of a run with the two keys, bursts, single objects and repeats left aside, stay within this.
+pub(crate) const KEYED_MAX: u32 = 70;
+/// What a shortened key lacks.
+const SHORTER_BY: usize = 4;
 /// The pause before a repeat when nothing asks for more.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// One second more than the window, for servers that count in whole seconds.
@@ -121,7 +125,7 @@ impl<'a> Session<'a> {
         }
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let ending = tokio::select! {
-            ending = self.client.send("GET", &address, &headers, Vec::new()) => ending,
+            ending = self.client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
             () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
         };
         self.count(caller, &purpose);
@@ -140,29 +144,49 @@ impl<'a> Session<'a> {
         self.write_down(caller, Purpose::Create, &target, sent, ending)
     }
 
-    /// Asks for several paths at a time, and writes them down in the order given.
-    pub(crate) async fn ask_together(
-        &mut self,
-        caller: Caller,
-        purpose: &Purpose,
-        paths: &[String],
-    ) -> Vec<Exchange> {
+    /// Sends several requests at a time, and writes them down in the order given.
+    pub(crate) async fn ask_together(&mut self, asks: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
         let sent = self.waiter.now();
         let mut tasks = Vec::new();
-        for path in paths {
+        for (caller, purpose, path) in asks {
             let target = self.target_of(path);
             let (client, address, headers) =
-                (self.client.clone(), self.address_of(&target), self.headers(caller));
+                (self.client.clone(), self.address_of(&target), self.headers(*caller));
             let ask = async move { client.send("GET", &address, &headers, Vec::new()).await };
-            tasks.push((target, tokio::spawn(ask)));
+            tasks.push((*caller, purpose, target, tokio::spawn(ask)));
         }
         let mut exchanges = Vec::new();
-        for (target, task) in tasks {
+        for (caller, purpose, target, task) in tasks {
             let ending = task.await.unwrap_or_else(|err| Ending::Lost(err.to_string()));
             self.count(caller, purpose);
             exchanges.push(self.write_down(caller, purpose.clone(), &target, sent, ending));
         }
         exchanges
+    }
+
+    /// The answer of 200 that a burst got for a page.
+    pub(crate) fn shown(&self, mode: Mode, ask: &PageAsk) -> Option<&Exchange> {
+        self.recording.last(|it| {
+            matches!(it.purpose, Purpose::Burst(_))
+                && it.caller == Caller::Own(mode)
+                && it.status() == Some(200)
+                && page_ask(it).as_ref() == Some(ask)
+        })
+    }
+
+    /// Whether a burst has shown a page.
+    pub(crate) fn has_shown(&self, mode: Mode, ask: &PageAsk) -> bool {
+        self.shown(mode, ask).is_some()
+    }
+
+    /// Whether the two keys may ask once more, bursts, single objects, inserts and deliveries left aside.
+    pub(crate) fn has_room(&self) -> bool {
+        let counts = |it: &&Exchange| {
+            matches!(it.caller, Caller::Own(_))
+                && !matches!(it.purpose, Purpose::Burst(_) | Purpose::Object { .. })
+        };
+        let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
+        keyed < KEYED_MAX + self.ledger.repeats
     }
 
     fn target_of(&self, path: &str) -> String {
@@ -346,6 +370,9 @@ impl<'a> Session<'a> {
                 &test_key[..test_key.len() - 1],
                 other_last_character(test_key.ends_with('a'))
             )),
+            Caller::Forged(Forgery::Shortened) => {
+                bearer(&test_key[..test_key.len() - SHORTER_BY.min(test_tail.len())])
+            }
             Caller::Forged(Forgery::LetterCase) => {
                 bearer(&format!("{}{}", prefix(Mode::Test), swap_case(test_tail)))
             }
@@ -405,6 +432,10 @@ pub(crate) fn path_of(ask: &PageAsk) -> String {
 
 /// The path of one event.
 pub(crate) fn event_path(id: &str) -> String {
-    let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    format!("{}/{id}", List::Events.path())
+    format!("{}/{}", List::Events.path(), encoded(id))
+}
+
+/// A text as it stands in a path or a query.
+pub(crate) fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -74,7 +74,7 @@ pub(crate) struct Check {
     /// Skip the burst that tests the rate limit, and the wait of a minute after it
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Send one more burst at the start of a minute, to tell kinds of rate limiters apart; 2 minutes longer
+    /// Send one more burst in the next minute, to tell kinds of rate limiters apart; a minute longer
     #[arg(long, conflicts_with = "quick")]
     pub(crate) thorough: bool,
     /// Which statements to judge

@@ -23,9 +23,10 @@ impl<'a> Trio<'a> {
                 (Purpose::Event { side, round: of, .. }, Purpose::Event { round, .. }) => {
                     *side == wanted && of == round
                 }
-                (Purpose::Object { side, kind: of, .. }, Purpose::Object { kind, .. }) => {
-                    *side == wanted && of == kind
-                }
+                (
+                    Purpose::Object { side, kind: of, round: one, .. },
+                    Purpose::Object { kind, round: other, .. },
+                ) => *side == wanted && (of, one) == (kind, other),
                 _ => false,
             };
             recording.last(|it| it.caller == foreign.caller && fits(&it.purpose))
@@ -50,6 +51,15 @@ impl<'a> Trio<'a> {
             })
             .collect()
     }
+}
+
+/// A difference that lasts over all rounds, with the exchange that shows it first. One that does not is noise, not a
+/// trace of the object.
+pub(super) fn lasting(recording: &Recording, foreign: &[&Exchange]) -> Option<(u32, String)> {
+    let rounds: Vec<_> = foreign.iter().filter_map(|it| Trio::around(recording, it)).collect();
+    let first = rounds.first()?.foreign.number;
+    let common = rounds.iter().map(Trio::differences).reduce(|a, b| a.intersection(&b).cloned().collect())?;
+    common.into_iter().next().map(|difference| (first, difference))
 }
 
 /// An answer as named features: each header field, and each place in the body.

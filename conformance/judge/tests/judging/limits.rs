@@ -166,9 +166,9 @@ fn a_repeated_burst_is_told_with_the_one_before() {
     check(&both(150, 2, brief(150)), "limits.refused", "fail");
     let settling = 3;
     for (second, says) in [
-        (brief(120), "request; right after the server's minute exact, at the 121st"),
-        (brief(110), "request; right after the server's minute early, at the 111th"),
-        (brief(150), "request; right after the server's minute at the 151st: its windows begin elsewhere"),
+        (brief(120), "request; in the next minute exact, at the 121st"),
+        (brief(110), "request; in the next minute early, at the 111th"),
+        (brief(150), "request; in the next minute at the 151st: its windows begin elsewhere"),
         (burst(123, true, Duration::from_secs(2)), "a refilling bucket still, at the 124th"),
     ] {
         check_says(&both(120, settling, second), "limits.refused", says);

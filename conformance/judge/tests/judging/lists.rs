@@ -74,13 +74,13 @@ fn charges_are_judged_by_what_they_show() {
     let link = [("payment_link", "pl1")];
     for (filters, rows, id, expected) in [
         (&paid, json!([{ "status": "paid" }]), "filters.status", "pass"),
-        (&paid, json!([{ "status": "paid" }, { "status": "open" }]), "filters.status", "warn"),
+        (&paid, json!([{ "status": "paid" }, { "status": "open" }]), "filters.status", "fail"),
         (&paid, json!([{ "code": "a" }]), "filters.status", "not applicable"),
         (&paid, json!([{ "status": "paid" }, { "code": "a" }]), "filters.status", "not applicable"),
         (&paid, json!([]), "filters.status", "not applicable"),
         (&link, json!([{ "payment_link": "pl1" }]), "filters.payment_link", "pass"),
-        (&link, json!([{ "payment_link": { "code": "pl2" } }]), "filters.payment_link", "warn"),
-        (&link, json!([{ "payment_link": null }]), "filters.payment_link", "warn"),
+        (&link, json!([{ "payment_link": { "code": "pl2" } }]), "filters.payment_link", "fail"),
+        (&link, json!([{ "payment_link": null }]), "filters.payment_link", "fail"),
         (&link, json!([{}]), "filters.payment_link", "not applicable"),
     ] {
         check(&of(filters, &rows, none), id, expected);
@@ -92,7 +92,7 @@ fn a_link_that_an_event_of_the_mode_shows_has_charges() {
     let shown = |link: &str| json!([{ "id": "a", "charge": { "payment_link": link } }]);
     let empty = json!([]);
     let link = [("payment_link", "pl1")];
-    check(&of(&link, &empty, (TEST, &shown("pl1"))), "filters.payment_link", "warn");
+    check(&of(&link, &empty, (TEST, &shown("pl1"))), "filters.payment_link", "fail");
     check(&of(&link, &empty, (TEST, &shown("pl2"))), "filters.payment_link", "not applicable");
     check(&of(&link, &empty, (LIVE, &shown("pl1"))), "filters.payment_link", "not applicable");
     let as_invoice = whole(PageAsk { list: List::Invoices, ..ask(None, 100) }, &shown("pl1"));
@@ -109,7 +109,7 @@ fn filters_given_together_are_judged_where_something_shows() {
     check(&full(&fits), "filters.combined", "pass");
     check(&full(&json!([{ "status": "paid" }])), "filters.combined", "not judged");
     let odd = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
-    check(&full(&odd), "filters.combined", "warn");
+    check(&full(&odd), "filters.combined", "fail");
     check_says(&full(&odd), "filters.combined", "only records of status paid and payment_link pl1");
     check_says(&full(&odd), "filters.combined", "k is not of status paid");
 }

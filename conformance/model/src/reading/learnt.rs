@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Page, parse, text_at};
-use crate::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
+use crate::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use crate::words::Mode;
 
 const LONG: u64 = 100;
@@ -60,6 +60,18 @@ pub fn single_event(exchange: &Exchange) -> Option<Value> {
     let wrapped = wrapped.filter(|it| it.is_object()).max_by_key(|it| likeness(it)).cloned();
     // What stands around an event has none of its members, or only few.
     Some(wrapped.filter(|it| likeness(it) > likeness(&body)).unwrap_or(body))
+}
+
+/// The id of the event that a key was to see alone, be it to read it or as part of a burst.
+pub fn own_event_asked(exchange: &Exchange) -> Option<&str> {
+    match &exchange.purpose {
+        Purpose::Event { id, side: Side::Own, .. } => Some(id),
+        Purpose::Burst(Burst::Shot { .. }) => {
+            let (list, id) = exchange.target.rsplit_once('/')?;
+            list.ends_with(List::Events.path()).then_some(id)
+        }
+        _ => None,
+    }
 }
 
 /// The id of an event in the rows of a page.

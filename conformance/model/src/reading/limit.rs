@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::recording::{Burst, Caller, Purpose, Recording};
+use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use crate::words::Mode;
 
 /// Requests in a minute with one key.
@@ -72,6 +72,13 @@ impl Series {
         Some(Series { served, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
     }
 
+    /// Whether a request more than a second after the refusal was refused too: no bucket of two a second is empty
+    /// for so long.
+    pub fn is_no_bucket(recording: &Recording, series: u8) -> bool {
+        let refill = Purpose::Burst(Burst::Refill { series });
+        recording.exchanges.iter().any(|it| it.purpose == refill && it.status() == Some(429))
+    }
+
     /// The kind of limiter that explains it.
     pub fn fit(&self) -> Fit {
         let refill = 2 * u32::try_from(self.elapsed.as_millis().div_ceil(1000)).unwrap_or(LIMIT);
@@ -89,6 +96,23 @@ impl Series {
     pub fn refused_at(&self) -> u32 {
         self.served + 1
     }
+}
+
+/// The most requests of the test key that were served within any minute, with the last of these.
+pub fn most_in_a_minute(recording: &Recording) -> Option<(usize, &Exchange)> {
+    let served: Vec<_> = recording
+        .exchanges
+        .iter()
+        .filter(|it| it.caller == Caller::Own(Mode::Test) && it.status() == Some(200))
+        .collect();
+    let mut first = 0;
+    let counts = served.iter().enumerate().map(|(at, it)| {
+        while served[first].sent.saturating_add(WINDOW) <= it.ended {
+            first += 1;
+        }
+        (at + 1 - first, *it)
+    });
+    counts.max_by_key(|(count, _)| *count)
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ mod time;
 
 pub use json::{duplicate_key, has_text, is_json, parse};
 pub use learnt::{
-    Learnt, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, single_event,
+    Learnt, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
+    single_event,
 };
-pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW};
+pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, most_in_a_minute};
 pub use page::{Page, holds_charge, identity, named_identity, names_invoice, page_ask, text_at, twin_of};
 pub use time::{http_date, retry_after, utc};

@@ -199,6 +199,10 @@ impl FakeServer {
             rewrite(&mut request);
         }
         let mut reply = self.honest(&mut request);
+        // By its own clock, not by that of the machine.
+        if reply.header("date").is_none() {
+            reply.set("date", &wire::http_date(self.clock.micros() / 1_000_000));
+        }
         for rewrite in &mut self.reply_rewrites {
             rewrite(&request, &mut reply);
         }

@@ -4,41 +4,68 @@ use conformance_model::budget::Cost;
 use conformance_model::recording::{Caller, Forgery, List, Purpose};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
+use crate::probes::isolation::telling_events;
 use crate::session;
 use crate::session::Session;
 
-pub(crate) const COST: Cost = Cost { live: 0, test: 0, other: 12, total: 12 };
-pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: 1, total: 1 };
+/// A right request after a refusal, and the head of one.
+pub(crate) const COST: Cost = Cost { live: 0, test: 2, other: 18, total: 20 };
+pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
+/// The account, the three lists and a single event.
+const PATHS: u32 = 5;
 
-const FORGERIES: [Forgery; 7] = [
+const FORGERIES: [Forgery; 8] = [
     Forgery::EmptyBearer,
     Forgery::OtherScheme,
     Forgery::Unknown,
     Forgery::LastCharacter,
     Forgery::LetterCase,
     Forgery::Appended,
+    Forgery::Shortened,
     Forgery::OtherPrefix,
 ];
+/// Parameters that are wrong: without a key nobody learns that.
+const WRONG: &str = "/v1/events?per_page=0";
+const KEY: Caller = Caller::Own(Mode::Test);
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
     let has_letters =
         session.plan.tail(&session.plan.test_key).bytes().any(|byte| byte.is_ascii_alphabetic());
+    for path in paths(session) {
+        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, &path).await;
+    }
+    session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, WRONG).await;
     for forgery in FORGERIES {
         if forgery == Forgery::LetterCase && !has_letters {
             continue;
         }
         session.ask_past_weakness(Caller::Forged(forgery), Purpose::Refusal, ACCOUNT_PATH).await;
     }
-    for list in List::ALL {
-        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, list.path()).await;
+    if session.has_room() {
+        // Whoever keeps a refusal by its address gives it to the next who asks, and the other way round.
+        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
+        session.ask(KEY, Purpose::AfterRefusal, ACCOUNT_PATH).await;
+        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
     }
-    if let Some(id) = Mode::BOTH.into_iter().rev().find_map(|mode| super::isolation::own_event(session, mode))
-    {
-        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, &session::event_path(&id)).await;
+    for path in [ACCOUNT_PATH, List::Events.path()] {
+        session.ask_past_weakness(Caller::Nobody, Purpose::Head, path).await;
+    }
+    if session.has_room() {
+        session.ask(KEY, Purpose::Head, ACCOUNT_PATH).await;
     }
 }
 
 pub(crate) async fn probe_revoked(session: &mut Session<'_>) {
-    session.ask_past_weakness(Caller::Revoked, Purpose::Refusal, ACCOUNT_PATH).await;
+    for path in paths(session) {
+        session.ask_past_weakness(Caller::Revoked, Purpose::Refusal, &path).await;
+    }
+}
+
+/// Every path that is known to be there.
+fn paths(session: &Session<'_>) -> Vec<String> {
+    let event = Mode::BOTH.into_iter().rev().flat_map(|mode| telling_events(session, mode)).next();
+    let mut paths = vec![ACCOUNT_PATH.to_owned()];
+    paths.extend(List::ALL.map(|list| list.path().to_owned()));
+    paths.extend(event.map(|id| session::event_path(&id)));
+    paths
 }

@@ -1,15 +1,19 @@
 //! The burst: as many requests as it takes to be refused, with the test key only.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use conformance_model::budget::BURST_MAX;
 use conformance_model::reading::{
-    BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, page_ask, retry_after,
+    BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, most_in_a_minute,
+    page_ask, retry_after,
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
+use crate::probes::filters::Offer;
+use crate::probes::lists::{LONG, plain, sized};
+use crate::probes::positions;
 use crate::session::{IDLE_WINDOW, Session, event_path, path_of};
 
 const ROUNDS: u8 = 3;
@@ -20,14 +24,27 @@ const VOLLEY: usize = 4;
 const SERIES_MAX: u8 = 2;
 /// A bucket that refills meanwhile serves again before it refuses again.
 const STILL_MAX: u32 = 8;
-/// The live key, the second key, the same key again, and the same key twice after the wait.
-const AFTERWARDS: u32 = 2 + STILL_MAX + 2;
+/// Where a wait is so brief that a bucket must refill, or so odd that it may be none.
+const AGAIN_ROUNDS: u8 = 3;
+const AGAIN_MAX: u32 = 372;
+/// The live key, the second key, the same key again, after a second twice, during the wait, and twice after it.
+const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + 1 + 2 + AGAIN_MAX;
+/// What the live key asks beside the shots of a series.
+const BESIDE: u32 = 6;
 /// What that burst costs more.
-pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1;
-pub(crate) const SETTLING_WAIT: Duration = Duration::from_secs(61 + 61);
+pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + BESIDE;
+pub(crate) const SETTLING_WAIT: Duration = Duration::from_secs(61 + 5);
 pub(crate) const REQUESTS_MAX: u32 =
-    SERIES_MAX as u32 * (SERVED_MAX + 1) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
+    SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
 
+/// What a bucket that refills asks for at most.
+const BRIEF: Duration = Duration::from_secs(2);
+/// By then a bucket of two a second has refilled.
+const REFILLED: Duration = Duration::from_millis(1_200);
+/// So soon a window that is aligned may end during the burst.
+const NEAR: Duration = Duration::from_secs(5);
+/// A wait that is long enough to look in between.
+const LONG_WAIT: Duration = Duration::from_secs(15);
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
 /// A `Retry-After` beyond this is not waited for.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -47,16 +64,21 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         "/v1/charges?per_page=1".to_owned(),
         "/v1/invoices?per_page=1".to_owned(),
     ];
+    past_the_minute(session).await;
     fire(session, 1, &mut paths).await;
     let mut series = 1;
-    if let Some(Fit::Early | Fit::Border) = Series::of(&session.recording, 1).map(|series| series.fit()) {
-        // Somebody else may have used the key, or a window may have ended meanwhile. Not twice, though.
-        if session.pause(TWO_IDLE_WINDOWS, "the burst is repeated in a fresh window").await {
-            series = 2;
-            fire(session, series, &mut paths).await;
-        }
+    // Somebody else may have used the key, or a window may have ended meanwhile. Not twice, though.
+    if let Some(idle) = idle_before_repeat(session).await
+        && session.pause(idle, "the burst is repeated in a fresh window").await
+    {
+        series = 2;
+        past_the_minute(session).await;
+        fire(session, series, &mut paths).await;
+        refills(session, series).await;
     }
-    if session.recording.exchanges.last().and_then(Exchange::status) != Some(429) {
+    let last =
+        |it: &&Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Refill { .. }));
+    if session.recording.exchanges.iter().rev().find(last).and_then(Exchange::status) != Some(429) {
         rest(session).await;
         return settle(session, &mut paths).await;
     }
@@ -76,7 +98,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for _ in 0..STILL_MAX {
         let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), ACCOUNT_PATH).await;
         if still.status() == Some(429) {
-            obey(session, &still).await;
+            obey(session, &still, &paths).await;
             break;
         }
     }
@@ -84,17 +106,47 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     settle(session, &mut paths).await;
 }
 
-/// One more burst, begun right after the minute of the server's own clock: a window that is aligned with it
-/// cannot end during this one.
+/// How long the key must be idle before the burst is repeated, if it has to be: two windows where somebody may have
+/// used the key, since some limiters count a share of the one before; one where a border may have been crossed.
+async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
+    match Series::of(&session.recording, 1)?.fit() {
+        Fit::Early => Some(TWO_IDLE_WINDOWS),
+        Fit::Border => Some(IDLE_WINDOW),
+        Fit::Bucket if !refills(session, 1).await => Some(IDLE_WINDOW),
+        _ => None,
+    }
+}
+
+/// A bucket serves again within a second. One that asks for no more patience than that shows it after the wait.
+async fn refills(session: &mut Session<'_>, series: u8) -> bool {
+    let found = Series::of(&session.recording, series).filter(|it| it.fit() == Fit::Bucket);
+    let refused = found.and_then(|it| session.recording.exchange(it.refused?)).cloned();
+    let Some(refused) = refused else { return true };
+    if refused.answer().and_then(retry_after).is_some_and(|told| told <= BRIEF) {
+        return true;
+    }
+    if !session.pause(REFILLED, "a bucket would refill meanwhile").await {
+        return true;
+    }
+    let purpose = Purpose::Burst(Burst::Refill { series });
+    session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await.status() != Some(429)
+}
+
+/// A window that is aligned with the minute of the server's clock would end during the burst.
+async fn past_the_minute(session: &mut Session<'_>) {
+    if let Some(left) = until_minute(&session.recording).filter(|left| *left <= NEAR) {
+        session.pause(left, "the server's minute ends").await;
+    }
+}
+
+/// One more burst in the next minute: a limit holds in every one.
 async fn settle(session: &mut Session<'_>, paths: &mut Vec<String>) {
     if !session.plan.thorough || session.is_silent() {
         return;
     }
-    let Some(left) = until_minute(&session.recording) else { return };
-    if session.pause(left, "the server's minute ends, and with it a window that is aligned").await {
-        fire(session, Burst::SETTLING, paths).await;
-        rest(session).await;
-    }
+    past_the_minute(session).await;
+    fire(session, Burst::SETTLING, paths).await;
+    rest(session).await;
 }
 
 /// How long it is until the server's clock shows a new minute, by the `Date` of its last answer, and a
@@ -110,70 +162,97 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     let purpose = Purpose::Burst(Burst::Shot { series });
     let start = session.waiter.now();
     let mut shots = 0;
-    let mut positions = Positions::default();
+    let mut reading = Reading::new(series);
     while shots <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
         let volley = if shots < QUICK_SHOTS { VOLLEY } else { 1 };
-        let mut aims: Vec<_> =
-            (shots..shots + volley).map(|shot| paths[shot % paths.len()].clone()).collect();
-        // Every other request of the quick ones reads a page that nothing else reads.
-        for aim in aims.iter_mut().skip(1).step_by(2) {
-            if let Some(path) = positions.wanted.pop() {
-                *aim = path;
+        let mut aims: Vec<_> = (shots..shots + volley)
+            .map(|shot| (KEY, purpose.clone(), paths[shot % paths.len()].clone()))
+            .collect();
+        // All but one of the quick ones read a page that nothing else reads.
+        for aim in aims.iter_mut().skip(1) {
+            if let Some(path) = reading.wanted.pop_front() {
+                aim.2 = path;
             }
         }
-        let exchanges = session.ask_together(KEY, &purpose, &aims).await;
+        aims.extend(reading.beside.pop_front());
+        let exchanges = session.ask_together(&aims).await;
         shots += volley;
-        if session.is_silent() || exchanges.iter().any(|it| it.status() == Some(429)) {
+        let of_key = |it: &&Exchange| it.caller == KEY;
+        if session.is_silent() || exchanges.iter().filter(of_key).any(|it| it.status() == Some(429)) {
             return;
         }
-        exchanges.iter().for_each(|it| positions.learn(it));
+        if shots == VOLLEY {
+            reading.begin(&exchanges);
+        } else {
+            reading.go_on(&session.recording);
+        }
         if paths.len() < PATHS_MAX as usize
-            && let Some(id) = aims.iter().zip(&exchanges).find_map(|(path, it)| listed_event(path, it))
+            && let Some(id) = aims.iter().zip(&exchanges).find_map(|((.., path), it)| listed_event(path, it))
         {
             paths.push(event_path(&id));
         }
     }
 }
 
-/// Pages at many positions of the lists: the burst must ask something, so it asks what no other probe has room for.
-#[derive(Default)]
-struct Positions {
-    known: Vec<List>,
-    wanted: Vec<String>,
+/// What the burst reads: it must ask something, so it asks what no other probe has room for.
+struct Reading {
+    series: u8,
+    wanted: VecDeque<String>,
+    /// What the live key asks at the same moment, one request beside a few of the volleys.
+    beside: VecDeque<(Caller, Purpose, String)>,
+    /// Whether the filters that the lists suggest are among what is wanted.
+    has_filters: bool,
+    totals: Vec<(List, u64)>,
 }
 
-impl Positions {
-    /// Wants more of a list whose total an answer tells: later pages of the default size, odd sizes, size 1, and
-    /// the first pages of the largest size.
-    fn learn(&mut self, exchange: &Exchange) {
-        const DEFAULT: u64 = 25;
-        const LONG: u64 = 100;
-        const LONG_PAGES_MAX: u64 = 3;
-        let Some((ask, total)) =
-            page_ask(exchange).zip(Page::of(exchange).and_then(|page| page.meta("total")))
-        else {
-            return;
-        };
-        if total == 0 || self.known.contains(&ask.list) {
+impl Reading {
+    fn new(series: u8) -> Reading {
+        let lists = List::ALL.map(|list| list.path());
+        let beside = [ACCOUNT_PATH, lists[2], ACCOUNT_PATH, lists[0], ACCOUNT_PATH, lists[1]];
+        let live = Caller::Own(Mode::Live);
+        let beside = beside.map(|path| (live, Purpose::Burst(Burst::Beside { series }), path.to_owned()));
+        Reading {
+            series,
+            wanted: VecDeque::new(),
+            beside: beside.into(),
+            has_filters: false,
+            totals: Vec::new(),
+        }
+    }
+
+    /// After the first volley the totals are known. First the long pages, since they suggest filters.
+    fn begin(&mut self, exchanges: &[Exchange]) {
+        for exchange in exchanges {
+            let total = Page::of(exchange).and_then(|page| page.meta("total"));
+            if let Some((ask, total)) = page_ask(exchange).zip(total).filter(|(_, total)| *total > 0) {
+                self.totals.push((ask.list, total));
+            }
+        }
+        let lists = || self.totals.iter().copied();
+        let mut asks: Vec<PageAsk> = lists().map(|(list, _)| sized(list, None, LONG)).collect();
+        asks.extend(lists().flat_map(|(list, total)| positions::long_pages(list, total)));
+        asks.extend(lists().map(|(list, _)| plain(list)));
+        self.wanted = asks.iter().map(path_of).collect();
+    }
+
+    /// Once the long pages have been read: filters, one event of each type, the long pages again, so that what
+    /// stood still is known, and then all the other positions.
+    fn go_on(&mut self, recording: &Recording) {
+        if self.has_filters || !self.wanted.is_empty() {
             return;
         }
-        self.known.push(ask.list);
-        let sized = |page, per_page| PageAsk { page: Some(page), per_page, ..ask.clone() };
-        let mut asks = Vec::new();
-        for size in [1, 3, 7] {
-            let last = total.div_ceil(size);
-            let places = BTreeSet::from([1, 2, 3, last.div_ceil(2), last]);
-            asks.extend(places.into_iter().filter(|page| *page <= last).map(|page| sized(page, Some(size))));
+        self.has_filters = true;
+        let shot = Purpose::Burst(Burst::Shot { series: self.series });
+        let offer = Offer::of(recording, Mode::Test, |purpose| *purpose == shot);
+        let asks = offer.asks().into_iter().flatten();
+        self.wanted.extend(asks.map(|ask| path_of(&ask)));
+        self.wanted.extend(offer.one_of_each_type().iter().map(|id| event_path(id)));
+        self.wanted.extend(self.totals.iter().map(|(list, _)| path_of(&sized(*list, None, LONG))));
+        let many: Vec<_> = self.totals.iter().map(|(list, total)| positions::many(*list, *total)).collect();
+        // In turns, so that no list comes too short where the burst is over before all is read.
+        for place in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
+            self.wanted.extend(many.iter().filter_map(|asks| asks.get(place)).map(path_of));
         }
-        let last = total.div_ceil(DEFAULT);
-        asks.extend(
-            BTreeSet::from([2, last.div_ceil(2), last])
-                .into_iter()
-                .filter(|page| *page <= last && *page > 1)
-                .map(|page| sized(page, None)),
-        );
-        asks.extend((1..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(|page| sized(page, Some(LONG))));
-        self.wanted.extend(asks.iter().map(path_of));
     }
 }
 
@@ -183,15 +262,83 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
 
 /// Waits exactly as long as the refusal asks for, and asks again; and once more a second later, for
 /// servers that cut the rest of a second off.
-async fn obey(session: &mut Session<'_>, refused: &Exchange) {
-    let Some(told) = refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE) else { return };
+async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
+    let Some(told) = patience_asked(refused) else { return };
+    let midway = midway(session, refused, told).await;
+    if let Some(it) = midway.as_ref().filter(|it| it.status() == Some(200)) {
+        return press(session, it.sent, paths).await;
+    }
+    // Where refusals count as well, the later one has the last word.
+    let later = midway.and_then(|it| Some((patience_asked(&it)?, it)));
+    let later = later.filter(|(told_then, it)| it.ended + *told_then > refused.ended + told);
+    let (told, refused) = later.map_or((told, refused.clone()), |it| it);
     for span in [told, told + Duration::from_secs(1)] {
         let left = (refused.ended + span).saturating_sub(session.waiter.now());
         if !session.pause(left, "Retry-After asks for it").await {
             return;
         }
         let purpose = Purpose::Burst(Burst::Waited { span });
-        if session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await.status() != Some(429) {
+        let waited = session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
+        if waited.status() == Some(200) && is_odd(session, &refused, told) {
+            press(session, waited.sent, paths).await;
+        }
+        if waited.status() != Some(429) {
+            return;
+        }
+    }
+}
+
+fn patience_asked(refused: &Exchange) -> Option<Duration> {
+    refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE)
+}
+
+/// A third of a long wait later the key must still be refused, unless the wait is longer than it takes.
+async fn midway(session: &mut Session<'_>, refused: &Exchange, told: Duration) -> Option<Exchange> {
+    if told < LONG_WAIT {
+        return None;
+    }
+    let left = (refused.ended + told / 3).saturating_sub(session.waiter.now());
+    if !session.pause(left, "Retry-After asks for it").await {
+        return None;
+    }
+    Some(session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await)
+}
+
+/// Whether no window of a minute ends after that wait, be it aligned with the server's clock or begun by our first
+/// request. Then it is a bucket that refills, or something else than a limit of 120 in a minute.
+fn is_odd(session: &Session<'_>, refused: &Exchange, told: Duration) -> bool {
+    const SLACK: Duration = Duration::from_secs(3);
+    if told <= BRIEF {
+        return true;
+    }
+    let first =
+        session.recording.exchanges.iter().find(|it| it.caller == KEY).map_or(Duration::ZERO, |it| it.sent);
+    if (refused.ended + told).saturating_sub(first) + SLACK >= WINDOW {
+        return false;
+    }
+    let second = refused.answer().and_then(|it| http_date(it.header("date")?)).map(|it| it.second());
+    second.is_none_or(|second| Duration::from_secs(u64::from(60 - second)).abs_diff(told) > SLACK)
+}
+
+/// Asks as long as it is served, and again after each brief wait, until no minute could hold as many.
+async fn press(session: &mut Session<'_>, since: Duration, paths: &[String]) {
+    for round in 1..=AGAIN_ROUNDS {
+        let purpose = Purpose::Burst(Burst::Again { round });
+        let mut refused = None;
+        for place in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / VOLLEY as u32 {
+            let aims: Vec<_> = (0..VOLLEY)
+                .map(|at| (KEY, purpose.clone(), paths[(place as usize + at) % paths.len()].clone()))
+                .collect();
+            let exchanges = session.ask_together(&aims).await;
+            refused = exchanges.into_iter().find(|it| it.status() == Some(429));
+            if refused.is_some() || session.is_silent() {
+                break;
+            }
+        }
+        let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
+        let Some(told) = refused.as_ref().and_then(patience_asked) else { return };
+        let is_over = session.waiter.now() + told > since + WINDOW;
+        if served > SERVED_MAX as usize || is_over || !session.pause(told, "Retry-After asks for it").await {
             return;
         }
     }
@@ -199,7 +346,7 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange) {
 
 /// Leaves the test key a fresh window for what comes next.
 async fn rest(session: &mut Session<'_>) {
-    let shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. }));
+    let shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }));
     if let Some(last) = session.recording.last(shot).map(|it| it.ended) {
         let left = (last + IDLE_WINDOW).saturating_sub(session.waiter.now());
         session.pause(left, "the next window gives the test key new requests").await;

@@ -1,82 +1,201 @@
 //! Every filter alone, in pairs, and all three of the events together.
+//!
+//! The burst has asked for all of them in test mode. What is asked here is each filter alone in live mode, and
+//! whatever no burst has shown.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use conformance_model::budget::Cost;
-use conformance_model::reading::{Page, events, holds_charge, names_invoice, text_at};
-use conformance_model::recording::{Exchange, List, PageAsk, Purpose};
+use conformance_model::reading::{Page, holds_charge, names_invoice, page_ask, text_at};
+use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
-use crate::probes::lists::{LONG, RECORDS_MIN, filtered};
-use crate::session::Session;
+use crate::probes::lists::{LONG, RECORDS_MIN, filtered, sized};
+use crate::session::{Session, encoded};
 
 /// Links that are followed only because they seem to have lost something.
-const DOUBTS_MAX: u32 = 3;
+const DOUBTS_MAX: u32 = 2;
+/// Two pages of a type, and five filters.
 const ALONE: u32 = 7;
+/// In pairs and all together. Where a burst has shown them, the long pages are read again instead.
 const TOGETHER: u32 = 5;
-const ALL: u32 = ALONE + TOGETHER + DOUBTS_MAX;
+const UNKNOWN: u32 = 2;
+const ALL: u32 = ALONE + TOGETHER + UNKNOWN + DOUBTS_MAX;
 /// Either key may turn out to show what there is to filter by.
 pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut doubts = 0;
-    if let Some((mode, kind)) = telling_type(session) {
+    let is_page = |purpose: &Purpose| matches!(purpose, Purpose::Page(_));
+    let [live, test] = Mode::BOTH.map(|mode| Offer::of(&session.recording, mode, is_page));
+    let has_burst = has_filtered(&session.recording, List::Events, &["type"]);
+    let in_turn = match has_burst {
+        true => [(Mode::Live, &live), (Mode::Test, &test)],
+        false => [(Mode::Test, &test), (Mode::Live, &live)],
+    };
+    if let Some((mode, kind)) = telling_type(&in_turn) {
         let (first, _) = session.page(mode, filtered(List::Events, &[("type", &kind)], 2)).await;
         session.follow(mode, &first, "next").await;
     }
-    let wanted: [(List, &str, &[&str]); 5] = [
-        (List::Events, "charge", &["charge", "code"]),
-        (List::Events, "invoice", &["invoice", "code"]),
-        (List::Charges, "status", &["charge", "status"]),
-        (List::Invoices, "status", &["invoice", "status"]),
-        (List::Charges, "payment_link", &["charge", "payment_link"]),
-    ];
-    for (list, name, path) in wanted {
-        let value = |event: &Value| Some(vec![(name, text_at(event, path)?.to_owned())]);
-        if let Some((mode, filters)) = first(session, |events| events.iter().find_map(value)) {
-            ask(session, mode, list, &filters, &mut doubts).await;
+    for (of_live, of_test) in live.asks().into_iter().zip(test.asks()).skip(1) {
+        let is_shown = |ask: &PageAsk| {
+            let names: Vec<_> = ask.filters.iter().map(|(name, _)| name.as_str()).collect();
+            has_filtered(&session.recording, ask.list, &names)
+        };
+        let shown = of_live.as_ref().or(of_test.as_ref()).is_some_and(is_shown);
+        let found = match shown {
+            true => of_live.filter(|ask| ask.filters.len() == 1).map(|ask| (Mode::Live, ask)),
+            false => of_test.map(|it| (Mode::Test, it)).or(of_live.map(|it| (Mode::Live, it))),
+        };
+        if let Some((mode, filters)) = found {
+            ask(session, mode, filters, &mut doubts).await;
         }
     }
-    let together: [(List, Pick); 5] = [
-        (List::Events, |events| type_of(events, "charge")),
-        (List::Events, |events| type_of(events, "invoice")),
-        (List::Events, |events| charge_and_invoice(events).map(|(_, pair)| pair)),
-        (List::Events, |events| {
-            let (kind, mut pair) = charge_and_invoice(events)?;
-            pair.insert(0, ("type", kind));
-            Some(pair)
-        }),
-        (List::Charges, status_and_link),
-    ];
-    for (list, pick) in together {
-        if let Some((mode, filters)) = first(session, pick) {
-            ask(session, mode, list, &filters, &mut doubts).await;
+    unknown_values(session, &in_turn).await;
+    if has_burst {
+        // What stood still meanwhile can be compared with what was filtered.
+        for list in List::ALL.into_iter().filter(|list| !live.rows(*list).is_empty()) {
+            session.page(Mode::Live, sized(list, None, LONG)).await;
         }
     }
+}
+
+/// Values that no record has: a list by one of these is empty, or refused.
+async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]) {
+    for (list, filter) in [(List::Events, "type"), (List::Charges, "status")] {
+        let fullest = in_turn.iter().find(|(_, offer)| !offer.rows(list).is_empty());
+        if let Some((mode, _)) = fullest
+            && session.has_room()
+        {
+            let value = session.absent_twin(if filter == "type" { "charge.settled" } else { "settled" }, 7);
+            let path = format!("{}?{filter}={}", list.path(), encoded(&value));
+            let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentBefore };
+            session.ask(Caller::Own(*mode), purpose, &path).await;
+        }
+    }
+}
+
+/// Whether a burst was served a list by filters of these names.
+fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
+    let in_burst = recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Burst(_)));
+    in_burst.filter(|it| it.status() == Some(200)).filter_map(page_ask).any(|ask| {
+        ask.list == list && ask.filters.iter().map(|(name, _)| name.as_str()).eq(names.iter().copied())
+    })
 }
 
 type Filters = Vec<(&'static str, String)>;
-type Pick = fn(&[Value]) -> Option<Filters>;
 
-/// What the events of either mode offer, the test mode's first.
-fn first<F>(session: &Session<'_>, pick: impl Fn(&[Value]) -> Option<F>) -> Option<(Mode, F)> {
-    let modes = Mode::BOTH.into_iter().rev();
-    modes.map(|mode| (mode, pick(&events(&session.recording, mode)))).find_map(|(mode, it)| Some((mode, it?)))
+/// What the lists of a mode offer to filter by.
+pub(super) struct Offer {
+    events: Vec<Value>,
+    charges: Vec<Value>,
+    invoices: Vec<Value>,
 }
 
-async fn ask(
-    session: &mut Session<'_>,
-    mode: Mode,
-    list: List,
-    filters: &[(&str, String)],
-    doubts: &mut u32,
-) {
-    let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let (exchange, page) = session.page(mode, filtered(list, &filters, LONG)).await;
+impl Offer {
+    /// By the long pages that were asked for to that purpose.
+    pub(super) fn of(recording: &Recording, mode: Mode, fits: impl Fn(&Purpose) -> bool) -> Offer {
+        let rows = |list| {
+            let mut pages = BTreeMap::new();
+            for it in recording.exchanges.iter().filter(|it| it.caller == Caller::Own(mode)) {
+                let Some(ask) = page_ask(it).filter(|_| fits(&it.purpose)) else { continue };
+                if (ask.list, ask.per_page) == (list, Some(LONG)) && ask.filters.is_empty() {
+                    let rows = Page::of(it).and_then(|page| page.rows().cloned());
+                    pages.insert(ask.page.unwrap_or(1), rows.unwrap_or_default());
+                }
+            }
+            pages.into_values().flatten().collect()
+        };
+        Offer { events: rows(List::Events), charges: rows(List::Charges), invoices: rows(List::Invoices) }
+    }
+
+    fn rows(&self, list: List) -> &[Value] {
+        match list {
+            List::Charges => &self.charges,
+            List::Invoices => &self.invoices,
+            List::Events => &self.events,
+        }
+    }
+
+    /// Each filter alone, then pairs, then all three of the events. `None` where nothing shows a value.
+    pub(super) fn asks(&self) -> [Option<PageAsk>; 11] {
+        let events = &self.events[..];
+        let value = |name, path: [&str; 2]| {
+            let text = events.iter().find_map(|event| text_at(event, &path))?;
+            Some(vec![(name, text.to_owned())])
+        };
+        let all_three = || {
+            let (kind, mut pair) = charge_and_invoice(events)?;
+            pair.insert(0, ("type", kind));
+            Some(pair)
+        };
+        let by = |list, filters: Option<Filters>| {
+            let filters = filters?;
+            let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            Some(filtered(list, &filters, LONG))
+        };
+        [
+            by(List::Events, telling(events, "type").map(|(kind, _)| vec![("type", kind)])),
+            by(List::Events, value("charge", ["charge", "code"])),
+            by(List::Events, value("invoice", ["invoice", "code"])),
+            by(List::Charges, self.status(List::Charges, "charge")),
+            by(List::Invoices, self.status(List::Invoices, "invoice")),
+            by(List::Charges, value("payment_link", ["charge", "payment_link"])),
+            by(List::Events, type_of(events, "charge")),
+            by(List::Events, type_of(events, "invoice")),
+            by(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),
+            by(List::Events, all_three()),
+            by(List::Charges, status_and_link(events)),
+        ]
+    }
+
+    /// A status that the list itself shows of several rows, but not of all; otherwise one that the events show.
+    fn status(&self, list: List, member: &str) -> Option<Filters> {
+        let shown = telling(self.rows(list), "status").map(|(status, _)| status);
+        let told = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
+        let status = shown.or_else(|| told().map(str::to_owned))?;
+        Some(vec![("status", status)])
+    }
+
+    /// The id of one event of each type.
+    pub(super) fn one_of_each_type(&self) -> Vec<String> {
+        let mut found = BTreeMap::new();
+        for event in &self.events {
+            if let (Some(kind), Some(id)) = (text_at(event, &["type"]), text_at(event, &["id"])) {
+                found.entry(kind).or_insert(id);
+            }
+        }
+        found.into_values().map(str::to_owned).collect()
+    }
+}
+
+/// A value of a member, best one that needs two pages of two and that not every row has, and whether it is so.
+fn telling(rows: &[Value], name: &str) -> Option<(String, bool)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for value in rows.iter().filter_map(|row| text_at(row, &[name])) {
+        *counts.entry(value).or_default() += 1;
+    }
+    let is_telling = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
+    let mut found: Vec<_> = counts.into_iter().map(|(value, count)| (value, is_telling(count))).collect();
+    found.sort_by_key(|(_, telling)| !telling);
+    found.into_iter().next().map(|(value, telling)| (value.to_owned(), telling))
+}
+
+/// A type of the events of the first mode that has a telling one.
+fn telling_type(in_turn: &[(Mode, &Offer); 2]) -> Option<(Mode, String)> {
+    let found = in_turn.iter().filter_map(|(mode, offer)| Some((*mode, telling(&offer.events, "type")?)));
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|(_, (_, telling))| !telling);
+    found.into_iter().next().map(|(mode, (kind, _))| (mode, kind))
+}
+
+async fn ask(session: &mut Session<'_>, mode: Mode, filters: PageAsk, doubts: &mut u32) {
+    let (exchange, page) = session.page(mode, filters).await;
     // A link that names all that was asked for is believed; what another one keeps, only its page shows.
     if *doubts < DOUBTS_MAX
+        && session.has_room()
         && let Some(rel) = page.and_then(|page| doubtful(&exchange, &page))
     {
         *doubts += 1;
@@ -98,24 +217,6 @@ fn doubtful(exchange: &Exchange, page: &Page) -> Option<&'static str> {
             !wanted.iter().all(|pair| pairs.contains(pair))
         })
     })
-}
-
-/// A type that needs two pages of two, and that not every event has.
-fn telling_type(session: &Session<'_>) -> Option<(Mode, String)> {
-    let mut candidates = Vec::new();
-    for mode in [Mode::Test, Mode::Live] {
-        let events = events(&session.recording, mode);
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for kind in events.iter().filter_map(|event: &Value| text_at(event, &["type"])) {
-            *counts.entry(kind).or_default() += 1;
-        }
-        for (kind, count) in counts {
-            let telling = count as u64 >= RECORDS_MIN && count < events.len();
-            candidates.push((!telling, mode, kind.to_owned()));
-        }
-    }
-    candidates.sort_by_key(|(dull, ..)| *dull);
-    candidates.into_iter().next().map(|(_, mode, kind)| (mode, kind))
 }
 
 /// The type of one event and its charge or invoice, of which there are events of other types too.

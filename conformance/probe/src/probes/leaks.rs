@@ -1,4 +1,5 @@
-//! One event of every type, asked for with the key of the other mode: a wall may have a hole for one type.
+//! One event of every type, asked for with the key of the other mode: a wall may have a hole for one type. Then
+//! the filters by objects of the other mode, in the direction that was left out.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +8,16 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::reading::{events, text_at};
-use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
+use conformance_model::recording::{Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
-use crate::probes::isolation::ask_event;
+use crate::probes::isolation::{ask_event, other_ways};
 use crate::session::Session;
 
-/// All requests of a run with the two keys, bursts and repeats left aside, stay within this.
-pub(crate) const KEYED_MAX: u32 = 70;
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
-pub(crate) const COST: Cost = Cost { live: ASKED_MAX, test: ASKED_MAX, other: 0, total: ASKED_MAX };
+/// And two filters, each with two values.
+const MOST: u32 = ASKED_MAX + 4;
+pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
 /// Beside the rounds that have absent twins.
 pub(crate) const ROUND: u8 = 9;
 
@@ -28,20 +29,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let turn = Mode::BOTH[place % 2];
         let found = [turn, turn.other()].into_iter().find_map(|mode| Some((mode, of.get(&mode)?)));
         let Some((mode, id)) = found else { continue };
-        if keyed(&session.recording) >= KEYED_MAX + session.ledger.repeats {
+        if !session.has_room() {
             return;
         }
         ask_event(session, mode.other(), id, Side::Foreign, ROUND).await;
     }
-}
-
-/// Requests with the two keys so far, without those in bursts.
-fn keyed(recording: &Recording) -> u32 {
-    let counts = |it: &&Exchange| {
-        matches!(it.caller, Caller::Own(_))
-            && !matches!(it.purpose, Purpose::Burst(_) | Purpose::Object { .. })
-    };
-    recording.exchanges.iter().filter(counts).count() as u32
+    other_ways(session).await;
 }
 
 /// For each type the first event of each mode, without those that were asked for from the other side.

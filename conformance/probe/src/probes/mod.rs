@@ -13,5 +13,6 @@ pub(crate) mod isolation;
 pub(crate) mod leaks;
 pub(crate) mod lists;
 pub(crate) mod objects;
+mod positions;
 pub(crate) mod second;
 pub(crate) mod webhooks;

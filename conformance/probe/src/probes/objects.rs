@@ -1,14 +1,15 @@
 //! Single charges, invoices and payment links, where the operator has named their paths: an own one, and
-//! absent, foreign, absent, as with events.
+//! absent, foreign, absent, as with events, with the key of either mode.
 
 use conformance_model::reading::learn;
-use conformance_model::recording::{Caller, Kind, Purpose, Side};
+use conformance_model::recording::{Caller, Exchange, Kind, Purpose, Side};
 use conformance_model::words::Mode;
 
 use crate::plan::Plan;
-use crate::session::Session;
+use crate::probes::isolation::{ROUNDS, seems_alike};
+use crate::session::{Session, encoded};
 
-const PER_KIND: u32 = 4;
+const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
 /// What this costs beyond all else, with either key.
 pub(crate) fn requests(plan: &Plan) -> u32 {
@@ -17,11 +18,9 @@ pub(crate) fn requests(plan: &Plan) -> u32 {
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let plan = session.plan;
-    for (place, (kind, path)) in plan.paths.all().into_iter().enumerate() {
+    for (kind, path) in plan.paths.all() {
         let Some(path) = path else { continue };
-        // In turns: one direction for each kind is enough.
-        let turn = Mode::BOTH[place % 2];
-        let found = [turn, turn.other()].into_iter().find_map(|mode| {
+        for mode in Mode::BOTH {
             let code = |mode| {
                 let learnt = learn(&session.recording, mode);
                 match kind {
@@ -30,20 +29,40 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                     Kind::PaymentLink => learnt.payment_link,
                 }
             };
-            Some((mode, code(mode)?, code(mode.other())?))
-        });
-        let Some((mode, own, foreign)) = found else { continue };
-        let (before, after) = (session.absent_twin(&foreign, 2), session.absent_twin(&foreign, 3));
-        let wanted = [
-            (own, Side::Own),
-            (before, Side::AbsentBefore),
-            (foreign, Side::Foreign),
-            (after, Side::AbsentAfter),
-        ];
-        for (id, side) in wanted {
-            let encoded: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
-            let path = path.replace("{id}", &encoded);
-            session.ask(Caller::Own(mode), Purpose::Object { kind, id, side }, &path).await;
+            if let (Some(own), Some(foreign)) = (code(mode), code(mode.other())) {
+                Objects { kind, path, mode }.ask(session, &own, &foreign).await;
+            }
         }
+    }
+}
+
+/// The single objects of a kind, as a key of a mode sees them.
+struct Objects<'a> {
+    kind: Kind,
+    path: &'a str,
+    mode: Mode,
+}
+
+impl Objects<'_> {
+    /// A second round tells a lasting difference from the whims of a load balancer.
+    async fn ask(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
+        self.one(session, own, Side::Own, 1).await;
+        for round in 1..=ROUNDS {
+            let which = u64::from(round) * 2;
+            let before = session.absent_twin(foreign, which);
+            let after = session.absent_twin(foreign, which + 1);
+            let first = self.one(session, &before, Side::AbsentBefore, round).await;
+            let middle = self.one(session, foreign, Side::Foreign, round).await;
+            self.one(session, &after, Side::AbsentAfter, round).await;
+            if seems_alike(&first, &middle, &before, foreign) {
+                return;
+            }
+        }
+    }
+
+    async fn one(&self, session: &mut Session<'_>, id: &str, side: Side, round: u8) -> Exchange {
+        let path = self.path.replace("{id}", &encoded(id));
+        let purpose = Purpose::Object { kind: self.kind, id: id.to_owned(), side, round };
+        session.ask(Caller::Own(self.mode), purpose, &path).await
     }
 }

@@ -11,9 +11,10 @@ use conformance_model::words::Mode;
 pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
     let origin = Url::parse(&recording.base).map(|base| base.origin().ascii_serialization());
     let address = format!("{}{}", origin.unwrap_or_default(), exchange.target);
+    let how = if exchange.method() == "HEAD" { "-I" } else { "-i" };
     match authorization(recording, exchange.caller) {
-        None => format!("curl -i '{address}'"),
-        Some(value) => format!("curl -i -H \"Authorization: {value}\" '{address}'"),
+        None => format!("curl {how} '{address}'"),
+        Some(value) => format!("curl {how} -H \"Authorization: {value}\" '{address}'"),
     }
 }
 
@@ -51,6 +52,7 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         Caller::Forged(Forgery::LetterCase) => {
             format!("Bearer {test}$(printf %s \"${{{TEST}#{test}}}\" | tr a-zA-Z A-Za-z)")
         }
+        Caller::Forged(Forgery::Shortened) => format!("Bearer ${{{TEST}%????}}"),
         Caller::Forged(Forgery::Appended) => format!("Bearer ${{{TEST}}}0"),
         Caller::Forged(Forgery::OtherPrefix) => format!("Bearer {live}${{{TEST}#{test}}}"),
     })

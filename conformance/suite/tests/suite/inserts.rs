@@ -28,12 +28,12 @@ fn two_charges_are_opened_and_both_ways_of_paging_are_told() {
 }
 
 #[test]
-fn records_that_come_twice_are_a_reading_and_a_warning() {
+fn records_that_come_twice_shift_the_rest() {
     let mut server = FakeServer::default();
     server.test.choices.steady = false;
     let parts = ["events by page number: records repeat", "as if nothing had been created"];
-    let outcome = run_and_read(server, |_| {}, 0, &parts);
-    assert_eq!(named(&outcome, &["warn"]), ["paging.stable_literal"]);
+    let outcome = run_and_read(server, |_| {}, 1, &parts);
+    assert_eq!(named(&outcome, &["fail", "warn"]), ["paging.stable_literal"]);
 }
 
 #[test]

@@ -91,23 +91,13 @@ fn timed(limiter: Limiter, begins: u64) -> FakeServer {
 #[test]
 fn a_thorough_check_tells_an_aligned_window_from_a_bucket() {
     let thorough = |plan: &mut Plan| plan.thorough = true;
-    run_and_read(
-        timed(Limiter::AlignedMinute, 55),
-        thorough,
-        0,
-        &["right after the server's minute exact, at the 121st"],
-    );
-    run_and_read(
-        timed(Limiter::Bucket, 55),
-        thorough,
-        0,
-        &["right after the server's minute a refilling bucket still"],
-    );
+    run_and_read(timed(Limiter::AlignedMinute, 55), thorough, 0, &["in the next minute exact, at the 121st"]);
+    run_and_read(timed(Limiter::Bucket, 55), thorough, 0, &["in the next minute a refilling bucket still"]);
     run_and_read(
         timed(Limiter::Sliding, 0),
         thorough,
         0,
-        &["exact: the 121st request; right after the server's minute exact"],
+        &["exact: the 121st request; in the next minute exact"],
     );
 }
 

@@ -1,0 +1,174 @@
+//! Lists beside events: what was created is listed, and what is listed left its events.
+//!
+//! Each sentence is judged by two pages of which the one that must hold more was read later. What happened in the
+//! minute before may still be on its way, so it proves nothing.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use time::{Duration, OffsetDateTime};
+
+use conformance_model::group::Group;
+use conformance_model::reading::{http_date, text_at, utc};
+use conformance_model::recording::{List, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use crate::check::Check;
+use crate::evidence::{Sheet, eras, longs};
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("lists.complete", NEEDS, complete), Check::of("events.recorded", NEEDS, recorded)];
+
+/// How long something may be on its way from one list to another.
+const LATENESS: Duration = Duration::minutes(1);
+
+/// The kinds of objects that have a list, and the member of an event that holds one.
+const KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::Invoices, "invoice")];
+
+fn at(row: &Value, name: &str) -> Option<OffsetDateTime> {
+    utc(text_at(row, &[name])?).ok()
+}
+
+fn code<'a>(event: &'a Value, member: &str) -> Option<&'a str> {
+    text_at(event, &[member, "code"])
+}
+
+fn is_of(event: &Value, kind: &str) -> bool {
+    text_at(event, &["type"]) == Some(kind)
+}
+
+/// The time before which everything has arrived, by the clock of the server that answered, or by the newest event.
+fn settled_until(later: &Sheet<'_>, events: &Sheet<'_>) -> Option<OffsetDateTime> {
+    let date = later.exchange.answer().and_then(|answer| http_date(answer.header("date")?));
+    let newest = || events.rows().iter().filter_map(|row| at(row, "created_at")).max();
+    // A clock that is far off, or a cache's, tells less than the events.
+    let told = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
+    told.map(|it| it - LATENESS)
+}
+
+/// The codes of a list's rows, if every row shows one.
+fn codes<'a>(sheet: &'a Sheet<'_>) -> Option<BTreeSet<&'a str>> {
+    sheet.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
+}
+
+fn nothing_created() -> CheckError {
+    CheckError::unjudged(
+        "no list shows the code of anything that an event says was created more than a minute ago",
+        "open a charge with the test key's account, wait a minute, then check again",
+    )
+}
+
+/// The newest events name no more objects than the longest page holds, so all that they say was created are on it.
+fn complete(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for sheets in &eras(recording) {
+        for mode in Mode::BOTH {
+            let Some(events) = longs(sheets, List::Events, mode).next() else { continue };
+            for (list, member) in KINDS {
+                let listed = longs(sheets, list, mode).last().filter(|it| it.number() > events.number());
+                let Some((listed, codes)) = listed.and_then(|it| Some((it, codes(it)?))) else { continue };
+                let until = settled_until(listed, events);
+                let created = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
+                let arrived = created.filter(|row| at(row, "created_at").is_some_and(|at| Some(at) <= until));
+                for event in arrived {
+                    let Some(code) = code(event, member) else { continue };
+                    if !codes.contains(code) {
+                        let id = text_at(event, &["id"]).unwrap_or("without an id");
+                        return Err(CheckError::broken(
+                            listed.number(),
+                            format!("{member} {code} in the list of {}, as event {id} says", list.word()),
+                            format!("{} others, and not this one", codes.len()),
+                        ));
+                    }
+                    judged = true;
+                }
+            }
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(nothing_created()) }
+}
+
+/// Only charges: an invoice may be listed before it is issued.
+fn recorded(recording: &Recording) -> Judged {
+    let mut judged = false;
+    for sheets in &eras(recording) {
+        for mode in Mode::BOTH {
+            let Some(listed) = longs(sheets, List::Charges, mode).next() else { continue };
+            let events = longs(sheets, List::Events, mode).last().filter(|it| it.number() > listed.number());
+            let Some(events) = events else { continue };
+            let until = settled_until(events, events);
+            for row in listed.rows() {
+                let Some(missing) = without_event(row, events, until) else { continue };
+                if let Err(kind) = missing {
+                    let code = text_at(row, &["code"]).unwrap_or_default();
+                    return Err(CheckError::broken(
+                        events.number(),
+                        format!("a {kind} of charge {code}, which is listed (exchange {})", listed.number()),
+                        format!("{} other events, and not this one", events.rows().len()),
+                    ));
+                }
+                judged = true;
+            }
+        }
+    }
+    if judged { Ok(Held::Plainly) } else { Err(nothing_created()) }
+}
+
+/// The type of an event that a listed charge must have left and has not. `None` where that cannot be said: events
+/// may be kept for some time only, so those that lie behind the oldest that is shown prove nothing.
+fn without_event(
+    row: &Value,
+    events: &Sheet<'_>,
+    until: Option<OffsetDateTime>,
+) -> Option<Result<(), &'static str>> {
+    let own = text_at(row, &["code"])?;
+    let oldest = events.rows().iter().filter_map(|event| at(event, "created_at")).min()?;
+    let opened = at(row, "created_at").filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
+    let has = |kind: &str| {
+        events.rows().iter().any(|event| is_of(event, kind) && code(event, "charge") == Some(own))
+    };
+    if !has("charge.created") {
+        return Some(Err("charge.created"));
+    }
+    let paid = at(row, "paid_at").filter(|at| *at >= opened && Some(*at) <= until);
+    let is_paid = text_at(row, &["status"]) == Some("paid") && paid.is_some();
+    if is_paid && !has("charge.paid") {
+        return Some(Err("charge.paid"));
+    }
+    Some(Ok(()))
+}
+
+/// Two charges or invoices of which the one that stands below was created later, by more than a minute, as the
+/// events say.
+pub(super) fn disorder(sheets: &[Sheet<'_>]) -> Result<bool, CheckError> {
+    let mut judged = false;
+    for mode in Mode::BOTH {
+        let Some(events) = longs(sheets, List::Events, mode).last() else { continue };
+        for (list, member) in KINDS {
+            let created = |wanted: &str| {
+                let mut rows = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
+                at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
+            };
+            for sheet in longs(sheets, list, mode) {
+                let codes: Vec<_> = sheet.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
+                let times: Vec<_> =
+                    codes.into_iter().filter_map(|code| Some((code, created(code)?))).collect();
+                for pair in times.windows(2) {
+                    let [(above, earlier), (below, later)] = pair else { continue };
+                    if *later > *earlier + LATENESS {
+                        return Err(CheckError::broken(
+                            sheet.number(),
+                            "the newest record first",
+                            format!("{above} of {earlier} above {below} of {later}"),
+                        ));
+                    }
+                    judged = true;
+                }
+            }
+        }
+    }
+    Ok(judged)
+}

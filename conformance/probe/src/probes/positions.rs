@@ -1,0 +1,88 @@
+//! Positions of a list: which pages to read so that every kind of page has been seen.
+
+use std::collections::BTreeSet;
+
+use conformance_model::recording::{List, PageAsk};
+
+use crate::probes::lists::{LONG, plain, sized};
+
+const DEFAULT: u64 = 25;
+/// Long pages that are read at most, where requests are plenty.
+const LONG_PAGES_MAX: u64 = 3;
+/// Sizes of few records, of which one is 1 and none divides all totals.
+const SIZES: [u64; 3] = [1, 3, 7];
+
+/// As many positions of a list with so many records as a burst has room for.
+pub(super) fn many(list: List, total: u64) -> Vec<PageAsk> {
+    let mut asks = Vec::new();
+    let last = total.div_ceil(DEFAULT);
+    asks.extend(among([2, last.div_ceil(2), last], last, 2).map(|page| later(list, page)));
+    for size in SIZES {
+        let last = total.div_ceil(size);
+        let pages = among([1, 2, 3, last.div_ceil(2), last], last, 1);
+        asks.extend(pages.map(|page| sized(list, Some(page), size)));
+    }
+    asks
+}
+
+/// The long pages behind the first.
+pub(super) fn long_pages(list: List, total: u64) -> impl Iterator<Item = PageAsk> {
+    (2..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(move |page| sized(list, Some(page), LONG))
+}
+
+/// As few pages as show every kind of position: a later page of the default size, size 1, an odd size in the
+/// middle, and the last page of a size that leaves no rest. The one in the middle comes first.
+pub(super) fn few(list: List, total: u64) -> Vec<PageAsk> {
+    const AFTER_THE_THIRD: u64 = 4;
+    let odd = [7, 5, 3].into_iter().find(|size| total.div_ceil(*size) > AFTER_THE_THIRD);
+    let middle = odd.map_or((2, 2), |size| {
+        let last = total.div_ceil(size);
+        (size, last.div_ceil(2).max(AFTER_THE_THIRD))
+    });
+    let mut asks = vec![sized(list, Some(middle.1), middle.0)];
+    asks.push(match total > DEFAULT {
+        true => later(list, 2),
+        false => sized(list, Some(2), odd.unwrap_or(1)),
+    });
+    asks.push(sized(list, Some(3), 1));
+    if let Some(even) = (2..=LONG).find(|size| total.is_multiple_of(*size)) {
+        asks.push(sized(list, Some(total / even), even));
+    }
+    asks
+}
+
+fn later(list: List, page: u64) -> PageAsk {
+    PageAsk { page: Some(page), ..plain(list) }
+}
+
+fn among<const N: usize>(pages: [u64; N], last: u64, first: u64) -> impl Iterator<Item = u64> {
+    BTreeSet::from(pages).into_iter().filter(move |page| (first..=last).contains(page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::path_of;
+
+    #[track_caller]
+    fn check(total: u64, expected: &[&str]) {
+        let found: Vec<_> = few(List::Charges, total).iter().map(path_of).collect();
+        let expected: Vec<_> = expected.iter().map(|query| format!("/v1/charges?{query}")).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_few_pages_show_every_position() {
+        check(64, &["per_page=7&page=5", "page=2", "per_page=1&page=3", "per_page=2&page=32"]);
+        check(13, &["per_page=3&page=4", "per_page=3&page=2", "per_page=1&page=3", "per_page=13&page=1"]);
+        check(3, &["per_page=2&page=2", "per_page=1&page=2", "per_page=1&page=3", "per_page=3&page=1"]);
+    }
+
+    #[test]
+    fn pages_that_do_not_exist_are_not_read() {
+        let pages = |total| many(List::Events, total).len();
+        assert_eq!((pages(1), pages(3), pages(225)), (3, 5, 18));
+        assert_eq!(long_pages(List::Events, 225).count(), 2);
+        assert_eq!(long_pages(List::Events, 100).count(), 0);
+    }
+}
