@@ -12,8 +12,7 @@ use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpo
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::probes::filters::Offer;
-use crate::probes::lists::{LONG, plain, sized};
-use crate::probes::positions;
+use crate::probes::positions::{self, LONG, plain, sized};
 use crate::session::{IDLE_WINDOW, Session, event_path, path_of};
 
 const ROUNDS: u8 = 3;

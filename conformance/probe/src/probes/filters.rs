@@ -12,7 +12,8 @@ use conformance_model::reading::{Page, holds_charge, names_invoice, page_ask, te
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
-use crate::probes::lists::{LONG, RECORDS_MIN, filtered, sized};
+use crate::probes::lists::RECORDS_MIN;
+use crate::probes::positions::{LONG, filtered, sized};
 use crate::session::{Session, encoded};
 
 /// Links that are followed only because they seem to have lost something.

@@ -8,7 +8,8 @@ use conformance_model::words::Mode;
 
 use crate::hook;
 use crate::plan::Plan;
-use crate::probes::lists::{LONG, RECORDS_MIN, sized};
+use crate::probes::lists::RECORDS_MIN;
+use crate::probes::positions::{LONG, sized};
 use crate::session::{Session, path_of};
 
 const KEY: Caller = Caller::Own(Mode::Test);

@@ -5,32 +5,17 @@
 
 use conformance_model::budget::Cost;
 use conformance_model::reading::Page;
-use conformance_model::recording::{Exchange, List, PageAsk};
+use conformance_model::recording::{Exchange, List};
 use conformance_model::words::Mode;
 
-use crate::probes::positions;
+use crate::probes::positions::{self, LONG, plain, sized};
 use crate::session::Session;
 
 /// Either key may turn out to have the lists that are read further.
 pub(crate) const COST: Cost = Cost { live: 26, test: 27, other: 0, total: 34 };
-pub(super) const LONG: u64 = 100;
 const OUT_OF_RANGE: u64 = 101;
 /// With fewer records there is no second page.
 pub(crate) const RECORDS_MIN: u64 = 3;
-
-/// A list without any parameter.
-pub(super) fn plain(list: List) -> PageAsk {
-    PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None }
-}
-
-pub(super) fn sized(list: List, page: Option<u64>, per_page: u64) -> PageAsk {
-    PageAsk { page, per_page: Some(per_page), ..plain(list) }
-}
-
-pub(super) fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageAsk {
-    let filters = filters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    PageAsk { filters, ..sized(list, None, per_page) }
-}
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     for list in List::ALL {
@@ -84,29 +69,5 @@ async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
 async fn follow(session: &mut Session<'_>, mode: Mode, from: &Exchange, rels: &[&str]) {
     for rel in rels {
         session.follow(mode, from, rel).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::path_of;
-
-    #[track_caller]
-    fn check(ask: &PageAsk, expected: &str) {
-        assert_eq!(path_of(ask), expected);
-    }
-
-    #[test]
-    fn a_page_is_asked_for_by_its_query() {
-        check(&plain(List::Charges), "/v1/charges");
-        check(&sized(List::Events, Some(2), 3), "/v1/events?per_page=3&page=2");
-        let paid = [("type", "charge.paid"), ("charge", "k3")];
-        check(&filtered(List::Events, &paid, 2), "/v1/events?type=charge.paid&charge=k3&per_page=2");
-    }
-
-    #[test]
-    fn a_value_is_encoded_in_a_query() {
-        check(&filtered(List::Charges, &[("status", "a b&c")], 2), "/v1/charges?status=a+b%26c&per_page=2");
     }
 }

@@ -4,13 +4,26 @@ use std::collections::BTreeSet;
 
 use conformance_model::recording::{List, PageAsk};
 
-use crate::probes::lists::{LONG, plain, sized};
-
+pub(super) const LONG: u64 = 100;
 const DEFAULT: u64 = 25;
 /// Long pages that are read at most, where requests are plenty.
 const LONG_PAGES_MAX: u64 = 3;
 /// Sizes of few records, of which one is 1 and none divides all totals.
 const SIZES: [u64; 3] = [1, 3, 7];
+
+/// A list without any parameter.
+pub(super) fn plain(list: List) -> PageAsk {
+    PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None }
+}
+
+pub(super) fn sized(list: List, page: Option<u64>, per_page: u64) -> PageAsk {
+    PageAsk { page, per_page: Some(per_page), ..plain(list) }
+}
+
+pub(super) fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageAsk {
+    let filters = filters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    PageAsk { filters, ..sized(list, None, per_page) }
+}
 
 /// As many positions of a list with so many records as a burst has room for.
 pub(super) fn many(list: List, total: u64) -> Vec<PageAsk> {
@@ -84,5 +97,26 @@ mod tests {
         assert_eq!((pages(1), pages(3), pages(225)), (3, 5, 18));
         assert_eq!(long_pages(List::Events, 225).count(), 2);
         assert_eq!(long_pages(List::Events, 100).count(), 0);
+    }
+
+    #[track_caller]
+    fn check_query(ask: &PageAsk, expected: &str) {
+        assert_eq!(path_of(ask), expected);
+    }
+
+    #[test]
+    fn a_page_is_asked_for_by_its_query() {
+        check_query(&plain(List::Charges), "/v1/charges");
+        check_query(&sized(List::Events, Some(2), 3), "/v1/events?per_page=3&page=2");
+        let paid = [("type", "charge.paid"), ("charge", "k3")];
+        check_query(&filtered(List::Events, &paid, 2), "/v1/events?type=charge.paid&charge=k3&per_page=2");
+    }
+
+    #[test]
+    fn a_value_is_encoded_in_a_query() {
+        check_query(
+            &filtered(List::Charges, &[("status", "a b&c")], 2),
+            "/v1/charges?status=a+b%26c&per_page=2",
+        );
     }
 }

@@ -4,7 +4,7 @@ use conformance_model::budget::Cost;
 use conformance_model::recording::{Caller, List, Purpose};
 use conformance_model::words::ACCOUNT_PATH;
 
-use crate::probes::lists::{LONG, sized};
+use crate::probes::positions::{LONG, sized};
 use crate::session::{Session, path_of};
 
 pub(crate) const COST: Cost = Cost { live: 0, test: 0, other: 2, total: 2 };
