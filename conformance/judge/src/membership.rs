@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
+use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
 use conformance_model::reading::{http_date, text_at, utc};
 use conformance_model::recording::{List, Recording};
@@ -54,7 +55,15 @@ fn codes<'a>(sheet: &'a Sheet<'_>) -> Option<BTreeSet<&'a str>> {
     sheet.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
 }
 
-fn nothing_created() -> CheckError {
+fn nothing_created(recording: &Recording) -> CheckError {
+    let eras = eras(recording);
+    let others = || eras.iter().flatten().filter(|it| it.ask.list != List::Events);
+    let bare = |row: &Value| text_at(row, &["code"]).is_none() || at(row, "created_at").is_none();
+    if others().any(|it| it.rows().iter().any(bare)) {
+        return CheckError::Inapplicable(
+            "the items of the lists do not tell by their codes and times what they are".into(),
+        );
+    }
     CheckError::unjudged(
         "no list shows the code of anything that an event says was created more than a minute ago",
         "open a charge with the test key's account, wait a minute, then check again",
@@ -88,7 +97,7 @@ fn complete(recording: &Recording) -> Judged {
             }
         }
     }
-    if judged { Ok(Held::Plainly) } else { Err(nothing_created()) }
+    if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording)) }
 }
 
 /// Only charges: an invoice may be listed before it is issued.
@@ -114,7 +123,7 @@ fn recorded(recording: &Recording) -> Judged {
             }
         }
     }
-    if judged { Ok(Held::Plainly) } else { Err(nothing_created()) }
+    if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording)) }
 }
 
 /// The type of an event that a listed charge must have left and has not. `None` where that cannot be said: events
@@ -125,6 +134,14 @@ fn without_event(
     until: Option<OffsetDateTime>,
 ) -> Option<Result<(), &'static str>> {
     let own = text_at(row, &["code"])?;
+    // Where some event does not tell what happened to which charge, that one may be it.
+    let tells = |event: &Value| {
+        let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
+        kind.is_some_and(|kind| !kind.starts_with("charge.") || code(event, "charge").is_some())
+    };
+    if !events.rows().iter().all(tells) {
+        return None;
+    }
     let oldest = events.rows().iter().filter_map(|event| at(event, "created_at")).min()?;
     let opened = at(row, "created_at").filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
     let has = |kind: &str| {

@@ -257,9 +257,10 @@ fn disorder(sheet: &Sheet<'_>) -> Option<(String, String)> {
 }
 
 fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> Judged {
-    let sheets = pages(recording);
+    // Of what is created while the suite reads, paging.stable tells.
+    let eras = eras(recording);
     let mut judged = false;
-    for sheet in sheets.iter().filter(|it| wanted(it.ask.list)) {
+    for sheet in eras.iter().flatten().filter(|it| wanted(it.ask.list)) {
         if let Some((above, below)) = disorder(sheet) {
             return Err(CheckError::broken(
                 sheet.number(),
@@ -279,7 +280,7 @@ fn newest_first(recording: &Recording) -> Judged {
 
 fn newest_first_others(recording: &Recording) -> Judged {
     let rows = |it: &Sheet<'_>| it.ask.list != List::Events && it.rows().len() > 1;
-    let none = if pages(recording).iter().any(rows) {
+    let none = if eras(recording).iter().flatten().any(rows) {
         CheckError::Inapplicable("charges and invoices do not tell when they were created".into())
     } else {
         too_few_records()

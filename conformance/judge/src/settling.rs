@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
 /// Two events of one act may come to be one after the other.
 const APART: time::Duration = time::Duration::minutes(1);
 /// What belongs to an event lies no further back.
-const BEFORE: time::Duration = time::Duration::minutes(10);
+const BEFORE: time::Duration = time::Duration::days(1);
 
 /// The long page of events of a mode.
 struct Ledger {

@@ -9,7 +9,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("ids are numbers", &["events.id"], 200, |_, reply| {
         reply.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["id"] = json!(7));
     })
-    .at(|request| request.query.contains_key("invoice")),
+    .at(|request| request.query.contains_key("invoice"))
+    .may(&["filters.combined", "filters.total", "isolation.lists"]),
     reply("a single event is another", &["events.single"], 200, |_, reply| {
         reply.body["data"]["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
     })

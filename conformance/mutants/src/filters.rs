@@ -23,7 +23,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["total"] = json!(28);
         }
     })
-    .may(&["filters.combined"]),
+    .may(&["filters.combined", "filters.type"]),
     requests("the status filter is ignored", &["filters.status"], |request| {
         drop(request.query.remove("status"))
     }),
@@ -92,7 +92,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["total"] = json!(8);
         }
     })
-    .may(&["filters.combined"]),
+    .may(&["filters.combined", "filters.status"]),
     list("total counts rows before the payment link is looked at", &["filters.total"], |request, reply| {
         if request.query.contains_key("payment_link") && !empty(reply) {
             reply.body["meta"]["total"] = json!(8);
@@ -111,7 +111,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     requests("the payment link filter lets nothing through", &["filters.payment_link"], |request| {
         request.query.entry("payment_link".into()).and_modify(|it| it.push('x'));
-    }),
+    })
+    .may(&["filters.combined", "filters.total"]),
     list("a type that is unknown finds everything", &["filters.type"], |request, reply| {
         let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
         if request.query.get("type").is_some_and(|kind| !known(kind)) {

@@ -47,7 +47,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("an event is listed in both modes", &["isolation.lists"], |server| {
         *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
-    }),
+    })
+    .may(&["lists.complete"]),
     rule("the charge filter sees the other mode", &["isolation.filter_charge"], |server| {
         let other = |request: &Request| {
             let named = request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
@@ -173,10 +174,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("charges are listed in both modes", &["isolation.lists"], |server| {
         server.live.charges = server.test.charges.clone()
     })
-    .may(&["isolation.filter_payment_link"]),
+    .may(&[
+        "isolation.filter_payment_link",
+        "events.recorded",
+        "filters.payment_link",
+        "lists.complete",
+    ]),
     rule("an invoice is listed in both modes", &["isolation.lists"], |server| {
         *server.live.invoices.last_mut().expect("an invoice") = server.test.invoices[3].clone()
-    }),
+    })
+    .may(&["lists.complete"]),
     rule("the cache of lists forgets the mode", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite(move |request, reply| {
@@ -200,6 +207,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "isolation.not_found",
         "isolation.second_account",
         "isolation.objects",
+        "paging.stable_literal",
     ]),
     rule("the type filter forgets the mode", &["filters.total"], |server| {
         let mut both = server.test.clone();

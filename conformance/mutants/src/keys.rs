@@ -26,15 +26,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let body = reply.body.to_string();
         reply.raw = Some(body.replacen('{', "{\"meta\":{},", 1));
     }),
-    rule("a request without a key is let in", &["auth.no_header", "auth.every_path"], |server| {
-        let_in(server, |given| given.is_none())
-    }),
+    rule(
+        "a request without a key is let in",
+        &["auth.no_header", "auth.every_path", "auth.head"],
+        |server| let_in(server, |given| given.is_none()),
+    ),
     reply("a missing key is answered 403", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
         reply.status = 403
     })
     .at(|request| request.authorization.is_none()),
     reply("one path wants no key", &["auth.every_path"], 401, |_, reply| reply.status = 200)
-        .at(|request| request.path == "/v1/invoices"),
+        .at(|request| request.path == "/v1/invoices")
+        .may(&["auth.revoked_key"]),
     rule("an empty bearer is let in", &["auth.empty_bearer"], |server| {
         let_in(server, |given| given.is_some_and(|it| it.trim() == "Bearer"))
     }),
@@ -48,6 +51,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "auth.appended",
             "auth.other_prefix",
             "auth.revoked_key",
+            "auth.shortened",
         ],
         |server| server.key_fits = |given, key| given[..9] == key[..9],
     ),
@@ -111,6 +115,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "auth.appended",
             "auth.other_prefix",
             "auth.revoked_key",
+            "auth.shortened",
         ],
         401,
         |_, reply| reply.status = 403,
@@ -123,10 +128,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, reply| *reply = Reply::json(500, json!({ "message": "undefined is not an object" })),
     )
     .at(|request| request.authorization.as_deref().is_some_and(|it| it.starts_with("Bearer svc_")))
-    .may(&["auth.appended", "auth.other_prefix", "auth.revoked_key"]),
+    .may(&["auth.appended", "auth.other_prefix", "auth.revoked_key", "auth.shortened"]),
     rule(
         "only the first 24 characters of a key are compared",
-        &["auth.last_character", "auth.appended"],
+        &["auth.last_character", "auth.appended", "auth.shortened"],
         |server| server.key_fits = |given, key| given.get(..24) == key.get(..24),
     ),
     rule("a revoked key is answered 403", &["auth.revoked_key"], |server| {
@@ -212,7 +217,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             Some(given) => last = Some(given.clone()),
             None => request.authorization = last.clone(),
         });
-    }),
+    })
+    .may(&["auth.head"]),
 ];
 
 /// The statements about requests that must be refused.
@@ -224,6 +230,7 @@ const ALL_REFUSALS: &[&str] = &[
     "auth.last_character",
     "auth.letter_case",
     "auth.appended",
+    "auth.shortened",
     "auth.other_prefix",
     "auth.revoked_key",
     "auth.every_path",

@@ -19,7 +19,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("the limit belongs to the account", &["limits.per_key", "limits.second_key"], |server| {
         server.counted = |_| "the account".into()
-    }),
+    })
+    .may(&["limits.served"]),
     rule("each path has a limit of its own", &["limits.refused"], |server| {
         server.counted = |request| format!("{:?} {}", request.authorization, request.path)
     }),
@@ -50,7 +51,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("too many requests are answered 403", &["limits.refused"], 429, |_, reply| reply.status = 403),
     reply("too many requests are answered 200 and an error", &["limits.refused"], 429, |_, reply| {
         reply.status = 200
-    }),
+    })
+    .may(&[
+        "events.created_at",
+        "events.details",
+        "events.id",
+        "events.single",
+        "events.type",
+        "paging.envelope",
+    ]),
     rule("only the events are counted", &["limits.refused"], |server| {
         server.counted = |request| match request.path.as_str() {
             path if path.starts_with("/v1/events") => request.authorization.clone().unwrap_or_default(),
@@ -99,8 +108,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.set("retry-after", "1")
     }),
     reply("Retry-After is a date that has passed", &["limits.retry_after_held"], 429, |_, reply| {
-        reply.set("date", "Thu, 01 Jan 2026 00:00:10 GMT");
-        reply.set("retry-after", "Thu, 01 Jan 2026 00:00:00 GMT");
+        reply.set("retry-after", "Wed, 31 Dec 2025 23:59:50 GMT");
     }),
     reply("429 has no body", &["limits.json"], 429, |_, reply| reply.raw = Some(String::new())),
 ];

@@ -18,7 +18,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         if reply.body["links"]["next"].is_null() {
             reply.body["links"]["next"] = reply.body["links"]["last"].clone();
         }
-    }),
+    })
+    .may(&["paging.links_lead"]),
     list("next is always null", &["paging.ends"], |_, reply| reply.body["links"]["next"] = Value::Null),
     list("next leads to the same page", &["paging.links_lead"], |request, reply| {
         if let Some(next) = reply.body["links"]["next"].as_str() {
@@ -51,7 +52,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 reply.body["links"][rel] = json!("");
             }
         }
-    }),
+    })
+    .may(&["paging.links_keep_size", "paging.links_lead"]),
     list("prev and next are false at the ends", &["paging.links"], |_, reply| {
         for rel in ["prev", "next"] {
             if reply.body["links"][rel].is_null() {

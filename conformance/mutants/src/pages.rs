@@ -29,7 +29,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             request.query.insert("per_page".into(), "20".into());
         }
     }),
-    requests("per_page is ignored", &["paging.per_page"], |request| drop(request.query.remove("per_page"))),
+    requests("per_page is ignored", &["paging.per_page"], |request| drop(request.query.remove("per_page")))
+        .may(&["events.both_paid"]),
     requests("per_page ends at 50", &["paging.per_page"], |request| {
         if request.number("per_page").is_some_and(|size| (51..=100).contains(&size)) {
             request.query.insert("per_page".into(), "50".into());
@@ -123,7 +124,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list("a page holds 20 records at most, whatever meta says", &["paging.length"], |_, reply| {
         reply.body["data"].as_array_mut().expect("rows").truncate(20)
     })
-    .may(&["filters.total", "paging.joined"]),
+    .may(&["filters.total", "paging.joined", "events.both_paid"]),
     rule("from the fourth page on, a record is skipped", &["paging.joined"], |server| {
         for page in 4..=60 {
             shift_page(server, page, -1);
@@ -220,7 +221,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         },
     )
-    .may(&["paging.links_lead"]),
+    .may(&["paging.links_lead", "filters.total"]),
     reply("invoices cannot be paged, the server stumbles", &["lists.served"], 200, |_, reply| {
         *reply = Reply::json(500, json!({ "message": "Server Error" }))
     })

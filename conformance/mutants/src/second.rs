@@ -40,7 +40,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 reply.body["meta"]["total"] = json!(9);
             }
         },
-    ),
+    )
+    .may(&["filters.status"]),
     reply("a charge of the other mode is answered 403", &["isolation.objects"], 404, |_, reply| {
         reply.status = 403
     })

@@ -32,7 +32,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let text = reply.body.to_string();
         reply.raw = Some(text.replace("\"status\":", "\"code\":\"x\",\"status\":"));
     })
-    .may(&["paging.joined"]),
+    .may(&["paging.joined", "events.recorded", "filters.payment_link", "lists.complete"]),
     list("what is null is left out", &["paging.links", "events.subject"], |_, reply| {
         leave_out(&mut reply.body)
     })

@@ -107,7 +107,7 @@ pub fn most_in_a_minute(recording: &Recording) -> Option<(usize, &Exchange)> {
         .collect();
     let mut first = 0;
     let counts = served.iter().enumerate().map(|(at, it)| {
-        while served[first].sent.saturating_add(WINDOW) <= it.ended {
+        while first < at && served[first].sent.saturating_add(WINDOW) <= it.ended {
             first += 1;
         }
         (at + 1 - first, *it)

@@ -199,12 +199,12 @@ impl FakeServer {
             rewrite(&mut request);
         }
         let mut reply = self.honest(&mut request);
+        for rewrite in &mut self.reply_rewrites {
+            rewrite(&request, &mut reply);
+        }
         // By its own clock, not by that of the machine.
         if reply.header("date").is_none() {
             reply.set("date", &wire::http_date(self.clock.micros() / 1_000_000));
-        }
-        for rewrite in &mut self.reply_rewrites {
-            rewrite(&request, &mut reply);
         }
         reply
     }
