@@ -58,10 +58,9 @@ fn codes<'a>(sheet: &'a Sheet<'_>) -> Option<BTreeSet<&'a str>> {
 fn nothing_created(recording: &Recording) -> CheckError {
     let eras = eras(recording);
     let others = || eras.iter().flatten().filter(|it| it.ask.list != List::Events);
-    let bare = |row: &Value| text_at(row, &["code"]).is_none() || at(row, "created_at").is_none();
-    if others().any(|it| it.rows().iter().any(bare)) {
+    if others().any(|it| !it.rows().is_empty()) {
         return CheckError::Inapplicable(
-            "the items of the lists do not tell by their codes and times what they are".into(),
+            "codes and times of the lists and the events do not tell what belongs together".into(),
         );
     }
     CheckError::unjudged(

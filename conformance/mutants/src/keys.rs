@@ -103,7 +103,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     reply("a refused key gets 200 and an error", ALL_REFUSALS, 401, |_, reply| {
         *reply = Reply::json(200, json!({ "success": false, "error": "unauthorized" }));
-    }),
+    })
+    .may(&["auth.head"]),
     reply(
         "no key is 401, a wrong one is 403",
         &[
@@ -151,7 +152,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("single events want no key", &["auth.every_path"], 401, |_, reply| {
         *reply = Reply::json(200, json!({ "data": {} }))
     })
-    .at(|request| request.path.starts_with("/v1/events/")),
+    .at(|request| request.path.starts_with("/v1/events/"))
+    .may(&["auth.revoked_key"]),
     rule("a key is compared as far as what is given goes", &["auth.shortened"], |server| {
         server.key_fits = |given, key| given.len() > "svc_test_".len() && key.starts_with(given)
     }),
