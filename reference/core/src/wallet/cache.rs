@@ -22,10 +22,13 @@ pub struct WalletCache {
     known: Arc<Mutex<Entries>>,
 }
 
+/// What a wallet's addresses depend on: its identity, the form and script of its addresses, its mode.
+type WalletKey = (String, AddressForm, Option<Script>, Mode);
+
 #[derive(Default)]
 struct Entries {
     wallets: BTreeMap<(String, AddressForm, Mode), Wallet>,
-    addresses: BTreeMap<(String, AddressForm, Option<Script>, Mode), Vec<Option<String>>>,
+    addresses: BTreeMap<WalletKey, Vec<Option<String>>>,
 }
 
 impl WalletCache {

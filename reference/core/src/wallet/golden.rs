@@ -260,9 +260,12 @@ const SEEDED: [Golden; 12] = [
     ),
 ];
 
+/// What is said of a key, and the script it then stands for.
+type SaidAndMeant = (Option<Script>, Script);
+
 /// The same mnemonic in accounts of the other scripts, BIP-49 and BIP-44: what must be said of the key, what it then
 /// stands for, the key, and its addresses.
-const SCRIPTS: [(AddressForm, Mode, (Option<Script>, Script), &str, [&str; 3]); 8] = [
+const SCRIPTS: [(AddressForm, Mode, SaidAndMeant, &str, [&str; 3]); 8] = [
     (
         AddressForm::Bitcoin,
         Mode::Live,
