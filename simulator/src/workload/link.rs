@@ -1,5 +1,7 @@
 //! The story of one payment link: its terms, the customers who open its page, and their charges.
 
+use reference_core::rng::RngStream;
+
 use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
 use crate::{
     model::money,
@@ -8,6 +10,15 @@ use crate::{
 
 /// What links ask.
 const LABELS: [&str; 3] = ["Size", "Größe 👕", "\"Note\""];
+
+/// The cents that a customer says. Of a fixed price nothing has to be said, but may be; a wrong one is refused.
+fn said_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u64> {
+    match fixed {
+        None => Some(cents),
+        Some(_) if draw.chance(1, 4) => Some(cents + draw.below(2)),
+        Some(_) => None,
+    }
+}
 
 impl Plan {
     pub(super) fn tell_link(&mut self, n: u64) {
@@ -43,12 +54,7 @@ impl Plan {
             opened_at += if is_crowded { pause / 50 } else { pause };
             let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
             let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
-            // Of a fixed price nothing has to be said, but may be; a wrong one is refused.
-            let said = match fixed {
-                None => Some(cents),
-                Some(_) if draw.chance(1, 4) => Some(cents + draw.below(2)),
-                Some(_) => None,
-            };
+            let said = said_amount(fixed, cents, &mut draw);
             let answers = self.answers(&charge, questions.as_deref());
             let step = if draw.chance(1, 2) {
                 Step::Choose(Choose {

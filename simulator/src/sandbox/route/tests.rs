@@ -152,18 +152,6 @@ fn a_route_takes_every_field_of_its_typed_request() {
     let merchant = MerchantRequest { name: "shop".to_owned(), state: text(), answers: Vec::new() };
     takes("POST", "/sandbox/merchants", &json(&merchant));
     takes("POST", "/sandbox/charges/{id}/accept", &json(&AcceptRequest { txid: text() }));
-    let custom_fields = vec![AnswerRequest { label: "l".to_owned(), value: "v".to_owned() }];
-    let choice =
-        ChoiceRequest { asset, amount: text(), customer_email: text(), customer_name: text(), custom_fields };
-    takes("POST", "/sandbox/links/{id}/choose", &json(&choice));
-    let choice = ChoiceRequest {
-        amount: None,
-        customer_email: None,
-        customer_name: None,
-        custom_fields: Vec::new(),
-        ..choice
-    };
-    takes("POST", "/sandbox/invoices/{id}/choose", &json(&choice));
     let pay = PayRequest {
         charge: text(),
         address: text(),
@@ -191,6 +179,24 @@ fn a_route_takes_every_field_of_its_typed_request() {
     let congest = CongestRequest { asset, mode, empty: Some(1), full: Some(1) };
     takes("POST", "/sandbox/congest", &json(&congest));
     takes("POST", "/sandbox/watchers", &json(&WatcherRequest { asset, mode, notices: "up".into() }));
+}
+
+#[test]
+fn a_hosted_page_takes_every_field_of_a_choice() {
+    let text = || Some("x".to_owned());
+    let asset = Asset::Btc;
+    let custom_fields = vec![AnswerRequest { label: "l".to_owned(), value: "v".to_owned() }];
+    let choice =
+        ChoiceRequest { asset, amount: text(), customer_email: text(), customer_name: text(), custom_fields };
+    takes("POST", "/sandbox/links/{id}/choose", &json(&choice));
+    let choice = ChoiceRequest {
+        amount: None,
+        customer_email: None,
+        customer_name: None,
+        custom_fields: Vec::new(),
+        ..choice
+    };
+    takes("POST", "/sandbox/invoices/{id}/choose", &json(&choice));
 }
 
 #[test]
