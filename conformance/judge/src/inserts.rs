@@ -11,7 +11,7 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, S
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::{Sheet, long, sheets};
+use super::evidence::{Sheet, longs, sheets};
 use super::{links, paging};
 use crate::check::Check;
 
@@ -144,13 +144,15 @@ fn natural(recording: &Recording) -> Vec<Trail> {
                 && (it.mode, it.ask.list, it.ask.per_page)
                     == (second.mode, second.ask.list, second.ask.per_page)
         };
-        let first = sheets.iter().filter(of_list).find(|it| it.ask.page == Some(1));
-        let before = long(&sheets, second.ask.list, second.mode);
+        let mut earlier = sheets.iter().filter(of_list).filter(|it| it.number() < second.number());
+        let first = earlier.rfind(|it| it.ask.page.unwrap_or(1) == 1);
+        // Read before the second page, it begins as the first page does: then it is what there was at that time.
+        let before = longs(&sheets, second.ask.list, second.mode).rfind(|it| it.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
         let ids = |it: &Sheet<'_>| it.rows().iter().map(identity).collect::<Vec<_>>();
         let (known, on_first) = (ids(before), ids(first));
         let grown = second.page.meta("total") > first.page.meta("total");
-        if grown && before.number() < first.number() && !on_first.is_empty() && known.starts_with(&on_first) {
+        if grown && !on_first.is_empty() && known.starts_with(&on_first) {
             let pages = vec![(first.number(), on_first), (second.number(), ids(second))];
             trails.push(Trail {
                 list: second.ask.list,

@@ -107,6 +107,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let time = reply.body["data"]["created_at"].as_str().expect("a time").replace('Z', "-05:00");
         reply.body["data"]["created_at"] = json!(time);
     }),
+    rule("a charge leaves no event of its creation", &["events.recorded"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let created = book.events.iter().position(|event| event["type"] == "charge.created");
+            book.events.remove(created.expect("a charge was opened"));
+        }
+    }),
+    rule("a charge of which an event tells is in no list", &["lists.complete"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let plain = |charge: &Value| charge["status"] == "canceled" && charge["payment_link"].is_null();
+            let hidden = book.charges.iter().position(plain);
+            book.charges.remove(hidden.expect("a charge was canceled"));
+        }
+    }),
     single_event("a single event stands in a list", &["events.single", "events.id"], |_, reply| {
         reply.body = json!({ "data": [reply.body["data"]] })
     })

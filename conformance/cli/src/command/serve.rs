@@ -83,9 +83,9 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         if let Some(path) = &args.ready_file {
             write_ready_file(path, &ready)?;
         }
-        banner::print(&ready, args.format);
-        // Nobody wants to read how a history came about.
+        // Nobody wants to read how a history came about. Who has read the banner may ask at once.
         printer.iter().for_each(log::Printer::begin);
+        banner::print(&ready, args.format);
         if args.open {
             banner::open_browser(&format!("{}/dashboard", ready.url));
         }

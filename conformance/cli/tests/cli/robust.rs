@@ -174,19 +174,20 @@ fn an_interrupt_does_not_wait_for_an_answer_that_does_not_come() {
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
 }
 
-/// Starts the command, sends the signal once `is_under_way` returns, and looks at how it ends.
+/// Starts the command, sends the signal once `is_under_way` returns, keeps what that returns, a connection perhaps, and
+/// looks at how the command ends.
 #[track_caller]
-fn check_interrupted(
+fn check_interrupted<T>(
     directory: &Path,
     arguments: &[&str],
-    is_under_way: impl FnOnce(&mut dyn BufRead),
+    is_under_way: impl FnOnce(&mut dyn BufRead) -> T,
     parts: &[&str],
 ) {
     let mut command = program(directory);
     command.env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST).env("HOOK", LIVE);
     let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
-    is_under_way(&mut lines);
+    let _kept = is_under_way(&mut lines);
     signal(&child, "INT");
     let mut told = String::new();
     lines.read_to_string(&mut told).expect("text");
@@ -216,6 +217,7 @@ fn an_interrupted_command_says_what_it_has_done() {
     let posted = |_: &mut dyn BufRead| {
         let (mut stream, _) = silent.accept().unwrap();
         stream.read_exact(&mut [0; 4]).unwrap();
+        stream
     };
     let attempt =
         ["receiver", "try", &url, "--secret-env", "HOOK", "--without", "acts", "--time-limit", "300"];
@@ -223,6 +225,7 @@ fn an_interrupted_command_says_what_it_has_done() {
     let silent_again = |_: &mut dyn BufRead| {
         let (mut stream, _) = silent.accept().unwrap();
         stream.read_exact(&mut [0; 4]).unwrap();
+        stream
     };
     let url = url.trim_end_matches("/hooks");
     check_interrupted(here, &["fuzz", url], silent_again, &["interrupted: ", "exit 130"]);
