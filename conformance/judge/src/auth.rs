@@ -96,7 +96,7 @@ fn head(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(unanswered(asked().last(), "HEAD without a key")) }
+    if judged { Ok(Held::Plainly) } else { Err(unanswered(asked().next_back(), "HEAD without a key")) }
 }
 
 /// Whether a key was served at the same path: otherwise a wrong path would look like a refusal.

@@ -195,7 +195,7 @@ fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, Che
         })
     };
     let foreign: Vec<_> = asked(Side::Foreign).collect();
-    let (Some(own), Some(last)) = (asked(Side::Own).last(), foreign.last()) else { return Ok(false) };
+    let (Some(own), Some(last)) = (asked(Side::Own).next_back(), foreign.last()) else { return Ok(false) };
     if own.status() != Some(200) {
         return Err(CheckError::unjudged(
             format!("an own {} is answered {}", kind.word(), own.summary()),
