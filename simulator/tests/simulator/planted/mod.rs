@@ -51,7 +51,7 @@ const STARTS: [u64; 3] = [0, 1_000, 2_000];
 type Found = Option<(u64, Law)>;
 
 /// A bug that so many worlds do not show is missed.
-const WORLDS_MAX: u64 = 200;
+const WORLDS_MAX: u64 = 600;
 
 /// How many worlds it takes from a start, and which law is broken first.
 fn find(bug: &Bug, start: u64) -> Found {
