@@ -29,7 +29,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Bound { what: "until another client has a page as large", most: 10_000, unit: Unit::Millis },
             Bound { what: "memory above idle", most: 96, unit: Unit::Mebibytes },
         ],
-        is_long: false,
+        is_long: true,
         run: tricklers,
     },
     AttackCase {
