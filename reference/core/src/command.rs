@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::{
     asset::{Asset, Currency},
     business::Business,
-    call::Choice,
+    call::{Answer, Call, Choice},
     event::EventType,
     id::{AccountNo, ChargeNo, Code, EndpointNo, KeyNo},
     key::KeyText,
@@ -34,6 +34,8 @@ pub enum Command {
     ChangeSettings(Box<SettingsDraft>),
     /// A command about objects of the active mode.
     Book(BookCommand),
+    /// A call of the API for one object, such as opening a charge, without a key.
+    Call(Call),
 }
 
 impl From<BookCommand> for Command {
@@ -141,6 +143,8 @@ pub enum CommandResult {
     Endpoint(EndpointNo),
     /// A delivery that is on its way.
     Delivery(Uuid),
+    /// What the API answers to the call.
+    Answer(Answer),
 }
 
 /// What a customer does on a hosted page.

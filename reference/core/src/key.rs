@@ -15,6 +15,8 @@ use crate::{
 };
 
 const SECRET_LEN: usize = 40;
+/// Characters of a key that may say which service it belongs to. The other 28 are drawn: nobody guesses them.
+pub const KEY_TAG_MAX: usize = 12;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// Who asks, as a key says it.
@@ -72,14 +74,19 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// Makes the `nth` key of an account and mode.
+    ///
+    /// # Panics
+    ///
+    /// If the tag is longer than [`KEY_TAG_MAX`].
     pub fn create(
         &mut self,
         now: Timestamp,
         (account, mode): (AccountNo, Mode),
-        (start, rng_key, nth): (&str, &RngKey, u64),
+        (start, tag, rng_key, nth): (&str, &str, &RngKey, u64),
     ) -> (KeyNo, KeyText) {
+        assert!(tag.len() <= KEY_TAG_MAX, "a tag of {} characters leaves too few to a key", tag.len());
         let mut stream = rng_key.stream(nth);
-        let text = format!("{start}{}", stream.text(SECRET_LEN, SECRET_ALPHABET));
+        let text = format!("{start}{tag}{}", stream.text(SECRET_LEN - tag.len(), SECRET_ALPHABET));
         let no = KeyNo::from_index(self.keys.len());
         self.by_digest.insert(digest(text.as_bytes()), no);
         self.keys.push(ApiKey {
@@ -98,6 +105,11 @@ impl KeyRing {
     pub fn find(&self, text: &[u8]) -> Option<KeyNo> {
         let no = *self.by_digest.get(&digest(text))?;
         self.get(no).revoked_at.is_none().then_some(no)
+    }
+
+    /// Whether a key with this text was made here, revoked or not.
+    pub fn has_made(&self, text: &[u8]) -> bool {
+        self.by_digest.contains_key(&digest(text))
     }
 
     /// A key by its number.

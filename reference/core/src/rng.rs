@@ -144,4 +144,33 @@ mod tests {
         assert_eq!(seen, (3..=7).collect());
         assert_eq!(stream.between(9, 9), 9);
     }
+
+    /// Where bits would favour some numbers they are drawn again, and nowhere else.
+    #[track_caller]
+    fn check_below(end: u64, expected_redraws: std::ops::RangeInclusive<u32>) {
+        const DRAWS: u32 = 1_000;
+        let stream = || Seed(4).rng_key("test", "below", "bias").stream(0);
+        let (mut draw, mut bits, mut redraws) = (stream(), stream(), 0);
+        for n in 0..DRAWS {
+            let expected = loop {
+                let product = u128::from(bits.bits()) * u128::from(end);
+                if product % (1 << 64) >= (1 << 64) % u128::from(end) {
+                    break (product >> 64) as u64;
+                }
+                redraws += 1;
+            };
+            assert_eq!(draw.below(end), expected, "draw {n} below {end}");
+        }
+        assert!(expected_redraws.contains(&redraws), "{redraws} redraws below {end}");
+    }
+
+    #[test]
+    fn a_choice_favours_no_number() {
+        check_below(1, 0..=0);
+        check_below(1 << 63, 0..=0);
+        check_below(6, 0..=0);
+        // A third of all bits is drawn again, and nearly a half.
+        check_below(3 << 62, 250..=420);
+        check_below((1 << 63) + 1, 800..=1_250);
+    }
 }

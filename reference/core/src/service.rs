@@ -37,6 +37,9 @@ pub struct ServiceConfig {
     pub rate_limit: Option<u32>,
     /// Wallets of new accounts that many services share; from the seed if there is none.
     pub wallet_cache: Option<WalletCache>,
+    /// What the 40 characters after a key's mode begin with, so that a host of several services knows by the key alone
+    /// whose it is: at most `KEY_TAG_MAX` letters and digits; empty for none.
+    pub key_tag: String,
 }
 
 /// The crypto payment service.
@@ -124,9 +127,21 @@ impl Service {
     pub fn on_call(&mut self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
         self.begin(now);
         self.settle(now, who.account, who.mode);
-        let (book, context) = self.open_book(now, who.account, who.mode);
+        match call {
+            Call::List { list, page, anchor } => self.list(now, who, list, page, anchor),
+            call => self.write(now, (who.account, who.mode), call),
+        }
+    }
+
+    /// A call that needs no place in a list.
+    fn write(
+        &mut self,
+        now: Timestamp,
+        (account, mode): (AccountNo, Mode),
+        call: Call,
+    ) -> Result<Answer, ApiError> {
+        let (book, context) = self.open_book(now, account, mode);
         Ok(match call {
-            Call::List { list, page, anchor } => return self.list(now, who, list, page, anchor),
             Call::CreateCharge(draft) => Answer::Charge(book.create_charge(&context, *draft)?),
             Call::CancelCharge(code) => {
                 let no = book.find_charge(code)?;
@@ -253,6 +268,7 @@ impl Service {
                 self.accounts[account.index()].change_settings(*draft);
                 Ok(CommandResult::Nothing)
             }
+            Command::Call(call) => self.write(now, (account, mode), call).map(CommandResult::Answer),
             Command::Book(command) => {
                 let (book, context) = self.open_book(now, account, mode);
                 book.on_command(&context, command)
@@ -482,7 +498,8 @@ impl Service {
         let (book, _) = self.accounts[account.index()].open_book(mode);
         let nth = book.keys_made;
         book.keys_made += 1;
-        let (no, text) = self.keys.create(now, (account, mode), (&start, book.key_lot(), nth));
+        let (no, text) =
+            self.keys.create(now, (account, mode), (&start, &self.config.key_tag, book.key_lot(), nth));
         CommandResult::Key(no, text)
     }
 
