@@ -203,4 +203,27 @@ mod tests {
         assert_eq!((0..6).map(known).collect::<Vec<_>>(), [false, false, false, true, true, true]);
         assert!(answers.bytes <= BYTES_MAX, "{}", answers.bytes);
     }
+
+    #[test]
+    fn the_oldest_goes_when_a_bound_is_passed_and_not_when_it_is_reached() {
+        let (quarter, request) = (BYTES_MAX / 4 - 2 * "00000000".len(), [0; 32]);
+        for (most, bytes) in [(4, quarter), (ANSWERS_MAX as u64, 0)] {
+            let mut answers = IdempotencyCache::default();
+            let known = |answers: &IdempotencyCache| {
+                [0, 1].map(|first| {
+                    let found = answers.look_up(Timestamp(most), &format!("{first:08}"), &request);
+                    matches!(found, Lookup::Repeated(_))
+                })
+            };
+            let body = bytes::Bytes::from(vec![b'x'; bytes]);
+            for n in 0..=most {
+                if n == most {
+                    assert_eq!(known(&answers), [true, true], "{most} answers");
+                }
+                let answer = Response { status: 201, headers: Vec::new(), body: body.clone() };
+                answers.keep(Timestamp(n), format!("{n:08}"), request, answer);
+            }
+            assert_eq!(known(&answers), [false, true], "one more than {most} answers");
+        }
+    }
 }

@@ -13,6 +13,7 @@
 //!     public_url: "https://pay.shop.example".to_owned(),
 //!     rate_limit: Some(120),
 //!     wallet_cache: None,
+//!     key_tag: String::new(),
 //! });
 //! let request = Request {
 //!     method: "GET",
@@ -44,6 +45,6 @@ mod webhook;
 
 pub use api::Api;
 pub use http::{BODY_MAX, Request, Response, bearer, quota_headers};
-pub use look::look;
+pub use look::{look, read_call, write_answer};
 pub use view::DetailsView;
 pub use webhook::{AttemptRequest, delivery_body};

@@ -1,9 +1,54 @@
-//! What the account owner sees in the dashboard, written as the API writes it.
+//! What the account owner sees and makes in the dashboard, read and written as the API does it.
 
 use bytes::Bytes;
 
-use crate::{json, json_cache::JsonCache, route::Route};
-use reference_core::{error::ApiError, id::AccountNo, mode::Mode, service::Service, time::Timestamp};
+use crate::{
+    json,
+    json_cache::JsonCache,
+    route::{Found, Route},
+};
+use reference_core::{
+    book::Book,
+    call::{Answer, Call},
+    error::ApiError,
+    id::AccountNo,
+    mode::Mode,
+    service::Service,
+    time::Timestamp,
+};
+
+/// What a request without a key asks of a book, for [`Command::Call`](reference_core::command::Command::Call).
+///
+/// # Errors
+///
+/// As the API answers such a request: 404 for an unknown path or object, 405 for another method, 422 for wrong fields.
+pub fn read_call(
+    book: &Book,
+    (method, path, query): (&str, &str, Option<&str>),
+    body: &[u8],
+) -> Result<Call, ApiError> {
+    let Found { object, route } = Route::find(method, path)?;
+    if let Some(object) = object {
+        object.must_be_in(book)?;
+    }
+    route?.call(query, body)
+}
+
+/// An answer as a key of the book would get it.
+///
+/// `base`: what the links in lists start with.
+pub fn write_answer(
+    service: &Service,
+    now: Timestamp,
+    (account, mode): (AccountNo, Mode),
+    base: &str,
+    answer: &Answer,
+) -> Bytes {
+    let public_url = &service.config().public_url;
+    let scene = json::Scene { account: service.account(account), mode, public_url, base, now };
+    // A look is rare: what it writes is not kept.
+    json::answer(&scene, answer, &mut JsonCache::disabled())
+}
 
 /// The body that a key of this book would get for `GET {path}?{query}`. No key is asked for and no limit
 /// counts; page 2 and later need an anchor to belong to an earlier page 1, because nobody's place is
@@ -23,8 +68,5 @@ pub fn look(
 ) -> Result<Bytes, ApiError> {
     let call = Route::find("GET", path)?.route?.call(query, &[])?;
     let answer = service.look((account, mode), call)?;
-    let public_url = &service.config().public_url;
-    let scene = json::Scene { account: service.account(account), mode, public_url, base, now };
-    // A look is rare, and changes nothing: what it writes is not kept.
-    Ok(json::answer(&scene, &answer, &mut JsonCache::disabled()))
+    Ok(write_answer(service, now, (account, mode), base, &answer))
 }

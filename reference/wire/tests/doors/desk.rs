@@ -147,6 +147,7 @@ impl Desk {
             public_url: "https://pay.svc.example".to_owned(),
             rate_limit,
             wallet_cache: None,
+            key_tag: String::new(),
         };
         let mut api = Api::new(start);
         let acme = api
