@@ -4,7 +4,9 @@
 
 pub mod api;
 pub mod chain;
+pub mod demo;
 pub mod digest;
+pub mod exhaust;
 pub mod law;
 pub mod model;
 pub mod network;

@@ -115,7 +115,7 @@ pub struct Arrival {
 }
 
 /// Every merchant, and every post between the service and one of them.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Network {
     merchants: BTreeMap<String, Merchant>,
     /// By the time at which the service learns how it ended, then in order of posting.

@@ -1,7 +1,7 @@
 //! How a test makes a wrong service out of the right one: by spoiling what goes in or what comes out.
 //!
-//! The service itself has no switch to be wrong, and no program offers one: only code can hand a [`Tamper`] to a
-//! world.
+//! The service itself has no switch to be wrong: only code can hand a [`Tamper`] to a world. The few that a user of
+//! `sweep` and `play` can switch on in simulated worlds are in [`crate::demo`].
 
 use reference_core::{mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};

@@ -222,3 +222,25 @@ impl Serialize for EventDetails {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the owner of an account in a mode, a neighbour and the owner in the other mode could notice it.
+    #[track_caller]
+    fn check(event: &str, expected: [bool; 3]) {
+        let event: WorldEventKind =
+            serde_json::from_str(event).unwrap_or_else(|error| panic!("{error}: {event}"));
+        let whose = [("acme", Mode::Live), ("bakery", Mode::Live), ("acme", Mode::Test)];
+        assert_eq!(whose.map(|(account, mode)| event.concerns(account, mode)), expected, "{event:?}");
+    }
+
+    #[test]
+    fn an_event_concerns_those_who_could_notice_it() {
+        let mail = r#"{"what":"mail","mode":"live","account":"acme","to":"a@b.example","kind":"paid","invoice":"0123456789ab"}"#;
+        check(mail, [true, false, false]);
+        check(r#"{"what":"reorg","mode":"live","asset":"BTC","depth":1}"#, [true, true, false]);
+        check(r#"{"what":"restart"}"#, [true, true, true]);
+    }
+}

@@ -20,6 +20,7 @@
 //!     journal: false,
 //!     reach: Reach::Simulated,
 //!     wallet_cache: None,
+//!     key_tag: String::new(),
 //! });
 //! let request = Request {
 //!     method: "GET",
@@ -42,6 +43,7 @@
 //!
 //! Knows nothing of the world that answers; the table of routes is [`crate::sandbox::ROUTES`].
 
+mod book;
 mod event;
 mod page;
 mod request;
@@ -50,7 +52,7 @@ mod text;
 
 use std::borrow::Cow;
 
-pub use self::{event::*, page::*, request::*, response::*, text::ApiText};
+pub use self::{book::*, event::*, page::*, request::*, response::*, text::ApiText};
 
 /// A word of a closed list, such as a status.
 pub type Word = Cow<'static, str>;

@@ -531,6 +531,15 @@ pub struct TransactionAnswer {
     pub txid: String,
 }
 
+/// `GET /sandbox/scenario`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ScenarioAnswer {
+    /// The text of a scenario file.
+    pub scenario: String,
+    /// Calls that it does not tell; comments in it say which, and why.
+    pub untold: u64,
+}
+
 /// `POST /sandbox/reorg`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReorgAnswer {

@@ -82,7 +82,7 @@ impl Queue {
 }
 
 /// The transactions that some block will hold: queue, first possible height, number.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mempool {
     waiting: BTreeSet<(Queue, u64, usize)>,
 }

@@ -20,7 +20,10 @@ mod schedule;
 mod tests;
 mod transaction;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use reference_core::{
     asset::Asset,
@@ -74,6 +77,14 @@ pub struct Chain {
 }
 
 impl Chain {
+    /// All that may differ between two chains of one seed at one moment.
+    pub(crate) fn state(&self) -> impl fmt::Debug + '_ {
+        (
+            (&self.congestion, self.tip, &self.transactions, &self.rivals, &self.mempool),
+            (&self.blocks, &self.followed, &self.notices, self.schedule.state()),
+        )
+    }
+
     /// A chain that has some blocks at `start`, and no transaction of ours in them.
     pub fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp) -> Chain {
         let lot = |purpose| seed.rng_key(mode.as_str(), asset.code(), purpose);

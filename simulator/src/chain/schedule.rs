@@ -50,6 +50,11 @@ pub(super) struct Schedule {
 type Offsets = [u64; WINDOW as usize];
 
 impl Schedule {
+    /// What was done to the natural blocks.
+    pub(super) fn state(&self) -> [u64; 3] {
+        [self.at_once, self.delay, self.came]
+    }
+
     pub(super) fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp, first: u64) -> Schedule {
         let rhythm = match asset.facts().form {
             AddressForm::Bitcoin

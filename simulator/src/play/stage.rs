@@ -8,7 +8,10 @@ use reference_wire::{Request, Response};
 use serde_json::Value;
 
 use super::extract::extract_str;
-use crate::sandbox::{Reach, Sandbox, Setup};
+use crate::{
+    demo::DemoFault,
+    sandbox::{Reach, Sandbox, Setup},
+};
 
 /// A request, before it becomes HTTP.
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +100,16 @@ impl LocalStage {
             journal: true,
             reach: Reach::Simulated,
             wallet_cache: None,
+            key_tag: String::new(),
         };
         LocalStage { sandbox: Sandbox::new(&setup), quick: false }
+    }
+
+    /// The same with a fault in it, which stays when the world begins anew.
+    pub fn with_fault(fault: &DemoFault) -> LocalStage {
+        let mut stage = LocalStage::new();
+        stage.sandbox.tamper_with((fault.make)());
+        stage
     }
 
     /// A world of somebody's own, in which time is moved without a word.

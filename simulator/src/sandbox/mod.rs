@@ -6,10 +6,12 @@
 //!   answers to posts arrive, then new posts leave.
 
 mod chains;
+mod history;
 mod journal;
 mod market;
 mod money;
 mod observe;
+mod recall;
 mod route;
 mod step;
 mod watcher;
@@ -27,21 +29,28 @@ use reference_core::{
     outbox::AttemptReport,
     rng::Seed,
     service::{Admission, Quota, Service},
-    time::Timestamp,
+    time::{Span, Timestamp},
     wallet::WalletCache,
 };
-use reference_wire::{AttemptRequest, Request, Response};
+use reference_wire::{AttemptRequest, Request, Response, bearer};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::route::EVENTS_MAX;
-use self::{observe::Observers, step::Slice, world::World};
+use self::{
+    history::{Caller, History},
+    observe::Observers,
+    step::Slice,
+    world::World,
+};
 pub use self::{
     observe::{EndedAttempt, WorldLog},
+    recall::{AdmittedRecord, PendingRecord},
     route::{PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach},
 };
 use crate::{
     chain::{Chain, Congestion},
     tamper::Tamper,
-    witness::Record,
+    witness::{Observation, Record},
 };
 
 /// How a world begins.
@@ -63,6 +72,8 @@ pub struct Setup {
     pub reach: Reach,
     /// Wallets that many worlds share; from the seed if `None`.
     pub wallet_cache: Option<WalletCache>,
+    /// What every key has after its mode, so that a key alone says whose it is; empty for nothing.
+    pub key_tag: String,
 }
 
 /// How far a world's deliveries reach.
@@ -88,7 +99,7 @@ pub struct OutgoingAttempt {
 }
 
 /// Names one attempt of one world. An attempt of a world that is no more is forgotten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AttemptId(u64);
 
 /// The keys that a new world starts with.
@@ -140,6 +151,7 @@ impl Admitted {
 ///     journal: false,
 ///     reach: Reach::Simulated,
 ///     wallet_cache: None,
+///     key_tag: String::new(),
 /// });
 /// sandbox.advance_to(start.plus(Span::hours(1)));
 /// assert_eq!(sandbox.now().to_string(), "2026-01-05T10:00:00.000000Z");
@@ -152,6 +164,8 @@ pub struct Sandbox {
     first_keys: FirstKeys,
     /// A host serves others while much is happening.
     in_slices: bool,
+    /// What was done, if somebody wants to have it told.
+    history: Option<History>,
 }
 
 impl Sandbox {
@@ -178,7 +192,14 @@ impl Sandbox {
             .open_account(setup.start, Sandbox::FIRST_ACCOUNT, AccountKind::Organization, settings)
             .expect("the first account's name is free");
         let first_keys = world.create_keys(account);
-        Sandbox { world, observers: Observers::default(), era: 0, first_keys, in_slices: false }
+        Sandbox {
+            world,
+            observers: Observers::default(),
+            era: 0,
+            first_keys,
+            in_slices: false,
+            history: None,
+        }
     }
 
     /// What the service clock shows.
@@ -231,6 +252,21 @@ impl Sandbox {
         self.in_slices = true;
     }
 
+    /// From now on what is done is kept, up to a bound, so that `GET /sandbox/scenario` can tell it.
+    pub fn keep_history(&mut self) {
+        self.history = Some(History::default());
+    }
+
+    /// A call was answered: what it changed is part of the history.
+    fn note_done(&mut self, at: Timestamp, caller: Caller, request: &Request<'_>, progress: &Progress) {
+        let keys = self.service().keys().iter().count();
+        // Another world begins at its own time.
+        let at = if request.path == "/sandbox/world" { self.now() } else { at };
+        if let (Some(history), Progress::Done(response)) = (&mut self.history, progress) {
+            history.note(at, caller, request, response, keys);
+        }
+    }
+
     fn slice(&self) -> Slice {
         if self.in_slices { Slice::short() } else { Slice::whole() }
     }
@@ -259,6 +295,31 @@ impl Sandbox {
     /// From now on everything that an outsider could see is written down.
     pub(crate) fn keep_record(&mut self) {
         self.observers.record = Some(Record::default());
+    }
+
+    /// How much was written down.
+    pub(crate) fn recorded(&self) -> usize {
+        self.observers.record.as_ref().map_or(0, |record| record.seen.len())
+    }
+
+    /// How everything around the service stands, as text: two worlds are around the same if it is the same.
+    pub(crate) fn surroundings(&self) -> String {
+        let chains: Vec<_> = self.world.chains.values().map(Chain::state).collect();
+        format!("{chains:?} {:?} {:?}", self.world.watchers, self.world.network)
+    }
+
+    /// The requests of the last minute, which count for the limit: when, and with which key.
+    pub(crate) fn calls_of_last_minute(&self) -> String {
+        let seen = self.observers.record.iter().flat_map(|record| record.seen.iter().rev());
+        let recent = seen.take_while(|entry| self.now().since(entry.at) < Span::secs(60));
+        let calls: Vec<_> = recent
+            .filter_map(|entry| match &entry.what {
+                Observation::Call(call) => Some(format!("{} {:?}", entry.at, call.bearer)),
+                Observation::Restarted => Some(format!("{} restart", entry.at)),
+                _ => None,
+            })
+            .collect();
+        calls.join("\n")
     }
 
     /// What was written down. From now on nothing is, until [`Sandbox::keep_record`].
@@ -306,6 +367,10 @@ impl Sandbox {
         {
             observe::note_call(record, (place, at), request, response);
         }
+        if self.history.is_some() {
+            let key = bearer(request.authorization).and_then(|text| self.service().keys().find(text));
+            self.note_done(at, Caller { key, within: None }, request, &progress);
+        }
         progress
     }
 
@@ -346,6 +411,11 @@ impl Sandbox {
         Ok(Admitted { admission, era: self.era })
     }
 
+    /// Whether this world made the key that a request shows, revoked or not. Counts as no request of it.
+    pub fn knows_key(&self, authorization: &[u8]) -> bool {
+        bearer(Some(authorization)).is_some_and(|text| self.service().keys().has_made(text))
+    }
+
     /// The same for a request to the API whose body has not come yet: it is answered by [`Sandbox::call_as`] then.
     ///
     /// # Errors
@@ -372,13 +442,20 @@ impl Sandbox {
             let gone = ApiError::conflict("Another world began, and the key is gone with its own.");
             return Progress::Done(Response::refusal(&gone));
         }
-        if is_sandbox(request.path) {
-            let who = admitted.admission.principal;
-            return route::respond(self, request, Some((who.account, who.mode)));
+        let (who, at) = (admitted.admission.principal, self.now());
+        let progress = if is_sandbox(request.path) {
+            route::respond(self, request, Some((who.account, who.mode)))
+        } else {
+            let response = self.world.service.request_of(self.world.now, &admitted.admission, request);
+            self.follow(request);
+            Progress::Done(response)
+        };
+        if self.history.is_some() {
+            let account = self.service().account(who.account).id.to_string();
+            let caller = Caller { key: Some(who.key), within: Some((account, who.mode)) };
+            self.note_done(at, caller, request, &progress);
         }
-        let response = self.world.service.request_of(self.world.now, &admitted.admission, request);
-        self.follow(request);
-        Progress::Done(response)
+        progress
     }
 
     /// Attempts that go outside the simulated network: the host makes each once.
@@ -414,6 +491,7 @@ impl Sandbox {
         new.era = self.era + 1;
         new.observers = self.observers.of_new_world();
         new.in_slices = self.in_slices;
+        new.history = self.history.is_some().then(History::default);
         *self = new;
     }
 

@@ -36,13 +36,14 @@ pub(super) fn parse(word: &str) -> Option<Option<WatcherFault>> {
     })
 }
 
+#[derive(Debug)]
 struct FaultyWatcher {
     fault: WatcherFault,
     held: Vec<Vec<Sighting>>,
 }
 
 /// Every watcher that does not simply do its work, and what is to be handed over.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Watchers {
     faulty: BTreeMap<(Mode, Asset), FaultyWatcher>,
     /// Batches for the service, in order.

@@ -87,6 +87,7 @@ impl World {
             public_url: setup.public_url.clone(),
             rate_limit: setup.rate_limit,
             wallet_cache: setup.wallet_cache.clone(),
+            key_tag: setup.key_tag.clone(),
         };
         let mut world = World {
             setup: setup.clone(),

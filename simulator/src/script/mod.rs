@@ -18,6 +18,7 @@ use reference_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub(crate) use self::write::in_line;
 pub(crate) use self::{
     diagnostic::{Diagnostic, did_you_mean, show},
     names::{given, given_by, without_strangers},
@@ -86,6 +87,21 @@ struct ScenarioFile {
 }
 
 impl Script {
+    /// A scenario of steps between which no time passes, and nothing else.
+    pub(crate) fn plain(title: &str, steps: Vec<At<Step>>) -> Script {
+        Script {
+            path: String::new(),
+            source: String::new(),
+            title: title.to_owned(),
+            seed: 1,
+            start: START,
+            pace: Span(0),
+            mode: Mode::Live,
+            account: Settings::default(),
+            steps,
+        }
+    }
+
     /// Reads a scenario and checks that its steps name what there is. `path` is for messages only.
     ///
     /// ```
@@ -128,6 +144,11 @@ impl Script {
             steps: page.steps.value,
         })
     }
+}
+
+/// Steps that stand alone. What they name is not looked for.
+pub(crate) fn read_steps(source: &str) -> Result<Vec<At<Step>>, String> {
+    yaml::read(source).map_err(|Diagnostic { title, label, .. }| format!("{title}: {label}"))
 }
 
 /// The file as plain JSON, as a schema check in an editor sees it; `None` if it is not YAML.

@@ -9,12 +9,12 @@ use super::{START, Script, step};
 impl Script {
     /// The text of a file that reads as this script.
     pub fn to_yaml(&self) -> String {
-        let mut text = format!("title: {}\n", plain(&Value::from(self.title.clone())));
+        let mut text = format!("title: {}\n", in_line(&Value::from(self.title.clone())));
         if self.seed != 1 {
             text.push_str(&format!("seed: {}\n", self.seed));
         }
         if self.start != START {
-            text.push_str(&format!("start: {}\n", plain(&Value::from(self.start.to_string()))));
+            text.push_str(&format!("start: {}\n", in_line(&Value::from(self.start.to_string()))));
         }
         if self.pace != Span::secs(1) {
             text.push_str(&format!("pace: {}\n", self.pace));
@@ -24,17 +24,17 @@ impl Script {
         }
         let account = step::said(json!(self.account));
         if account != json!({}) {
-            text.push_str(&format!("account: {}\n", plain(&account)));
+            text.push_str(&format!("account: {}\n", in_line(&account)));
         }
         text.push_str("steps:\n");
         for step in &self.steps {
             match json!(step) {
                 Value::Object(one) => {
                     for (verb, value) in one {
-                        text.push_str(&format!("  - {verb}: {}\n", plain(&step::said(value))));
+                        text.push_str(&format!("  - {verb}: {}\n", in_line(&step::said(value))));
                     }
                 }
-                word => text.push_str(&format!("  - {}\n", plain(&word))),
+                word => text.push_str(&format!("  - {}\n", in_line(&word))),
             }
         }
         text
@@ -42,15 +42,15 @@ impl Script {
 }
 
 /// A value in one line of YAML.
-fn plain(value: &Value) -> String {
+pub(crate) fn in_line(value: &Value) -> String {
     match value {
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
         Value::Object(map) => {
             let entries: Vec<_> =
-                map.iter().map(|(key, value)| format!("{}: {}", scalar(key), plain(value))).collect();
+                map.iter().map(|(key, value)| format!("{}: {}", scalar(key), in_line(value))).collect();
             format!("{{ {} }}", entries.join(", "))
         }
-        Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(", ")),
+        Value::Array(list) => format!("[{}]", list.iter().map(in_line).collect::<Vec<_>>().join(", ")),
         Value::String(text) => scalar(text),
         other => other.to_string(),
     }

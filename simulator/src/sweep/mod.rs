@@ -17,6 +17,7 @@ pub use self::{
     twins::Twin,
 };
 use crate::{
+    demo::DemoFault,
     law::{self, Beginning, Depth, ExpectedEvent, Findings, Follower, Law},
     model::{Account, money},
     play::{Cause, Rehearsal, Trouble, rehearse},
@@ -68,6 +69,13 @@ pub struct Runner<'a> {
 impl Default for Runner<'_> {
     fn default() -> Self {
         Runner { wallet_cache: WalletCache::new(WALLETS), wrong: None, canary: false, size: WorldSize::Usual }
+    }
+}
+
+impl Runner<'static> {
+    /// The usual one, or one of worlds in which a user has switched a fault on.
+    pub fn with_fault(fault: Option<&'static DemoFault>) -> Runner<'static> {
+        Runner { wrong: fault.map(|fault| &fault.make as Wrong<'static>), ..Runner::default() }
     }
 }
 
@@ -128,8 +136,13 @@ impl Runner<'_> {
         self.judge(script, &mut run, Depth::Events)
     }
 
-    /// Plays a script.
+    /// Plays a script, and then leaves the world alone until all must be settled.
     pub fn play(&self, script: &Script) -> Run {
+        self.leave_alone(self.rehearse(script))
+    }
+
+    /// Plays a script in a world that writes down everything.
+    pub(crate) fn rehearse(&self, script: &Script) -> Rehearsal {
         let mut settings = Sandbox::first_settings();
         settings.change(draft(&script.account));
         let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
@@ -143,6 +156,7 @@ impl Runner<'_> {
                 journal: restarts,
                 reach: Reach::Simulated,
                 wallet_cache: Some(self.wallet_cache.clone()),
+                key_tag: String::new(),
             },
             settings,
         );
@@ -151,7 +165,11 @@ impl Runner<'_> {
         if let Some(wrong) = self.wrong {
             sandbox.tamper_with(wrong());
         }
-        let mut rehearsal = rehearse(script, sandbox);
+        rehearse(script, sandbox)
+    }
+
+    /// Mends what is broken around the service, and lets time pass.
+    pub(crate) fn leave_alone(&self, mut rehearsal: Rehearsal) -> Run {
         let world = &mut rehearsal.sandbox;
         world.heal();
         world.advance_to(world.now().plus(LIVENESS));
@@ -221,6 +239,11 @@ impl Runner<'_> {
         let now = run.rehearsal.sandbox.now();
         let Ok(shown) = shown(&mut run.rehearsal, Depth::Objects) else { return Vec::new() };
         Follower::follow(beginning(script, &run.rehearsal.sandbox, &shown), &run.record, now).expected
+    }
+
+    /// Everything that the API shows of a world that was played, as text; or why it cannot be read.
+    pub(crate) fn shown_in_the_end(&self, run: &mut Run) -> String {
+        format!("{:?}", shown(&mut run.rehearsal, Depth::Objects))
     }
 
     /// The fingerprint of the world of a seed.

@@ -17,9 +17,14 @@ pub struct Trace {
 impl Trace {
     /// Fingerprints of what was written down.
     pub fn of(record: &Record) -> Trace {
+        Trace::since(record, 0)
+    }
+
+    /// Fingerprints of what was written down from a place on.
+    pub(crate) fn since(record: &Record, place: usize) -> Trace {
         let mut hash = Sha256::new();
         let mut marks = Vec::new();
-        for stretch in record.seen.chunks(STRIDE) {
+        for stretch in record.seen.get(place..).unwrap_or_default().chunks(STRIDE) {
             stretch.iter().for_each(|seen| add(&mut hash, seen));
             marks.push(hash.clone().finalize().into());
         }

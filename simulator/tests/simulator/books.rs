@@ -73,6 +73,84 @@ fn the_owner_reads_what_a_key_would_read_to_the_byte() {
     }
 }
 
+/// Objects that the owner makes are those that a key of the book would make, and its events are told at once.
+#[test]
+fn the_owner_makes_what_a_key_would_make() {
+    for (list, body, status, says) in [
+        ("charges", json!({"asset": "BTC", "amount": "10"}), 201, "pending"),
+        ("charges", json!({"asset": "BTC"}), 422, "amount"),
+        ("charges", json!({"asset": "BTC", "amount": "10", "colour": "red"}), 422, "colour"),
+        ("invoices", json!({"amount": "5", "currency": "EUR"}), 201, "open"),
+        ("payment-links", json!({"title": "Tea", "pricing_type": "fixed", "amount": "2"}), 201, "active"),
+    ] {
+        let mut world = World::new();
+        let made = world.send("POST", &format!("/sandbox/books/acme/test/{list}"), "", &body.to_string());
+        let text = String::from_utf8_lossy(&made.body).into_owned();
+        assert_eq!(made.status, status, "{list} {body}: {text}");
+        assert!(text.contains(says), "{list} {body}: {text}");
+        let listed = world.read(&format!("/sandbox/books/acme/test/{list}"));
+        assert_eq!(listed["meta"]["total"], u64::from(status == 201), "{list} {body}");
+        let other = world.read(&format!("/sandbox/books/acme/live/{list}"));
+        assert_eq!(other["meta"]["total"], 0, "{list} {body}");
+        let told = world.read("/sandbox/happenings")["happened"].as_array().map_or(0, Vec::len);
+        assert_eq!(told > 0, status == 201 && list != "payment-links", "{list} {body}");
+    }
+    let mut world = World::new();
+    assert_eq!(world.send("POST", "/sandbox/books/acme/live/events", "", "{}").status, 405);
+    let body = r#"{"asset":"BTC","amount":"1"}"#;
+    assert_eq!(world.send("POST", "/sandbox/books/acme/both/charges", "", body).status, 404);
+}
+
+/// What is looked for is found in its own book, by any of the names that people know it by.
+#[test]
+fn the_owner_finds_what_holds_a_text() {
+    let mut world = World::new();
+    let charge = json!({
+        "asset": "BTC", "amount": "10", "customer_email": "ann@shop.example", "description": "Blue mug",
+        "metadata": { "order_id": "A-1001", "size": 7 },
+    });
+    let made = world.done("POST", "/v1/charges", charge);
+    let (code, address) = (&made["data"]["code"], made["data"]["deposit_address"].as_str().expect("text"));
+    let paid = world.done("POST", "/sandbox/pay", json!({"charge": code}));
+    world.done("POST", "/v1/invoices", json!({"amount": "5", "customer_email": "ann@shop.example"}));
+    world.done("POST", "/v1/payment-links", json!({"title": "Mugs", "pricing_type": "fixed", "amount": "2"}));
+    let event = world.read("/v1/events")["data"][0]["id"].as_str().expect("an id").to_owned();
+    let code = code.as_str().expect("text");
+    let txid = paid["txid"].as_str().expect("text");
+    for (wanted, found) in [
+        (code, vec!["charge code"]),
+        (&code[..8].to_uppercase(), vec!["charge code"]),
+        (address, vec!["charge deposit_address"]),
+        (txid, vec!["charge txid"]),
+        ("a-1001", vec!["charge metadata.order_id"]),
+        ("ann@", vec!["charge customer_email", "invoice customer_email"]),
+        ("inv-0001", vec!["invoice number"]),
+        ("mug", vec!["charge description", "payment_link title"]),
+        (&event, vec!["event id"]),
+        ("nobody", vec![]),
+    ] {
+        let of = |book: &str| format!("/sandbox/books/acme/{book}/search?q={wanted}");
+        let answer = world.read(&of("live"));
+        let hits = answer["found"].as_array().expect("a list").iter();
+        let hits =
+            hits.map(|it| format!("{} {}", it["kind"].as_str().unwrap(), it["field"].as_str().unwrap()));
+        assert_eq!(hits.collect::<Vec<_>>(), found, "{wanted}");
+        assert_eq!(world.read(&of("test"))["found"], json!([]), "{wanted}");
+    }
+    assert_eq!(world.send("GET", "/sandbox/books/acme/live/search?q=+", "", "").status, 422);
+}
+
+/// A restarted service remembers what its owner made.
+#[test]
+fn what_the_owner_made_outlives_a_restart() {
+    let mut world = World::new();
+    let made =
+        world.done("POST", "/sandbox/books/acme/live/charges", json!({"asset": "BTC", "amount": "10"}));
+    world.done("POST", "/sandbox/restart", Value::Null);
+    let code = made["data"]["code"].as_str().expect("a code");
+    assert_eq!(world.read(&format!("/v1/charges/{code}"))["data"], made["data"]);
+}
+
 #[test]
 fn a_book_shows_nothing_of_another() {
     let mut world = World::new();
@@ -89,7 +167,7 @@ fn a_book_shows_nothing_of_another() {
         assert_eq!(world.send("GET", &target, "", "").status, status, "{target}");
     }
     for target in
-        ["/sandbox/books/acme/live", "/sandbox/books/acme/live/charges", "/sandbox/books/acme/live/late"]
+        ["/sandbox/books/acme/live", "/sandbox/books/acme/live/events", "/sandbox/books/acme/live/late"]
     {
         let refused = world.send("POST", target, "", "{}");
         assert_eq!(refused.status, 405, "{target}");

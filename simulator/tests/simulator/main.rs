@@ -6,10 +6,12 @@
 )]
 
 mod books;
+mod exhausted;
 mod machine;
 mod pages;
 mod planted;
 mod sandbox;
 mod scenarios;
 mod sweep;
+mod told;
 mod world;

@@ -18,6 +18,7 @@ impl World {
             journal: false,
             reach: Reach::Simulated,
             wallet_cache: None,
+            key_tag: String::new(),
         }))
     }
 

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use simulator::{
+    demo::DemoFault,
     law::{Breach, Law},
     play::{LocalStage, play},
     script::Script,
@@ -71,20 +72,6 @@ fn the_canary_sings() {
     assert!(verdict.findings.breaches.iter().any(|breach| breach.shape == "the canary"));
 }
 
-/// A service that loses every notice of money that has vanished.
-struct Blind;
-
-impl Tamper for Blind {
-    fn sightings(
-        &mut self,
-        now: reference_core::time::Timestamp,
-        notices: &mut Vec<reference_core::sighting::Sighting>,
-    ) -> reference_core::time::Timestamp {
-        notices.retain(|notice| !matches!(notice.depth, reference_core::sighting::Depth::Gone(_)));
-        now
-    }
-}
-
 /// A service that believes that every post arrives.
 struct Hopeful;
 
@@ -123,7 +110,8 @@ fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
 
 #[test]
 fn a_failure_becomes_a_short_scenario() {
-    check_shrinking(|| Box::new(Blind), 8);
+    let fault = DemoFault::find("vanished-unheard").expect("it is one of them");
+    check_shrinking(fault.make, 8);
     check_shrinking(|| Box::new(Hopeful), 4);
 }
 

@@ -17,6 +17,7 @@ pub(crate) fn open() -> Sandbox {
         journal: true,
         reach: Reach::Simulated,
         wallet_cache: None,
+        key_tag: String::new(),
     })
 }
 

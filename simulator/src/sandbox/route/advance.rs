@@ -33,16 +33,16 @@ pub(in crate::sandbox) struct AdvanceTarget {
 /// A call that is moving the clock.
 #[derive(Debug)]
 pub struct PendingAdvance {
-    target: AdvanceTarget,
+    pub(in crate::sandbox) target: AdvanceTarget,
     /// What had happened before it began.
-    before: u64,
+    pub(in crate::sandbox) before: u64,
     /// Whose events it tells, if not everybody's.
-    within: Option<Within>,
+    pub(in crate::sandbox) within: Option<Within>,
     /// The world that it began in.
-    era: u64,
+    pub(in crate::sandbox) era: u64,
     /// Everything under way up to this one ends before time goes on. What leaves later because of other calls
     /// is not waited for, or a busy world would never arrive.
-    last_awaited: Option<AttemptId>,
+    pub(in crate::sandbox) last_awaited: Option<AttemptId>,
 }
 
 impl PendingAdvance {
@@ -145,6 +145,7 @@ mod tests {
                 journal: true,
                 reach: Reach::Network,
                 wallet_cache: None,
+                key_tag: String::new(),
             });
             let mut world = OutsideWorld { sandbox, endpoint: String::new() };
             world.sandbox.vouch_for("shop.example");

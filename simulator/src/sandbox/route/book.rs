@@ -1,6 +1,6 @@
-//! A book as its owner sees it: what a key of it would read, and what the dashboard shows beyond that.
+//! A book as its owner sees it: what a key of it would read and make, and what the dashboard shows beyond that.
 //!
-//! Changes nothing, asks for no key, and counts for no limit.
+//! Asks for no key, and counts for no limit.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use reference_core::{
     book::Book,
     call::List,
     charge::{Charge, ChargeStatus, Standing, Transfer},
+    command::{Command, CommandResult},
     endpoint::EndpointStatus,
     error::ApiError,
     event::{EventType, Subject},
@@ -31,19 +32,46 @@ use crate::{
 const LATE_LOOKED_AT_MAX: usize = 1_000;
 
 /// The book that the path names.
-fn named(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
+pub(super) fn named(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
     let [account, mode, ..] = call.parameters() else { unreachable!("the route names a book") };
     let account = call.service().find_account(account).ok_or(ApiError::NotFound)?;
     Ok((account, Mode::parse(mode).ok_or(ApiError::NotFound)?))
 }
 
+/// The path of the API that follows the book: `/v1/charges`.
+fn api_path(call: &SandboxCall<'_>) -> String {
+    // `/sandbox/books/{account}/{mode}/…`
+    let rest = call.request.path.split('/').skip(5);
+    format!("/v1/{}", rest.collect::<Vec<_>>().join("/"))
+}
+
 /// What a key of the book would get for `/v1/` and the rest of the path, to the byte.
 pub(super) fn look(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let place = named(call)?;
-    let path = format!("/v1/{}", call.parameters()[2..].join("/"));
+    let path = api_path(call);
     let asked = (path.as_str(), call.request.query);
     let body = reference_wire::look(call.service(), call.world().now, place, asked, call.request.base)?;
     Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
+}
+
+/// What a key of the book would make by `POST /v1/` and the rest of the path.
+pub(super) fn make(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+    let place = named(call)?;
+    f.finish()?;
+    let request = call.request;
+    let asked = reference_wire::read_call(
+        call.book(place),
+        (request.method, &api_path(call), request.query),
+        request.body,
+    )?;
+    match call.act(place, Command::Call(asked))? {
+        CommandResult::Answer(made) => {
+            let body =
+                reference_wire::write_answer(call.service(), call.world().now, place, request.base, &made);
+            Ok(Reply::Raw(Response { status: 201, headers: Vec::new(), body }))
+        }
+        other => unreachable!("a call is answered as the API does it, not by {other:?}"),
+    }
 }
 
 /// How much there is of everything.

@@ -20,7 +20,9 @@ use super::{
     events_after, nothing,
 };
 use crate::{
-    api::{AccountRecord, ChainRecord, KeyPair, NewAccount, Overview, RateRecord, WorldEvents},
+    api::{
+        AccountRecord, ChainRecord, KeyPair, NewAccount, Overview, RateRecord, ScenarioAnswer, WorldEvents,
+    },
     sandbox::{Sandbox, Setup},
 };
 
@@ -69,6 +71,16 @@ pub(super) fn world_events(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome
     let happened: Vec<_> = events_after(call.sandbox, after, call.within).take(EVENTS_MAX).cloned().collect();
     let next = happened.last().map_or(after, |last| last.n);
     answer(WorldEvents { happened, next })
+}
+
+/// What was done since the beginning, as a scenario.
+pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let Sandbox { history, world, .. } = &*call.sandbox;
+    let history = history
+        .as_ref()
+        .ok_or_else(|| ApiError::conflict("This world keeps no history, so there is nothing to be told."))?;
+    let (scenario, untold) = history.tell(&world.setup, world.now);
+    answer(ScenarioAnswer { scenario, untold })
 }
 
 /// A new world in place of this one. The host allows it only while nobody's clock is running.

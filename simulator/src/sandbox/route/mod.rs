@@ -16,13 +16,14 @@ mod hosted;
 mod owner;
 mod page;
 mod records;
+mod search;
 
 use reference_core::error::ApiError;
 use reference_wire::{BODY_MAX, Request, Response, fields::Fields};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use self::advance::AdvanceTarget;
+pub(super) use self::advance::AdvanceTarget;
 pub use self::advance::{PendingAdvance, Progress};
 use self::call::SandboxCall;
 use super::{Sandbox, observe::BookOf};
@@ -31,8 +32,8 @@ use crate::api::{self, Empty, WorldEvent};
 /// The only book that a call reaches.
 pub(super) type Within = BookOf;
 
-/// An answer tells so many world events at once; who wants more reads on.
-pub(crate) const EVENTS_MAX: usize = 10_000;
+/// An answer tells so many world events at once; who wants more reads on. Nobody else is served while they are written.
+pub(crate) const EVENTS_MAX: usize = 1_000;
 
 /// A path under `/sandbox` and what it takes.
 pub struct Route {
@@ -152,11 +153,44 @@ const SETTINGS: [&str; 12] = {
     let [_, _, settings @ ..] = ACCOUNT;
     settings
 };
+const CHARGE: [&str; 9] = [
+    "asset",
+    "amount",
+    "currency",
+    "payment_link",
+    "customer",
+    "customer_email",
+    "description",
+    "metadata",
+    "custom_fields",
+];
+const INVOICE: [&str; 8] =
+    ["customer_name", "customer_email", "currency", "amount", "items", "memo", "due_at", "send_email"];
+const LINK: [&str; 17] = [
+    "title",
+    "description",
+    "pricing_type",
+    "amount",
+    "suggested_amounts",
+    "min_amount",
+    "max_amount",
+    "currency",
+    "accepted_assets",
+    "success_url",
+    "cancel_url",
+    "collect_name",
+    "require_email",
+    "custom_fields",
+    "success_message",
+    "expires_at",
+    "max_payments",
+];
 const CHOICE: [&str; 5] = ["asset", "amount", "customer_email", "customer_name", "custom_fields"];
 const PAY: [&str; 9] = ["charge", "address", "mode", "asset", "amount", "share", "fee", "outputs", "unseen"];
 
 routes! {
     "/sandbox": GET World [], clock::overview;
+    "/sandbox/scenario": GET World [], clock::scenario;
     "/sandbox/happenings": GET Book [], clock::world_events;
     "/sandbox/world": POST World ["seed", "start", "account", "journal"], clock::begin;
     "/sandbox/advance": POST Book ["by", "to", "stop_early", "after"], clock::advance;
@@ -167,7 +201,11 @@ routes! {
     "/sandbox/accounts/{id}": PATCH World SETTINGS, account::change;
     "/sandbox/books/{account}/{mode}": GET World [], book::counts;
     "/sandbox/books/{account}/{mode}/late": GET World [], book::late;
+    "/sandbox/books/{account}/{mode}/search": GET World [], search::search;
     "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
+    "/sandbox/books/{account}/{mode}/charges": GET World [], book::look; POST World CHARGE, book::make;
+    "/sandbox/books/{account}/{mode}/invoices": GET World [], book::look; POST World INVOICE, book::make;
+    "/sandbox/books/{account}/{mode}/payment-links": GET World [], book::look; POST World LINK, book::make;
     "/sandbox/books/{account}/{mode}/{*}": GET World [], book::look;
     "/sandbox/keys": GET World [], account::keys; POST World ["account", "mode"], account::create_key;
     "/sandbox/keys/{id}": DELETE World [], account::revoke_key;
@@ -235,6 +273,13 @@ impl Route {
     }
 }
 
+/// Whether a call takes a field.
+pub(super) fn takes(method: &str, path: &str, field: &str) -> bool {
+    let route = ROUTES.iter().find(|route| route.parameters(path).is_some());
+    let method = route.and_then(|route| route.methods.iter().find(|it| it.method == method));
+    method.is_some_and(|it| it.fields.contains(&field))
+}
+
 /// Answers a call to `/sandbox`: of somebody who may do everything, or within one book.
 pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Option<Within>) -> Progress {
     // A new world's log begins anew.
@@ -244,7 +289,12 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
     sandbox.world.due.set(None);
     let (mut fields, target) = match outcome {
         Ok((Reply::Fields(fields), target)) => (fields, target),
-        Ok((Reply::Raw(response), _)) => return Progress::Done(response),
+        Ok((Reply::Raw(response), _)) => {
+            if !reads(request) {
+                sandbox.work();
+            }
+            return Progress::Done(response);
+        }
         Err(error) => return Progress::Done(Response::refusal(&error)),
     };
     // What the call caused is part of its answer.

@@ -106,6 +106,7 @@ impl Driver {
             public_url: "https://pay.svc.example".to_owned(),
             rate_limit: None,
             wallet_cache: Some(wallet_cache.clone()),
+            key_tag: String::new(),
         });
         let open = |id: &str| {
             let mut settings = Settings::new(id);

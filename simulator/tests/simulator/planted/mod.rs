@@ -12,6 +12,7 @@ mod posts;
 use std::{fs, path::Path};
 
 use simulator::{
+    demo::DemoFault,
     law::Law,
     sweep::{Runner, WorldSize},
     tamper::Tamper,
@@ -38,6 +39,11 @@ impl Bug {
         self.unseen_by_machine = Some(why);
         self
     }
+}
+
+/// A fault that the program lets its users switch on.
+fn demo(name: &str) -> Box<dyn Tamper> {
+    (DemoFault::find(name).unwrap_or_else(|| panic!("no fault is called `{name}`")).make)()
 }
 
 /// Every planted bug.

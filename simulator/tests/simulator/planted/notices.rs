@@ -19,7 +19,7 @@ use simulator::{
     tamper::{PostFate, Tamper},
 };
 
-use super::Bug;
+use super::{Bug, demo};
 
 /// Spoils what the watchers say.
 struct Notices<F>(F);
@@ -217,14 +217,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug::new("a fee bump loses its time", CHAIN, || Box::<BumpComesLater>::default()),
     Bug::new("a hold takes what comes late", CHAIN, || Box::<HoldTakesMore>::default()),
     Bug::new("a paid charge keeps what vanished", CHAIN, || Box::<PaidIsForGood>::default()),
-    Bug::new("one confirmation too few", CHAIN, || {
-        each(|notice| {
-            if let Depth::Confirmations(n @ 1..) = &mut notice.depth {
-                *n += 1;
-            }
-            true
-        })
-    }),
+    Bug::new("one confirmation too few", CHAIN, || demo("one-confirmation-more")),
     Bug::new("one confirmation too many", CHAIN, || {
         each(|notice| {
             if let Depth::Confirmations(n @ 2..) = &mut notice.depth {
@@ -244,9 +237,7 @@ pub(super) const BUGS: &[Bug] = &[
             Depth::Gone(_) => true,
         })
     }),
-    Bug::new("what vanishes is not noticed", CHAIN, || {
-        each(|notice| !matches!(notice.depth, Depth::Gone(_)))
-    }),
+    Bug::new("what vanishes is not noticed", CHAIN, || demo("vanished-unheard")),
     Bug::new("a double-spent transfer is confirmed", CHAIN, || {
         each(|notice| {
             if notice.depth == Depth::Gone(Gone::DoubleSpent) {

@@ -10,7 +10,7 @@ use simulator::{
 };
 use uuid::Uuid;
 
-use super::Bug;
+use super::{Bug, demo};
 
 struct Posts<F>(F);
 
@@ -87,26 +87,6 @@ fn post_id(id: &Uuid) -> String {
     id.to_string()
 }
 
-/// After a restart the next delivery is forgotten.
-#[derive(Default)]
-struct RestartForgets {
-    forgets: bool,
-}
-
-impl Tamper for RestartForgets {
-    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
-        if post.attempt == 1 && std::mem::take(&mut self.forgets) {
-            PostFate::Dropped
-        } else {
-            PostFate::AsItIs
-        }
-    }
-
-    fn restarted(&mut self, _: Timestamp) {
-        self.forgets = true;
-    }
-}
-
 const SENT: &[Law] = &[Deliveries, Once, SameObject, Liveness];
 pub(super) const BUGS: &[Bug] = &[
     Bug::new("a retry has a new event id", SENT, || {
@@ -117,26 +97,10 @@ pub(super) const BUGS: &[Bug] = &[
             PostFate::AsItIs
         })
     }),
-    Bug::new("a retry has a new delivery id", SENT, || {
-        posts(|_, _, post| {
-            if post.attempt > 1 {
-                let id = other(post.id);
-                let (from, to) = (post_id(&post.id), post_id(&id));
-                write(post, |text| text.replacen(&from, &to, 1));
-                post.id = id;
-            }
-            PostFate::AsItIs
-        })
-    }),
+    Bug::new("a retry has a new delivery id", SENT, || demo("retry-renamed")),
     Bug::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
-    Bug::new("a restart forgets a delivery", SENT, || Box::<RestartForgets>::default()),
-    Bug::new("every ninth delivery is lost", SENT, || {
-        let mut count = 0;
-        posts(move |_, _, post| {
-            count += u32::from(post.attempt == 1);
-            if post.attempt == 1 && count % 9 == 0 { PostFate::Dropped } else { PostFate::AsItIs }
-        })
-    }),
+    Bug::new("a restart forgets a delivery", SENT, || demo("restart-forgets")),
+    Bug::new("every ninth delivery is lost", SENT, || demo("ninth-delivery-lost")),
     Bug::new("every event goes to one endpoint twice", SENT, || {
         posts(|_, _, post| {
             let mut again = post.clone();
@@ -191,13 +155,7 @@ pub(super) const BUGS: &[Bug] = &[
             }
         })
     }),
-    Bug::new("nothing is tried a third time", SENT, || {
-        outcomes(|post, outcome| {
-            if post.attempt > 1 {
-                *outcome = AttemptResult::Answered(200);
-            }
-        })
-    }),
+    Bug::new("nothing is tried a third time", SENT, || demo("two-attempts")),
     Bug::new("201 and its kin are failures", SENT, || {
         outcomes(|post, outcome| {
             if post.attempt == 1 && *outcome == AttemptResult::Answered(200) {

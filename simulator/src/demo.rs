@@ -1,0 +1,173 @@
+//! Faults that a user switches on, to see what a failure, its shrinking and its page look like.
+//!
+//! Each spoils what goes into the right service or what comes out of it, and only in simulated worlds: a served world
+//! has no such switch.
+
+use reference_core::{
+    mode::Mode,
+    outbox::AttemptResult,
+    sighting::{Depth, Sighting},
+    time::Timestamp,
+};
+use reference_wire::{AttemptRequest, Request, Response};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::tamper::{PostFate, Tamper};
+
+/// A fault with a name.
+#[derive(Clone, Copy, Debug)]
+pub struct DemoFault {
+    /// What the user calls it.
+    pub name: &'static str,
+    /// What is wrong then, in a few words.
+    pub what: &'static str,
+    /// Makes the one who spoils a world. Every world has its own.
+    pub make: fn() -> Box<dyn Tamper>,
+}
+
+impl DemoFault {
+    /// Every fault.
+    pub const ALL: &'static [DemoFault] = &[
+        DemoFault {
+            name: "vanished-unheard",
+            what: "the watchers do not tell that a transfer has vanished",
+            make: || Box::new(VanishedUnheard),
+        },
+        DemoFault {
+            name: "one-confirmation-more",
+            what: "the watchers count one confirmation more than there is",
+            make: || Box::new(OneConfirmationMore),
+        },
+        DemoFault {
+            name: "ninth-delivery-lost",
+            what: "every ninth delivery never leaves, and counts as arrived",
+            make: || Box::<NinthDeliveryLost>::default(),
+        },
+        DemoFault {
+            name: "retry-renamed",
+            what: "a retry has a delivery id of its own",
+            make: || Box::new(RetryRenamed),
+        },
+        DemoFault {
+            name: "two-attempts",
+            what: "the second attempt counts as a success, whatever came back",
+            make: || Box::new(TwoAttempts),
+        },
+        DemoFault {
+            name: "restart-forgets",
+            what: "the first delivery after a restart is forgotten",
+            make: || Box::<RestartForgets>::default(),
+        },
+        DemoFault {
+            name: "page-gap",
+            what: "later pages of the events lack their first record",
+            make: || Box::new(PageGap),
+        },
+    ];
+
+    /// The fault of a name.
+    ///
+    /// ```
+    /// use simulator::demo::DemoFault;
+    ///
+    /// assert!(DemoFault::find("page-gap").is_some_and(|fault| fault.what.contains("pages")));
+    /// ```
+    pub fn find(name: &str) -> Option<&'static DemoFault> {
+        DemoFault::ALL.iter().find(|fault| fault.name == name)
+    }
+}
+
+struct VanishedUnheard;
+
+impl Tamper for VanishedUnheard {
+    fn sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        sightings.retain(|sighting| !matches!(sighting.depth, Depth::Gone(_)));
+        now
+    }
+}
+
+struct OneConfirmationMore;
+
+impl Tamper for OneConfirmationMore {
+    fn sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        for sighting in sightings {
+            if let Depth::Confirmations(n @ 1..) = &mut sighting.depth {
+                *n += 1;
+            }
+        }
+        now
+    }
+}
+
+#[derive(Default)]
+struct NinthDeliveryLost {
+    count: u32,
+}
+
+impl Tamper for NinthDeliveryLost {
+    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+        self.count += u32::from(post.attempt == 1);
+        if post.attempt == 1 && self.count.is_multiple_of(9) { PostFate::Dropped } else { PostFate::AsItIs }
+    }
+}
+
+struct RetryRenamed;
+
+impl Tamper for RetryRenamed {
+    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+        if post.attempt > 1 {
+            let other = Uuid::from_u128(post.id.as_u128() ^ 1);
+            let text = String::from_utf8(std::mem::take(&mut post.body)).expect("a body is JSON");
+            post.body = text.replacen(&post.id.to_string(), &other.to_string(), 1).into_bytes();
+            post.id = other;
+        }
+        PostFate::AsItIs
+    }
+}
+
+struct TwoAttempts;
+
+impl Tamper for TwoAttempts {
+    fn outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
+        if post.attempt > 1 {
+            *outcome = AttemptResult::Answered(200);
+        }
+    }
+}
+
+#[derive(Default)]
+struct RestartForgets {
+    forgets: bool,
+}
+
+impl Tamper for RestartForgets {
+    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+        if post.attempt == 1 && std::mem::take(&mut self.forgets) {
+            PostFate::Dropped
+        } else {
+            PostFate::AsItIs
+        }
+    }
+
+    fn restarted(&mut self, _: Timestamp) {
+        self.forgets = true;
+    }
+}
+
+struct PageGap;
+
+impl Tamper for PageGap {
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        let is_events = request.method == "GET" && request.path == "/v1/events" && response.status == 200;
+        let query = request.query.unwrap_or_default();
+        let is_later = query.split('&').any(|part| part.starts_with("page=") && part != "page=1");
+        if is_events && is_later {
+            let mut page: Value = serde_json::from_slice(&response.body).expect("a list is JSON");
+            if let Some(records) = page["data"].as_array_mut().filter(|records| !records.is_empty()) {
+                records.remove(0);
+            }
+            response.body = page.to_string().into_bytes().into();
+        }
+    }
+}

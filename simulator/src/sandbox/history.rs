@@ -1,0 +1,381 @@
+//! What was done in a world from its beginning, told as a scenario that `play` runs to the same end.
+//!
+//! Keeps every call that changed something, up to a bound. What only lets time pass is told by the waits between the
+//! calls. What cannot be told is said in the place where it was done, as a comment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reference_core::{
+    endpoint::address_rule,
+    id::KeyNo,
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+use reference_wire::{Request, Response};
+use serde_json::{Value, json};
+
+use super::{Setup, route};
+use crate::script;
+
+/// Calls that are kept.
+const CALLS_MAX: usize = 5_000;
+/// Bytes of paths and bodies that are kept.
+const BYTES_MAX: usize = 512 * 1_024;
+/// Digits of a number that no reader of JSON changes.
+const DIGITS_MAX: usize = 15;
+/// The limit of the worlds that scenarios are played in.
+const USUAL_LIMIT: Option<u32> = Some(120);
+
+/// Where an answer names what was made, and what such names begin with.
+const MADE: [(&str, &str); 5] =
+    [("/txid", "t"), ("/charge", "c"), ("/endpoint/id", "shop"), ("/delivery", "d"), ("/key/id", "key")];
+/// The same for objects of the API, by the list that they are in.
+const OBJECTS: [(&str, &str); 3] = [("/v1/charges", "c"), ("/v1/payment-links", "l"), ("/v1/invoices", "i")];
+
+/// What was done so far.
+#[derive(Default)]
+pub(super) struct History {
+    done: Vec<DoneCall>,
+    bytes: usize,
+    /// Calls that came after the last one that is kept.
+    left_out: u64,
+}
+
+/// A call that changed something.
+struct DoneCall {
+    /// What the clock showed.
+    at: Timestamp,
+    method: String,
+    target: String,
+    /// Whose, for the API.
+    key: Option<KeyNo>,
+    /// The book that it was kept to, for the sandbox.
+    within: Option<(String, Mode)>,
+    idempotency_key: Option<String>,
+    body: String,
+    /// What the answer named: where, and what.
+    made: Vec<(String, String)>,
+    /// Keys that it made, and where their secrets stood in the answer.
+    keys: Vec<(KeyNo, &'static str)>,
+}
+
+/// Who made a call.
+pub(super) struct Caller {
+    pub(super) key: Option<KeyNo>,
+    pub(super) within: Option<(String, Mode)>,
+}
+
+impl History {
+    /// Notes a call that was answered. `keys`: how many keys the world has now.
+    pub(super) fn note(
+        &mut self,
+        at: Timestamp,
+        caller: Caller,
+        request: &Request<'_>,
+        response: &Response,
+        keys: usize,
+    ) {
+        let reads = matches!(request.method, "GET" | "HEAD");
+        if reads || !(200..300).contains(&response.status) || lets_time_pass(request) {
+            return;
+        }
+        // UTF-8 and JSON, or it would not have been granted.
+        let mut body = String::from_utf8_lossy(request.body).into_owned();
+        let (mut method, mut path) = (request.method, request.path);
+        if path == "/sandbox/world" {
+            // The new world is where the scenario begins; only the settings of its account are left to be told.
+            let settings: Value = serde_json::from_str(&body).unwrap_or_default();
+            if !settings["account"].is_object() {
+                return;
+            }
+            (method, path, body) = ("PATCH", "/sandbox/accounts/acme", settings["account"].to_string());
+        }
+        let target = request.query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+        self.bytes += target.len() + body.len();
+        if self.left_out > 0 || self.done.len() >= CALLS_MAX || self.bytes > BYTES_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let made_key = |back: usize| KeyNo::from_index(keys.saturating_sub(back));
+        self.done.push(DoneCall {
+            at,
+            method: method.to_owned(),
+            key: caller.key.filter(|_| path.starts_with("/v1")),
+            within: caller.within,
+            idempotency_key: request.idempotency_key.map(|key| String::from_utf8_lossy(key).into_owned()),
+            body,
+            made: made(path, response),
+            keys: match (method, path) {
+                ("POST", "/sandbox/keys") => vec![(made_key(1), "/key/secret")],
+                ("POST", "/sandbox/accounts") => {
+                    vec![(made_key(2), "/keys/live"), (made_key(1), "/keys/test")]
+                }
+                _ => Vec::new(),
+            },
+            target,
+        });
+    }
+
+    /// The text of a scenario file, and how many calls it does not tell.
+    pub(super) fn tell(&self, setup: &Setup, now: Timestamp) -> (String, u64) {
+        let mut text = format!(
+            "title: What was done in a served world\nseed: {}\nstart: {}\npace: 0s\n",
+            setup.seed.0,
+            script::in_line(&Value::from(setup.start.to_string())),
+        );
+        if setup.rate_limit != USUAL_LIMIT {
+            let limit = setup.rate_limit.map_or_else(|| "no limit".to_owned(), |n| format!("{n} a minute"));
+            text.push_str(&format!("# This world had {limit} for one key; a scenario has 120 a minute.\n"));
+        }
+        text.push_str("steps:\n");
+        let mut teller = Teller::default();
+        let mut shown = setup.start;
+        let mut is_empty = true;
+        for call in &self.done {
+            match teller.step(call) {
+                Ok(step) => {
+                    text.push_str(&wait(shown, call.at));
+                    shown = call.at.max(shown);
+                    is_empty = false;
+                    text.push_str(&format!("  - request: {}\n", script::in_line(&step)));
+                }
+                Err(why) => {
+                    let what = format!("{} {}", call.method, call.target);
+                    text.push_str(&format!("  # not told: {}: {why}\n", one_line(&what)));
+                }
+            }
+        }
+        if self.left_out > 0 {
+            text.push_str(&format!("  # not told: {} calls after these, for want of room\n", self.left_out));
+        }
+        // A scenario has one step at least.
+        let least = shown.plus(Span::micros(u64::from(is_empty)));
+        text.push_str(&wait(shown, now.max(least)));
+        (text, teller.untold + self.left_out)
+    }
+}
+
+/// Names for what was made, as far as it is told.
+struct Teller {
+    names: BTreeMap<String, String>,
+    keys: BTreeMap<KeyNo, String>,
+    counts: BTreeMap<&'static str, u32>,
+    /// What was made by calls that are not told.
+    missing: BTreeSet<String>,
+    untold: u64,
+}
+
+impl Default for Teller {
+    fn default() -> Teller {
+        let keys = Mode::ALL.into_iter().enumerate();
+        Teller {
+            names: BTreeMap::new(),
+            keys: keys.map(|(index, mode)| (KeyNo::from_index(index), mode.to_string())).collect(),
+            counts: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            untold: 0,
+        }
+    }
+}
+
+impl Teller {
+    /// A step, or why there is none.
+    fn step(&mut self, call: &DoneCall) -> Result<Value, String> {
+        let step = self.told(call);
+        if step.is_err() {
+            self.untold += 1;
+            self.missing.extend(call.made.iter().map(|(_, id)| id.clone()));
+        }
+        step
+    }
+
+    fn told(&mut self, call: &DoneCall) -> Result<Value, String> {
+        if call.target.contains("${") || call.body.contains("${") {
+            return Err("`${` stands for a name in a scenario".to_owned());
+        }
+        if has_long_number(&call.body) {
+            return Err("a number has more digits than a scenario keeps; write it as a text".to_owned());
+        }
+        let mut step = json!({ "method": call.method, "path": self.named(&call.target)? });
+        let body: Value = serde_json::from_str(&call.body).unwrap_or(Value::Null);
+        if call.target.starts_with("/sandbox/endpoints") {
+            judge_receiver(&body)?;
+        }
+        let body = self.named_json(&kept_to_book(call, body))?;
+        if !body.is_null() {
+            step["body"] = body;
+        }
+        if let Some(key) = call.key {
+            let name = self.keys.get(&key).ok_or("its key was made by a call that is not told")?;
+            step["key"] = Value::from(name.as_str());
+        }
+        if let Some(key) = &call.idempotency_key {
+            step["headers"] = json!({ "Idempotency-Key": self.named(key)? });
+        }
+        let mut save = serde_json::Map::new();
+        for (pointer, id) in &call.made {
+            if self.names.contains_key(id) {
+                continue;
+            }
+            let name = self.next(prefix(&call.target, pointer));
+            save.insert(name.clone(), Value::from(pointer.as_str()));
+            self.names.insert(id.clone(), name);
+        }
+        for (key, pointer) in &call.keys {
+            let name = self.next("k");
+            save.insert(name.clone(), Value::from(*pointer));
+            self.keys.insert(*key, name);
+        }
+        if !save.is_empty() {
+            step["save"] = Value::Object(save);
+        }
+        Ok(step)
+    }
+
+    fn next(&mut self, prefix: &'static str) -> String {
+        let count = self.counts.entry(prefix).or_default();
+        *count += 1;
+        format!("{prefix}{count}")
+    }
+
+    /// A text with names in place of what they stand for.
+    fn named(&self, text: &str) -> Result<String, String> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let mut named = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find(is_part) {
+            let end = rest[start..].find(|c| !is_part(c)).map_or(rest.len(), |length| start + length);
+            let word = &rest[start..end];
+            if self.missing.contains(word) {
+                return Err(format!("{word} was made by a call that is not told"));
+            }
+            named.push_str(&rest[..start]);
+            match self.names.get(word) {
+                Some(name) => named.push_str(&format!("${{{name}}}")),
+                None => named.push_str(word),
+            }
+            rest = &rest[end..];
+        }
+        named.push_str(rest);
+        Ok(named)
+    }
+
+    fn named_json(&self, value: &Value) -> Result<Value, String> {
+        Ok(match value {
+            Value::String(text) => Value::String(self.named(text)?),
+            Value::Array(list) => {
+                Value::Array(list.iter().map(|item| self.named_json(item)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(map) => {
+                let named = map.iter().map(|(key, value)| Ok((key.clone(), self.named_json(value)?)));
+                Value::Object(named.collect::<Result<_, String>>()?)
+            }
+            plain => plain.clone(),
+        })
+    }
+}
+
+/// Whether a call does no more than move the clock.
+fn lets_time_pass(request: &Request<'_>) -> bool {
+    match request.path {
+        "/sandbox/advance" => true,
+        "/sandbox/mine" => {
+            let body: Value = serde_json::from_slice(request.body).unwrap_or_default();
+            body["at_once"] != true
+        }
+        _ => false,
+    }
+}
+
+/// What an answer says was made.
+fn made(path: &str, response: &Response) -> Vec<(String, String)> {
+    let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let is_object = OBJECTS.iter().any(|(list, _)| path.starts_with(list));
+    let pointers = is_object.then_some("/data/id").into_iter().chain(MADE.map(|(pointer, _)| pointer));
+    pointers
+        .filter_map(|pointer| Some((pointer.to_owned(), answer.pointer(pointer)?.as_str()?.to_owned())))
+        .collect()
+}
+
+/// What the name of something that was made begins with.
+fn prefix(target: &str, pointer: &str) -> &'static str {
+    let object = OBJECTS.iter().filter(|_| pointer == "/data/id").find(|(list, _)| target.starts_with(list));
+    let named = MADE.iter().find(|(known, _)| *known == pointer);
+    object.or(named).map_or("o", |(_, prefix)| prefix)
+}
+
+/// The body of a call that a key kept to its book, as one that says which.
+fn kept_to_book(call: &DoneCall, mut body: Value) -> Value {
+    let Some((account, mode)) = &call.within else { return body };
+    let path = call.target.split('?').next().unwrap_or_default();
+    let takes = |field| route::takes(&call.method, path, field);
+    // A charge is in its own book, whatever is said.
+    if body.get("charge").is_none() && (takes("account") || takes("mode")) {
+        if body.is_null() {
+            body = json!({});
+        }
+        for (field, value) in [("account", account.as_str()), ("mode", mode.as_str())] {
+            if takes(field) && body.get(field).is_none_or(Value::is_null) {
+                body[field] = Value::from(value);
+            }
+        }
+    }
+    body
+}
+
+/// Whether a receiver is one that a scenario has.
+fn judge_receiver(body: &Value) -> Result<(), String> {
+    let Some(url) = body["url"].as_str() else { return Ok(()) };
+    match address_rule::judge_url(url) {
+        Ok(known) if known.is_simulated() => Ok(()),
+        _ => Err("a scenario posts to the simulated network only, to hosts such as shop.sim".to_owned()),
+    }
+}
+
+/// Whether a number outside of texts has more digits than every reader keeps.
+fn has_long_number(json: &str) -> bool {
+    let (mut in_text, mut escaped, mut digits) = (false, false, 0);
+    for byte in json.bytes() {
+        match byte {
+            b'\\' if in_text => escaped = !escaped,
+            b'"' if !escaped => (in_text, digits) = (!in_text, 0),
+            b'0'..=b'9' if !in_text => digits += 1,
+            b'.' if !in_text => {}
+            _ => (escaped, digits) = (false, 0),
+        }
+        if digits > DIGITS_MAX {
+            return true;
+        }
+    }
+    false
+}
+
+fn wait(from: Timestamp, to: Timestamp) -> String {
+    match to.since(from) {
+        Span(0) => String::new(),
+        span => format!("  - wait: {span}\n"),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_number(json: &str, is_long: bool) {
+        assert_eq!(has_long_number(json), is_long, "{json}");
+    }
+
+    #[test]
+    fn numbers_that_a_reader_would_round_are_noticed() {
+        check_number(r#"{"amount":49.90,"seed":123456789012345}"#, false);
+        check_number(r#"{"amount":0.100000000000000001}"#, true);
+        check_number(r#"{"amount":"0.100000000000000001"}"#, false);
+        check_number(r#"{"a":"\"","amount":0.100000000000000001}"#, true);
+        check_number(r#"{"a":"\\","b":"1234567890123456"}"#, false);
+    }
+}

@@ -1,0 +1,113 @@
+//! What an owner looks for in a book: an object by its code, its transaction, the customer's e-mail address, the order.
+//!
+//! Looks at the newest objects only, a bounded number of them, and compares without regard to case.
+
+use reference_core::{
+    book::Book,
+    call::List,
+    charge::{Charge, MetaValue},
+    error::ApiError,
+    id::{ChargeNo, InvoiceNo, LinkNo, parse_uuid},
+    invoice::Invoice,
+};
+use reference_wire::fields::Fields;
+
+use super::{Outcome, answer, book::named, call::SandboxCall};
+use crate::api::{SearchAnswer, SearchHit, Word};
+
+/// So many of the newest objects of each list are looked at.
+const LOOKED_AT_MAX: usize = 50_000;
+/// So many are found at most.
+const FOUND_MAX: usize = 50;
+/// Longer than anything that is looked for.
+const WANTED_MAX: usize = 255;
+
+/// The name of a field and what it says.
+type Named = (String, String);
+
+pub(super) fn search(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let place = named(call)?;
+    let wanted = call.query("q").unwrap_or_default().trim().to_lowercase();
+    if wanted.is_empty() || wanted.len() > WANTED_MAX {
+        return Err(ApiError::field("q", format!("The q field must have 1 to {WANTED_MAX} bytes.")));
+    }
+    let book = call.book(place);
+    let mut found = by_id(book, &wanted);
+    let mut add = |kind, id: String, fields: Vec<Named>, status: Word| {
+        let holds = |(_, value): &Named| value.to_lowercase().contains(&wanted);
+        let hit = fields.into_iter().find(holds);
+        found.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
+        found.len() < FOUND_MAX
+    };
+    let charges = newest(book, &List::Charges { status: None, link: None });
+    let invoices = newest(book, &List::Invoices { status: None });
+    let links = newest(book, &List::Links);
+    let _ = charges
+        .into_iter()
+        .map(|no| book.charge(ChargeNo(no)))
+        .all(|it| add("charge".into(), it.code.to_string(), of_charge(it), it.status().as_str().into()))
+        && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|it| {
+            add("invoice".into(), it.code.to_string(), of_invoice(it), it.status().as_str().into())
+        })
+        && links.into_iter().map(|no| book.link(LinkNo(no))).all(|it| {
+            let status = if it.archived { "archived" } else { "active" };
+            let fields = vec![own("code", it.code), own("title", &it.terms.title)];
+            add("payment_link".into(), it.code.to_string(), fields, status.into())
+        });
+    answer(SearchAnswer { found })
+}
+
+/// The newest members of a list, newest first.
+fn newest(book: &Book, list: &List) -> Vec<u32> {
+    let listing = book.listing(list);
+    let count = listing.newest().map_or(0, |newest| listing.rank(newest));
+    (count.saturating_sub(LOOKED_AT_MAX)..count).rev().filter_map(|nth| listing.select(nth)).collect()
+}
+
+/// The event or the delivery of this id.
+fn by_id(book: &Book, wanted: &str) -> Vec<SearchHit> {
+    let Some(id) = parse_uuid(wanted) else { return Vec::new() };
+    let hit = |kind: &'static str, status: &'static str| SearchHit {
+        kind: kind.into(),
+        id: id.to_string(),
+        field: "id".to_owned(),
+        value: id.to_string(),
+        status: status.into(),
+    };
+    let event = book.find_event(id).ok().map(|no| hit("event", book.events().get(no).kind.as_str()));
+    let delivery = book.outbox().find(id).map(|no| hit("delivery", book.outbox().get(no).state.as_str()));
+    event.into_iter().chain(delivery).collect()
+}
+
+fn own(name: &str, value: impl ToString) -> Named {
+    (name.to_owned(), value.to_string())
+}
+
+fn known(name: &str, value: Option<&String>) -> Option<Named> {
+    value.map(|value| own(name, value))
+}
+
+fn of_charge(charge: &Charge) -> Vec<Named> {
+    let (terms, customer) = (&charge.terms, charge.terms.customer());
+    let mut fields = vec![own("code", charge.code), own("deposit_address", &terms.deposit_address)];
+    fields.extend(charge.transfers().iter().map(|it| own("txid", &it.txid)));
+    fields.extend(charge.refunds().iter().filter_map(|it| known("refund", it.txid.as_ref())));
+    fields.extend(known("customer_email", customer.email.as_ref()));
+    fields.extend(known("customer_name", customer.name.as_ref()));
+    fields.extend(known("customer_reference", customer.reference.as_ref()));
+    fields.extend(terms.metadata.iter().filter_map(|(key, value)| match value {
+        MetaValue::Text(text) | MetaValue::Number(text) => Some((format!("metadata.{key}"), text.clone())),
+        MetaValue::Truth(_) | MetaValue::Null => None,
+    }));
+    fields.extend(known("description", terms.description.as_ref()));
+    fields
+}
+
+fn of_invoice(invoice: &Invoice) -> Vec<Named> {
+    let terms = &invoice.terms;
+    let mut fields = vec![own("code", invoice.code), own("number", &invoice.number)];
+    fields.extend(known("customer_email", terms.customer_email.as_ref()));
+    fields.extend(known("customer_name", terms.customer_name.as_ref()));
+    fields.extend(known("memo", terms.memo.as_ref()));
+    fields
+}
