@@ -84,13 +84,19 @@ impl<'a> Authority<'a> {
 }
 
 /// The addresses of one server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     /// Where it listens, as a client on this machine would call it.
     listening: String,
     port: u16,
     public: Option<PublicUrl>,
     access: SandboxAccess,
+    /// What paths of the world begin with, after the public prefix: `/w/abc`; empty for the first world.
+    world: String,
+    /// The address to give to people.
+    url: String,
+    /// It is called by https, and may be by http.
+    has_tls: bool,
 }
 
 impl Addresses {
@@ -103,25 +109,49 @@ impl Addresses {
                 IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
             });
         }
-        Addresses { listening: format!("http://{callable}"), port: bound.port(), public, access }
+        let listening = format!("http://{callable}");
+        let url = public.as_ref().map_or(&listening, |public| &public.text).clone();
+        let world = String::new();
+        Addresses { listening, port: bound.port(), public, access, world, url, has_tls: false }
+    }
+
+    /// The same of a server that speaks https.
+    pub(crate) fn over_tls(mut self) -> Addresses {
+        self.listening = self.listening.replacen("http://", "https://", 1);
+        if self.public.is_none() {
+            self.url = format!("{}{}", self.listening, self.world);
+        }
+        self.has_tls = true;
+        self
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.has_tls { "https://" } else { "http://" }
+    }
+
+    /// The addresses of a world on this server, whose paths begin with `path`.
+    pub(crate) fn of_world(&self, path: &str) -> Addresses {
+        Addresses { world: path.to_owned(), url: format!("{}{path}", self.url), ..self.clone() }
     }
 
     /// The address to give to people.
     pub(crate) fn url(&self) -> &str {
-        self.public.as_ref().map_or(&self.listening, |public| &public.text)
+        &self.url
     }
 
     /// What links start with in the answer to a request that called `authority`.
     pub(crate) fn base(&self, authority: Option<&str>) -> Cow<'_, str> {
         match authority {
             _ if self.public.is_some() => self.url().into(),
-            Some(called) if self.listening["http://".len()..] == *called => (&self.listening).into(),
-            Some(called) if Authority::parse(called).is_some() => format!("http://{called}").into(),
-            _ => (&self.listening).into(),
+            Some(called) if self.listening[self.scheme().len()..] == *called => self.url().into(),
+            Some(called) if Authority::parse(called).is_some() => {
+                format!("{}{called}{}", self.scheme(), self.world).into()
+            }
+            _ => self.url().into(),
         }
     }
 
-    /// A path as the service knows it: without the public prefix, if it came with it.
+    /// A path without the public prefix, if it came with it. Which world it is of is not looked at.
     pub(crate) fn inside<'p>(&self, path: &'p str) -> &'p str {
         let prefix = self.public.as_ref().map_or("", PublicUrl::prefix);
         match path.strip_prefix(prefix) {
@@ -143,7 +173,8 @@ impl Addresses {
 
     /// The path that links inside a page start with, without a slash at the end: `/prefix`, or empty.
     pub(crate) fn prefix(&self) -> &str {
-        self.public.as_ref().map_or("", PublicUrl::prefix)
+        let origin = self.public.as_ref().map_or(self.listening.len(), |public| public.origin);
+        &self.url[origin..]
     }
 
     /// Whether `host` is the one of the public address.
@@ -153,7 +184,8 @@ impl Addresses {
 
     /// Whether a page of `origin` is one of ours, for a request that called `authority`.
     pub(crate) fn is_own_origin(&self, origin: &str, authority: &str) -> bool {
-        let called = origin.strip_prefix("http://").filter(|called| !called.is_empty());
+        let secure = origin.strip_prefix("https://").filter(|_| self.has_tls);
+        let called = origin.strip_prefix("http://").or(secure).filter(|called| !called.is_empty());
         called.is_some_and(|called| called.eq_ignore_ascii_case(authority))
             || self.public.as_ref().is_some_and(|public| public.origin().eq_ignore_ascii_case(origin))
     }
@@ -214,6 +246,27 @@ mod tests {
         let public = Some("https://pay.example/shop/");
         check_base("127.0.0.1:8080", public, Some("localhost:8080"), "https://pay.example/shop");
         check_base("127.0.0.1:8080", public, None, "https://pay.example/shop");
+    }
+
+    #[test]
+    fn over_tls_links_say_so_and_pages_of_both_schemes_are_own() {
+        let addresses = addresses("127.0.0.1:8080", None).over_tls();
+        assert_eq!(addresses.url(), "https://127.0.0.1:8080");
+        for (called, base) in [
+            (Some("127.0.0.1:8080"), "https://127.0.0.1:8080"),
+            (Some("localhost:8080"), "https://localhost:8080"),
+            (None, "https://127.0.0.1:8080"),
+        ] {
+            assert_eq!(addresses.base(called), base);
+        }
+        for (origin, is_own) in [
+            ("https://localhost:8080", true),
+            ("http://localhost:8080", true),
+            ("https://localhost:9999", false),
+            ("https://", false),
+        ] {
+            assert_eq!(addresses.is_own_origin(origin, "localhost:8080"), is_own, "{origin}");
+        }
     }
 
     #[track_caller]

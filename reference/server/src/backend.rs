@@ -1,20 +1,123 @@
-//! What every part of the server works with. Owns nothing that only one of them needs.
+//! What every part of the server works with: a world, and what all worlds of the server share.
+
+use std::sync::Arc;
+
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use simulator::sandbox::{Reach, Setup};
+use tokio::sync::mpsc::UnboundedSender;
 
 #[cfg(feature = "mcp")]
 use crate::config::McpClock;
 use crate::{
-    address::Addresses, config::Bounds, gate::Token, host::Host, in_flight::InFlight, log::RequestLog,
+    address::Addresses,
+    clock::{Clock, ClockKind},
+    config::Bounds,
+    gate::Token,
+    host::{Exit, Host, Keep},
+    in_flight::InFlight,
+    journal::Started,
+    log::{LogSink, RequestLog},
+    sender::{WebhookSender, WorldAttempt, WorldNo},
 };
 
-/// The world, the names that it is called by, what opens its sandbox, how much a client may ask, and the room
+/// A world, the names that it is called by, what opens its sandbox, how much a client may ask, and the room
 /// for what it is answered.
 pub(crate) struct Backend {
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
     pub(crate) addresses: Addresses,
-    pub(crate) token: Token,
+    pub(crate) token: Arc<Token>,
     pub(crate) bounds: Bounds,
-    pub(crate) in_flight: InFlight,
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) requests: RequestLog,
     #[cfg(feature = "mcp")]
     pub(crate) mcp_clock: McpClock,
+}
+
+/// What all worlds of a server share.
+pub(crate) struct Shared {
+    /// Those of the first world.
+    pub(crate) addresses: Addresses,
+    pub(crate) token: Arc<Token>,
+    pub(crate) bounds: Bounds,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) dialect: Dialect,
+    pub(crate) log: Option<LogSink>,
+    /// `None` if deliveries stay inside.
+    pub(crate) exit: Option<(Arc<WebhookSender>, UnboundedSender<WorldAttempt>)>,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp_clock: McpClock,
+}
+
+/// How a world begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) seed: Seed,
+    /// `None` for the time of day.
+    pub(crate) start: Option<Timestamp>,
+    pub(crate) clock: ClockKind,
+    /// Requests per minute and key; `None` for no limit.
+    pub(crate) rate_limit: Option<u32>,
+}
+
+/// Which world of a server one is.
+pub(crate) struct Identity<'a> {
+    pub(crate) no: WorldNo,
+    /// What its paths and keys name it by; empty for the first world, which is the one that is not named.
+    pub(crate) id: &'a str,
+    /// How many of its last requests are kept for the dashboard.
+    pub(crate) requests_max: usize,
+}
+
+impl Backend {
+    /// A world that begins now.
+    ///
+    /// # Errors
+    ///
+    /// Those of `begin`.
+    pub(crate) fn begin<E>(
+        shared: &Shared,
+        terms: &Terms,
+        identity: &Identity<'_>,
+        begin: impl FnOnce(&Setup) -> Result<Started, E>,
+    ) -> Result<Backend, E> {
+        let Identity { no, id, requests_max } = *identity;
+        let is_first = id.is_empty();
+        let addresses =
+            if is_first { shared.addresses.clone() } else { shared.addresses.of_world(&format!("/w/{id}")) };
+        let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.of_world(id) });
+        let mut clock = Clock::new(terms.clock, terms.start);
+        let start = clock.read();
+        let Started { world, journal, setup, in_flight, stood } = begin(&Setup {
+            seed: terms.seed,
+            start: clock.at(start),
+            public_url: addresses.url().to_owned(),
+            rate_limit: terms.rate_limit,
+            dialect: shared.dialect.clone(),
+            journal: false,
+            reach: if shared.exit.is_some() { Reach::Network } else { Reach::Simulated },
+            wallet_cache: None,
+            key_tag: id.to_owned(),
+        })?;
+        if let Some((tip, wall)) = stood {
+            clock.set(start, Clock::resumed(terms.clock, Timestamp(tip.now), wall));
+        }
+        let keep = journal.map(|journal| Keep { journal, setup, clock: terms.clock });
+        let exit = shared.exit.as_ref().map(|(sender, dispatches)| Exit {
+            sender: Arc::clone(sender),
+            dispatches: dispatches.clone(),
+            world: no,
+        });
+        let host = Arc::new(Host::new(world, clock, exit, log.clone(), keep));
+        host.hand_out(in_flight);
+        Ok(Backend {
+            host,
+            addresses,
+            token: Arc::clone(&shared.token),
+            bounds: shared.bounds,
+            in_flight: Arc::clone(&shared.in_flight),
+            requests: RequestLog::new(&shared.dialect, log, requests_max),
+            #[cfg(feature = "mcp")]
+            mcp_clock: shared.mcp_clock,
+        })
+    }
 }

@@ -28,6 +28,11 @@ pub enum ClockKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading(u64);
 
+/// What the operating system's clock shows.
+pub(crate) fn time_of_day() -> Timestamp {
+    Timestamp::default().plus(Span(wall().0))
+}
+
 /// The service clock. It never falls, whatever the operating system's clock does; the one exception is a new
 /// world under a frozen clock, which brings its own time.
 pub(crate) struct Clock {
@@ -42,10 +47,25 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock that shows `start` now, or the time of day.
     pub(crate) fn new(kind: ClockKind, start: Option<Timestamp>) -> Clock {
-        let start = start.unwrap_or_else(|| Timestamp::default().plus(Span(wall().0)));
+        let start = start.unwrap_or_else(time_of_day);
         let mut clock = Clock { kind, origin: steady(), anchor: (Reading(0), start), shown: start };
         clock.anchor.0 = clock.read();
         clock
+    }
+
+    /// Shows `time` from `reading` on, although it may have shown more: another world took the place of the one before.
+    pub(crate) fn set(&mut self, reading: Reading, time: Timestamp) {
+        self.anchor = (reading, time);
+        self.shown = time;
+    }
+
+    /// What a clock shows now that showed `time` when the time of day was `wall` microseconds since 1970: real time went
+    /// on meanwhile, any other stood still.
+    pub(crate) fn resumed(kind: ClockKind, time: Timestamp, wall_then: u64) -> Timestamp {
+        match kind {
+            ClockKind::Wall => time.plus(Span(wall().0.saturating_sub(wall_then))),
+            ClockKind::Fast { .. } | ClockKind::Frozen => time,
+        }
     }
 
     /// Whether only the world moves it.
@@ -96,6 +116,11 @@ impl Clock {
             ClockKind::Frozen => 0,
         }
     }
+}
+
+/// The time of day in microseconds since 1970.
+pub(crate) fn unix_micros() -> u64 {
+    wall().0
 }
 
 /// The time of day in seconds since 1970, for signatures that real receivers compare with their own clocks.

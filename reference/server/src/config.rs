@@ -1,10 +1,10 @@
 //! What a server is started with. Values only: nothing here is read from a file or the environment.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 
-use crate::{clock::ClockKind, log::LogSink, sender::SenderConfig};
+use crate::{clock::ClockKind, log::LogSink, sender::SenderConfig, tls::TlsIdentity};
 
 /// How a server is started. [`Config::local`] is a start for tests.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Config {
     /// The address under which clients reach the server, if it differs from the one it listens on:
     /// `https://pay.example/prefix`. Requests are taken with and without the prefix.
     pub public_url: Option<String>,
+    /// Serves https too, at the same address, and links say `https`; `None` for http only.
+    pub tls: Option<TlsIdentity>,
     /// What moves the service clock.
     pub clock: ClockKind,
     /// The names in keys and headers.
@@ -37,6 +39,25 @@ pub struct Config {
     pub log: Option<LogSink>,
     /// How deliveries go out.
     pub sender: SenderConfig,
+    /// Where the world is kept; `None` for a world that ends with the server.
+    pub data: Option<Data>,
+    /// The world to begin with, as `GET /sandbox/snapshots/{id}` gave it; `None` for a new one. The seed, the start and
+    /// the limit of requests are its own then, and the clock goes on from where it stood.
+    pub from: Option<Vec<u8>>,
+}
+
+/// Where a world is kept.
+///
+/// Every call that changes it is on the disk before its answer leaves, and every post after what led to it. A server that
+/// is started with the same directory goes on with the same world.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// The directory; made if it does not exist. It holds the keys of the world, so only its owner may read it.
+    pub directory: PathBuf,
+    /// The seed that a world in it must have been begun with; `None` for any. A new one gets [`Config::seed`].
+    pub seed: Option<Seed>,
+    /// What its clock must have shown at first; `None` for anything.
+    pub start: Option<Timestamp>,
 }
 
 /// Who needs the token for `/sandbox`, the dashboard and the tools that act on the simulated world.

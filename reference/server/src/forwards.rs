@@ -32,10 +32,13 @@ pub struct Forwarded {
     pub to: String,
     /// The address of the two endpoints that stand for it: `https://localhost-3000.example/hooks`.
     pub url: String,
-    /// What live deliveries are signed with: `whsec_…`. It is shown nowhere else.
-    pub live_secret: String,
+    /// What live deliveries are signed with: `whsec_…`. It is shown nowhere else, and here only for a new endpoint: a
+    /// world that was kept has its endpoints already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_secret: Option<String>,
     /// What test deliveries are signed with.
-    pub test_secret: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_secret: Option<String>,
 }
 
 /// Answers a request of somebody who may use the sandbox. `from_here`: and is surely on this machine.
@@ -94,7 +97,10 @@ pub(crate) async fn add(
         let why = "This server posts to hosts of the simulated network only, such as shop.sim.";
         return refused(&ApiError::conflict(why));
     };
-    if let Some(known) = known(backend, handler).await? {
+    let known = known(backend, handler).await?;
+    if let Some(known) = &known
+        && sender.forwards().contains(&handler.forward.to_string())
+    {
         let why = format!(
             "{} is forwarded to already, by endpoint {}. POST /sandbox/endpoints/{}/rotate gives it a new secret.",
             handler.target(),
@@ -108,6 +114,10 @@ pub(crate) async fn add(
             "There are {most} forwards, and no more are taken. Start the server again to be rid of them."
         )));
     }
+    let (to, url) = (handler.target().to_owned(), handler.url().to_owned());
+    if known.is_some() {
+        return Ok(Ok(Forwarded { to, url, live_secret: None, test_secret: None }));
+    }
     let mut secrets = Vec::new();
     for mode in [Mode::Live, Mode::Test] {
         let url = handler.url().to_owned();
@@ -120,12 +130,7 @@ pub(crate) async fn add(
         secrets.push(endpoint.secret.ok_or(Broken)?);
     }
     let [live_secret, test_secret] = secrets.try_into().map_err(|_| Broken)?;
-    Ok(Ok(Forwarded {
-        to: handler.target().to_owned(),
-        url: handler.url().to_owned(),
-        live_secret,
-        test_secret,
-    }))
+    Ok(Ok(Forwarded { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
 }
 
 /// The endpoint that stands for a handler already: a second one would get everything twice.

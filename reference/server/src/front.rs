@@ -29,6 +29,7 @@ use crate::{
     pages::{self, Call, Pages, docs::Docs, home},
     refusal::Refusal,
     world::RequestHead,
+    worlds::{Worlds, room},
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -40,7 +41,9 @@ const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.
 
 /// What all connections share.
 pub(crate) struct Front {
+    /// The first world, and with it what all of them share.
     pub(crate) backend: Arc<Backend>,
+    worlds: Arc<Worlds>,
     pub(crate) metrics: Metrics,
     document: Document,
     docs: Docs,
@@ -89,12 +92,14 @@ impl Room {
 
 impl Front {
     /// Fails if the operating system gives no randomness.
-    pub(crate) fn new(backend: Arc<Backend>, dialect: &Dialect) -> Result<Front, getrandom::Error> {
+    pub(crate) fn new(worlds: Arc<Worlds>, dialect: &Dialect) -> Result<Front, getrandom::Error> {
+        let backend = Arc::clone(worlds.first());
         Ok(Front {
             #[cfg(feature = "mcp")]
-            mcp: Mcp::new(&backend),
-            pages: Arc::new(Pages::new(Arc::clone(&backend), dialect)?),
+            mcp: Mcp::new(&backend.bounds),
+            pages: Arc::new(Pages::new(&backend.bounds, dialect)?),
             backend,
+            worlds,
             metrics: Metrics::default(),
             document: Document::new(dialect),
             docs: Docs::default(),
@@ -110,20 +115,28 @@ impl Front {
     ) -> Answer {
         let (head, body) = request.into_parts();
         let (begun, mut sent) = (Instant::now(), Bytes::new());
-        let decided = self.decide(ends, activity, &head, body, &mut sent).await;
+        let said = Said::of(&head.headers);
+        let whole_path = self.backend.addresses.inside(head.uri.path());
+        let place = self.worlds.place(whole_path, said.authorization.once());
+        let (backend, path) =
+            place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
+        let decided = match &place {
+            Ok(_) => self.decide((backend, path), (ends, activity), (&head, &said), body, &mut sent).await,
+            Err(refusal) => Err(*refusal),
+        };
         let mut answer = decided.unwrap_or_else(Refusal::answer);
-        let said = match answer.body() {
-            Content::Whole(said) => said.clone(),
+        let told = match answer.body() {
+            Content::Whole(told) => told.clone(),
             Content::Stream { .. } => Bytes::new(),
         };
-        self.backend.requests.note(&Exchange {
+        backend.requests.note(&Exchange {
             head: &head,
-            path: self.backend.addresses.inside(head.uri.path()),
+            path,
             body: &sent,
             status: answer.status(),
             headers: answer.headers(),
-            said: &said,
-            at: self.backend.host.shown(),
+            said: &told,
+            at: backend.host.shown(),
             took: begun.elapsed(),
         });
         if head.method == Method::HEAD {
@@ -141,16 +154,15 @@ impl Front {
     /// `sent`: becomes the body of a request to the API.
     async fn decide(
         &self,
-        ends: Ends,
-        activity: &Arc<Activity>,
-        head: &Parts,
+        (backend, path): (&Arc<Backend>, &str),
+        (ends, activity): (Ends, &Arc<Activity>),
+        (head, said): (&Parts, &Said<'_>),
         body: Incoming,
         sent: &mut Bytes,
     ) -> Result<Answer, Refusal> {
-        let said = Said::of(&head.headers);
         let authority = called(head, said.host)?;
-        let path = self.backend.addresses.inside(head.uri.path());
-        let call = |body| Call { pages: &self.pages, ends, activity, head, path, authority, body };
+        let call = |body| Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
+        let asked = Asked { backend, head, said, path, authority };
         let Some(room) = Room::of(path) else {
             return if home::wants_page(head) {
                 home::lost(&call(Bytes::new()))
@@ -160,30 +172,30 @@ impl Front {
         };
         match room {
             Room::Api if !body.is_end_stream() => {
-                return Box::pin(self.ask_api((head, &said, path, authority), body, sent)).await;
+                return Box::pin(asked.ask_api(body, sent)).await;
             }
             Room::Api | Room::Hosted | Room::Dashboard => {}
             Room::Sandbox => {
-                gate::admit(ends, head, authority, &self.backend.addresses, &self.backend.token)?;
-                if head.method == Method::POST && path == "/sandbox/world" && !self.backend.host.is_frozen() {
+                gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
+                if head.method == Method::POST && path == "/sandbox/world" && !backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
             #[cfg(feature = "mcp")]
             Room::Mcp => {
                 let authorization = said.authorization.once().map(HeaderValue::as_bytes);
-                return Box::pin(self.mcp.answer(ends, head, authorization, authority, body)).await;
+                return Box::pin(self.mcp.answer(backend, ends, head, authorization, authority, body)).await;
             }
             Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document | Room::Docs => {
                 return match room {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
                     Room::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
                     Room::Index if home::wants_page(head) => home::home(&call(Bytes::new())),
-                    _ => self.page(&room, path, authority),
+                    _ => self.page(&room, &asked),
                 };
             }
         }
-        let body = body::read(&head.headers, body, &self.backend.bounds).await?;
+        let body = body::read(&head.headers, body, &backend.bounds).await?;
         match room {
             // In boxes, because every request to the API would carry their room.
             Room::Hosted => {
@@ -195,35 +207,65 @@ impl Front {
             Room::Sandbox => {
                 gate::admit_body(&head.headers, &body)?;
                 if path == forwards::PATH {
-                    let from_here = gate::pass(ends, head, authority, &self.backend.addresses)?;
-                    return Box::pin(forwards::answer(&self.backend, head, from_here, &body)).await;
+                    let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
+                    return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
+                }
+                // A world opens no worlds.
+                if room::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
+                    return room::answer(&self.worlds, head, path, authority, &body);
                 }
             }
             _ => {}
         }
-        self.ask_world((head, &said, path, authority), None, &body).await
+        asked.ask_world(None, &body).await
     }
 
+    fn page(&self, room: &Room, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+        let backend = asked.backend;
+        Ok(match room {
+            Room::Asset => return pages::asset(asked.path),
+            Room::Document => {
+                answer::json(StatusCode::OK, self.document.at(&backend.addresses.base(asked.authority)))
+            }
+            Room::Metrics => {
+                let page = self.metrics.page(backend.host.times().ok(), self.worlds.census());
+                answer::own(StatusCode::OK, PROMETHEUS, page)
+            }
+            Room::Health if backend.host.is_broken() => {
+                answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
+            }
+            Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
+            _ => answer::json(StatusCode::OK, INDEX),
+        })
+    }
+}
+
+/// A request for a world.
+struct Asked<'a> {
+    backend: &'a Arc<Backend>,
+    head: &'a Parts,
+    said: &'a Said<'a>,
+    path: &'a str,
+    authority: Option<&'a str>,
+}
+
+impl Asked<'_> {
     /// A request to the API that has a body: key, limit, path and method are judged before it is read.
-    async fn ask_api(
-        &self,
-        (head, said, path, authority): (&Parts, &Said<'_>, &str, Option<&str>),
-        body: Incoming,
-        sent: &mut Bytes,
-    ) -> Result<Answer, Refusal> {
+    async fn ask_api(&self, body: Incoming, sent: &mut Bytes) -> Result<Answer, Refusal> {
+        let Asked { backend, head, said, path, .. } = *self;
         let authorization = said.authorization.once().map(HeaderValue::as_bytes);
         let known = RequestHead { method: head.method.as_str(), path, authorization };
-        let admitted = match self.backend.host.admit_head(known)? {
+        let admitted = match backend.host.admit_head(known)? {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                body::leave(&head.headers, body, &self.backend.bounds);
+                body::leave(&head.headers, body, &backend.bounds);
                 return Ok(answer::of_world(refusal)?);
             }
         };
-        match body::read(&head.headers, body, &self.backend.bounds).await {
+        match body::read(&head.headers, body, &backend.bounds).await {
             Ok(body) => {
                 sent.clone_from(&body);
-                self.ask_world((head, said, path, authority), admitted, &body).await
+                self.ask_world(admitted, &body).await
             }
             Err(refusal) => {
                 let quota = admitted.and_then(|admitted| admitted.quota());
@@ -233,12 +275,8 @@ impl Front {
     }
 
     /// `admitted`: who asks, if that was found out and counted already.
-    async fn ask_world(
-        &self,
-        (head, said, path, authority): (&Parts, &Said<'_>, &str, Option<&str>),
-        admitted: Option<Admitted>,
-        body: &Bytes,
-    ) -> Result<Answer, Refusal> {
+    async fn ask_world(&self, admitted: Option<Admitted>, body: &Bytes) -> Result<Answer, Refusal> {
+        let Asked { backend, head, said, path, authority } = *self;
         let request = reference_wire::Request {
             method: head.method.as_str(),
             path,
@@ -246,31 +284,14 @@ impl Front {
             authorization: said.authorization.once().map(HeaderValue::as_bytes),
             content_type: said.content_type.first().map(HeaderValue::as_bytes),
             idempotency_key: said.idempotency_key.unrepeated(),
-            base: &self.backend.addresses.base(authority),
+            base: &backend.addresses.base(authority),
             body,
         };
-        let host = &self.backend.host;
+        let host = &backend.host;
         Ok(answer::of_world(match &admitted {
             Some(admitted) => host.respond_as(admitted, &request).await?,
             None => host.respond(&request).await?,
         })?)
-    }
-
-    fn page(&self, room: &Room, path: &str, authority: Option<&str>) -> Result<Answer, Refusal> {
-        Ok(match room {
-            Room::Asset => return pages::asset(path),
-            Room::Document => {
-                answer::json(StatusCode::OK, self.document.at(&self.backend.addresses.base(authority)))
-            }
-            Room::Metrics => {
-                answer::own(StatusCode::OK, PROMETHEUS, self.metrics.page(self.backend.host.times().ok()))
-            }
-            Room::Health if self.backend.host.is_broken() => {
-                answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
-            }
-            Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
-            _ => answer::json(StatusCode::OK, INDEX),
-        })
     }
 }
 

@@ -18,7 +18,6 @@ use crate::{
     refusal::Refusal,
 };
 
-#[cfg(feature = "mcp")]
 const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
 /// What proxies, tunnels and balancers usually add to the requests that they pass on.
 const PROXY_TRACES: [&str; 17] = [
@@ -83,7 +82,6 @@ impl Token {
     }
 
     /// Whether it stands in a header of its own, because `Authorization` holds an API key.
-    #[cfg(feature = "mcp")]
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         sole(headers, SANDBOX_TOKEN).is_some_and(|value| bool::from(value.ct_eq(self.0.as_bytes())))
     }
@@ -111,7 +109,9 @@ pub(crate) fn admit(
     token: &Token,
 ) -> Result<(), Refusal> {
     let from_here = pass(ends, head, authority, addresses)?;
-    if from_here || token.opens(&head.headers) { Ok(()) } else { Err(Refusal::SandboxToken) }
+    // `Authorization` may hold the key of the world that is meant.
+    let is_shown = || token.opens(&head.headers) || token.is_in(&head.headers);
+    if from_here || is_shown() { Ok(()) } else { Err(Refusal::SandboxToken) }
 }
 
 /// Whether the caller may come in by the name and from the page that it does; and whether it needs no token, because

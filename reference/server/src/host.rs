@@ -3,13 +3,17 @@
 //! Nobody holds the lock while waiting: neither for a name to be looked up nor for an attempt to end. What
 //! the world sends out is handed to the webhook sender before the lock is given back. Knows nothing of HTTP
 //! libraries, and nothing of charges.
+//!
+//! Where a journal is kept, an answer leaves once what it tells is on the disk (`keep`).
+
+mod keep;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -19,10 +23,12 @@ use reference_wire::{Request, Response};
 use simulator::sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress};
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
+pub(crate) use self::keep::Keep;
 use crate::{
     clock::Clock,
+    journal::{Keeping, Ticket},
     log::{LogEntry, LogSink},
-    sender::{self, Hearsay, WebhookSender},
+    sender::{self, Hearsay, WebhookSender, WorldAttempt, WorldNo},
     world::{RequestHead, World},
 };
 
@@ -50,13 +56,38 @@ pub(crate) struct Host {
     log: Option<LogSink>,
     /// Counts what somebody outside could notice; `None` once the server is about to end.
     pulse: watch::Sender<Option<u64>>,
+    /// Nobody waits any more for what goes on in it.
+    has_ended: AtomicBool,
+    /// What the world was told; `None` for a world that can't be made again.
+    keep: Option<Keep>,
 }
+
+/// What a call to the world may do to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Reads,
+    Changes,
+}
+
+impl Effect {
+    fn of(request: &Request<'_>) -> Effect {
+        if matches!(request.method, "GET" | "HEAD") { Effect::Reads } else { Effect::Changes }
+    }
+}
+
+/// What a call to the world came to, and what has to be on the disk before anybody is told.
+type Stepped<T> = (T, Option<Ticket>);
+
+/// The world can't be told now what would change it: the answer.
+type Unkept = Response;
 
 /// The way out for deliveries.
 pub(crate) struct Exit {
     pub(crate) sender: Arc<WebhookSender>,
     /// Never holds much: the webhook sender takes everything at once, and bounds what waits.
-    pub(crate) dispatches: UnboundedSender<OutgoingAttempt>,
+    pub(crate) dispatches: UnboundedSender<WorldAttempt>,
+    /// Which world goes out by it.
+    pub(crate) world: WorldNo,
 }
 
 struct Held {
@@ -64,20 +95,30 @@ struct Held {
     clock: Clock,
     /// What the timer is set to.
     armed: Option<Timestamp>,
+    /// Attempts that ended while the disk was failing.
+    late: Vec<(AttemptId, AttemptReport)>,
 }
 
 impl Host {
-    pub(crate) fn new(world: Box<dyn World>, clock: Clock, exit: Option<Exit>, log: Option<LogSink>) -> Host {
+    pub(crate) fn new(
+        world: Box<dyn World>,
+        clock: Clock,
+        exit: Option<Exit>,
+        log: Option<LogSink>,
+        keep: Option<Keep>,
+    ) -> Host {
         let frozen = clock.is_frozen();
         Host {
             shown: AtomicU64::new(world.now().0),
             log,
-            held: Mutex::new(Held { world, clock, armed: None }),
+            held: Mutex::new(Held { world, clock, armed: None, late: Vec::new() }),
             rearm: Notify::new(),
             attempt_ended: Notify::new(),
             exit,
             frozen,
             pulse: watch::Sender::new(Some(0)),
+            has_ended: AtomicBool::new(false),
+            keep,
         }
     }
 
@@ -90,6 +131,13 @@ impl Host {
     /// Ends what follows the pulse.
     pub(crate) fn end_pulse(&self) {
         self.pulse.send_replace(None);
+    }
+
+    /// Ends what waits for something in this world: nothing will happen in it any more.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.attempt_ended.notify_waiters();
+        self.end_pulse();
     }
 
     /// Called after the change, so that whoever takes the pulse from now on sees the changed world.
@@ -122,7 +170,13 @@ impl Host {
     /// Who asks at the time it is, for [`Host::respond_as`]; or the refusal as it goes back.
     #[cfg(feature = "mcp")]
     pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Admitted, Response>, Broken> {
-        self.step(|world, now| world.admit(now, authorization))
+        let admitted = self.step(Effect::Reads, |world, now| world.admit(now, authorization))?;
+        Ok(admitted.and_then(|(admitted, _)| admitted))
+    }
+
+    /// Whether the world made the key that a request shows.
+    pub(crate) fn knows_key(&self, authorization: &[u8]) -> Result<bool, Broken> {
+        self.locked(|held| held.world.knows_key(authorization))
     }
 
     /// Who asks at the time it is, for [`Host::respond_as`], or nothing if only [`Host::respond`] knows; or the refusal
@@ -131,11 +185,18 @@ impl Host {
         &self,
         head: RequestHead<'_>,
     ) -> Result<Result<Option<Admitted>, Response>, Broken> {
-        self.step(|world, now| world.admit_head(now, head))
+        // It has a body, which changes something.
+        let admitted = self.step(Effect::Changes, |world, now| world.admit_head(now, head))?;
+        Ok(admitted.and_then(|(admitted, _)| admitted))
     }
 
     /// Answers a request at the time it is.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
+        if let Some(keep) = &self.keep
+            && keep::serves(request.path)
+        {
+            return Box::pin(self.respond_to_keeper(keep, request)).await;
+        }
         self.answer(None, request, |world, now| world.respond(now, request)).await
     }
 
@@ -157,7 +218,9 @@ impl Host {
     ) -> Result<Response, Broken> {
         // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
         let heard = match &self.exit {
-            Some(exit) if sender::may_save(request) => Box::pin(exit.sender.hear(account, request)).await,
+            Some(exit) if sender::may_save(request) => {
+                Box::pin(exit.sender.hear(exit.world, account, request)).await
+            }
             _ => None,
         };
         let refusal = match &heard {
@@ -170,7 +233,7 @@ impl Host {
         if let Some(why) = refusal {
             return Ok(Response::refusal(&ApiError::field("url", why)));
         }
-        let progress = self.step(|world, now| {
+        let stepped = self.step(Effect::of(request), |world, now| {
             match heard {
                 Some(Hearsay::Resolved { host, addresses }) => world.learn_name(&host, addresses),
                 Some(Hearsay::Forwarded { host }) => world.vouch_for(&host),
@@ -178,9 +241,10 @@ impl Host {
             }
             ask(world, now)
         })?;
-        match progress {
-            Progress::Done(response) => Ok(response),
-            Progress::Waiting(pending) => Box::pin(self.accompany(pending)).await,
+        match stepped {
+            Err(unkept) => Ok(unkept),
+            Ok((Progress::Done(response), ticket)) => Ok(self.settled(response, ticket).await),
+            Ok((Progress::Waiting(pending), _)) => Box::pin(self.accompany(pending)).await,
         }
     }
 
@@ -190,13 +254,18 @@ impl Host {
             // Listening begins before the look, so that no attempt that ends is missed.
             let mut ended = pin!(self.attempt_ended.notified());
             ended.as_mut().enable();
+            if self.has_ended.load(Ordering::Relaxed) {
+                let why = "This world was ended while the call was waiting in it.";
+                return Ok(Response::refusal(&ApiError::conflict(why)));
+            }
             if !pending.awaits_attempt() {
                 // Others are served between two slices of a long jump.
                 tokio::time::sleep(NAP_MIN).await;
             }
-            match self.step(|world, now| world.go_on(now, pending))? {
-                Progress::Done(response) => return Ok(response),
-                Progress::Waiting(onward) => pending = onward,
+            match self.step(Effect::Changes, |world, now| world.go_on(now, pending))? {
+                Err(unkept) => return Ok(unkept),
+                Ok((Progress::Done(response), ticket)) => return Ok(self.settled(response, ticket).await),
+                Ok((Progress::Waiting(onward), _)) => pending = onward,
             }
             if pending.awaits_attempt() {
                 ended.await;
@@ -207,18 +276,31 @@ impl Host {
     /// A delivery that the webhook sender posted has ended.
     pub(crate) fn end_attempt(&self, id: AttemptId, report: AttemptReport) {
         // A broken world wants to know nothing; those who wait for it do.
-        let _ = self.step(|world, now| world.on_attempt_result(now, id, report));
+        let kept = report.clone();
+        if let Ok(Err(_)) = self.step(Effect::Changes, |world, now| world.on_attempt_result(now, id, report))
+        {
+            let _ = self.locked(|held| held.late.push((id, kept)));
+        }
         self.attempt_ended.notify_waiters();
     }
 
     /// Lets something happen to the world at the time it is, and passes on what comes of it.
-    fn step<T>(&self, act: impl FnOnce(&mut dyn World, Timestamp) -> T) -> Result<T, Broken> {
-        let (done, rearm, changed) = self.locked(|held| {
+    fn step<T>(
+        &self,
+        effect: Effect,
+        act: impl FnOnce(&mut dyn World, Timestamp) -> T,
+    ) -> Result<Result<Stepped<T>, Unkept>, Broken> {
+        let stepped = self.locked(|held| {
+            let kept = self.kept();
+            if kept == Keeping::No || (kept == Keeping::ReadOnly && effect == Effect::Changes) {
+                return Err(self.unkept());
+            }
             let reading = held.clock.read();
-            let now = held.clock.at(reading);
+            // Nothing happens while it can't be kept, so no time goes by.
+            let now = if kept == Keeping::ReadOnly { held.world.now() } else { held.clock.at(reading) };
             let before = held.world.happened();
             let done = act(&mut *held.world, now);
-            let moved = held.clock.follow(reading, held.world.now());
+            let moved = kept == Keeping::Yes && held.clock.follow(reading, held.world.now());
             let changed = moved || held.world.happened() != before;
             self.tell(held, before);
             self.send_out(held);
@@ -227,15 +309,21 @@ impl Host {
             if sooner {
                 held.armed = due;
             }
-            (done, moved || sooner, changed)
+            // What was read may be what somebody else waits for.
+            let ticket = if kept == Keeping::Yes { self.ticket() } else { None };
+            Ok(((done, ticket), moved || sooner, changed))
         })?;
+        let (done, rearm, changed) = match stepped {
+            Ok(stepped) => stepped,
+            Err(unkept) => return Ok(Err(unkept)),
+        };
         if changed {
             self.beat();
         }
         if rearm {
             self.rearm.notify_one();
         }
-        Ok(done)
+        Ok(Ok(done))
     }
 
     /// Tells what happened since the `before`th thing. Under the lock, so that it is told in order.
@@ -252,10 +340,23 @@ impl Host {
 
     /// Under the lock, so that deliveries leave in the order in which the world made them.
     fn send_out(&self, held: &mut Held) {
-        let Some(exit) = &self.exit else { return };
-        for dispatch in held.world.take_outgoing() {
-            // A webhook sender that has stopped takes no more, and the server is about to end.
-            let _ = exit.dispatches.send(dispatch);
+        let outgoing = held.world.take_outgoing();
+        self.hand_out(outgoing);
+    }
+
+    /// Hands deliveries to the webhook sender, once what led to them is kept.
+    pub(crate) fn hand_out(&self, outgoing: Vec<OutgoingAttempt>) {
+        let Some(exit) = self.exit.as_ref().filter(|_| !outgoing.is_empty()) else { return };
+        let (dispatches, world) = (exit.dispatches.clone(), exit.world);
+        let send = move || {
+            for attempt in outgoing {
+                // A webhook sender that has stopped takes no more, and the server is about to end.
+                let _ = dispatches.send(WorldAttempt { world, attempt });
+            }
+        };
+        match &self.keep {
+            Some(keep) => keep.journal.hand_out(send),
+            None => send(),
         }
     }
 
@@ -299,6 +400,11 @@ impl Host {
     /// Lets happen what is due, and says how long nothing else will be.
     fn turn(&self) -> Result<Option<Duration>, Broken> {
         let (nap, changed) = self.locked(|held| {
+            if self.kept() != Keeping::Yes {
+                // The timer is set again once things may happen.
+                held.armed = None;
+                return (None, false);
+            }
             let reading = held.clock.read();
             let now = held.clock.at(reading);
             let before = held.world.happened();

@@ -7,9 +7,11 @@
 //! ```text
 //! server ── listen ── connection ── front ──┬── pages ──┐
 //!           seats     hyper, time   routes  ├── mcp ────┼── backend ── host ── World: respond, advance_to, …
-//!                     limits                └── gate    │              │
-//!                                                       │              ├── clock   reads the system's clock
-//!                                       what all rooms ─┘              └── sender  posts deliveries
+//!                     limits          │     └── gate    │              │
+//!                                     │                 │              ├── clock   reads the system's clock
+//!                                   worlds              │              └── sender  posts deliveries
+//!                     whose backend it is               │
+//!                                       what all rooms ─┘
 //!                                       work with
 //! ```
 //!
@@ -30,6 +32,7 @@ mod front;
 mod gate;
 mod host;
 mod in_flight;
+mod journal;
 mod listen;
 mod local;
 mod log;
@@ -41,14 +44,19 @@ mod pages;
 mod refusal;
 mod sender;
 mod server;
+mod snapshots;
+mod tls;
 mod world;
+mod worlds;
 
 pub use clock::ClockKind;
-pub use config::{Bounds, Config, McpClock, SandboxAccess};
+pub use config::{Bounds, Config, Data, McpClock, SandboxAccess};
 pub use forwards::Forwarded;
-pub use local::Local;
+pub use journal::WORLD_FILE_MAX;
+pub use local::{Local, LocalWorld};
 pub use log::{LogEntry, LogSink, RequestRecord};
 pub use sender::{Forward, LocalHandler, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver};
 pub use server::Server;
 pub use simulator::sandbox::Reach;
-pub use world::{RequestHead, World};
+pub use tls::TlsIdentity;
+pub use world::{RequestHead, Succession, World};

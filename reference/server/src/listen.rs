@@ -10,7 +10,15 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{activity::Activity, connection, front::Front, gate::Ends};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{
+    activity::Activity,
+    connection,
+    front::Front,
+    gate::Ends,
+    tls::{self, TlsOrPlain},
+};
 
 /// How long to leave the accept queue alone when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
@@ -21,6 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Accepts until `stop`, then waits for what has begun; says how many connections had to be cut off.
 pub(crate) async fn accept(
     listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
     front: Arc<Front>,
     mut stop: oneshot::Receiver<()>,
 ) -> usize {
@@ -41,9 +50,21 @@ pub(crate) async fn accept(
         };
         while connections.try_join_next().is_some() {}
         let open = Open::new(Arc::clone(&front));
-        let connection = connection::serve(Arc::clone(&front), stream, ends, activity, stopping.watcher());
+        let (front, acceptor, watcher) = (Arc::clone(&front), acceptor.clone(), stopping.watcher());
         connections.spawn(async move {
-            connection.await;
+            let opened = match &acceptor {
+                None => Some(TlsOrPlain::Plain(stream)),
+                Some(acceptor) => tls::open(acceptor, stream, front.backend.bounds.head_time).await,
+            };
+            match opened {
+                Some(TlsOrPlain::Plain(stream)) => {
+                    connection::serve(front, stream, ends, activity, watcher).await;
+                }
+                Some(TlsOrPlain::Secure(stream)) => {
+                    connection::serve(front, stream, ends, activity, watcher).await;
+                }
+                None => {}
+            }
             drop((open, seat));
         });
     }

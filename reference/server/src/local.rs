@@ -13,7 +13,11 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::{Bounds, ClockKind, Config, McpClock, SandboxAccess, SenderConfig, Server, backend::Backend};
+use crate::{
+    Bounds, ClockKind, Config, McpClock, SandboxAccess, SenderConfig, Server,
+    backend::Backend,
+    worlds::{OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds},
+};
 
 /// Requests per minute and key, as the specification has it.
 const RATE_LIMIT: u32 = 120;
@@ -35,6 +39,7 @@ impl Config {
             start: None,
             rate_limit: Some(RATE_LIMIT),
             public_url: None,
+            tls: None,
             clock: ClockKind::Wall,
             dialect: Dialect::default(),
             sandbox_access: SandboxAccess::default(),
@@ -43,6 +48,8 @@ impl Config {
             bounds: Bounds::default(),
             log: None,
             sender: SenderConfig::default(),
+            data: None,
+            from: None,
         }
     }
 }
@@ -81,7 +88,7 @@ impl Config {
 pub struct Local {
     url: String,
     keys: (String, String),
-    backend: Arc<Backend>,
+    worlds: Arc<Worlds>,
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -129,8 +136,8 @@ impl Local {
                 match Server::start(config).await {
                     Err(error) => drop(tell.send(Err(error))),
                     Ok(server) => {
-                        let backend = server.backend();
-                        if tell.send(Ok((backend, Handle::current()))).is_ok() {
+                        let worlds = server.worlds();
+                        if tell.send(Ok((worlds, Handle::current()))).is_ok() {
                             // An error is a drop, which means the same.
                             let _ = stopped.await;
                         }
@@ -139,12 +146,12 @@ impl Local {
             });
         })?;
         let ended = || io::Error::other("the server ended before it began");
-        let (backend, runtime) = told.recv().map_err(|_| ended())??;
-        let keys = backend.host.first_keys().map_err(|_| ended())?;
+        let (worlds, runtime) = told.recv().map_err(|_| ended())??;
+        let keys = worlds.first().host.first_keys().map_err(|_| ended())?;
         Ok(Local {
-            url: backend.addresses.url().to_owned(),
+            url: worlds.first().addresses.url().to_owned(),
             keys: (keys.live, keys.test),
-            backend,
+            worlds,
             runtime,
             stop: Some(stop),
             thread: Some(thread),
@@ -176,28 +183,115 @@ impl Local {
     /// `InvalidInput` with the answer of the sandbox, JSON with a `message`, if that is not 200; another kind if the
     /// server met a bug of its own.
     pub fn sandbox(&self, call: &str, body: &str) -> io::Result<String> {
-        let (tell, told) = mpsc::sync_channel(1);
-        let (backend, path, body) = (Arc::clone(&self.backend), format!("/sandbox/{call}"), body.to_owned());
-        self.runtime.spawn(async move {
-            let request = Request {
-                method: "POST",
-                path: &path,
-                query: None,
-                authorization: None,
-                content_type: Some(b"application/json"),
-                idempotency_key: None,
-                base: backend.addresses.url(),
-                body: body.as_bytes(),
-            };
-            let answer = backend.host.respond(&request).await;
-            // The caller waits for it.
-            let _ = tell.send(answer);
-        });
-        let broken = || io::Error::other("the server met a bug of its own; its output says more");
-        let response = told.recv().map_err(|_| broken())?.map_err(|_| broken())?;
-        let text = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
-        if response.status == 200 { Ok(text) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, text)) }
+        ask_sandbox(&self.runtime, self.worlds.first(), call, body)
     }
+
+    /// Opens a world of its own on this server: with its own clock, chains, keys and limits, on the same terms as the
+    /// server's. Takes a few milliseconds, so every test may have one. It ends when it is dropped.
+    ///
+    /// Worlds of one name have the same seed, so the second one answers as the first did.
+    ///
+    /// ```
+    /// use reference_server::Local;
+    ///
+    /// let server = Local::frozen("2026-01-05T09:00:00Z")?;
+    /// let (one, two) = (server.world("one")?, server.world("two")?);
+    /// assert!(one.url().starts_with(server.url()) && one.live_key() != two.live_key());
+    ///
+    /// // Time passes in one of them.
+    /// assert!(one.sandbox("advance", r#"{"by":"1d"}"#)?.contains("2026-01-06T09:00:00"));
+    /// assert!(two.sandbox("advance", r#"{"by":"1s"}"#)?.contains("2026-01-05T09:00:01"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As many worlds are open as may be, or the server met a bug of its own.
+    pub fn world(&self, name: &str) -> io::Result<LocalWorld> {
+        let usual = Opening::usual(self.worlds.usual());
+        let opening = Opening { name: Some(name.to_owned()), ..usual };
+        // The timer of the world runs where the server does.
+        let _inside = self.runtime.enter();
+        let world = self.worlds.open(opening).map_err(|TooManyWorlds| {
+            io::Error::other(format!("{WORLDS_MAX} worlds are open; drop one before you open another"))
+        })?;
+        let keys = world.backend.host.first_keys().map_err(|_| broken())?;
+        Ok(LocalWorld {
+            url: world.backend.addresses.url().to_owned(),
+            keys: (keys.live, keys.test),
+            world,
+            worlds: Arc::clone(&self.worlds),
+            runtime: self.runtime.clone(),
+        })
+    }
+}
+
+/// A world of a [`Local`] server, for one test. It ends when it is dropped, or with its server.
+pub struct LocalWorld {
+    url: String,
+    keys: (String, String),
+    world: Arc<OpenedWorld>,
+    worlds: Arc<Worlds>,
+    runtime: Handle,
+}
+
+impl LocalWorld {
+    /// The address to call it by, with `/v1` and the other paths after it: `http://127.0.0.1:49152/w/0a1b2c3d4e5f`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A key of mode live. It leads to this world at the server's own address too.
+    pub fn live_key(&self) -> &str {
+        &self.keys.0
+    }
+
+    /// A key of mode test.
+    pub fn test_key(&self) -> &str {
+        &self.keys.1
+    }
+
+    /// `POST /sandbox/{call}` in this world, as [`Local::sandbox`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Local::sandbox`].
+    pub fn sandbox(&self, call: &str, body: &str) -> io::Result<String> {
+        ask_sandbox(&self.runtime, &self.world.backend, call, body)
+    }
+}
+
+impl Drop for LocalWorld {
+    fn drop(&mut self) {
+        self.worlds.end(self.world.id);
+    }
+}
+
+fn ask_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str) -> io::Result<String> {
+    let (tell, told) = mpsc::sync_channel(1);
+    let (backend, path, body) = (Arc::clone(backend), format!("/sandbox/{call}"), body.to_owned());
+    runtime.spawn(async move {
+        let request = Request {
+            method: "POST",
+            path: &path,
+            query: None,
+            authorization: None,
+            content_type: Some(b"application/json"),
+            idempotency_key: None,
+            base: backend.addresses.url(),
+            body: body.as_bytes(),
+        };
+        let answer = backend.host.respond(&request).await;
+        // The caller waits for it.
+        let _ = tell.send(answer);
+    });
+    let response = told.recv().map_err(|_| broken())?.map_err(|_| broken())?;
+    let text = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
+    if response.status == 200 { Ok(text) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, text)) }
+}
+
+fn broken() -> io::Error {
+    io::Error::other("the server met a bug of its own; its output says more")
 }
 
 impl Drop for Local {

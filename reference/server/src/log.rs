@@ -17,8 +17,8 @@ use http::{HeaderMap, StatusCode, header::AUTHORIZATION, request::Parts};
 use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
 use simulator::api::WorldEvent;
 
-/// Requests that are kept.
-const KEPT_MAX: usize = 500;
+/// Requests that are kept of the first world.
+pub(crate) const REQUESTS_MAX: usize = 500;
 /// Bytes of a body that are kept, each way.
 const BODY_BYTES_KEPT: usize = 4 * 1_024;
 /// Bytes of a path with its query that are kept, and of a header's value.
@@ -47,6 +47,13 @@ pub enum LogEntry {
     Request(Arc<RequestRecord>),
     /// Something happened in the world: an event, an attempt to deliver it, a transfer.
     Happened(WorldEvent),
+    /// The same in a world that was opened on request.
+    InWorld {
+        /// The world's id.
+        world: Arc<str>,
+        /// What went on in it.
+        entry: Box<LogEntry>,
+    },
 }
 
 /// A request and its answer, with every key cut short.
@@ -104,6 +111,14 @@ impl LogSink {
     pub(crate) fn tell(&self, entry: LogEntry) {
         (self.0)(entry);
     }
+
+    /// The same for a world that was opened on request.
+    pub(crate) fn of_world(&self, id: &str) -> LogSink {
+        let (sink, world): (LogSink, Arc<str>) = (self.clone(), id.into());
+        LogSink::new(move |entry| {
+            sink.tell(LogEntry::InWorld { world: Arc::clone(&world), entry: Box::new(entry) });
+        })
+    }
 }
 
 impl fmt::Debug for LogSink {
@@ -116,6 +131,8 @@ impl fmt::Debug for LogSink {
 pub(crate) struct RequestLog {
     key_starts: [(Mode, String); 2],
     sink: Option<LogSink>,
+    /// How many are kept.
+    most: usize,
     kept: Mutex<Kept>,
 }
 
@@ -141,9 +158,9 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl RequestLog {
-    pub(crate) fn new(dialect: &Dialect, sink: Option<LogSink>) -> RequestLog {
+    pub(crate) fn new(dialect: &Dialect, sink: Option<LogSink>, most: usize) -> RequestLog {
         let key_starts = Mode::ALL.map(|mode| (mode, dialect.key_start(mode)));
-        RequestLog { key_starts, sink, kept: Mutex::default() }
+        RequestLog { key_starts, sink, most, kept: Mutex::default() }
     }
 
     /// Notes a request, if it is one that operators want to see.
@@ -160,7 +177,7 @@ impl RequestLog {
             kept.count += 1;
             record.n = kept.count;
             let record = Arc::new(record);
-            if kept.last.len() == KEPT_MAX {
+            if kept.last.len() >= self.most {
                 kept.last.pop_front();
             }
             kept.last.push_back(Arc::clone(&record));
@@ -278,7 +295,7 @@ mod tests {
     use super::*;
 
     fn log() -> RequestLog {
-        RequestLog::new(&Dialect::default(), None)
+        RequestLog::new(&Dialect::default(), None, REQUESTS_MAX)
     }
 
     fn note(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
@@ -330,14 +347,14 @@ mod tests {
     #[test]
     fn the_log_is_bounded_in_count_and_bytes() {
         let log = log();
-        for _ in 0..KEPT_MAX + 7 {
+        for _ in 0..REQUESTS_MAX + 7 {
             note(&log, "/v1/charges", KEY, &"é".repeat(5_000), (200, "{}"));
         }
         note(&log, "/dashboard", KEY, "", (200, "{}"));
         note(&log, "/v10", KEY, "", (404, "{}"));
         note(&log, "/sandbox/keys", KEY, "", (200, "{}"));
         let kept = log.newest();
-        assert_eq!((kept.len(), kept[0].n), (KEPT_MAX, 507));
+        assert_eq!((kept.len(), kept[0].n), (REQUESTS_MAX, 507));
         assert!(kept.iter().all(|it| it.request.body.len() <= BODY_BYTES_KEPT && it.request.is_cut()));
         assert!(log.find(7).is_none() && log.find(8).is_some());
     }

@@ -8,6 +8,8 @@ use std::{
 use http::StatusCode;
 use reference_core::time::Timestamp;
 
+use crate::worlds::Census;
+
 /// Counts since the start. They order nothing, so relaxed is enough.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -33,8 +35,8 @@ impl Metrics {
     }
 
     /// The whole page. `times`: what the service clock shows and when something is due; `None` if the world
-    /// is broken.
-    pub(crate) fn page(&self, times: Option<(Timestamp, Option<Timestamp>)>) -> String {
+    /// is broken. `census`: how many worlds there are.
+    pub(crate) fn page(&self, times: Option<(Timestamp, Option<Timestamp>)>, census: Census) -> String {
         let mut page = String::with_capacity(2_048);
         page.push_str("# HELP chargeproof_http_requests_total Requests answered, by class of status.\n");
         page.push_str("# TYPE chargeproof_http_requests_total counter\n");
@@ -61,6 +63,14 @@ impl Metrics {
                 "1, or 0 once the world has met a bug.",
                 Some(u8::from(times.is_some()).to_string()),
             ),
+            ("worlds", "gauge", "Worlds that are open.", Some(census.open.to_string())),
+            ("worlds_opened_total", "counter", "Worlds opened on request.", Some(census.opened.to_string())),
+            (
+                "resident_memory_bytes",
+                "gauge",
+                "Memory that the server holds, all worlds together.",
+                resident_bytes().map(|bytes| bytes.to_string()),
+            ),
             ("service_time_seconds", "gauge", "What the service clock shows.", now.map(seconds)),
             ("service_next_due_seconds", "gauge", "When something happens by itself.", due.map(seconds)),
         ];
@@ -74,6 +84,13 @@ impl Metrics {
     }
 }
 
+/// `None` where the operating system does not say it in a file.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)
+}
+
 fn seconds(moment: Timestamp) -> String {
     format!("{}.{:06}", moment.unix_secs(), moment.0 % 1_000_000)
 }
@@ -84,8 +101,10 @@ mod tests {
 
     #[track_caller]
     fn check(metrics: &Metrics, times: Option<(Timestamp, Option<Timestamp>)>, expected: &[&str]) {
-        let page = metrics.page(times);
-        let figures: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
+        let page = metrics.page(times, Census { open: 3, opened: 5 });
+        // What the machine holds differs from run to run.
+        let is_fixed = |line: &&str| !line.starts_with('#') && !line.contains("resident_memory");
+        let figures: Vec<_> = page.lines().filter(is_fixed).collect();
         assert_eq!(figures, expected);
     }
 
@@ -110,6 +129,8 @@ mod tests {
                 "chargeproof_http_connections_total 2",
                 "chargeproof_http_connections 1",
                 "chargeproof_healthy 1",
+                "chargeproof_worlds 3",
+                "chargeproof_worlds_opened_total 5",
                 "chargeproof_service_time_seconds 1.500000",
                 "chargeproof_service_next_due_seconds 2.000001",
             ],
@@ -118,14 +139,14 @@ mod tests {
 
     #[test]
     fn a_broken_world_has_no_time() {
-        let page = Metrics::default().page(None);
+        let page = Metrics::default().page(None, Census::default());
         assert!(page.contains("\nchargeproof_healthy 0\n"), "{page}");
         assert!(!page.contains("service_time"), "{page}");
     }
 
     #[test]
     fn every_figure_says_what_it_is_first() {
-        let page = Metrics::default().page(Some((Timestamp(0), Some(Timestamp(0)))));
+        let page = Metrics::default().page(Some((Timestamp(0), Some(Timestamp(0)))), Census::default());
         let mut described = "";
         for line in page.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {

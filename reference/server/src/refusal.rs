@@ -54,6 +54,10 @@ pub(crate) enum Refusal {
     ForwardFromHere,
     /// A new world while time goes by itself.
     WorldNeedsFrozenClock,
+    /// A path or a call names a world that is not open.
+    UnknownWorld,
+    /// The sandbox was called with a key that no world has.
+    KeyOfNoWorld,
     /// The world met a bug of its own.
     Broken,
 }
@@ -62,7 +66,7 @@ impl Refusal {
     /// The status that says so.
     pub(crate) fn status(self) -> StatusCode {
         match self {
-            Refusal::NotFound => StatusCode::NOT_FOUND,
+            Refusal::NotFound | Refusal::UnknownWorld => StatusCode::NOT_FOUND,
             Refusal::ReadOnly | Refusal::PageMethod => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::HostHeader | Refusal::BodyCutShort => StatusCode::BAD_REQUEST,
             Refusal::HeadTooSlow | Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -71,7 +75,8 @@ impl Refusal {
             | Refusal::SandboxOrigin
             | Refusal::SandboxToken
             | Refusal::FormOrigin
-            | Refusal::ForwardFromHere => StatusCode::FORBIDDEN,
+            | Refusal::ForwardFromHere
+            | Refusal::KeyOfNoWorld => StatusCode::FORBIDDEN,
             Refusal::TooManyStreams | Refusal::TooMuchInFlight => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::SandboxNotJson | Refusal::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Refusal::WorldNeedsFrozenClock => StatusCode::CONFLICT,
@@ -153,6 +158,14 @@ impl fmt::Display for Refusal {
             }
             Refusal::WorldNeedsFrozenClock => {
                 "A new world needs a clock that only the sandbox moves. Start the server with a frozen clock."
+            }
+            Refusal::UnknownWorld => {
+                "No world of this name is open: it has ended, or it is another server's. POST /sandbox/worlds opens one, \
+                 and GET /sandbox/worlds lists those that are open."
+            }
+            Refusal::KeyOfNoWorld => {
+                "A key says which world the sandbox call is for, and no open world has this one. Call without a key for the \
+                 server's own world, or open another: POST /sandbox/worlds."
             }
             Refusal::Broken => {
                 "The server met a bug of its own and answers nothing more. What failed is in its output; restart it."

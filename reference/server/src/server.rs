@@ -3,7 +3,7 @@
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use reference_core::{rng::Seed, time::Timestamp};
-use simulator::sandbox::{FirstKeys, Reach, Sandbox, Setup};
+use simulator::sandbox::{FirstKeys, Reach, Setup};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, oneshot},
@@ -13,19 +13,19 @@ use tokio::{
 
 use crate::{
     address::{Addresses, PublicUrl},
-    backend::Backend,
-    clock::Clock,
+    backend::{Shared, Terms},
     config::Config,
     descriptors,
     forwards::{self, Forwarded},
     front::Front,
     gate::Token,
-    host::{Exit, Host},
     in_flight::InFlight,
+    journal::{self, Started},
     listen,
-    log::RequestLog,
-    sender::{Dispatcher, LocalHandler, SenderBounds, WebhookSender},
+    sender::{AttemptOwners, Dispatcher, LocalHandler, SenderBounds, WebhookSender},
+    tls::TlsIdentity,
     world::World,
+    worlds::Worlds,
 };
 
 /// A running server. Dropping it cuts every connection off; [`Server::stop`] lets them finish.
@@ -47,10 +47,10 @@ use crate::{
 pub struct Server {
     address: SocketAddr,
     seed: Seed,
-    backend: Arc<Backend>,
+    worlds: Arc<Worlds>,
     stop: oneshot::Sender<()>,
     listening: CutOnDrop<usize>,
-    /// The timer of the world. Aborted on drop.
+    /// The timer of the first world, and what ends idle ones. Aborted on drop.
     timer: JoinSet<()>,
     /// `None` if the world's deliveries stay inside.
     dispatcher: Option<(CutOnDrop<()>, oneshot::Sender<Duration>)>,
@@ -65,22 +65,20 @@ impl Server {
     /// # Errors
     ///
     /// `InvalidInput` names the setting that is wrong: the public address, a name of the dialect that cannot be in a
-    /// header, or root certificates that are none. Any other error is the operating system's: the address cannot be
-    /// bound, or there is no randomness for the sandbox token.
+    /// header, root certificates that are none, a certificate and key that do not belong together, or what the kept world
+    /// was not begun with. `WouldBlock`: another process has the kept world. `InvalidData`: the kept world, or the one in the
+    /// file, does not check out. Any other error is the operating system's: the address cannot be bound, or there is no
+    /// randomness for the sandbox token.
     ///
     /// # Panics
     ///
     /// Outside of a Tokio runtime.
     pub async fn start(config: Config) -> io::Result<Server> {
-        let begin = |setup: &Setup| {
-            let mut sandbox = Sandbox::new(setup);
-            sandbox.work_in_slices();
-            sandbox
-        };
-        Server::start_with(config, begin).await
+        let (data, from) = (config.data.clone(), config.from.clone());
+        Server::launch(config, |setup| journal::start(setup, data.as_ref(), from.as_deref())).await
     }
 
-    /// The same with a world of the caller's making. `begin` gets what the configuration came to once the
+    /// The same with a first world of the caller's making. `begin` gets what the configuration came to once the
     /// address was bound and the clock read.
     ///
     /// # Errors
@@ -94,71 +92,70 @@ impl Server {
     where
         W: World + 'static,
     {
+        if config.data.is_some() || config.from.is_some() {
+            return Err(invalid("a world of your own is not kept and does not begin from a file".to_owned()));
+        }
+        Server::launch(config, |setup| Ok(Started::alone(Box::new(begin(setup)), setup))).await
+    }
+
+    async fn launch(config: Config, begin: impl FnOnce(&Setup) -> io::Result<Started>) -> io::Result<Server> {
         let public = config.public_url.as_deref().map(PublicUrl::parse).transpose().map_err(invalid)?;
+        let acceptor = config.tls.as_ref().map(TlsIdentity::acceptor).transpose()?;
         let listener = TcpListener::bind(config.address).await?;
         let address = listener.local_addr()?;
         let addresses = Addresses::new(address, public, config.sandbox_access);
+        let addresses = if config.tls.is_some() { addresses.over_tls() } else { addresses };
         let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
         let token = match &config.sandbox_token {
             Some(text) => Token::parse(text).map_err(invalid)?,
             None => Token::draw().map_err(no_randomness)?,
         };
 
-        let reach = config.sender.reach;
-        let (dispatches, to_post) = mpsc::unbounded_channel();
-        let exit = match reach {
+        let sender = match config.sender.reach {
             Reach::Simulated => None,
-            Reach::Network => Some(Exit {
-                sender: Arc::new(WebhookSender::new(&config.sender, &config.dialect)?),
-                dispatches,
-            }),
+            Reach::Network => Some(Arc::new(WebhookSender::new(&config.sender, &config.dialect)?)),
         };
-        let sender = exit.as_ref().map(|exit| Arc::clone(&exit.sender));
-
-        let dialect = config.dialect.clone();
-        let mut clock = Clock::new(config.clock, config.start);
-        let start = clock.read();
-        let world = begin(&Setup {
-            seed: config.seed,
-            start: clock.at(start),
-            public_url: addresses.url().to_string(),
-            rate_limit: config.rate_limit,
-            dialect: config.dialect,
-            journal: false,
-            reach,
-            wallet_cache: None,
-        });
-        let host = Host::new(Box::new(world), clock, exit, config.log.clone());
+        let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
         bounds.connections = descriptors::connections(bounds.connections, posts.saturating_add(2 * lookups));
-        let in_flight = InFlight::new(bounds.bytes_in_flight);
-        let backend = Arc::new(Backend {
-            host,
+        let shared = Shared {
             addresses,
-            token,
+            token: Arc::new(token),
             bounds,
-            in_flight,
-            requests: RequestLog::new(&dialect, config.log),
+            in_flight: Arc::new(InFlight::new(bounds.bytes_in_flight)),
+            dialect: config.dialect.clone(),
+            log: config.log,
+            exit: sender.clone().map(|sender| (sender, dispatches)),
             #[cfg(feature = "mcp")]
             mcp_clock: config.mcp_clock,
-        });
-        let front = Front::new(Arc::clone(&backend), &dialect).map_err(no_randomness)?;
+        };
+        let Config { seed, start, clock, rate_limit, dialect, .. } = config;
+        let worlds = Arc::new(Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?);
+        // A kept world has the seed that it began with.
+        let seed = worlds.first().host.seed().unwrap_or(seed);
+        let front = Front::new(Arc::clone(&worlds), &dialect).map_err(no_randomness)?;
 
         let mut timer = JoinSet::new();
-        if !backend.host.is_frozen() {
-            let backend = Arc::clone(&backend);
-            timer.spawn(async move { backend.host.keep_time().await });
+        let first = Arc::clone(worlds.first());
+        if first.host.is_on_disk() {
+            let host = Arc::clone(&first.host);
+            timer.spawn(async move { host.keep_records().await });
         }
+        if !first.host.is_frozen() {
+            timer.spawn(async move { first.host.keep_time().await });
+        }
+        let idle_ones = Arc::clone(&worlds);
+        timer.spawn(async move { idle_ones.end_idle_ones().await });
         let dispatcher = sender.map(|sender| {
-            let backend = Arc::clone(&backend);
-            let dispatcher = Dispatcher::new(sender, move |id, report| backend.host.end_attempt(id, report));
+            let dispatcher = Dispatcher::new(sender, Arc::clone(&worlds) as Arc<dyn AttemptOwners>);
             let (stop, stopped) = oneshot::channel();
             (CutOnDrop(tokio::spawn(dispatcher.run(to_post, stopped))), stop)
         });
         let (stop, stopped) = oneshot::channel();
-        let listening = CutOnDrop(tokio::spawn(listen::accept(listener, Arc::new(front), stopped)));
-        Ok(Server { address, seed: config.seed, backend, stop, listening, timer, dispatcher })
+        let listening = listen::accept(listener, acceptor, Arc::new(front), stopped);
+        let listening = CutOnDrop(tokio::spawn(listening));
+        Ok(Server { address, seed, worlds, stop, listening, timer, dispatcher })
     }
 
     /// The address it listens on.
@@ -166,24 +163,24 @@ impl Server {
         self.address
     }
 
-    /// The address to call it by: the public one, or `http://` and the one it listens on.
+    /// The address to call it by: the public one, or `http://`, or `https://` with a certificate, and the one it listens on.
     pub fn url(&self) -> &str {
-        self.backend.addresses.url()
+        self.worlds.first().addresses.url()
     }
 
-    /// The seed of its first world.
+    /// The seed of its first world: the one that a kept world was begun with.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
     /// The keys that its present world started with; `None` once the world has met a bug of its own.
     pub fn first_keys(&self) -> Option<FirstKeys> {
-        self.backend.host.first_keys().ok()
+        self.worlds.first().host.first_keys().ok()
     }
 
     /// What the service clock shows; `None` once the world has met a bug of its own.
     pub fn now(&self) -> Option<Timestamp> {
-        self.backend.host.times().ok().map(|(now, _)| now)
+        self.worlds.first().host.times().ok().map(|(now, _)| now)
     }
 
     /// Forwards the webhooks of the first account to a handler on the developer's own machine: registers endpoints
@@ -195,7 +192,7 @@ impl Server {
     /// inside ([`Reach::Simulated`](crate::Reach::Simulated)).
     pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<Forwarded> {
         let broken = || io::Error::other("the server met a bug of its own; its output says more");
-        match forwards::add(&self.backend, handler, None).await.map_err(|_| broken())? {
+        match forwards::add(self.worlds.first(), handler, None).await.map_err(|_| broken())? {
             Ok(forwarded) => Ok(forwarded),
             Err(refused) => {
                 let answer: serde_json::Value = serde_json::from_slice(&refused.body).unwrap_or_default();
@@ -204,14 +201,14 @@ impl Server {
         }
     }
 
-    /// What all its parts work with.
-    pub(crate) fn backend(&self) -> Arc<Backend> {
-        Arc::clone(&self.backend)
+    /// Its worlds.
+    pub(crate) fn worlds(&self) -> Arc<Worlds> {
+        Arc::clone(&self.worlds)
     }
 
     /// The token that opens `/sandbox` and `/dashboard` from another machine, or through a proxy.
     pub fn sandbox_token(&self) -> &str {
-        self.backend.token.as_str()
+        self.worlds.first().token.as_str()
     }
 
     /// Accepts no more, lets the requests and then the posts that have begun finish, and ends; says how many
@@ -219,10 +216,10 @@ impl Server {
     /// [`Bounds::drain_time`](crate::Bounds::drain_time). Both together may take that long. A post that takes
     /// longer, or has not begun, is recorded as not having arrived.
     pub async fn stop(self) -> usize {
-        let Server { stop, mut listening, mut timer, dispatcher, backend, .. } = self;
-        let until = Instant::now() + backend.bounds.drain_time;
+        let Server { stop, mut listening, mut timer, dispatcher, worlds, .. } = self;
+        let until = Instant::now() + worlds.first().bounds.drain_time;
         // What would go on for ever goes first.
-        backend.host.end_pulse();
+        worlds.end_pulses();
         // An error means that it has stopped already.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);
@@ -232,6 +229,7 @@ impl Server {
             // An error would be a bug in it, which must not keep the server from ending.
             let _ = (&mut dispatcher.0).await;
         }
+        worlds.first().host.close_journal();
         cut_off
     }
 

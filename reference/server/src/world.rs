@@ -20,6 +20,18 @@ pub struct RequestHead<'a> {
     pub authorization: Option<&'a [u8]>,
 }
 
+/// Why another world takes the place of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Succession {
+    /// It is the same one, as far as it was kept.
+    Kept,
+    /// It is the same one at an earlier moment: after so many of its records.
+    WentBack {
+        /// How many.
+        to: u64,
+    },
+}
+
 /// A world that a host can keep: it answers, and things happen in it as time goes by.
 pub trait World: Send {
     /// What the service clock shows.
@@ -46,6 +58,11 @@ pub trait World: Send {
     /// The refusal as it goes back, where no body could change it.
     fn admit_head(&mut self, _now: Timestamp, _head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
         Ok(None)
+    }
+
+    /// Whether a key was made in this world, revoked or not: whoever shows one of another world is not meant by this one.
+    fn knows_key(&self, _authorization: &[u8]) -> bool {
+        true
     }
 
     // A world that knows no keys lets nobody in.
@@ -90,6 +107,11 @@ pub trait World: Send {
 
     /// The host has a way of its own to a name.
     fn vouch_for(&mut self, _host: &str) {}
+
+    /// Becomes another world, with the same journal.
+    fn replace(&mut self, _with: Sandbox, _succession: Succession) {
+        unreachable!("only a world with a journal can be made again")
+    }
 }
 
 impl World for Sandbox {
@@ -111,6 +133,10 @@ impl World for Sandbox {
 
     fn admit_head(&mut self, now: Timestamp, head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
         Sandbox::admit_head(self, now, head.method, head.path, head.authorization).map(Some)
+    }
+
+    fn knows_key(&self, authorization: &[u8]) -> bool {
+        Sandbox::knows_key(self, authorization)
     }
 
     fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {

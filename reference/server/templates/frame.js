@@ -4,6 +4,7 @@
 //   html[data-live]             where the page's stream of changes is
 //   [data-part][data-mark]      a part that the stream replaces when its mark differs
 //   [data-say]                  inside a part: what those who listen are told when it changes
+//   [data-title]                inside a part: what the browser's tab says
 //   time[data-until]            counts down to its datetime
 //   time[data-clock]            shows the service clock, in UTC
 //   button[data-copy]           copies the text of the element with that id
@@ -49,13 +50,25 @@
     const said = part.querySelector("[data-say]")?.textContent;
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
     const open = new Set([...part.querySelectorAll("details[id][open]")].map((it) => it.id));
+    // What somebody typed or chose stays; what nobody touched is as the server draws it.
+    const changed = (it) => (it.options ? !it.options[it.selectedIndex]?.defaultSelected && it.selectedIndex > 0 : it.value !== it.defaultValue);
+    const fields = [...part.querySelectorAll("input[id], select[id], textarea[id]")].filter(changed).map((it) => [it.id, it.value]);
     // Drawn by the server with everything escaped, as on the page itself.
     part.innerHTML = html;
     part.dataset.mark = mark;
     for (const it of part.querySelectorAll("details[id]")) it.open = it.open || open.has(it.id);
-    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    for (const [id, value] of fields) {
+      const field = part.querySelector("#" + CSS.escape(id));
+      if (field) field.value = value;
+    }
+    if (focused) {
+      // What had the focus may be gone: then the part has it, so that no key hits what stands there now.
+      part.tabIndex = -1;
+      (document.getElementById(focused) ?? part).focus({ preventScroll: true });
+    }
     const says = part.querySelector("[data-say]")?.textContent;
     if (says !== said) announce(says);
+    document.title = part.querySelector("[data-title]")?.dataset.title ?? document.title;
   };
 
   if (root.dataset.live && "EventSource" in window) {

@@ -1,9 +1,9 @@
 //! The limits in time, in virtual time, over a pipe. Nothing here waits.
 
-use std::net::Ipv4Addr;
+use std::{convert::Infallible, net::Ipv4Addr};
 
 use hyper_util::server::graceful::GracefulShutdown;
-use reference_core::{dialect::Dialect, time::Timestamp};
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
 use simulator::sandbox::{FirstKeys, Progress};
 use tokio::{
@@ -15,14 +15,14 @@ use tokio::{
 use super::*;
 use crate::{
     address::Addresses,
-    backend::Backend,
-    clock::{Clock, ClockKind},
+    backend::{Shared, Terms},
+    clock::ClockKind,
     config::SandboxAccess,
     gate::Token,
-    host::Host,
     in_flight::InFlight,
-    log::RequestLog,
+    journal::Started,
     world::World,
+    worlds::Worlds,
 };
 
 mod bytes;
@@ -79,17 +79,22 @@ fn front_of(world: Box<dyn World>) -> Arc<Front> {
         stall_time: STALL_TIME,
         ..Bounds::default()
     };
-    let backend = Arc::new(Backend {
-        host: Host::new(world, Clock::new(ClockKind::Frozen, Some(Timestamp(0))), None, None),
+    let shared = Shared {
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None, SandboxAccess::default()),
-        token: Token::draw().expect("randomness"),
+        token: Arc::new(Token::draw().expect("randomness")),
         bounds,
-        in_flight: InFlight::new(bounds.bytes_in_flight),
-        requests: RequestLog::new(&Dialect::default(), None),
+        in_flight: Arc::new(InFlight::new(bounds.bytes_in_flight)),
+        dialect: Dialect::default(),
+        log: None,
+        exit: None,
         #[cfg(feature = "mcp")]
         mcp_clock: crate::config::McpClock::default(),
-    });
-    Arc::new(Front::new(backend, &Dialect::default()).expect("randomness"))
+    };
+    let terms =
+        Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
+    let worlds = Worlds::new(shared, terms, |setup| Ok::<_, Infallible>(Started::alone(world, setup)));
+    let Ok(worlds) = worlds.map(Arc::new);
+    Arc::new(Front::new(worlds, &Dialect::default()).expect("randomness"))
 }
 
 /// A connection through a pipe that holds 64 kB in each direction.

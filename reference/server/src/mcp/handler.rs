@@ -1,7 +1,5 @@
 //! What the SDK asks us: who we are, which tools there are, and what a call comes to.
 
-use std::sync::Arc;
-
 use http::request::Parts;
 use reference_core::{
     mode::Mode,
@@ -37,15 +35,7 @@ const ADVANCE_DAYS_MAX: u64 = 366;
 
 /// Answers the protocol's questions.
 #[derive(Clone)]
-pub(super) struct Handler {
-    backend: Arc<Backend>,
-}
-
-impl Handler {
-    pub(super) fn new(backend: Arc<Backend>) -> Handler {
-        Handler { backend }
-    }
-}
+pub(super) struct Handler;
 
 fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
     let parts = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
@@ -64,7 +54,7 @@ impl Handler {
 
     /// Whether a call may move the clock as it wants to: the clock is everybody's, and a model's mistake must not cost
     /// others their rate locks.
-    fn judge_clock(&self, tool: &str, arguments: &JsonObject) -> Result<(), String> {
+    fn judge_clock(backend: &Backend, tool: &str, arguments: &JsonObject) -> Result<(), String> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let moves = match tool {
             "advance" => true,
@@ -74,14 +64,14 @@ impl Handler {
         if !moves {
             return Ok(());
         }
-        if !self.backend.host.is_frozen() && self.backend.mcp_clock == McpClock::FrozenOnly {
+        if !backend.host.is_frozen() && backend.mcp_clock == McpClock::FrozenOnly {
             return Err(
                 "This server's clock follows real time, and tools may not move it. Wait instead, or ask \
                         whoever runs the server to allow it or to start it with a frozen clock."
                     .to_owned(),
             );
         }
-        let now = self.backend.host.times().map(|(now, _)| now).unwrap_or_default();
+        let now = backend.host.times().map(|(now, _)| now).unwrap_or_default();
         let by = text("by").and_then(Span::parse);
         let to = text("to").and_then(Timestamp::parse).map(|to| to.since(now));
         if by.or(to).is_some_and(|span| span > Span::days(ADVANCE_DAYS_MAX)) {
@@ -181,7 +171,9 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(format!("no tool `{name}` for this key: {why}"), None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let asked = match self.judge_clock(name, &arguments).and_then(|()| tool.ask(arguments)) {
+        let asked = match Handler::judge_clock(&caller.backend, name, &arguments)
+            .and_then(|()| tool.ask(arguments))
+        {
             Ok(asked) => asked,
             Err(why) => return Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into()),
         };
@@ -195,7 +187,7 @@ impl ServerHandler for Handler {
             base: &caller.base,
             body: asked.body.as_bytes(),
         };
-        match self.backend.host.respond_as(&caller.admitted, &request).await {
+        match caller.backend.host.respond_as(&caller.admitted, &request).await {
             Ok(response) => Ok(told(&response).into()),
             Err(broken) => Err(ErrorData::internal_error(Refusal::from(broken).to_string(), None)),
         }

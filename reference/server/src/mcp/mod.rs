@@ -24,6 +24,7 @@ use crate::{
     answer::{self, Answer},
     backend::Backend,
     body,
+    config::Bounds,
     gate::{self, Ends},
     refusal::Refusal,
 };
@@ -33,6 +34,8 @@ const JSON: &str = "application/json";
 /// Who calls, for the tools.
 #[derive(Clone)]
 struct Caller {
+    /// The world that its key is of.
+    backend: Arc<Backend>,
     admitted: Admitted,
     /// What links start with.
     base: String,
@@ -42,51 +45,50 @@ struct Caller {
 
 /// The protocol's server.
 pub(crate) struct Mcp {
-    backend: Arc<Backend>,
     service: StreamableHttpService<Handler, NeverSessionManager>,
 }
 
 impl Mcp {
-    pub(crate) fn new(backend: &Arc<Backend>) -> Mcp {
+    pub(crate) fn new(bounds: &Bounds) -> Mcp {
         // `Host`, `Origin` and keys are looked at before the SDK is asked.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
-            .with_max_request_body_bytes(backend.bounds.body_bytes)
+            .with_max_request_body_bytes(bounds.body_bytes)
             .disable_allowed_hosts()
             .disable_allowed_origins();
-        let handler = Handler::new(Arc::clone(backend));
         let sessions = Arc::new(NeverSessionManager::default());
-        let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
-        Mcp { backend: Arc::clone(backend), service }
+        Mcp { service: StreamableHttpService::new(|| Ok(Handler), sessions, config) }
     }
 
     /// Answers a request to `/mcp`.
     pub(crate) async fn answer(
         &self,
+        backend: &Arc<Backend>,
         ends: Ends,
         head: &Parts,
         authorization: Option<&[u8]>,
         authority: Option<&str>,
         body: Incoming,
     ) -> Result<Answer, Refusal> {
-        let admitted = self.backend.host.admit(authorization)?;
+        let admitted = backend.host.admit(authorization)?;
         // After the key was counted: a request counts whatever becomes of it.
-        let from_here = gate::pass(ends, head, authority, &self.backend.addresses)?;
+        let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                body::leave(&head.headers, body, &self.backend.bounds);
+                body::leave(&head.headers, body, &backend.bounds);
                 return Ok(answer::of_world(refusal)?);
             }
         };
-        let may_act = from_here || self.backend.token.is_in(&head.headers);
+        let may_act = from_here || backend.token.is_in(&head.headers);
         let caller = Caller {
+            backend: Arc::clone(backend),
             admitted,
-            base: self.backend.addresses.base(authority).into_owned(),
+            base: backend.addresses.base(authority).into_owned(),
             in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_act,
         };
-        let body = match body::read(&head.headers, body, &self.backend.bounds).await {
+        let body = match body::read(&head.headers, body, &backend.bounds).await {
             Ok(body) => body,
             Err(refusal) => return Ok(answer::with_quota(refusal.answer(), admitted.quota())?),
         };

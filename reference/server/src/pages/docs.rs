@@ -2,6 +2,8 @@
 //!
 //! Reads the document and nothing else, so that what it says is what the tests hold true.
 
+mod samples;
+
 use std::sync::OnceLock;
 
 use askama::{
@@ -11,13 +13,18 @@ use askama::{
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Call, Site, html};
+use samples::{SAMPLES, Sample};
+
+use super::{Asset, Call, Site, html};
 use crate::{answer::Answer, openapi::Document, refusal::Refusal};
 
 /// The document's own address; examples are shown with it.
 const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
 /// References that lead to references.
 const DEPTH_MAX: usize = 8;
+
+/// Sends the calls that the page describes.
+pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../templates/docs.js"));
 
 /// The page's content, read from the document once.
 #[derive(Default)]
@@ -48,6 +55,8 @@ struct Operation {
 
 struct Field {
     name: String,
+    /// Where it stands: `path`, `query`, `header`, or `body`.
+    place: String,
     takes: String,
     is_needed: bool,
     about: String,
@@ -70,9 +79,23 @@ fn prose(value: &Value) -> String {
 struct DocsPage<'a> {
     site: &'a Site,
     sections: &'a [Section],
+    samples: &'static [Sample],
+    /// Who may use the sandbox may try the calls on the page.
+    may_try: bool,
 }
 
 impl Operation {
+    /// Fields that a form asks for: those that do not stand in the body.
+    fn parameters(&self) -> &[Field] {
+        &self.takes[0].1
+    }
+
+    /// An example of the body with line breaks.
+    fn pretty_body(&self) -> Option<String> {
+        let value: Value = serde_json::from_str(self.body.as_deref()?).ok()?;
+        Some(format!("{value:#}"))
+    }
+
     /// The line that makes the call.
     fn curl(&self, site: &Site) -> String {
         let mut line = "curl -s".to_owned();
@@ -96,7 +119,8 @@ pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<
         let document = serde_json::from_str(&document.at(WRITTEN_FOR)).expect("the document is JSON");
         Reader { document }.sections()
     });
-    html(StatusCode::OK, &DocsPage { site: &call.site()?, sections })
+    let may_try = call.admit().is_ok();
+    html(StatusCode::OK, &DocsPage { site: &call.site()?, sections, samples: &SAMPLES, may_try })
 }
 
 struct Reader {
@@ -152,12 +176,9 @@ impl Reader {
             .map(|parameter| {
                 let parameter = self.resolve(parameter);
                 let is_needed = parameter["required"] == true;
-                self.field(
-                    parameter["name"].as_str().unwrap_or_default(),
-                    parameter,
-                    &parameter["schema"],
-                    is_needed,
-                )
+                let place = parameter["in"].as_str().unwrap_or_default();
+                let name = parameter["name"].as_str().unwrap_or_default();
+                self.field((place, name), parameter, &parameter["schema"], is_needed)
             })
             .collect();
         let content = &self.resolve(&operation["requestBody"])["content"]["application/json"];
@@ -197,16 +218,28 @@ impl Reader {
         let needed =
             |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
         let own = schema["properties"].as_object().into_iter().flatten();
-        fields.extend(own.map(|(name, value)| self.field(name, value, value, needed(name))));
+        fields.extend(own.map(|(name, value)| self.field(("body", name), value, value, needed(name))));
         fields
     }
 
-    fn field(&self, name: &str, described: &Value, schema: &Value, is_needed: bool) -> Field {
+    fn field(
+        &self,
+        (place, name): (&str, &str),
+        described: &Value,
+        schema: &Value,
+        is_needed: bool,
+    ) -> Field {
         let about = match described.get("description") {
             Some(own) => prose(own),
             None => prose(&self.resolve(described)["description"]),
         };
-        Field { name: name.to_owned(), takes: self.takes(schema, 0), is_needed, about }
+        Field {
+            name: name.to_owned(),
+            place: place.to_owned(),
+            takes: self.takes(schema, 0),
+            is_needed,
+            about,
+        }
     }
 
     /// What a field takes, in a few words.

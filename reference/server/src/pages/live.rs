@@ -67,11 +67,11 @@ where
 {
     let place =
         Arc::clone(&asker.pages.streams.0).try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
-    let heartbeat = HEARTBEAT_MAX.min(asker.pages.backend.bounds.idle_time / 2);
+    let heartbeat = HEARTBEAT_MAX.min(asker.backend.bounds.idle_time / 2);
     // One piece waits at most: a slow browser skips what it would have been too late for.
     let (sender, pieces) = mpsc::channel(1);
     tokio::spawn(async move {
-        let mut pulse = asker.pages.backend.host.pulse();
+        let mut pulse = asker.backend.host.pulse();
         let mut sent: Vec<Part> = Vec::new();
         loop {
             let Ok(place) = sender.reserve().await else { return };
@@ -79,7 +79,7 @@ where
                 return;
             }
             let Ok(parts) = draw(asker.clone()).await else { return };
-            let Ok((now, pace)) = asker.pages.backend.host.clock() else { return };
+            let Ok((now, pace)) = asker.backend.host.clock() else { return };
             let news: Vec<_> = parts
                 .iter()
                 .filter(|part| !sent.contains(part))
@@ -90,7 +90,7 @@ where
             let news = json!({ "now": now.0 / 1_000, "pace": pace, "parts": news });
             let piece = Bytes::from(format!("data: {news}\n\n"));
             // Without room for it the stream ends, and the browser comes back later.
-            let Some(piece) = asker.pages.backend.in_flight.hold(piece, &asker.activity).await else {
+            let Some(piece) = asker.backend.in_flight.hold(piece, &asker.activity).await else {
                 return;
             };
             place.send(piece);

@@ -35,6 +35,7 @@ use crate::{
     activity::Activity,
     answer::{self, Answer},
     backend::Backend,
+    config::Bounds,
     gate::{self, Ends},
     refusal::Refusal,
 };
@@ -50,22 +51,22 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What all requests for pages share.
 pub(crate) struct Pages {
-    backend: Arc<Backend>,
     streams: Streams,
     dashboard: Dashboard,
 }
 
 impl Pages {
     /// Fails if the operating system gives no randomness.
-    pub(crate) fn new(backend: Arc<Backend>, dialect: &Dialect) -> Result<Pages, getrandom::Error> {
-        let (streams, dashboard) = (Streams::new(&backend.bounds), Dashboard::new(dialect)?);
-        Ok(Pages { backend, streams, dashboard })
+    pub(crate) fn new(bounds: &Bounds, dialect: &Dialect) -> Result<Pages, getrandom::Error> {
+        Ok(Pages { streams: Streams::new(bounds), dashboard: Dashboard::new(dialect)? })
     }
 }
 
 /// A request for a page, with all that its answer may depend on.
 pub(crate) struct Call<'a> {
     pub(crate) pages: &'a Arc<Pages>,
+    /// The world that it shows.
+    pub(crate) backend: &'a Arc<Backend>,
     pub(crate) ends: Ends,
     /// The connection that it came over.
     pub(crate) activity: &'a Arc<Activity>,
@@ -90,8 +91,8 @@ impl Call<'_> {
 
     /// Whether the caller may use `/sandbox`: this machine, or who knows the token.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
-        let Call { pages, ends, head, authority, .. } = self;
-        gate::admit(*ends, head, *authority, &pages.backend.addresses, &pages.backend.token)
+        let Call { backend, ends, head, authority, .. } = self;
+        gate::admit(*ends, head, *authority, &backend.addresses, &backend.token)
     }
 
     /// Whether a form that was sent is on a page of ours, by what the browser says of it. A caller that is no
@@ -100,7 +101,7 @@ impl Call<'_> {
         let headers = &self.head.headers;
         let called = self.authority.unwrap_or_default();
         let own = |origin: &HeaderValue| {
-            origin.to_str().is_ok_and(|origin| self.pages.backend.addresses.is_own_origin(origin, called))
+            origin.to_str().is_ok_and(|origin| self.backend.addresses.is_own_origin(origin, called))
         };
         let same = |site: &HeaderValue| site == "same-origin";
         let fit = headers.get_all(ORIGIN).iter().all(own) && headers.get_all(SEC_FETCH_SITE).iter().all(same);
@@ -114,8 +115,13 @@ impl Call<'_> {
 
     /// What asks the world when this call is over.
     pub(crate) fn asker(&self) -> Asker {
-        let base = self.pages.backend.addresses.base(self.authority).into_owned();
-        Asker { pages: Arc::clone(self.pages), activity: Arc::clone(self.activity), base }
+        let base = self.backend.addresses.base(self.authority).into_owned();
+        Asker {
+            pages: Arc::clone(self.pages),
+            backend: Arc::clone(self.backend),
+            activity: Arc::clone(self.activity),
+            base,
+        }
     }
 
     /// What every page is drawn with.
@@ -128,6 +134,7 @@ impl Call<'_> {
 #[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) pages: Arc<Pages>,
+    pub(crate) backend: Arc<Backend>,
     /// The connection that it answers.
     activity: Arc<Activity>,
     base: String,
@@ -177,18 +184,19 @@ impl Asker {
             base: &self.base,
             body: body.as_bytes(),
         };
-        let response = self.pages.backend.host.respond(&request).await?;
+        let response = self.backend.host.respond(&request).await?;
         Ok((StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?, response.body))
     }
 
     /// What every page is drawn with.
     pub(crate) fn site(&self) -> Result<Site, Refusal> {
-        let (now, pace) = self.pages.backend.host.clock()?;
+        let (now, pace) = self.backend.host.clock()?;
         Ok(Site {
-            prefix: self.pages.backend.addresses.prefix().to_owned(),
+            prefix: self.backend.addresses.prefix().to_owned(),
             base: self.base.clone(),
             now,
             pace,
+            real: crate::clock::time_of_day(),
             live: None,
         })
     }
@@ -203,6 +211,8 @@ pub(crate) struct Site {
     pub(crate) now: Timestamp,
     /// How many seconds it goes on in a second of real time.
     pub(crate) pace: u64,
+    /// The time of day.
+    pub(crate) real: Timestamp,
     /// Where the page's stream of changes is, if it has one.
     pub(crate) live: Option<String>,
 }
@@ -230,8 +240,15 @@ pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
     if let Some(brand) = hosted::brand(file) {
         return Ok(brand);
     }
-    let all =
-        [&FRAME_CSS, &FRAME_JS, &ICON, &hosted::HOSTED_CSS, &hosted::HOSTED_JS, &dashboard::DASHBOARD_CSS];
+    let all = [
+        &FRAME_CSS,
+        &FRAME_JS,
+        &ICON,
+        &hosted::HOSTED_CSS,
+        &hosted::HOSTED_JS,
+        &dashboard::DASHBOARD_CSS,
+        &docs::DOCS_JS,
+    ];
     let asset = all.into_iter().find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
     Ok(asset.answer())
 }

@@ -85,6 +85,17 @@ pub(crate) fn length(of: Duration) -> String {
     format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
 }
 
+/// How far the service clock is from real time: `2 days ahead of real time`; `None` for less than two seconds.
+pub(crate) fn away(service: Timestamp, real: Timestamp) -> Option<String> {
+    let (ahead, behind) = (service.since(real), real.since(service));
+    let said = |of: Span| length(Duration::from_micros(of.0));
+    match (ahead.0.max(behind.0) >= 2_000_000, service > real) {
+        (false, _) => None,
+        (true, true) => Some(format!("{} ahead of real time", said(ahead))),
+        (true, false) => Some(format!("{} behind real time", said(behind))),
+    }
+}
+
 /// An amount of fiat with its thousands apart: `12 345.60`, with thin spaces that do not break.
 pub(crate) fn fiat(text: &str) -> String {
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));

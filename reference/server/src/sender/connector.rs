@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use reference_core::{
     endpoint::address_rule::{self, EndpointUrl, Host, Refusal},
-    id::AccountNo,
     outbox::{AttemptResult, HttpTrace},
 };
 use rustls_pki_types::ServerName;
@@ -16,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    LOCAL_HINT, WebhookSender,
+    LOCAL_HINT, Tenant, WebhookSender,
     forward::{self, Called, Target},
     lookups::Share,
 };
@@ -30,12 +29,12 @@ impl WebhookSender {
     /// Connects to one of the addresses that were judged, and to nothing else.
     pub(super) async fn connect(
         &self,
-        account: AccountNo,
+        tenant: Tenant,
         url: &EndpointUrl,
         target: Option<&Target>,
         trace: &mut HttpTrace,
     ) -> Result<Box<dyn Connection>, AttemptResult> {
-        let (share, until) = (Share::Account(account), Instant::now() + self.bounds.connect_time);
+        let (share, until) = (Share::Tenant(tenant), Instant::now() + self.bounds.connect_time);
         let addresses = match target {
             Some(target) => self.forwarded(&share, target, until).await?,
             None => self.judged(&share, url, until).await?,

@@ -2,11 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use reference_core::{
-    id::AccountNo,
-    outbox::{AttemptReport, AttemptResult},
-};
-use simulator::sandbox::{AttemptId, OutgoingAttempt};
+use reference_core::outbox::{AttemptReport, AttemptResult};
+use simulator::sandbox::AttemptId;
 use tokio::{
     sync::{mpsc::UnboundedReceiver, oneshot},
     task::{Id, JoinError, JoinSet},
@@ -14,25 +11,25 @@ use tokio::{
 };
 
 use super::{
-    WebhookSender,
+    AttemptOwners, Tenant, WebhookSender, WorldAttempt,
     queue::{Places, SendQueue},
 };
 
 const STOPPED: &str = "the server stopped";
+const ENDED: &str = "its world ended";
 
 /// Everything that is to be posted. Each attempt is reported exactly once, whatever happens to it.
-pub(crate) struct Dispatcher<L> {
+pub(crate) struct Dispatcher {
     sender: Arc<WebhookSender>,
-    queue: SendQueue<AccountNo, OutgoingAttempt>,
+    queue: SendQueue<Tenant, WorldAttempt>,
     under_way: JoinSet<AttemptReport>,
     /// Which attempts the tasks are, and where they stood in the queue.
-    attempts: HashMap<Id, (AttemptId, AccountNo, String)>,
-    /// Called once for each attempt that ended.
-    report: L,
+    attempts: HashMap<Id, (AttemptId, Tenant, String)>,
+    owners: Arc<dyn AttemptOwners>,
 }
 
-impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
-    pub(crate) fn new(sender: Arc<WebhookSender>, report: L) -> Dispatcher<L> {
+impl Dispatcher {
+    pub(crate) fn new(sender: Arc<WebhookSender>, owners: Arc<dyn AttemptOwners>) -> Dispatcher {
         let bounds = sender.bounds;
         let places = Places { total: bounds.posts.max(1), per_host: bounds.posts_per_host.max(1) };
         Dispatcher {
@@ -40,7 +37,7 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
             queue: SendQueue::new(places),
             under_way: JoinSet::new(),
             attempts: HashMap::new(),
-            report,
+            owners,
         }
     }
 
@@ -48,12 +45,12 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
     /// so long.
     pub(crate) async fn run(
         mut self,
-        mut attempts: UnboundedReceiver<OutgoingAttempt>,
+        mut attempts: UnboundedReceiver<WorldAttempt>,
         mut stop: oneshot::Receiver<Duration>,
     ) {
         let drain_time = loop {
-            while let Some((account, host, attempt)) = self.queue.start() {
-                self.start(account, host, attempt);
+            while let Some((tenant, host, attempt)) = self.queue.start() {
+                self.start(tenant, host, attempt);
             }
             tokio::select! {
                 biased;
@@ -64,10 +61,10 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
         };
         attempts.close();
         while let Ok(attempt) = attempts.try_recv() {
-            self.lose(attempt.id, STOPPED);
+            self.lose(&attempt, STOPPED);
         }
         for attempt in self.queue.drain() {
-            self.lose(attempt.id, STOPPED);
+            self.lose(&attempt, STOPPED);
         }
         let until = Instant::now() + drain_time;
         while let Ok(Some(ended)) = timeout_at(until, self.under_way.join_next_with_id()).await {
@@ -79,15 +76,21 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
         }
     }
 
-    fn accept(&mut self, attempt: OutgoingAttempt) {
-        let host = attempt.post.url.host().to_string();
-        self.queue.push(attempt.account, &host, attempt);
+    fn accept(&mut self, it: WorldAttempt) {
+        let host = it.attempt.post.url.host().to_string();
+        let tenant = Tenant { world: it.world, account: it.attempt.account };
+        self.queue.push(tenant, &host, it);
     }
 
-    fn start(&mut self, account: AccountNo, host: String, attempt: OutgoingAttempt) {
-        let (id, sender) = (attempt.id, Arc::clone(&self.sender));
-        let task = self.under_way.spawn(async move { sender.post(account, &attempt.post).await });
-        self.attempts.insert(task.id(), (id, account, host));
+    fn start(&mut self, tenant: Tenant, host: String, it: WorldAttempt) {
+        // What waited for its turn when its world ended is nobody's any more.
+        if !self.owners.is_open(it.world) {
+            self.queue.end(tenant, &host);
+            return self.lose(&it, ENDED);
+        }
+        let (id, sender) = (it.attempt.id, Arc::clone(&self.sender));
+        let task = self.under_way.spawn(async move { sender.post(tenant, &it.attempt.post).await });
+        self.attempts.insert(task.id(), (id, tenant, host));
     }
 
     fn settle(&mut self, ended: Result<(Id, AttemptReport), JoinError>) {
@@ -98,12 +101,12 @@ impl<L: Fn(AttemptId, AttemptReport)> Dispatcher<L> {
                 (error.id(), AttemptResult::Unreachable(why.to_owned()).into())
             }
         };
-        let (attempt, account, host) = self.attempts.remove(&id).expect("a task ends once");
-        self.queue.end(account, &host);
-        (self.report)(attempt, report);
+        let (attempt, tenant, host) = self.attempts.remove(&id).expect("a task ends once");
+        self.queue.end(tenant, &host);
+        self.owners.end_attempt(tenant.world, attempt, report);
     }
 
-    fn lose(&self, attempt: AttemptId, why: &str) {
-        (self.report)(attempt, AttemptResult::Unreachable(why.to_owned()).into());
+    fn lose(&self, it: &WorldAttempt, why: &str) {
+        self.owners.end_attempt(it.world, it.attempt.id, AttemptResult::Unreachable(why.to_owned()).into());
     }
 }

@@ -11,23 +11,23 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use reference_core::id::AccountNo;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout_at},
 };
 
-use super::{Resolve, queue::has_share};
+use super::{Resolve, Tenant, WorldNo, queue::has_share};
 
 /// Whose share of the lookups is used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Share {
     /// Deliveries of an account.
-    Account(AccountNo),
+    Tenant(Tenant),
     /// Endpoints that an account's key is about to save.
-    SavingOf(AccountNo),
-    /// Endpoints that are about to be saved for the account of this name; for whichever it is, if it was not named.
-    SavingFor(Option<String>),
+    SavingOf(Tenant),
+    /// Endpoints that are about to be saved in a world for the account of this name; for whichever it is, if it was not
+    /// named.
+    SavingFor(WorldNo, Option<String>),
 }
 
 /// The addresses of a name, or why there are none. In an `Arc`, because an error cannot be copied.

@@ -42,6 +42,7 @@ use reference_wire::AttemptRequest;
 pub use resolve::{Resolve, Resolved, SystemResolver};
 pub(crate) use saving::{Hearsay, may_save};
 pub use settings::{SenderBounds, SenderConfig};
+use simulator::sandbox::{AttemptId, OutgoingAttempt};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
@@ -60,6 +61,32 @@ pub(crate) struct WebhookSender {
     tls: TlsConnector,
     dialect: Dialect,
     bounds: SenderBounds,
+}
+
+/// Names a world of this server: the first is 0. No number is given twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WorldNo(pub(crate) u64);
+
+/// Who has a share of places and lookups of their own: an account of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tenant {
+    pub(crate) world: WorldNo,
+    pub(crate) account: AccountNo,
+}
+
+/// An attempt that a world hands out.
+pub(crate) struct WorldAttempt {
+    pub(crate) world: WorldNo,
+    pub(crate) attempt: OutgoingAttempt,
+}
+
+/// The worlds that attempts come from and are reported to.
+pub(crate) trait AttemptOwners: Send + Sync {
+    /// Whether somebody still waits for what becomes of a world's attempts.
+    fn is_open(&self, world: WorldNo) -> bool;
+
+    /// An attempt ended. Called once for each.
+    fn end_attempt(&self, world: WorldNo, id: AttemptId, report: AttemptReport);
 }
 
 /// What is known of an attempt so far, whenever it is broken off.
@@ -89,14 +116,14 @@ impl WebhookSender {
         })
     }
 
-    /// Makes one attempt for this account.
+    /// Makes one attempt for this tenant.
     ///
     /// The head of the answer decides: once a status is there, a body that is endless, slow or torn changes
     /// nothing, it is only cut short in the log (`open.delivery.success`).
-    pub(crate) async fn post(&self, account: AccountNo, post: &AttemptRequest) -> AttemptReport {
+    pub(crate) async fn post(&self, tenant: Tenant, post: &AttemptRequest) -> AttemptReport {
         let begun = Instant::now();
         let mut record = Record::default();
-        let ended = timeout(self.bounds.total_time, self.attempt(account, post, &mut record)).await;
+        let ended = timeout(self.bounds.total_time, self.attempt(tenant, post, &mut record)).await;
         let outcome = match (record.status, ended) {
             (Some(status), _) => AttemptResult::Answered(status),
             (None, Ok(Err(outcome))) => outcome,
@@ -137,12 +164,12 @@ impl WebhookSender {
     /// Ends well only with a status in the record.
     async fn attempt(
         &self,
-        account: AccountNo,
+        tenant: Tenant,
         post: &AttemptRequest,
         record: &mut Record,
     ) -> Result<(), AttemptResult> {
         let target = self.target_of(&post.url);
-        let connection = self.connect(account, &post.url, target.as_ref(), &mut record.trace).await?;
+        let connection = self.connect(tenant, &post.url, target.as_ref(), &mut record.trace).await?;
         let headers = self.headers(post, target.as_ref());
         record.trace.request_headers.clone_from(&headers);
         exchange::exchange(connection, post, &headers, record).await

@@ -10,7 +10,7 @@ use reference_wire::Request;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{LocalHandler, WebhookSender, forward::is_local, lookups::Share};
+use super::{LocalHandler, Tenant, WebhookSender, WorldNo, forward::is_local, lookups::Share};
 
 /// What was heard of a name.
 pub(crate) enum Hearsay {
@@ -38,9 +38,17 @@ pub(crate) enum Hearsay {
 impl WebhookSender {
     /// Looks up the name in a request that saves an endpoint; `None` if the request does no such thing, or
     /// says all by itself. `account`: whose key it came with, if it came with one.
-    pub(crate) async fn hear(&self, account: Option<AccountNo>, request: &Request<'_>) -> Option<Hearsay> {
+    pub(crate) async fn hear(
+        &self,
+        world: WorldNo,
+        account: Option<AccountNo>,
+        request: &Request<'_>,
+    ) -> Option<Hearsay> {
         let (typed, named) = typed_url(request)?;
-        let share = account.map_or(Share::SavingFor(named), Share::SavingOf);
+        let share = match account {
+            Some(account) => Share::SavingOf(Tenant { world, account }),
+            None => Share::SavingFor(world, named),
+        };
         let url = match address_rule::judge_url(&typed) {
             Ok(url) if url.is_simulated() => return None,
             Ok(url) => url,

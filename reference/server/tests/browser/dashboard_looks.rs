@@ -87,11 +87,18 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
     let event = events[0]["id"].as_str().expect("an id").to_owned();
     let log = shop.read("/sandbox/deliveries?status=waiting").await;
     let delivery = log["deliveries"][0]["id"].as_str().expect("one that is tried again").to_owned();
+    let other = log["deliveries"][1]["id"].as_str().expect("another one").to_owned();
     let page = |rest: &str| format!("{LIVE}{rest}");
     vec![
         ("overview", page("")),
         ("charges", page("/charges")),
         ("charges-none", page("/charges?status=canceled")),
+        ("charges-new", page("/charges/new")),
+        ("invoices-new", page("/invoices/new")),
+        ("links-new", page("/links/new")),
+        ("search", page(&format!("/search?q={charge}"))),
+        ("search-none", page("/search?q=%3Cscript%3Enobody")),
+        ("compared", page(&format!("/deliveries/{delivery}?with={other}"))),
         ("charge", page(&format!("/charges/{charge}"))),
         ("charge-late", page(&format!("/charges/{late}"))),
         ("charge-open", page(&format!("/charges/{}", Shop::code(&open)))),
@@ -160,7 +167,7 @@ async fn an_empty_page_says_what_to_do_next() {
         ("/links", "curl -s"),
         ("/events", "curl -s"),
         ("/late", "Nothing waits for you"),
-        ("/deliveries", "Add a webhook endpoint"),
+        ("/deliveries", "New webhook endpoint"),
         ("/endpoints", "https://shop.sim/hooks"),
         ("/requests", "curl -s"),
         ("/outbox", "Send an invoice"),

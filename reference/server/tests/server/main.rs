@@ -1,5 +1,6 @@
 //! The server over real sockets: its answers on the wire, what it posts, its document and its tools.
 
+mod data;
 mod local;
 #[cfg(feature = "mcp")]
 mod mcp;

@@ -126,6 +126,7 @@ fn front() -> Arc<Front> {
         journal: false,
         reach: Reach::Simulated,
         wallet_cache: None,
+        key_tag: String::new(),
     });
     front_of(Box::new(world))
 }

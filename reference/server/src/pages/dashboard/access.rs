@@ -66,7 +66,7 @@ impl Access {
 
     /// Whether it is the token that the server printed.
     pub(super) fn is_token(call: &Call<'_>, text: &str) -> bool {
-        same(text, call.pages.backend.token.as_str())
+        same(text, call.backend.token.as_str())
     }
 
     fn has_cookie(&self, call: &Call<'_>) -> bool {
@@ -85,7 +85,7 @@ impl Access {
 }
 
 fn set(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<(), Refusal> {
-    let addresses = &call.pages.backend.addresses;
+    let addresses = &call.backend.addresses;
     let secure =
         if addresses.url().starts_with("https:") && !is_loopback_call(call) { "; Secure" } else { "" };
     let cookie = format!(
@@ -102,13 +102,13 @@ fn set(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<
 fn is_loopback_call(call: &Call<'_>) -> bool {
     !call.authority.is_some_and(|authority| {
         crate::address::Authority::parse(authority)
-            .is_some_and(|authority| call.pages.backend.addresses.is_public_host(authority.host))
+            .is_some_and(|authority| call.backend.addresses.is_public_host(authority.host))
     })
 }
 
 /// Browsers keep one jar for all ports of a host, so the port is in the name.
 fn cookie_name(call: &Call<'_>) -> String {
-    format!("chargeproof_{}", call.pages.backend.addresses.port())
+    format!("chargeproof_{}", call.backend.addresses.port())
 }
 
 fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

@@ -1,6 +1,9 @@
 //! What each form does: one call of `/sandbox`, and the page to go on to.
 
-use reference_core::time::Timestamp;
+mod make;
+mod pay;
+mod world;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -14,7 +17,6 @@ use crate::{
     pages::{
         form::Form,
         objects::{Charge, Invoice},
-        words::MomentWords as _,
     },
     refusal::Refusal,
 };
@@ -43,10 +45,19 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
         ["deliveries", id, "resend"] => resend(context, id, form).await,
         ["wallets", asset] => set_wallet(context, asset, form).await,
         ["wallets", asset, "remove"] => remove_wallet(context, asset).await,
+        ["charges"] => make::charge(context, form).await,
+        ["invoices"] => make::invoice(context, form).await,
+        ["links"] => make::link(context, form).await,
         ["charges", code, what] => on_charge(context, code, what, form).await,
+        ["invoices", code, "pay"] => {
+            pay::pay_in(context, ("invoices", Page::Invoice((*code).to_owned())), code, form).await
+        }
+        ["links", code, "pay"] => {
+            pay::pay_in(context, ("links", Page::Link((*code).to_owned())), code, form).await
+        }
         ["invoices", code, what] => on_invoice(context, code, what).await,
         ["settings"] => change_settings(context, form).await,
-        ["world", what] => on_world(context, what, form).await,
+        ["world", what] => world::on_world(context, what, form).await,
         _ => Err(Refusal::NotFound),
     }
 }
@@ -87,13 +98,6 @@ fn placed(context: &PageContext, form: &Form, fields: &[&str]) -> Value {
 fn typed(form: &Form, fields: &[&str]) -> Value {
     let typed = fields.iter().filter_map(|name| Some(((*name).to_owned(), json!(form.text(name)?))));
     Value::Object(typed.collect::<Map<_, _>>())
-}
-
-/// A field of whole numbers: what is no number goes on as it is, for the world to refuse.
-fn number(body: &mut Value, form: &Form, name: &str) {
-    if let Some(text) = form.text(name) {
-        body[name] = text.parse::<u32>().map_or(json!(text), |n| json!(n));
-    }
 }
 
 /// What happened because of an act, counted.
@@ -298,10 +302,17 @@ async fn on_invoice(context: &PageContext, code: &str, what: &str) -> Acted {
 async fn change_settings(context: &PageContext, form: &Form) -> Acted {
     let mut body = typed(
         form,
-        &["name", "display_name", "default_currency", "underpayment_tolerance", "overpayment_threshold"],
+        &[
+            "name",
+            "display_name",
+            "brand_color",
+            "default_currency",
+            "underpayment_tolerance",
+            "overpayment_threshold",
+        ],
     );
     // These may be taken away.
-    for name in ["website_url", "support_email", "support_phone"] {
+    for name in ["logo_url", "website_url", "support_email", "support_phone"] {
         body[name] = json!(form.text(name));
     }
     let members = form.text("members").unwrap_or_default();
@@ -309,77 +320,4 @@ async fn change_settings(context: &PageContext, form: &Form) -> Acted {
     let path = format!("/sandbox/accounts/{}", context.place.account);
     call(context, Page::Settings, ("PATCH", &path, Some(body)), |_| Notice::said("The settings are saved."))
         .await
-}
-
-async fn on_world(context: &PageContext, what: &str, form: &Form) -> Acted {
-    let page = back(form, Page::World);
-    let mode = context.place.mode;
-    match what {
-        "advance" => {
-            let body = typed(form, &["by"]);
-            call(context, page, ("POST", "/sandbox/advance", Some(body)), |answer| {
-                let now = answer["now"].as_str().and_then(Timestamp::parse).unwrap_or_default();
-                with_count(&format!("The service clock shows {}.", now.said()), answer)
-            })
-            .await
-        }
-        "mine" => {
-            let mut body = typed(form, &["asset"]);
-            body["mode"] = json!(mode);
-            number(&mut body, form, "blocks");
-            body["at_once"] = json!(form.text("at_once").is_some());
-            call(context, page, ("POST", "/sandbox/mine", Some(body)), |answer| {
-                with_count("The blocks have come.", answer)
-            })
-            .await
-        }
-        "reorg" => {
-            let mut body = typed(form, &["asset", "keep"]);
-            body["mode"] = json!(mode);
-            number(&mut body, form, "depth");
-            call(context, page, ("POST", "/sandbox/reorg", Some(body)), |answer| {
-                with_count("The newest blocks are replaced.", answer)
-            })
-            .await
-        }
-        "stall" => {
-            let mut body = typed(form, &["asset", "for"]);
-            body["mode"] = json!(mode);
-            call(context, page, ("POST", "/sandbox/stall", Some(body)), |_| {
-                Notice::said("No block comes on this chain for that long.")
-            })
-            .await
-        }
-        "rate" => {
-            let mut body = typed(form, &["asset", "currency"]);
-            body["rate"] = json!(form.text("rate"));
-            call(context, page, ("POST", "/sandbox/rates", Some(body)), |_| {
-                Notice::said("The rate is set. Charges that are open keep theirs.")
-            })
-            .await
-        }
-        "transaction" => on_transaction(context, page, form).await,
-        "merchant" => {
-            let body = typed(form, &["name", "state"]);
-            call(context, page, ("POST", "/sandbox/merchants", Some(body)), |_| {
-                Notice::said("From now on the handler answers like that.")
-            })
-            .await
-        }
-        _ => Err(Refusal::NotFound),
-    }
-}
-
-/// Spends a waiting transaction's money elsewhere, or drops, announces or replaces it.
-async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Acted {
-    let act = form.text("act").unwrap_or_default();
-    let (path, said) = match act {
-        "double-spend" => ("/sandbox/double-spend", "The same money is spent elsewhere."),
-        "drop" => ("/sandbox/drop", "The mempool forgot the transaction."),
-        "rebroadcast" => ("/sandbox/rebroadcast", "The transaction is in the mempool again."),
-        "replace" => ("/sandbox/replace", "Another transaction takes its place."),
-        _ => return Err(Refusal::NotFound),
-    };
-    let fields: &[&str] = if act == "replace" { &["txid", "amount", "fee"] } else { &["txid"] };
-    call(context, page, ("POST", path, Some(typed(form, fields))), |answer| with_count(said, answer)).await
 }

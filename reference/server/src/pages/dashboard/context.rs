@@ -14,7 +14,10 @@ use super::{
     place::{Page, Place, Query},
 };
 use crate::{
-    pages::{Asker, Site, words::MomentWords as _},
+    pages::{
+        Asker, Site,
+        words::{self, MomentWords as _},
+    },
     refusal::Refusal,
 };
 
@@ -65,13 +68,22 @@ impl PageContext {
         self.now().said()
     }
 
-    /// How the clock goes.
+    /// How the clock goes, and how far it is from real time.
     pub(super) fn pace(&self) -> String {
-        match self.site.pace {
-            0 => "frozen".to_owned(),
-            1 => "real time".to_owned(),
-            pace => format!("{pace} times as fast"),
+        let away = words::away(self.site.now, self.site.real);
+        match (self.site.pace, away) {
+            (1, None) => "real time".to_owned(),
+            (1, Some(away)) => away,
+            (0, away) => format!("frozen, {}", away.as_deref().unwrap_or("at real time")),
+            (pace, away) => format!("{pace} times as fast, {}", away.as_deref().unwrap_or("at real time")),
         }
+    }
+
+    /// What the browser's tab says: where the object stands, and what the page is.
+    pub(super) fn tab(&self, state: Option<&str>, title: &str) -> String {
+        let Place { account, mode } = &self.place;
+        let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();
+        format!("{state}{title} · {account} {mode}")
     }
 
     /// The address of the API.

@@ -49,6 +49,19 @@ impl Draft {
         if self.is_of(form) { self.typed(form, name) } else { first }
     }
 
+    /// What is wrong with a field of this form as a whole, and not with a part of it.
+    pub(super) fn wrong_itself(&self, form: &str, name: &str) -> Vec<&str> {
+        let Some(complaint) = self.complaint.as_ref().filter(|_| self.is_of(form)) else {
+            return Vec::new();
+        };
+        complaint.errors.get(name).into_iter().flatten().map(String::as_str).collect()
+    }
+
+    /// Every value that was typed into the fields of this name, in order.
+    pub(super) fn all(&self, form: &str, name: &str) -> Vec<&str> {
+        self.fields_of(form).map(|fields| fields.all(name).collect()).unwrap_or_default()
+    }
+
     /// Whether a box was ticked, or an option chosen.
     pub(super) fn chosen(&self, form: &str, name: &str, value: &str) -> bool {
         self.fields_of(form).is_some_and(|fields| fields.all(name).any(|it| it == value))

@@ -61,6 +61,8 @@ pub(super) struct Account {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) display_name: String,
+    pub(super) logo_url: Option<String>,
+    pub(super) brand_color: String,
     pub(super) website_url: Option<String>,
     pub(super) support_email: Option<String>,
     pub(super) support_phone: Option<String>,

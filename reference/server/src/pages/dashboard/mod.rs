@@ -6,6 +6,7 @@
 //! context  one request: where it is, and how it asks the world
 //! draw     what each page shows, as blocks
 //! acts     what each form does, as calls of /sandbox
+//! compare  two payloads, line by line
 //! flash    what is shown once afterwards
 //! ```
 //!
@@ -15,6 +16,7 @@
 
 mod access;
 mod acts;
+mod compare;
 mod context;
 mod draft;
 mod draw;
@@ -143,13 +145,13 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
 /// What of a page changes while it is open.
 async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
     let context = PageContext::new(asker, place, page, query)?;
-    let menu = draw::menu(&context).await?;
+    let around = [draw::menu(&context).await?, draw::clock(&context)?];
     let blocks = draw::draw(&context).await?.blocks;
     let live = blocks.into_iter().filter_map(|block| match block {
         Block::Live(part) => Some(part),
         Block::Still(_) => None,
     });
-    Ok(std::iter::once(menu).chain(live).collect())
+    Ok(around.into_iter().chain(live).collect())
 }
 
 /// Where the page that is shown is streamed from: the same query, for the same filters and page.

@@ -87,6 +87,34 @@ pub(super) fn short(text: impl AsRef<str>) -> Html {
     })
 }
 
+/// An amount of a coin, which may break after every sixth of its many decimal places.
+pub(super) fn coin(amount: impl AsRef<str>) -> Html {
+    const PLACES: usize = 6;
+    let amount = amount.as_ref();
+    let (whole, places) = amount.split_at(amount.find('.').map_or(amount.len(), |point| point + 1));
+    html(|out| {
+        write!(out, "{}", Text(whole))?;
+        let places: Vec<char> = places.chars().collect();
+        for (n, group) in places.chunks(PLACES).enumerate() {
+            let wbr = if n == 0 { "" } else { "<wbr>" };
+            write!(out, "{wbr}{}", Text(&group.iter().collect::<String>()))?;
+        }
+        Ok(())
+    })
+}
+
+/// A long name as [`short`] shows it, with a button that copies the whole. `id` is unique on the page.
+pub(super) fn short_copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
+    html(|out| {
+        let (id, whole) = (Text(id.as_ref()), Text(text.as_ref()));
+        write!(
+            out,
+            r#"{}<code class="visually-hidden" id="{id}" aria-hidden="true">{whole}</code> <button class="tiny scripted-only" type="button" data-copy="{id}" aria-label="Copy {whole}">Copy</button>"#,
+            short(text.as_ref())
+        )
+    })
+}
+
 /// The name of an event type, which may break after its dot and its underscores.
 pub(super) fn kind(name: impl AsRef<str>) -> Html {
     html(|out| {
@@ -207,6 +235,8 @@ mod tests {
             said(evil),
             short(evil),
             short(evil.repeat(5)),
+            short_copy(evil, evil),
+            coin(evil),
             copy(evil, evil),
             badge(evil, evil),
             status(evil),
@@ -251,6 +281,15 @@ mod tests {
             short(long).to_string(),
             format!(r#"<code dir="ltr" title="{long}">0x01234567…abcdef</code>"#)
         );
+    }
+
+    #[test]
+    fn long_amounts_break_between_their_places() {
+        for (amount, shown) in
+            [("12", "12"), ("0.001", "0.001"), ("0.123456789012345678", "0.123456<wbr>789012<wbr>345678")]
+        {
+            assert_eq!(coin(amount).to_string(), shown);
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use url::form_urlencoded;
 
 /// Longer than any id of ours.
 const ID_MAX: usize = 64;
+/// Longer than anything that is looked for, in bytes.
+pub(super) const WANTED_MAX: usize = 255;
 /// More fields than any query of ours has.
 const QUERY_MAX: usize = 20;
 
@@ -19,11 +21,15 @@ pub(super) struct Place {
 pub(super) enum Page {
     Overview,
     Charges,
+    NewCharge,
     Charge(String),
     Invoices,
+    NewInvoice,
     Invoice(String),
     Links,
+    NewLink,
     Link(String),
+    Search,
     Events,
     Event(String),
     Late,
@@ -49,11 +55,15 @@ impl Page {
         Some(match segments {
             [] => Page::Overview,
             ["charges"] => Page::Charges,
+            ["charges", "new"] => Page::NewCharge,
             ["charges", code] => Page::Charge(id(code)?),
             ["invoices"] => Page::Invoices,
+            ["invoices", "new"] => Page::NewInvoice,
             ["invoices", code] => Page::Invoice(id(code)?),
             ["links"] => Page::Links,
+            ["links", "new"] => Page::NewLink,
             ["links", code] => Page::Link(id(code)?),
+            ["search"] => Page::Search,
             ["events"] => Page::Events,
             ["events", event] => Page::Event(id(event)?),
             ["late"] => Page::Late,
@@ -77,6 +87,7 @@ impl Page {
     pub(super) fn path(&self) -> String {
         match self {
             Page::Overview => String::new(),
+            Page::NewCharge | Page::NewInvoice | Page::NewLink => format!("/{}/new", self.section()),
             Page::Charge(id) => format!("/charges/{id}"),
             Page::Invoice(id) => format!("/invoices/{id}"),
             Page::Link(id) => format!("/links/{id}"),
@@ -93,9 +104,10 @@ impl Page {
     pub(super) fn section(&self) -> &'static str {
         match self {
             Page::Overview => "",
-            Page::Charges | Page::Charge(_) => "charges",
-            Page::Invoices | Page::Invoice(_) => "invoices",
-            Page::Links | Page::Link(_) => "links",
+            Page::Charges | Page::NewCharge | Page::Charge(_) => "charges",
+            Page::Invoices | Page::NewInvoice | Page::Invoice(_) => "invoices",
+            Page::Links | Page::NewLink | Page::Link(_) => "links",
+            Page::Search => "search",
             Page::Events | Page::Event(_) => "events",
             Page::Late => "late",
             Page::Deliveries | Page::Delivery(_) => "deliveries",
@@ -181,7 +193,11 @@ mod tests {
     fn a_page_is_found_by_its_own_path() {
         for path in [
             "/charges",
+            "/charges/new",
             "/charges/abc123",
+            "/invoices/new",
+            "/links/new",
+            "/search",
             "/invoices/abc",
             "/links/abc",
             "/events/0197a0be-42aa-7000-8000-000000000000",

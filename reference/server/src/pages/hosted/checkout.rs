@@ -42,7 +42,9 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
         title: format!("{} · {}", heading(payment.stage), account.display_name),
         is_settled: is_settled(payment.stage),
         panel: match call.admit_owner() {
-            Ok(()) => Some(panel::part(&site, &path, (&account, mode), &payment)?),
+            Ok(()) => {
+                Some(panel::part(&site, &path, (&account, mode), &panel::PanelSubject::Payment(&payment))?)
+            }
             Err(_) => None,
         },
         payment: part(&site, &account, mode, &payment, PaymentPlace::Alone)?,
@@ -70,7 +72,7 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
     let mode = *mode;
     let mut parts = vec![part(&site, account, mode, payment, PaymentPlace::Alone)?];
     if is_owner {
-        parts.push(panel::part(&site, &path, (account, mode), payment)?);
+        parts.push(panel::part(&site, &path, (account, mode), &panel::PanelSubject::Payment(payment))?);
     }
     Ok(parts)
 }

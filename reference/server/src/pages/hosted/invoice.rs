@@ -39,6 +39,8 @@ struct InvoiceTemplate {
 #[template(path = "hosted/invoice_state.html")]
 struct State<'a> {
     site: &'a Site,
+    /// What the browser's tab says.
+    title: String,
     invoice: &'a Invoice,
     payment: Option<String>,
     /// The coin of the charge that waits for money.
@@ -118,7 +120,7 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
 
 fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, Refusal> {
     let owner = (&shown.account, shown.mode);
-    shown.payment.as_ref().map(|payment| panel::part(site, path, owner, payment)).transpose()
+    panel::of_invoice(shown).map(|subject| panel::part(site, path, owner, &subject)).transpose()
 }
 
 fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
@@ -130,6 +132,7 @@ fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
     let waits = telling.filter(|payment| payment.stage == Stage::Waiting);
     let state = State {
         site,
+        title: title(&shown.invoice, &shown.account),
         invoice: &shown.invoice,
         payment: payment.map(|part| part.html),
         chosen: waits.map(|payment| payment.charge.asset.as_str()),
@@ -137,6 +140,11 @@ fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
         coins: &shown.coins,
     };
     Ok(Part { id: "invoice", html: state.render().map_err(|_| Refusal::Broken)? })
+}
+
+/// Where the invoice stands, which one it is, and whose.
+fn title(invoice: &Invoice, account: &Account) -> String {
+    format!("{} · Invoice {} · {}", invoice.status, invoice.number, account.display_name)
 }
 
 /// `POST /i/{code}/coin`.

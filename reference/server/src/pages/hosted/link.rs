@@ -9,11 +9,11 @@ use simulator::api::{CoinOffer, LinkClosed as Closed, PageAccount as Account};
 use super::{
     load,
     model::{AccountWords as _, CoinWords as _, LinkPage, OfferWords as _},
-    nowhere,
+    nowhere, panel,
 };
 use crate::{
     answer::Answer,
-    pages::{Call, Reply, Site, form::Form, html, objects::Link, see_other, words},
+    pages::{Call, Part, Reply, Site, form::Form, html, objects::Link, see_other, words},
     refusal::Refusal,
 };
 
@@ -82,6 +82,7 @@ struct LinkTemplate {
     coins: Vec<CoinOffer>,
     filled: Filled,
     asked: Vec<LinkForm>,
+    panel: Option<Part>,
 }
 
 impl LinkTemplate {
@@ -105,6 +106,11 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
 }
 
 fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) -> Result<Answer, Refusal> {
+    let site = call.site()?;
+    let subject = panel::of_link_page(&shown).filter(|_| call.admit_owner().is_ok());
+    let owner = (&shown.account, shown.mode);
+    let path = format!("/pay/{}", shown.link.code);
+    let panel = subject.map(|subject| panel::part(&site, &path, owner, &subject)).transpose()?;
     let LinkPage { account, mode, link, closed, coins } = shown;
     let asked = (0..)
         .zip(&link.custom_fields)
@@ -119,7 +125,7 @@ fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) ->
                 .or_else(|| missing_answer(&filled, &question.label)),
         })
         .collect();
-    html(status, &LinkTemplate { site: call.site()?, account, mode, link, closed, coins, filled, asked })
+    html(status, &LinkTemplate { site, account, mode, link, closed, coins, filled, asked, panel })
 }
 
 fn missing_answer(filled: &Filled, label: &str) -> Option<String> {

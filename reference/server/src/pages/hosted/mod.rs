@@ -40,10 +40,12 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
         ["i", code, "document"] if is_get => invoice::document(call, code).await,
         ["i", code, "coin"] if is_post => invoice::choose(call, code).await,
         ["i", code, "sandbox"] if is_post => panel::act(call, &format!("/i/{code}")).await,
+        ["pay", code, "sandbox"] if is_post => panel::act(call, &format!("/pay/{code}")).await,
         ["pay", code] if is_get => link::page(call, code).await,
         ["pay", code] if is_post => link::choose(call, code).await,
         ["c" | "i" | "pay", _]
         | ["c", _, "live" | "receipt" | "sandbox"]
+        | ["pay", _, "sandbox"]
         | ["i", _, "live" | "document" | "coin" | "sandbox"] => Ok(takes_only(match segments.as_slice() {
             ["pay", _] => "GET, HEAD, POST",
             [_, _, "sandbox" | "coin"] => "POST",

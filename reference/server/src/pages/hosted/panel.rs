@@ -1,31 +1,40 @@
-//! The test panel beside a charge: each way to pay and each thing that can go wrong, as the calls to
+//! The test panel beside a charge, an invoice or a payment link: each way to pay and each thing that can go wrong, as the calls to
 //! `/sandbox` that do it. What is drawn and what is done come from the same list.
 
 use askama::Template;
 use http::StatusCode;
-use reference_core::mode::Mode;
+use reference_core::{asset::Asset, mode::Mode, time::Span};
 use serde_json::{Value, json};
-use simulator::api::{PageAccount as Account, PaymentStage as Stage};
+use simulator::api::{
+    AdvanceRequest, AnswerRequest, ChoiceRequest, CoinOffer, KeepRequest, MineRequest,
+    PageAccount as Account, PayRequest, PaymentStage as Stage, ReorgRequest, ReplaceRequest,
+    TransactionRequest, json,
+};
 
 use super::{
     load,
-    model::{ChargePage, InvoicePage, Payment, TransferWords as _},
+    model::{ChargePage, InvoicePage, LinkPage, Payment, TransferWords as _},
     notice, wants_json,
 };
 use crate::{
     answer::{self, Answer},
-    pages::{Asker, Call, Part, Site, form::Form, see_other},
+    pages::{
+        Asker, Call, Part, Site,
+        form::Form,
+        objects::{Invoice, Link},
+        see_other,
+    },
     refusal::Refusal,
 };
 
 /// One thing that can be done now.
 pub(super) struct Act {
     /// What the form says.
-    name: &'static str,
-    label: &'static str,
+    name: String,
+    label: String,
     hint: String,
-    /// Paths and bodies, in order.
-    calls: Vec<(&'static str, Value)>,
+    /// Paths and bodies, in order. [`OPENED`] stands for the charge that the call before opened.
+    calls: Vec<(String, Value)>,
     /// What to say when it is done.
     done: &'static str,
 }
@@ -33,7 +42,7 @@ pub(super) struct Act {
 impl Act {
     /// The same by hand.
     fn curl(&self, base: &str) -> String {
-        let line = |(path, body): &(&str, Value)| {
+        let line = |(path, body): &(String, Value)| {
             format!("curl -X POST {base}{path} -H 'Content-Type: application/json' -d '{body}'")
         };
         self.calls.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -46,140 +55,237 @@ pub(super) struct ActionGroup {
     acts: Vec<Act>,
 }
 
+/// In the place of a charge's code: the charge that the call before opened.
+const OPENED: &str = "CHARGE";
+/// Coins that have a button of their own, where none is chosen yet.
+const COINS_SHOWN: usize = 3;
 const SENT: &str = "Sent. The page follows as soon as the payment is seen.";
 const MOVED: &str = "Done. The clock was moved on.";
 
-/// Everything that can be done about a charge now.
-pub(super) fn groups(mode: Mode, payment: &Payment) -> Vec<ActionGroup> {
-    let groups = [
-        ActionGroup { title: "Pay", acts: ways_to_pay(payment) },
-        ActionGroup { title: "What can go wrong", acts: troubles(mode, payment) },
-        ActionGroup { title: "Blocks and time", acts: time(mode, payment) },
-    ];
+/// What the page that the panel stands on is about.
+pub(super) enum PanelSubject<'a> {
+    /// A charge that waits for money, or got some.
+    Payment(&'a Payment),
+    /// An invoice for which a coin is yet to be chosen.
+    Coins(&'a Invoice, &'a [CoinOffer]),
+    /// A payment link that takes payments.
+    Link(&'a Link, &'a [CoinOffer]),
+}
+
+/// Everything that can be done now.
+pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup> {
+    let groups = match subject {
+        PanelSubject::Payment(payment) => vec![
+            ActionGroup { title: "Pay", acts: ways_to_pay(payment) },
+            ActionGroup { title: "What can go wrong", acts: troubles(mode, payment) },
+            ActionGroup { title: "Blocks and time", acts: time(mode, payment) },
+        ],
+        PanelSubject::Coins(invoice, offers) => {
+            let path = format!("/sandbox/invoices/{}/choose", invoice.code);
+            vec![
+                ActionGroup { title: "Pay", acts: in_coins(&path, offers, choice) },
+                ActionGroup { title: "Time", acts: waits() },
+            ]
+        }
+        PanelSubject::Link(link, offers) => {
+            let path = format!("/sandbox/links/{}/choose", link.code);
+            vec![
+                ActionGroup { title: "Pay", acts: in_coins(&path, offers, |asset| of_link(link, asset)) },
+                ActionGroup { title: "Time", acts: waits() },
+            ]
+        }
+    };
     groups.into_iter().filter(|group| !group.acts.is_empty()).collect()
 }
 
-fn ways_to_pay(payment: &Payment) -> Vec<Act> {
-    let charge = &payment.charge.code;
-    let pay = |more: &[(&str, Value)]| {
-        let mut body = json!({ "charge": charge });
-        for (name, value) in more {
-            body[*name] = value.clone();
+/// A customer's choice of a coin.
+fn choice(asset: Asset) -> ChoiceRequest {
+    ChoiceRequest {
+        asset,
+        amount: None,
+        customer_email: None,
+        customer_name: None,
+        custom_fields: Vec::new(),
+    }
+}
+
+/// The same on a payment link, with all that it asks for.
+fn of_link(link: &Link, asset: Asset) -> ChoiceRequest {
+    let first = link.suggested_amounts.first().or(link.min_amount.as_ref());
+    let answers = link.custom_fields.iter().filter(|question| question.required);
+    let answer = |label: &String| AnswerRequest { label: label.clone(), value: "simulated".to_owned() };
+    ChoiceRequest {
+        amount: link.amount.is_none().then(|| first.cloned().unwrap_or_else(|| "10.00".to_owned())),
+        customer_email: link.require_email.then(|| "customer@shop.example".to_owned()),
+        custom_fields: answers.map(|question| answer(&question.label)).collect(),
+        ..choice(asset)
+    }
+}
+
+/// A button for each of the first coins: a customer chooses it and pays.
+fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRequest) -> Vec<Act> {
+    let act = |offer: &CoinOffer| {
+        let asset = offer.coin.asset;
+        Act {
+            name: format!("pay-{}", asset.code().to_ascii_lowercase()),
+            label: format!("Pay in {asset}"),
+            hint: "A customer chooses this coin and pays what is due.".to_owned(),
+            calls: vec![(path.to_owned(), json(&choose(asset))), pay(&PayRequest::default(), OPENED)],
+            done: SENT,
         }
-        ("/sandbox/pay", body)
     };
-    let act = |name, label, hint: &str, calls| Act { name, label, hint: hint.to_owned(), calls, done: SENT };
+    offers.iter().take(COINS_SHOWN).map(act).collect()
+}
+
+/// A payment to a charge.
+fn pay(request: &PayRequest, charge: &str) -> (String, Value) {
+    let request = PayRequest { charge: Some(charge.to_owned()), ..request.clone() };
+    ("/sandbox/pay".to_owned(), json(&request))
+}
+
+fn ways_to_pay(payment: &Payment) -> Vec<Act> {
+    let pay = |request: PayRequest| pay(&request, &payment.charge.code);
+    let part = |share: &str| PayRequest { share: Some(share.to_owned()), ..PayRequest::default() };
+    let act = |name: &str, label: &str, hint: &str, calls| Act {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        hint: hint.to_owned(),
+        calls,
+        done: SENT,
+    };
     match payment.stage {
-        Stage::Waiting | Stage::Confirming | Stage::Underpaid => {
-            let mut acts = vec![
-                act("exact", "Pay exactly", "What is due and not credited yet.", vec![pay(&[])]),
+        // Who pays now pays twice.
+        Stage::Confirming if payment.covered => Vec::new(),
+        Stage::Confirming => {
+            let rest = PayRequest { amount: Some(payment.missing.clone()), ..PayRequest::default() };
+            vec![act("exact", "Pay the rest", "What is neither here nor on its way.", vec![pay(rest)])]
+        }
+        Stage::Waiting | Stage::Underpaid => {
+            let parts = PayRequest { outputs: Some(2), ..PayRequest::default() };
+            let wait = AdvanceRequest { to: Some(*payment.charge.expires_at), ..AdvanceRequest::default() };
+            let wait = ("/sandbox/advance".to_owned(), json(&wait));
+            vec![
+                act(
+                    "exact",
+                    "Pay exactly",
+                    "What is due and not credited yet.",
+                    vec![pay(PayRequest::default())],
+                ),
                 act(
                     "short",
                     "Pay half",
                     "Too little: underpaid once it is confirmed.",
-                    vec![pay(&[("share", json!("0.5"))])],
+                    vec![pay(part("0.5"))],
                 ),
+                act("over", "Pay too much", "A fifth more than is due.", vec![pay(part("1.2"))]),
+                act("split", "In two parts", "One transaction with two outputs.", vec![pay(parts)]),
                 act(
-                    "over",
-                    "Pay too much",
-                    "A fifth more than is due.",
-                    vec![pay(&[("share", json!("1.2"))])],
+                    "late",
+                    "Pay too late",
+                    "Lets the time run out first.",
+                    vec![wait, pay(PayRequest::default())],
                 ),
-                act(
-                    "split",
-                    "In two parts",
-                    "One transaction with two outputs.",
-                    vec![pay(&[("outputs", json!(2))])],
-                ),
-            ];
-            if payment.stage != Stage::Confirming {
-                let wait = ("/sandbox/advance", json!({ "to": payment.charge.expires_at.to_string() }));
-                acts.push(act("late", "Pay too late", "Lets the time run out first.", vec![wait, pay(&[])]));
-            }
-            acts
+            ]
         }
-        Stage::Paid => vec![act("again", "Pay once more", "Money for what is paid already.", vec![pay(&[])])],
+        Stage::Paid => {
+            let hint = "Money for what is paid already.";
+            vec![act("again", "Pay once more", hint, vec![pay(PayRequest::default())])]
+        }
         Stage::Late | Stage::Short | Stage::Expired | Stage::Canceled => {
-            vec![act("late", "Pay too late", "The money waits for the merchant.", vec![pay(&[])])]
+            let hint = "The money waits for the merchant.";
+            vec![act("late", "Pay too late", hint, vec![pay(PayRequest::default())])]
         }
     }
 }
 
 fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
     let mut acts = Vec::new();
-    let mut act = |name, label, hint: String, path, body| {
-        acts.push(Act { name, label, hint, calls: vec![(path, body)], done: "Done. The page follows." });
+    let mut act = |name: &str, label: &str, hint: String, path: &str, body| {
+        acts.push(Act {
+            name: name.to_owned(),
+            label: label.to_owned(),
+            hint,
+            calls: vec![(path.to_owned(), body)],
+            done: "Done. The page follows.",
+        });
     };
+    if payment.stage == Stage::Confirming && payment.covered {
+        let (path, body) = pay(&PayRequest::default(), &payment.charge.code);
+        let hint = "A customer who does not wait sends the same once more.".to_owned();
+        act("twice", "Pay a second time", hint, &path, body);
+    }
     if let Some(fresh) = payment.transfers.iter().rev().find(|it| it.is_unconfirmed()) {
-        let (txid, short) = (&fresh.txid, fresh.short_txid());
+        let (txid, short) = (fresh.txid.clone(), fresh.short_txid());
+        let elsewhere = ReplaceRequest { txid: txid.clone(), amount: None, elsewhere: true, fee: None };
         act(
             "replaced",
             "Replace it",
             format!("The sender pays somebody else instead of {short}."),
             "/sandbox/replace",
-            json!({ "txid": txid, "elsewhere": true }),
+            json(&elsewhere),
         );
+        let it = json(&TransactionRequest { txid });
         act(
             "double-spent",
             "Double-spend it",
             format!("The money of {short} goes elsewhere; that is seen with the next block."),
             "/sandbox/double-spend",
-            json!({ "txid": txid }),
+            it.clone(),
         );
-        act(
-            "dropped",
-            "Drop it",
-            format!("The network forgets {short}."),
-            "/sandbox/drop",
-            json!({ "txid": txid }),
-        );
+        act("dropped", "Drop it", format!("The network forgets {short}."), "/sandbox/drop", it);
     }
     let buried = payment.transfers.iter().filter(|it| it.gone.is_none() && it.confirmations > 0);
     if let Some(buried) = buried.min_by_key(|it| it.confirmations) {
-        act(
-            "reorganised",
-            "Reorganise",
-            match buried.confirmations {
-                1 => "Another block takes the place of the newest.".to_owned(),
-                depth => format!("Other blocks take the place of the newest {depth}."),
-            },
-            "/sandbox/reorg",
-            json!({ "asset": payment.charge.asset, "mode": mode.as_str(), "depth": buried.confirmations }),
-        );
+        let hint = match buried.confirmations {
+            1 => "Another block takes the place of the newest.".to_owned(),
+            depth => format!("Other blocks take the place of the newest {depth}."),
+        };
+        let request = ReorgRequest {
+            asset: payment.coin.asset,
+            mode: Some(mode),
+            depth: buried.confirmations,
+            keep: KeepRequest::None,
+        };
+        act("reorganised", "Reorganise", hint, "/sandbox/reorg", json(&request));
     }
     acts
 }
 
+/// The clock moves on by some time.
+fn waits() -> Vec<Act> {
+    [("advance", "Wait 10 s", Span::secs(10)), ("advance-more", "Wait 10 min", Span::secs(600))]
+        .map(|(name, label, by)| {
+            let request = AdvanceRequest { by: Some(by), ..AdvanceRequest::default() };
+            Act {
+                name: name.to_owned(),
+                label: label.to_owned(),
+                hint: "Moves the service clock.".to_owned(),
+                calls: vec![("/sandbox/advance".to_owned(), json(&request))],
+                done: MOVED,
+            }
+        })
+        .into()
+}
+
 fn time(mode: Mode, payment: &Payment) -> Vec<Act> {
-    let mine = |name, label, hint: String, blocks: u32| Act {
-        name,
-        label,
-        hint,
-        calls: vec![(
-            "/sandbox/mine",
-            json!({ "asset": payment.charge.asset, "mode": mode.as_str(), "blocks": blocks }),
-        )],
-        done: MOVED,
-    };
-    let advance = |name, label, by: &str| Act {
-        name,
-        label,
-        hint: "Moves the service clock.".to_owned(),
-        calls: vec![("/sandbox/advance", json!({ "by": by }))],
-        done: MOVED,
+    let mine = |name: &str, label: &str, hint: String, blocks: u32| {
+        let request =
+            MineRequest { asset: payment.coin.asset, mode: Some(mode), blocks: Some(blocks), at_once: false };
+        Act {
+            name: name.to_owned(),
+            label: label.to_owned(),
+            hint,
+            calls: vec![("/sandbox/mine".to_owned(), json(&request))],
+            done: MOVED,
+        }
     };
     let enough = payment.coin.required_confirmations;
     let mut acts = vec![mine("mine", "Mine a block", "Lets time run until it has come.".to_owned(), 1)];
     if enough > 1 {
-        acts.push(mine(
-            "mine-enough",
-            "Mine enough",
-            format!("{enough} blocks: that confirms a payment."),
-            enough,
-        ));
+        let hint = format!("{enough} blocks: that confirms a payment.");
+        acts.push(mine("mine-enough", "Mine enough", hint, enough));
     }
-    acts.push(advance("advance", "Wait 10 s", "10s"));
-    acts.push(advance("advance-more", "Wait 10 min", "10m"));
+    acts.extend(waits());
     acts
 }
 
@@ -189,8 +295,10 @@ struct Panel<'a> {
     groups: &'a [ActionGroup],
     base: &'a str,
     action: String,
+    /// It stays on the page, which follows by itself.
+    is_quiet: bool,
     dashboard: String,
-    is_late: bool,
+    about: &'static str,
     is_frozen: bool,
 }
 
@@ -199,28 +307,71 @@ pub(super) fn part(
     site: &Site,
     path: &str,
     (account, mode): (&Account, Mode),
-    payment: &Payment,
+    subject: &PanelSubject<'_>,
 ) -> Result<Part, Refusal> {
+    let (place, about) = match subject {
+        PanelSubject::Payment(payment) if payment.stage == Stage::Late => {
+            (format!("charges/{}", payment.charge.code), "Accept the late payment in the dashboard")
+        }
+        PanelSubject::Payment(payment) => {
+            (format!("charges/{}", payment.charge.code), "This charge in the dashboard")
+        }
+        PanelSubject::Coins(invoice, _) => {
+            (format!("invoices/{}", invoice.code), "This invoice in the dashboard")
+        }
+        PanelSubject::Link(link, _) => (format!("links/{}", link.code), "This link in the dashboard"),
+    };
     let panel = Panel {
-        groups: &groups(mode, payment),
+        groups: &groups(mode, subject),
         base: &site.base,
         action: site.to(&format!("{path}/sandbox")),
-        dashboard: site.to(&format!("/dashboard/{}/{mode}/charges/{}", account.id, payment.charge.code)),
-        is_late: payment.stage == Stage::Late,
+        is_quiet: !matches!(subject, PanelSubject::Link(..)),
+        dashboard: site.to(&format!("/dashboard/{}/{mode}/{place}", account.id)),
+        about,
         is_frozen: site.pace == 0,
     };
     Ok(Part { id: "sandbox", html: panel.render().map_err(|_| Refusal::Broken)? })
 }
 
-/// The charge that the page at `path` shows.
-async fn find(asker: &Asker, path: &str) -> Result<Option<(Mode, Payment)>, Refusal> {
-    Ok(if path.starts_with("/i/") {
-        let page: Option<InvoicePage> = load(asker, path).await?;
-        page.and_then(|page| page.payment.map(|payment| (page.mode, payment)))
-    } else {
-        let page: Option<ChargePage> = load(asker, path).await?;
-        page.map(|page| (page.mode, page.payment))
-    })
+/// What a page shows that has a panel.
+enum PanelPage {
+    Charge(Box<ChargePage>),
+    Invoice(Box<InvoicePage>),
+    Link(Box<LinkPage>),
+}
+
+impl PanelPage {
+    /// What the page at `path` shows.
+    async fn load(asker: &Asker, path: &str) -> Result<Option<PanelPage>, Refusal> {
+        Ok(match path.split('/').nth(1) {
+            Some("i") => load(asker, path).await?.map(|page| PanelPage::Invoice(Box::new(page))),
+            Some("pay") => load(asker, path).await?.map(|page| PanelPage::Link(Box::new(page))),
+            _ => load(asker, path).await?.map(|page| PanelPage::Charge(Box::new(page))),
+        })
+    }
+
+    fn subject(&self) -> Option<(Mode, PanelSubject<'_>)> {
+        match self {
+            PanelPage::Charge(page) => Some((page.mode, PanelSubject::Payment(&page.payment))),
+            PanelPage::Invoice(page) => of_invoice(page).map(|subject| (page.mode, subject)),
+            PanelPage::Link(page) => of_link_page(page).map(|subject| (page.mode, subject)),
+        }
+    }
+}
+
+/// What the panel on an invoice is about; `None` if nothing can be done about it.
+pub(super) fn of_invoice(page: &InvoicePage) -> Option<PanelSubject<'_>> {
+    let waiting =
+        page.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled || !page.may_choose);
+    match waiting {
+        Some(payment) => Some(PanelSubject::Payment(payment)),
+        None => page.may_choose.then_some(PanelSubject::Coins(&page.invoice, &page.coins)),
+    }
+}
+
+/// What the panel on a payment link is about; `None` if it takes no payments.
+pub(super) fn of_link_page(page: &LinkPage) -> Option<PanelSubject<'_>> {
+    page.closed.is_none().then_some(PanelSubject::Link(&page.link, &page.coins))
 }
 
 /// Does what a button of the panel says. `path`: of the page.
@@ -229,28 +380,52 @@ pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> 
     call.admit_form()?;
     let form = Form::read(&call.head.headers, &call.body)?;
     let asker = call.asker();
-    let Some((mode, payment)) = find(&asker, path).await? else { return Err(Refusal::NotFound) };
-    let mut acts = groups(mode, &payment).into_iter().flat_map(|group| group.acts);
-    let (status, message) = match acts.find(|act| form.text("act") == Some(act.name)) {
-        None => (
-            StatusCode::CONFLICT,
-            "This can't be done any more: things have moved on. Look at the page again.".to_owned(),
-        ),
+    let shown = PanelPage::load(&asker, path).await?;
+    let Some((mode, subject)) = shown.as_ref().and_then(PanelPage::subject) else {
+        return Err(Refusal::NotFound);
+    };
+    let mut acts = groups(mode, &subject).into_iter().flat_map(|group| group.acts);
+    let done = match acts.find(|act| form.text("act") == Some(&act.name)) {
+        None => Done {
+            status: StatusCode::CONFLICT,
+            message: "This can't be done any more: things have moved on. Look at the page again.".to_owned(),
+            charge: None,
+        },
         Some(act) => perform(&asker, &act).await?,
     };
+    let Done { status, message, charge } = done;
     if wants_json(call) {
         return Ok(answer::json(status, json!({ "message": message }).to_string()));
     }
     let site = call.site()?;
-    if status.is_success() { see_other(&site, path) } else { notice(site, status, &message, path) }
+    match (status.is_success(), charge, &subject) {
+        // The page of a link shows nothing of the charges that it opened.
+        (true, Some(charge), PanelSubject::Link(..)) => see_other(&site, &format!("/c/{charge}")),
+        (true, ..) => see_other(&site, path),
+        _ => notice(site, status, &message, path),
+    }
 }
 
-async fn perform(asker: &Asker, act: &Act) -> Result<(StatusCode, String), Refusal> {
+/// What came of an act.
+struct Done {
+    status: StatusCode,
+    message: String,
+    /// The charge that it opened.
+    charge: Option<String>,
+}
+
+async fn perform(asker: &Asker, act: &Act) -> Result<Done, Refusal> {
+    let mut charge: Option<String> = None;
     for (path, body) in &act.calls {
-        let reply = asker.ask("POST", path, Some(body)).await?;
-        if !reply.is_good() {
-            return Ok((reply.status, reply.message().to_owned()));
+        let mut body = body.clone();
+        if body["charge"] == OPENED {
+            body["charge"] = json!(charge);
         }
+        let reply = asker.ask("POST", path, Some(&body)).await?;
+        if !reply.is_good() {
+            return Ok(Done { status: reply.status, message: reply.message().to_owned(), charge });
+        }
+        charge = reply.json["charge"].as_str().map(str::to_owned).or(charge);
     }
-    Ok((StatusCode::OK, act.done.to_owned()))
+    Ok(Done { status: StatusCode::OK, message: act.done.to_owned(), charge })
 }

@@ -46,8 +46,10 @@ impl World {
             journal: true,
             reach: Reach::Network,
             wallet_cache: None,
+            key_tag: String::new(),
         });
         sandbox.vouch_for("hooks.example");
+        sandbox.keep_history();
         let keys = sandbox.first_keys();
         World {
             sandbox,

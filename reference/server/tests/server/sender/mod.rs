@@ -7,12 +7,13 @@ mod fairness;
 mod forwards;
 mod load;
 mod log;
-mod names;
+pub(crate) mod names;
 mod outcome;
-mod receiver;
+pub(crate) mod receiver;
 mod rule;
 mod stop;
 mod time;
+mod worlds;
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,12 +39,12 @@ const BOUNDS: SenderBounds = SenderBounds {
     lookups_per_account: 8,
 };
 
-fn config(sender: SenderConfig) -> Config {
+pub(crate) fn config(sender: SenderConfig) -> Config {
     Config { sender, ..crate::config() }
 }
 
 /// A webhook sender that knows these names and no others.
-fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
+pub(crate) fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
     SenderConfig {
         reach: Reach::Network,
         extra_roots: None,
@@ -54,7 +55,7 @@ fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
 }
 
 /// `https://shop.example` is this receiver.
-fn to_shop(receiver: &Receiver) -> String {
+pub(crate) fn to_shop(receiver: &Receiver) -> String {
     format!("https://shop.example=http://{}", receiver.address)
 }
 
@@ -108,14 +109,20 @@ impl Shop {
     }
 }
 
-async fn save(server: &Server, url: &str) -> (u16, Value) {
+pub(crate) async fn save(server: &Server, url: &str) -> (u16, Value) {
     ask(server, "POST", "/sandbox/endpoints", &json!({ "url": url })).await
 }
 
 /// Asks on a connection of its own.
-async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let key = server.first_keys().expect("a sound world").live;
+pub(crate) async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
+    let (status, text) = ask_text(server, method, path, &body).await;
+    (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+/// The same for answers of any kind.
+pub(crate) async fn ask_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
+    let key = server.first_keys().expect("a sound world").live;
     let mut stream = TcpStream::connect(server.address()).await.expect("the server listens");
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
@@ -127,5 +134,5 @@ async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> (u16, V
     stream.read_to_string(&mut answer).await.expect("the server answers");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    (status, body.to_owned())
 }

@@ -9,8 +9,11 @@ mod mirror;
 mod order;
 mod people;
 mod rooms;
+mod samples;
 mod slices;
 mod time;
+mod tls;
+mod worlds;
 
 use client::Client;
 use mirror::Mirror;

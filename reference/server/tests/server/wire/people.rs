@@ -68,3 +68,17 @@ async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
     let keys = server.first_keys().expect("a sound world");
     assert!(!page.contains(&keys.live) && !page.contains(server.sandbox_token()), "no secret is shown");
 }
+
+/// From another machine, or through a proxy, there is nothing to try.
+#[tokio::test]
+async fn calls_are_tried_from_this_machine_only() {
+    let (_server, mut client) = open().await;
+    for (trace, is_offered) in [("", true), ("Via: 1.1 proxy\r\n", false)] {
+        let page = ask(&mut client, "GET", "/docs", &format!("{BROWSER}{trace}")).await;
+        assert_eq!(page.status, 200);
+        for part in ["data-try", "data-make-key", "/assets/docs-"] {
+            assert_eq!(page.body.contains(part), is_offered, "{trace}{part}");
+        }
+        assert!(page.body.contains("hmac.compare_digest"), "the samples are for everybody");
+    }
+}

@@ -69,7 +69,7 @@ struct WalletsBlock<'a> {
 
 pub(super) async fn wallets(context: &PageContext) -> Result<PageView, Refusal> {
     let block = still(&WalletsBlock { context, coins: coins(context).await? })?;
-    Ok(PageView { title: "Payout wallets".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "Payout wallets".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -91,7 +91,7 @@ pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageVie
     let is_secret = context.draft.wrong(&form, field).iter().any(|wrong| wrong.contains("private key"));
     let typed = if is_secret { "" } else { context.draft.typed(&form, field) };
     let block = still(&WalletBlock { context, coin, form, typed })?;
-    Ok(PageView { title: format!("{asset} wallet"), blocks: vec![block] })
+    Ok(PageView { state: None, title: format!("{asset} wallet"), blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -113,7 +113,7 @@ pub(super) async fn outbox(context: &PageContext) -> Result<PageView, Refusal> {
     }
     let BookCounts { members, .. } = context.book("").await?;
     let block = live("outbox", &OutboxBlock { context, mails, members })?;
-    Ok(PageView { title: "E-mail outbox".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "E-mail outbox".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -127,11 +127,23 @@ struct SettingsBlock<'a> {
 
 impl SettingsBlock<'_> {
     /// The plain fields: name, label, hint, value.
-    fn texts(&self) -> [(&'static str, &'static str, &'static str, &str); 7] {
+    fn texts(&self) -> [(&'static str, &'static str, &'static str, &str); 9] {
         let account = &self.answer.data;
         [
             ("name", "Name", "", &account.name),
             ("display_name", "Shown to customers", "", &account.display_name),
+            (
+                "logo_url",
+                "Logo",
+                "an https address; your shop reads it, pages of this server load nothing from elsewhere",
+                account.logo_url.as_deref().unwrap_or_default(),
+            ),
+            (
+                "brand_color",
+                "Colour",
+                "# and six hex digits, of the pages that customers see",
+                &account.brand_color,
+            ),
             ("website_url", "Website", "", account.website_url.as_deref().unwrap_or_default()),
             ("support_email", "Support e-mail", "", account.support_email.as_deref().unwrap_or_default()),
             ("support_phone", "Support phone", "", account.support_phone.as_deref().unwrap_or_default()),
@@ -160,5 +172,5 @@ pub(super) async fn settings(context: &PageContext) -> Result<PageView, Refusal>
         members: members.join("\n"),
         currencies: Currency::ALL.map(Currency::code),
     })?;
-    Ok(PageView { title: "Settings".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "Settings".to_owned(), blocks: vec![block] })
 }

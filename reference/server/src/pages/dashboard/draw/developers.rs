@@ -7,6 +7,7 @@ use simulator::api::{DeliveryRecord, EndpointRecord, KeyRecord};
 use super::{PageView, Pager, Tab, Tabs, listed, live, still};
 use crate::{
     pages::dashboard::{
+        compare,
         context::PageContext,
         facts::{AttemptWords as _, DeliveryWords as _, EndpointWords as _, List, One},
         pieces, place,
@@ -18,6 +19,8 @@ use crate::{
 
 /// Deliveries on a page of the log.
 const DELIVERIES_SHOWN: usize = 25;
+/// Deliveries that another one may be compared with.
+const OTHERS_OFFERED: usize = 50;
 /// Deliveries on the page of an event or an endpoint.
 const DELIVERIES_BESIDE: usize = 10;
 
@@ -48,7 +51,7 @@ pub(super) async fn events(context: &PageContext) -> Result<PageView, Refusal> {
         still(&EventsFilter { context, kinds, chosen: kind.unwrap_or_default() })?,
         live("events", &EventsBlock { context, list, pager, curl })?,
     ];
-    Ok(PageView { title: "Events".to_owned(), blocks })
+    Ok(PageView { state: None, title: "Events".to_owned(), blocks })
 }
 
 #[derive(Template)]
@@ -70,7 +73,7 @@ pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, R
     let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events/{id}'", context.site.base);
     let title = format!("Event {}", event.kind);
     let block = live("event", &EventBlock { context, event: &event, deliveries, json, curl })?;
-    Ok(PageView { title, blocks: vec![block] })
+    Ok(PageView { state: None, title, blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -122,7 +125,7 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
     let tabs = Tabs { label: "Deliveries by status", tabs: tabs.into() };
     let has_endpoint = !context.endpoints().await?.is_empty();
     let block = live("deliveries", &DeliveriesBlock { context, tabs, deliveries, pager, has_endpoint })?;
-    Ok(PageView { title: "Deliveries".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "Deliveries".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -133,14 +136,49 @@ struct DeliveryBlock<'a> {
     body: String,
     /// The same as it was sent.
     raw: &'a str,
+    tab: String,
+    /// Deliveries that it can be compared with: id and words.
+    others: Vec<(String, String)>,
+    compared: Option<Compared>,
+}
+
+/// Another payload beside this one.
+struct Compared {
+    id: String,
+    lines: Vec<compare::Line>,
+}
+
+/// The payload of another delivery of this book, line by line beside this one.
+async fn compared(context: &PageContext, body: &str) -> Result<Option<Compared>, Refusal> {
+    let Some(id) = context.query.get("with").filter(|id| place::is_id(id)) else { return Ok(None) };
+    let other = context.delivery(id).await?;
+    let other = pieces::pretty(other.request_body.as_deref().unwrap_or_default());
+    Ok(Some(Compared { id: id.to_owned(), lines: compare::lines(&other, body) }))
 }
 
 pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
     let delivery = context.delivery(id).await?;
     let raw = delivery.request_body.as_deref().unwrap_or_default();
     let body = pieces::pretty(raw);
-    let block = live("delivery", &DeliveryBlock { context, delivery: &delivery, body, raw })?;
-    Ok(PageView { title: format!("Delivery of {}", delivery.kind.as_str()), blocks: vec![block] })
+    let title = format!("Delivery of {}", delivery.kind.as_str());
+    let tab = context.tab(Some(&delivery.status), &title);
+    let others =
+        context.deliveries(OTHERS_OFFERED + 1, "").await?.into_iter().filter(|it| it.id != delivery.id);
+    let others = others.map(|it| {
+        let said = format!("{}, {}, {}", it.kind.as_str(), it.created_at.said(), it.url);
+        (it.id.to_string(), said)
+    });
+    let block = DeliveryBlock {
+        context,
+        delivery: &delivery,
+        compared: compared(context, &body).await?,
+        others: others.take(OTHERS_OFFERED).collect(),
+        body,
+        raw,
+        tab,
+    };
+    let block = live("delivery", &block)?;
+    Ok(PageView { state: Some(delivery.status.to_string()), title, blocks: vec![block] })
 }
 
 /// A box for one event type.
@@ -185,7 +223,7 @@ pub(super) async fn endpoints(context: &PageContext) -> Result<PageView, Refusal
         live("endpoints", &EndpointsBlock { context, endpoints, kinds: EventType::ALL.len() })?,
         still(&EndpointForm { context, form: form.clone(), url, groups, is_new: true })?,
     ];
-    Ok(PageView { title: "Webhook endpoints".to_owned(), blocks })
+    Ok(PageView { state: None, title: "Webhook endpoints".to_owned(), blocks })
 }
 
 #[derive(Template)]
@@ -218,7 +256,7 @@ pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView
         still(&EndpointForm { context, form: form.clone(), url, groups, is_new: false })?,
         still(&EndpointActs { context, endpoint: &endpoint })?,
     ];
-    Ok(PageView { title: "Webhook endpoint".to_owned(), blocks })
+    Ok(PageView { state: None, title: "Webhook endpoint".to_owned(), blocks })
 }
 
 #[derive(Template)]
@@ -233,5 +271,5 @@ struct KeysBlock<'a> {
 pub(super) async fn keys(context: &PageContext) -> Result<PageView, Refusal> {
     let start = context.asker.pages.dashboard.key_start(context.place.mode);
     let block = still(&KeysBlock { context, keys: context.keys().await?, start })?;
-    Ok(PageView { title: "API keys".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "API keys".to_owned(), blocks: vec![block] })
 }

@@ -2,9 +2,11 @@
 
 mod account;
 mod developers;
+mod make;
 mod overview;
 mod payments;
 mod requests;
+mod search;
 mod shell;
 
 use std::fmt;
@@ -18,7 +20,7 @@ use super::{
 };
 use crate::{pages::Part, refusal::Refusal};
 
-pub(super) use shell::{login, menu, plain, shell};
+pub(super) use shell::{clock, login, menu, plain, shell};
 
 /// Records on a page.
 const PER_PAGE: u32 = 25;
@@ -26,6 +28,8 @@ const PER_PAGE: u32 = 25;
 /// One page.
 pub(super) struct PageView {
     pub(super) title: String,
+    /// Where the object stands that the page is about; the tab says it first.
+    pub(super) state: Option<String>,
     pub(super) blocks: Vec<Block>,
 }
 
@@ -60,6 +64,10 @@ pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
         Page::Overview => overview::overview(context).await,
         Page::World => overview::world(context).await,
         Page::Charges => payments::charges(context).await,
+        Page::NewCharge => make::charge(context).await,
+        Page::NewInvoice => make::invoice(context).await,
+        Page::NewLink => make::link(context).await,
+        Page::Search => search::search(context).await,
         Page::Charge(code) => payments::charge(context, code).await,
         Page::Invoices => payments::invoices(context).await,
         Page::Invoice(code) => payments::invoice(context, code).await,

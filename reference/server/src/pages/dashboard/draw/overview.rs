@@ -6,7 +6,8 @@ use reference_core::{
     time::Timestamp,
 };
 use simulator::api::{
-    BookCounts, ChainRecord, DeliveryRecord, Overview, TransferList, WorldEvent, WorldEvents,
+    BookCounts, ChainRecord, DeliveryRecord, Overview, TransferGone, TransferList, TransferRecord,
+    WorldEvent, WorldEvents,
 };
 
 use super::{PageView, live, still};
@@ -81,17 +82,12 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
     let deliveries = context.deliveries(RECENT, "").await?;
     let has_endpoint = glance.endpoints.enabled + glance.endpoints.disabled > 0;
     let answer: AccountAnswer = context.book("/account").await?;
-    let mut payable = Vec::new();
-    for status in ["pending", "underpaid"] {
-        let list: List<Charge> =
-            context.book(&format!("/charges?status={status}&per_page={PAYABLE}")).await?;
-        for charge in list.data {
-            let path = format!("/charges/{}/transfers", charge.code);
-            let TransferList { transfers } = context.book(&path).await?;
-            let is_on_its_way = transfers.iter().any(|it| it.gone.is_none() && !it.confirmed);
-            payable.push(Payable { charge, is_on_its_way });
-        }
-    }
+    let open = open_charges(context).await?.into_iter();
+    let payable = open.map(|(charge, transfers)| {
+        let is_on_its_way = transfers.iter().any(|it| it.gone.is_none() && !it.confirmed);
+        Payable { charge, is_on_its_way }
+    });
+    let payable = payable.collect();
     let curl = context.curl_charge();
     let start = context.asker.pages.dashboard.key_start(context.place.mode);
     let assets = answer.meta.accepted_assets.clone();
@@ -102,7 +98,44 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
         live("recent", &RecentBlock { context, events: events.data, deliveries, has_endpoint, curl })?,
         still(&AboutBlock { context, answer, start })?,
     ];
-    Ok(PageView { title: "Overview".to_owned(), blocks })
+    Ok(PageView { state: None, title: "Overview".to_owned(), blocks })
+}
+
+/// The newest charges that wait for money, with what was seen of it.
+async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<TransferRecord>)>, Refusal> {
+    let mut open = Vec::new();
+    for status in ["pending", "underpaid"] {
+        let list: List<Charge> =
+            context.book(&format!("/charges?status={status}&per_page={PAYABLE}")).await?;
+        for charge in list.data {
+            let path = format!("/charges/{}/transfers", charge.code);
+            let TransferList { transfers } = context.book(&path).await?;
+            open.push((charge, transfers));
+        }
+    }
+    Ok(open)
+}
+
+/// A transaction in the mempool, or one that the mempool forgot.
+struct Waiting {
+    txid: String,
+    /// What it pays: `0.001 BTC to abc123, dropped`.
+    said: String,
+}
+
+/// The transactions to open charges that are in no block.
+async fn waiting(context: &PageContext) -> Result<Vec<Waiting>, Refusal> {
+    let all = open_charges(context).await?;
+    let of = |(charge, transfers): (Charge, Vec<TransferRecord>)| {
+        let unmined = transfers.into_iter().filter(|it| it.confirmations == 0);
+        let kept = unmined.filter(|it| matches!(it.gone, None | Some(TransferGone::Dropped)));
+        kept.map(move |it| {
+            let gone = if it.gone.is_some() { ", dropped" } else { "" };
+            let said = format!("{} {} to {}{gone}", it.amount, charge.asset, charge.code);
+            Waiting { txid: it.txid.to_string(), said }
+        })
+    };
+    Ok(all.into_iter().flat_map(of).collect())
 }
 
 /// A chain with what its coin costs.
@@ -125,6 +158,7 @@ struct ChainsBlock<'a> {
 #[template(path = "dashboard/world.html")]
 struct WorldForms<'a> {
     context: &'a PageContext,
+    transactions: Vec<Waiting>,
     assets: Vec<String>,
     currencies: [&'static str; Currency::ALL.len()],
     currency: &'a str,
@@ -155,9 +189,9 @@ pub(super) async fn world(context: &PageContext) -> Result<PageView, Refusal> {
     happened.truncate(HAPPENINGS_LISTED);
     let currencies = Currency::ALL.map(Currency::code);
     let blocks = vec![
-        still(&WorldForms { context, assets, currencies, currency })?,
+        still(&WorldForms { context, transactions: waiting(context).await?, assets, currencies, currency })?,
         live("chains", &ChainsBlock { context, seed, next_due, rows, currency })?,
         live("happened", &HappenedBlock { context, happened })?,
     ];
-    Ok(PageView { title: "Chain and clock".to_owned(), blocks })
+    Ok(PageView { state: None, title: "Chain and clock".to_owned(), blocks })
 }

@@ -8,7 +8,7 @@ use super::{Block, PageView, Pager, Tabs, listed, live, still};
 use crate::{
     pages::dashboard::{
         context::PageContext,
-        facts::{AttemptWords as _, DeliveryWords as _, List, One, TransferState as _},
+        facts::{AccountAnswer, AttemptWords as _, DeliveryWords as _, List, One, TransferState as _},
         pieces, place,
     },
     pages::objects::{ChargeDetails as Charge, Event, Invoice, Link},
@@ -48,7 +48,7 @@ pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> 
     let tabs = Tabs::by_status(context, "Charges by status", "/charges", &counts);
     let pager = Pager::of(context, "/charges", &[("status", status), ("link", link)], &list);
     let block = live("charges", &ChargesBlock { context, tabs, list, pager, link })?;
-    Ok(PageView { title: "Charges".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "Charges".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -56,7 +56,8 @@ pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> 
 struct ChargeBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
-    transfers: Vec<TransferRecord>,
+    transfers: &'a [TransferRecord],
+    tab: String,
 }
 
 impl ChargeBlock<'_> {
@@ -77,6 +78,8 @@ struct ChargeAbout<'a> {
 struct PayBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
+    /// Who pays again while this is seen and not confirmed pays twice.
+    on_its_way: Option<&'a TransferRecord>,
     form: String,
 }
 
@@ -117,14 +120,21 @@ async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Re
 pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
     let One { data: charge } = context.book::<One<Charge>>(&format!("/charges/{code}")).await?;
     let TransferList { transfers } = context.book(&format!("/charges/{code}/transfers")).await?;
+    let title = format!("Charge {code}");
+    let tab = context.tab(Some(&charge.status), &title);
+    let form = format!("/charges/{code}/pay");
+    let on_its_way = transfers.iter().rfind(|it| it.gone.is_none() && !it.confirmed);
+    let is_refused = context.draft.is_of(&form);
+    let pay = PayBlock { context, charge: &charge, on_its_way, form };
     let blocks = vec![
-        live("charge", &ChargeBlock { context, charge: &charge, transfers })?,
-        still(&PayBlock { context, charge: &charge, form: format!("/charges/{code}/pay") })?,
+        live("charge", &ChargeBlock { context, charge: &charge, transfers: &transfers, tab })?,
+        // What is wrong with it stays until it is sent again.
+        if is_refused { still(&pay)? } else { live("pay", &pay)? },
         story(context, "charge", code).await?,
         still(&ChargeAbout { charge: &charge })?,
         json(context, "charges", code).await?,
     ];
-    Ok(PageView { title: format!("Charge {code}"), blocks })
+    Ok(PageView { state: Some(charge.status.clone()), title, blocks })
 }
 
 #[derive(Template)]
@@ -145,7 +155,7 @@ pub(super) async fn invoices(context: &PageContext) -> Result<PageView, Refusal>
     let tabs = Tabs::by_status(context, "Invoices by status", "/invoices", &counts);
     let pager = Pager::of(context, "/invoices", &[("status", status)], &list);
     let block = live("invoices", &InvoicesBlock { context, tabs, list, pager })?;
-    Ok(PageView { title: "Invoices".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "Invoices".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -153,17 +163,26 @@ pub(super) async fn invoices(context: &PageContext) -> Result<PageView, Refusal>
 struct InvoiceBlock<'a> {
     context: &'a PageContext,
     invoice: &'a Invoice,
+    tab: String,
 }
 
 pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
     let One { data: invoice } = context.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
     let title = format!("Invoice {}", invoice.number);
-    let blocks = vec![
-        live("invoice", &InvoiceBlock { context, invoice: &invoice })?,
-        story(context, "invoice", code).await?,
-        json(context, "invoices", code).await?,
-    ];
-    Ok(PageView { title, blocks })
+    let tab = context.tab(Some(&invoice.status), &title);
+    let mut blocks = vec![live("invoice", &InvoiceBlock { context, invoice: &invoice, tab })?];
+    if invoice.is_open() && !is_on_its_way(context, &invoice).await? {
+        blocks.push(pay_in(context, &format!("/invoices/{code}/pay"), None, None).await?);
+    }
+    blocks.extend([story(context, "invoice", code).await?, json(context, "invoices", code).await?]);
+    Ok(PageView { state: Some(invoice.status.clone()), title, blocks })
+}
+
+/// Whether a payment of the invoice is seen and not confirmed: who pays again pays twice.
+async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
+    let Some(newest) = invoice.charges.last() else { return Ok(false) };
+    let TransferList { transfers } = context.book(&format!("/charges/{}/transfers", newest.code)).await?;
+    Ok(transfers.iter().any(|it| it.gone.is_none() && !it.confirmed))
 }
 
 #[derive(Template)]
@@ -178,7 +197,7 @@ pub(super) async fn links(context: &PageContext) -> Result<PageView, Refusal> {
     let list: List<Link> = context.book(&format!("/payment-links{}", listed(context, &[]))).await?;
     let pager = Pager::of(context, "/links", &[], &list);
     let block = live("links", &LinksBlock { context, list, pager })?;
-    Ok(PageView { title: "Payment links".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "Payment links".to_owned(), blocks: vec![block] })
 }
 
 #[derive(Template)]
@@ -194,11 +213,42 @@ pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, 
     let One { data: link } = context.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
     let charges = context.book(&format!("/charges?payment_link={code}&per_page=10")).await?;
     let all = context.to(format!("/charges{}", place::query(&[("link", Some(code))])));
-    let blocks = vec![
-        live("link", &LinkBlock { context, link: &link, charges, all })?,
-        json(context, "payment-links", code).await?,
-    ];
-    Ok(PageView { title: format!("Payment link {code}"), blocks })
+    let form = format!("/links/{code}/pay");
+    let coins = link.accepted_assets.clone();
+    // Where the customer chooses, something has to be chosen here too.
+    let amount = link.amount.is_none().then(|| {
+        let first = link.suggested_amounts.first().or(link.min_amount.as_ref());
+        (link.currency.clone(), first.cloned().unwrap_or_else(|| "10.00".to_owned()))
+    });
+    let is_open = link.accepting_payments;
+    let status = link.status.clone();
+    let mut blocks = vec![live("link", &LinkBlock { context, link: &link, charges, all })?];
+    if is_open {
+        blocks.push(pay_in(context, &form, coins, amount).await?);
+    }
+    blocks.push(json(context, "payment-links", code).await?);
+    Ok(PageView { state: Some(status), title: format!("Payment link {code}"), blocks })
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/pay_in.html")]
+struct PayIn<'a> {
+    context: &'a PageContext,
+    form: &'a str,
+    coins: Vec<String>,
+    /// Its currency and what stands there at first, where the customer chooses.
+    amount: Option<(String, String)>,
+}
+
+/// A form that pays an invoice or by a link, as a customer would, in a coin of these, or of all that are accepted.
+async fn pay_in(
+    context: &PageContext,
+    form: &str,
+    coins: Option<Vec<String>>,
+    amount: Option<(String, String)>,
+) -> Result<Block, Refusal> {
+    let AccountAnswer { meta, .. } = context.book("/account").await?;
+    still(&PayIn { context, form, coins: coins.unwrap_or(meta.accepted_assets), amount })
 }
 
 #[derive(Template)]
@@ -211,5 +261,5 @@ struct LateBlock<'a> {
 pub(super) async fn late(context: &PageContext) -> Result<PageView, Refusal> {
     let LateList { late } = context.book("/late").await?;
     let block = live("late", &LateBlock { context, late })?;
-    Ok(PageView { title: "Late payments".to_owned(), blocks: vec![block] })
+    Ok(PageView { state: None, title: "Late payments".to_owned(), blocks: vec![block] })
 }

@@ -52,7 +52,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         let line = format!("{} {} {}", it.method, it.target, it.status).to_lowercase();
         line.contains(&text) && before.is_none_or(|n| it.n < n)
     };
-    let all: Vec<_> = context.asker.pages.backend.requests.newest().into_iter().filter(own).collect();
+    let all: Vec<_> = context.asker.backend.requests.newest().into_iter().filter(own).collect();
     let found = |statuses: &std::ops::RangeInclusive<u16>| {
         all.iter().filter(|it| fits(it) && statuses.contains(&it.status)).collect::<Vec<_>>()
     };
@@ -85,7 +85,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         still(&RequestsFilter { context, status: if status == "all" { "" } else { status }, wanted })?,
         live("requests", &block)?,
     ];
-    Ok(PageView { title: "API requests".to_owned(), blocks })
+    Ok(PageView { state: None, title: "API requests".to_owned(), blocks })
 }
 
 #[derive(Template)]
@@ -104,7 +104,7 @@ struct Shown<'a> {
 }
 
 pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal> {
-    let log = &context.asker.pages.backend.requests;
+    let log = &context.asker.backend.requests;
     let record = log.find(n).ok_or(Refusal::NotFound)?;
     if record.mode.is_some_and(|mode| mode.as_str() != context.place.mode) {
         return Err(Refusal::NotFound);
@@ -117,7 +117,7 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
         curl: curl(&record, &log.redacted(&record.request.body), &context.site.base),
     };
     let title = format!("Request {n}");
-    Ok(PageView { title, blocks: vec![still(&block)?] })
+    Ok(PageView { state: None, title, blocks: vec![still(&block)?] })
 }
 
 /// The line that sends the request again, with the key in a variable.

@@ -9,7 +9,7 @@ use crate::{
     answer::Answer,
     pages::{
         Call, Part, Site,
-        dashboard::{context::PageContext, draft::Complaint, flash::Notice, pieces},
+        dashboard::{context::PageContext, draft::Complaint, flash::Notice, pieces, place::Page},
         html,
     },
     refusal::Refusal,
@@ -80,6 +80,18 @@ pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusa
     Ok(Part { id: "menu", html })
 }
 
+#[derive(Template)]
+#[template(path = "dashboard/clock.html")]
+struct ClockLine<'a> {
+    context: &'a PageContext,
+}
+
+/// The service clock, and how far it is from real time.
+pub(in super::super) fn clock(context: &PageContext) -> Result<Part, Refusal> {
+    let html = ClockLine { context }.render().map_err(|_| Refusal::Broken)?;
+    Ok(Part { id: "clock", html })
+}
+
 /// Another account.
 struct Neighbour {
     id: String,
@@ -93,7 +105,12 @@ struct Shell<'a> {
     site: &'a Site,
     context: &'a PageContext,
     title: &'a str,
+    /// What the browser's tab says.
+    tab: String,
+    /// What is looked for.
+    wanted: &'a str,
     menu: Part,
+    clock: Part,
     modes: [(&'static str, String, bool); 2],
     neighbours: Vec<Neighbour>,
     notice: Option<&'a Notice>,
@@ -130,7 +147,10 @@ pub(in super::super) async fn shell(
         site: &context.site,
         context,
         title: &view.title,
+        tab: context.tab(view.state.as_deref(), &view.title),
+        wanted: if context.page == Page::Search { context.query.get("q").unwrap_or_default() } else { "" },
         menu: menu(context).await?,
+        clock: clock(context)?,
         modes,
         neighbours,
         notice,

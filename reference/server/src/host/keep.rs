@@ -1,0 +1,208 @@
+//! A world that can be made again: after its disk failed, and to go back.
+//!
+//! Making its calls again takes long, so it is done beside the world, which is replaced under its lock then.
+
+use std::{sync::Arc, time::Duration};
+
+use reference_core::rng::Seed;
+use reference_wire::{Request, Response};
+use serde_json::json;
+use simulator::sandbox::Setup;
+
+use super::{Broken, Held, Host};
+use crate::{
+    clock::{Clock, ClockKind},
+    journal::{Journal, Keeping, Ticket},
+    snapshots::{self, Ask},
+    world::Succession,
+};
+
+/// How long to wait before a failing disk is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// What a client is told to wait.
+const RETRY_AFTER: &str = "2";
+
+/// What a world was told, and what it began with.
+pub(crate) struct Keep {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) setup: Setup,
+    pub(crate) clock: ClockKind,
+}
+
+/// Whether requests for this path are not the world's to answer.
+pub(super) fn serves(path: &str) -> bool {
+    snapshots::serves(path)
+}
+
+impl Host {
+    /// What the world was drawn from; `None` if nobody kept that.
+    pub(crate) fn seed(&self) -> Option<Seed> {
+        self.keep.as_ref().map(|keep| keep.setup.seed)
+    }
+
+    /// Whether what the world is told is on a disk.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.keep.as_ref().is_some_and(|keep| keep.journal.writer().is_some())
+    }
+
+    /// Writes what is left. What the world is told from now on is lost.
+    pub(crate) fn close_journal(&self) {
+        if let Some(writer) = self.keep.as_ref().and_then(|keep| keep.journal.writer()) {
+            writer.close();
+        }
+    }
+
+    /// Whether changes are kept now.
+    pub(super) fn kept(&self) -> Keeping {
+        self.keep.as_ref().and_then(|keep| keep.journal.writer()).map_or(Keeping::Yes, |writer| writer.kept())
+    }
+
+    pub(super) fn ticket(&self) -> Option<Ticket> {
+        self.keep.as_ref()?.journal.ticket()
+    }
+
+    /// The answer, once what it tells is on the disk; or that it will not be.
+    pub(super) async fn settled(&self, response: Response, ticket: Option<Ticket>) -> Response {
+        if self.is_settled(ticket).await { response } else { self.unkept() }
+    }
+
+    async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
+        let writer = self.keep.as_ref().and_then(|keep| keep.journal.writer());
+        match (writer, ticket) {
+            (Some(writer), Some(ticket)) => writer.wait(ticket).await,
+            _ => true,
+        }
+    }
+
+    /// Why nothing can be changed now.
+    pub(super) fn unkept(&self) -> Response {
+        let why = self.keep.as_ref().and_then(|keep| keep.journal.writer()).map(|writer| writer.why());
+        let message = format!(
+            "The directory of this world can't be written to now ({}), so nothing was changed. Reading goes on. Make \
+             room or mend the disk, and try again.",
+            why.unwrap_or_default()
+        );
+        Response {
+            status: 503,
+            headers: vec![("retry-after", RETRY_AFTER.to_owned())],
+            body: json!({ "message": message }).to_string().into(),
+        }
+    }
+
+    /// Mends what a failing disk leaves: the world goes back to where the disk has it, and on once that can be written
+    /// to again. For ever.
+    pub(crate) async fn keep_records(self: &Arc<Self>) {
+        let mut failures = 0;
+        while let Some(writer) = self.keep.as_ref().and_then(|keep| keep.journal.writer()) {
+            failures = writer.fails(failures).await;
+            loop {
+                let host = Arc::clone(self);
+                // An error is that of the disk, or a bug in the replay; both are tried again.
+                let mended = tokio::task::spawn_blocking(move || host.mend()).await.unwrap_or(false);
+                if mended {
+                    break;
+                }
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    /// Says whether changes are kept again.
+    fn mend(&self) -> bool {
+        let Some((keep, writer)) = self.keep.as_ref().and_then(|keep| Some((keep, keep.journal.writer()?)))
+        else {
+            return true;
+        };
+        let Ok((replayed, disk)) = writer.reopen(&keep.setup) else { return false };
+        let is_writable = disk.is_some();
+        let mended = self.locked(|held| {
+            held.world.replace(replayed.sandbox, Succession::Kept);
+            // Its posts have left already: they do when what led to them is on the disk.
+            held.world.take_outgoing();
+            let now = writer
+                .stood()
+                .map_or(held.world.now(), |(_, wall)| Clock::resumed(keep.clock, held.world.now(), wall));
+            let reading = held.clock.read();
+            held.clock.set(reading, now);
+            held.armed = None;
+            writer.recover(disk);
+            if is_writable {
+                let late = std::mem::take(&mut held.late);
+                for (id, report) in late {
+                    held.world.on_attempt_result(now, id, report);
+                }
+                self.send_out(held);
+            }
+        });
+        self.beat();
+        self.rearm.notify_one();
+        self.attempt_ended.notify_waiters();
+        is_writable && mended.is_ok()
+    }
+
+    /// Answers what the world itself can't: its snapshots.
+    pub(super) async fn respond_to_keeper(
+        self: &Host,
+        keep: &Keep,
+        request: &Request<'_>,
+    ) -> Result<Response, Broken> {
+        let ask = match snapshots::read(request, &keep.journal.snapshots()) {
+            Ok(ask) => ask,
+            Err(error) => return Ok(Response::refusal(&error)),
+        };
+        if ask.changes() && self.kept() != Keeping::Yes {
+            return Ok(self.unkept());
+        }
+        // All that a snapshot leads back to is on the disk before anybody reads it.
+        if !self.is_settled(self.ticket()).await {
+            return Ok(self.unkept());
+        }
+        match ask {
+            Ask::List => self.locked(|held| snapshots::list(&keep.journal, held.world.now())),
+            Ask::Take { name } => {
+                // What was due happens first, so that the moment is whole.
+                let stepped = self.step(super::Effect::Changes, |world, now| {
+                    world.advance_to(now);
+                    snapshots::take(&keep.journal, name, world)
+                })?;
+                match stepped {
+                    Err(unkept) => Ok(unkept),
+                    Ok((response, ticket)) => Ok(self.settled(response, ticket).await),
+                }
+            }
+            Ask::Drop { n } => {
+                let answer = self.locked(|held| snapshots::drop(&keep.journal, n, held.world.now()))?;
+                Ok(self.settled(answer, self.ticket()).await)
+            }
+            Ask::File { n } => Ok(snapshots::file(Arc::clone(&keep.journal), keep.setup.clone(), n).await),
+            Ask::Restore { n } => self.go_back(keep, n).await,
+        }
+    }
+
+    /// The world becomes what it was at a snapshot.
+    async fn go_back(&self, keep: &Keep, n: u64) -> Result<Response, Broken> {
+        let (snapshot, replayed) =
+            match snapshots::replay(Arc::clone(&keep.journal), keep.setup.clone(), n).await {
+                Ok(found) => found,
+                Err(response) => return Ok(response),
+            };
+        let (answer, ticket) = self.locked(|held: &mut Held| {
+            if self.kept() != Keeping::Yes {
+                return (self.unkept(), None);
+            }
+            held.world.replace(replayed.sandbox, Succession::WentBack { to: snapshot.position });
+            let (now, reading) = (held.world.now(), held.clock.read());
+            held.clock.set(reading, now);
+            held.armed = None;
+            self.shown.store(now.0, std::sync::atomic::Ordering::Relaxed);
+            held.world.take_outgoing();
+            self.hand_out(replayed.in_flight);
+            (snapshots::restored(&snapshot, now), self.ticket())
+        })?;
+        self.beat();
+        self.rearm.notify_one();
+        // Calls that waited in the world before are over.
+        self.attempt_ended.notify_waiters();
+        Ok(self.settled(answer, ticket).await)
+    }
+}

@@ -1,0 +1,218 @@
+//! The calls of a host to its world, as a journal keeps them: one JSON object in a line.
+//!
+//! A world is a deterministic state machine, so its calls are all that there is to keep. Requests that only read are
+//! kept as far as they count against a limit.
+
+use std::{borrow::Cow, net::IpAddr};
+
+use reference_core::{
+    outbox::{AttemptReport, AttemptResult, HttpTrace},
+    time::Timestamp,
+};
+use reference_wire::Request;
+use serde::{Deserialize, Serialize};
+use simulator::sandbox::{AdmittedRecord, AttemptId, PendingRecord, Sandbox};
+
+/// A call of the host, in the order in which the world was called. `at` is the service time in microseconds.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum HostCall<'a> {
+    /// What was due happened.
+    Advance { at: u64 },
+    /// A key was let in, or a request that only reads was counted.
+    Admit { at: u64, authorization: Option<Bytes<'a>> },
+    /// A request, of whoever its key says.
+    Respond { at: u64, request: KeptRequest<'a> },
+    /// A request of a key that was let in.
+    RespondAs { at: u64, who: AdmittedRecord, request: KeptRequest<'a> },
+    /// A call that moves the clock went on.
+    GoOn { at: u64, pending: PendingRecord },
+    /// An attempt to post ended.
+    Ended { at: u64, id: AttemptId, report: Box<ReportRecord> },
+    /// A name was looked up.
+    Name { host: Cow<'a, str>, addresses: Vec<IpAddr> },
+    /// The host has a way of its own to a name.
+    OwnWay { host: Cow<'a, str> },
+    /// The world so far took the place of another one, of which this is said.
+    Succeed { era: u32, attempts: u64 },
+}
+
+/// A request of an API client.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeptRequest<'a> {
+    method: Cow<'a, str>,
+    path: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    query: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    authorization: Option<Bytes<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content_type: Option<Bytes<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<Bytes<'a>>,
+    base: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Bytes::is_empty")]
+    body: Bytes<'a>,
+}
+
+/// Bytes that are nearly always text.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Bytes<'a> {
+    Text(Cow<'a, str>),
+    Raw(Cow<'a, [u8]>),
+}
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn of(bytes: &'a [u8]) -> Bytes<'a> {
+        str::from_utf8(bytes).map_or(Bytes::Raw(bytes.into()), |text| Bytes::Text(text.into()))
+    }
+
+    pub(crate) fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Text(text) => text.as_bytes(),
+            Bytes::Raw(bytes) => bytes,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.get().is_empty()
+    }
+}
+
+impl Default for Bytes<'_> {
+    fn default() -> Self {
+        Bytes::Text("".into())
+    }
+}
+
+impl<'a> KeptRequest<'a> {
+    pub(crate) fn of(request: &Request<'a>) -> KeptRequest<'a> {
+        KeptRequest {
+            method: request.method.into(),
+            path: request.path.into(),
+            query: request.query.map(Cow::from),
+            authorization: request.authorization.map(Bytes::of),
+            content_type: request.content_type.map(Bytes::of),
+            idempotency_key: request.idempotency_key.map(Bytes::of),
+            base: request.base.into(),
+            body: Bytes::of(request.body),
+        }
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request {
+            method: &self.method,
+            path: &self.path,
+            query: self.query.as_deref(),
+            authorization: self.authorization.as_ref().map(Bytes::get),
+            content_type: self.content_type.as_ref().map(Bytes::get),
+            idempotency_key: self.idempotency_key.as_ref().map(Bytes::get),
+            base: &self.base,
+            body: self.body.get(),
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReportRecord {
+    result: ResultRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<TraceRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ResultRecord {
+    Answered(u16),
+    Unreachable(String),
+    TimedOut,
+    Refused(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceRecord {
+    address: Option<String>,
+    request_headers: Vec<(String, String)>,
+    response_headers: Vec<(String, String)>,
+    response_body: String,
+    note: Option<String>,
+    took_ms: Option<u64>,
+}
+
+impl From<AttemptReport> for ReportRecord {
+    fn from(report: AttemptReport) -> ReportRecord {
+        ReportRecord {
+            result: match report.result {
+                AttemptResult::Answered(status) => ResultRecord::Answered(status),
+                AttemptResult::Unreachable(why) => ResultRecord::Unreachable(why),
+                AttemptResult::TimedOut => ResultRecord::TimedOut,
+                AttemptResult::Refused(why) => ResultRecord::Refused(why),
+            },
+            trace: report.trace.map(|trace| {
+                let HttpTrace { address, request_headers, response_headers, response_body, note, took_ms } =
+                    *trace;
+                TraceRecord { address, request_headers, response_headers, response_body, note, took_ms }
+            }),
+        }
+    }
+}
+
+impl From<ReportRecord> for AttemptReport {
+    fn from(record: ReportRecord) -> AttemptReport {
+        AttemptReport {
+            result: match record.result {
+                ResultRecord::Answered(status) => AttemptResult::Answered(status),
+                ResultRecord::Unreachable(why) => AttemptResult::Unreachable(why),
+                ResultRecord::TimedOut => AttemptResult::TimedOut,
+                ResultRecord::Refused(why) => AttemptResult::Refused(why),
+            },
+            trace: record.trace.map(|trace| {
+                let TraceRecord { address, request_headers, response_headers, response_body, note, took_ms } =
+                    trace;
+                Box::new(HttpTrace {
+                    address,
+                    request_headers,
+                    response_headers,
+                    response_body,
+                    note,
+                    took_ms,
+                })
+            }),
+        }
+    }
+}
+
+impl HostCall<'_> {
+    /// Calls a world with it again. Answers were given the first time.
+    ///
+    /// Says whether it could: a record that names what the world does not have was never written by this world.
+    pub(crate) fn replay(self, sandbox: &mut Sandbox) -> bool {
+        match self {
+            HostCall::Advance { at } => sandbox.advance_to(Timestamp(at)),
+            HostCall::Admit { at, authorization } => {
+                drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(Bytes::get)));
+            }
+            HostCall::Respond { at, request } => drop(sandbox.call(Timestamp(at), &request.request())),
+            HostCall::RespondAs { at, who, request } => {
+                let Some(admitted) = sandbox.recall_admitted(&who) else { return false };
+                drop(sandbox.call_as(Timestamp(at), &admitted, &request.request()));
+            }
+            HostCall::GoOn { at, pending } => {
+                let Some(pending) = sandbox.recall_pending(&pending) else { return false };
+                drop(sandbox.go_on(Timestamp(at), pending));
+            }
+            HostCall::Ended { at, id, report } => {
+                sandbox.on_attempt_result(Timestamp(at), id, AttemptReport::from(*report));
+            }
+            HostCall::Name { host, addresses } => sandbox.learn_name(&host, addresses),
+            HostCall::OwnWay { host } => sandbox.vouch_for(&host),
+            HostCall::Succeed { era, attempts } => sandbox.succeed((era.into(), attempts)),
+        }
+        true
+    }
+}

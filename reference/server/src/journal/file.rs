@@ -1,0 +1,93 @@
+//! A world in a file: what it began with in the first line, and then its records.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use simulator::sandbox::Setup;
+
+use super::{
+    replay::{Replay, Replayed, Tip},
+    setup::{SetupRecord, damaged},
+};
+
+/// Bytes of records that a file may have.
+pub(crate) const RECORDS_MAX: usize = 64 * 1_024 * 1_024;
+/// Bytes of a file that a world may begin with.
+pub const WORLD_FILE_MAX: u64 = RECORDS_MAX as u64 + 64 * 1_024;
+/// What the first line of a file begins with.
+const MARK: &str = "chargeproof world";
+
+/// The first line of a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHead {
+    /// What kind of file it is.
+    file: String,
+    setup: SetupRecord,
+    tip: Tip,
+    /// Of all that follows this line, in hex.
+    sha256: String,
+}
+
+/// A world in a file, read but not yet made.
+#[derive(Debug)]
+pub(crate) struct WorldFile {
+    pub(crate) setup: SetupRecord,
+    pub(crate) tip: Tip,
+    pub(crate) records: Vec<u8>,
+}
+
+impl WorldFile {
+    /// A file with these records, which are moved out.
+    pub(crate) fn write(setup: &Setup, tip: Tip, records: &mut Vec<u8>) -> Vec<u8> {
+        let head = FileHead {
+            file: MARK.to_owned(),
+            setup: SetupRecord::of(setup),
+            tip,
+            sha256: hex::encode(Sha256::digest(&records)),
+        };
+        let mut file = serde_json::to_vec(&head).expect("texts and numbers are JSON");
+        file.push(b'\n');
+        file.append(records);
+        file
+    }
+
+    /// # Errors
+    ///
+    /// `InvalidData` says what about the file is wrong.
+    pub(crate) fn parse(file: &[u8]) -> io::Result<WorldFile> {
+        if file.len() as u64 > WORLD_FILE_MAX {
+            return Err(damaged(format!(
+                "it has {} bytes; a world has at most {WORLD_FILE_MAX}",
+                file.len()
+            )));
+        }
+        let end = file.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it is no world"))?;
+        let (head, records) = (&file[..end], &file[end + 1..]);
+        let value: Value = serde_json::from_slice(head).map_err(|_| damaged("it is no world"))?;
+        if value["file"] != MARK {
+            return Err(damaged("it is no world"));
+        }
+        // The format first: what else a head has depends on it.
+        SetupRecord::parse(value["setup"].to_string().as_bytes())?;
+        let head: FileHead = serde_json::from_value(value)
+            .map_err(|error| damaged(format!("its head is not readable: {error}")))?;
+        if head.sha256 != hex::encode(Sha256::digest(records)) {
+            return Err(damaged("it was cut off or changed: its records are not those that it says it has"));
+        }
+        Ok(WorldFile { setup: head.setup, tip: head.tip, records: records.to_vec() })
+    }
+
+    /// The world, made again.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` names the record that no world of this program could have written.
+    pub(crate) fn replay(&self, setup: &Setup) -> io::Result<Replayed> {
+        let mut replay = Replay::new(setup);
+        replay.lines(&self.records)?;
+        replay.finish(Some(self.tip))
+    }
+}

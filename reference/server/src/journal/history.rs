@@ -1,0 +1,79 @@
+//! Which records lead to a moment: a world that went back has records that are no part of what came after.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::replay::Tip;
+
+/// A moment of a world that somebody wants to come back to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// Its number among those of its world, from 1 on.
+    pub(crate) n: u64,
+    pub(crate) name: String,
+    /// How many records had been written, of whatever branch.
+    pub(crate) position: u64,
+    pub(crate) tip: Tip,
+}
+
+/// The world went back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Return {
+    /// Before this record.
+    pub(crate) at: u64,
+    /// To where so many had been written.
+    pub(crate) to: u64,
+}
+
+/// The records that lead to where `position` records had been written, in order.
+///
+/// `returns` rise in `at`, and each goes back to what was before it.
+pub(crate) fn path(returns: &[Return], position: u64) -> Vec<Range<u64>> {
+    let (mut path, mut end) = (Vec::new(), position);
+    for it in returns.iter().rev() {
+        if it.at < end {
+            path.push(it.at..end);
+            end = it.to.min(it.at);
+        }
+    }
+    path.push(0..end);
+    path.reverse();
+    path.retain(|range| !range.is_empty());
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `returns`: pairs of `at` and `to`.
+    #[track_caller]
+    fn check(returns: &[(u64, u64)], position: u64, leads: &str) {
+        let returns: Vec<Return> = returns.iter().map(|(at, to)| Return { at: *at, to: *to }).collect();
+        let path: Vec<String> = path(&returns, position).iter().map(|it| format!("{it:?}")).collect();
+        assert_eq!(path.join(" "), leads);
+    }
+
+    #[test]
+    fn a_world_that_never_went_back_is_all_its_records() {
+        check(&[], 0, "");
+        check(&[], 7, "0..7");
+    }
+
+    #[test]
+    fn what_a_world_went_back_behind_is_left_out() {
+        check(&[(7, 3)], 9, "0..3 7..9");
+        check(&[(7, 0)], 9, "7..9");
+        check(&[(7, 7)], 9, "0..7 7..9");
+    }
+
+    #[test]
+    fn a_moment_of_a_branch_that_was_left_is_still_reached() {
+        check(&[(7, 3)], 5, "0..5");
+        check(&[(7, 3)], 7, "0..7");
+        check(&[(7, 3), (9, 5)], 12, "0..5 9..12");
+        check(&[(7, 3), (12, 9)], 14, "0..3 7..9 12..14");
+        check(&[(7, 3), (12, 5), (20, 15)], 22, "0..5 12..15 20..22");
+    }
+}

@@ -1,0 +1,334 @@
+//! What a world was told, so that it can be told again: after the process died, or to go back.
+//!
+//! - `call` is what is kept of a call, `setup` what a world began with, `replay` makes a world of both, `history` says
+//!   which records lead to a moment.
+//! - `file` is a world that somebody takes along. `disk` keeps the records in a directory; `writer` is the thread that commits for everybody who waits. Without a directory they
+//!   stay in memory, up to a bound.
+//! - `world` is the world that writes down what it is told.
+//!
+//! Nothing waits under the world's lock: who asked waits for the commit after it was given back.
+
+mod call;
+mod disk;
+mod file;
+mod history;
+mod overlay;
+mod replay;
+mod setup;
+#[cfg(test)]
+mod tests;
+mod world;
+mod writer;
+
+use std::{
+    io,
+    ops::Range,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use simulator::sandbox::{OutgoingAttempt, Setup};
+
+pub use self::file::WORLD_FILE_MAX;
+pub(crate) use self::{
+    call::HostCall,
+    file::{RECORDS_MAX, WorldFile},
+    history::Snapshot,
+    replay::{Replay, Replayed, Tip, begin},
+    setup::{SetupRecord, damaged},
+    world::JournaledWorld,
+    writer::{Keeping, Ticket, Writer},
+};
+use self::{
+    disk::{Directory, count, part},
+    history::{Return, path},
+};
+use crate::{clock, config::Data, world::World};
+
+/// Bytes of records that the first world without a directory keeps. A world that was told more cannot go back.
+pub(crate) const MEMORY_MAX: usize = 8 * 1_024 * 1_024;
+/// Snapshots of a world.
+pub(crate) const SNAPSHOTS_MAX: usize = 100;
+
+/// Whether an answer may leave before a record is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Something changed that somebody is told of.
+    Commit,
+    /// It is found out again by itself, or nobody minds.
+    Later,
+}
+
+/// The records of a world.
+pub(crate) enum Journal {
+    /// As long as the process lives.
+    Memory(Mutex<InMemory>),
+    /// In a directory.
+    Disk(Writer),
+}
+
+/// Records that no file keeps.
+pub(crate) struct InMemory {
+    /// `None` once there were too many.
+    lines: Option<Vec<u8>>,
+    /// Bytes of them.
+    most: usize,
+    marks: Marks,
+}
+
+/// What is known of the records without reading them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    /// How many there are.
+    records: u64,
+    returns: Vec<Return>,
+    snapshots: Vec<Snapshot>,
+    /// The highest number that a snapshot had.
+    last_snapshot: u64,
+}
+
+impl Marks {
+    fn snapshot(&self, n: u64) -> Option<&Snapshot> {
+        self.snapshots.iter().find(|it| it.n == n)
+    }
+}
+
+/// Why there is no new snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoSnapshot {
+    /// The records were more than are kept in memory.
+    TooLong {
+        /// Bytes.
+        most: usize,
+    },
+    /// There are [`SNAPSHOTS_MAX`].
+    TooMany,
+}
+
+impl Journal {
+    /// One that ends with the process, beginning with these records. Keeps at most so many bytes of further ones.
+    pub(crate) fn in_memory(lines: Vec<u8>, further_max: usize) -> Journal {
+        let most = lines.len().saturating_add(further_max);
+        let marks = Marks { records: count(&lines), ..Marks::default() };
+        Journal::Memory(Mutex::new(InMemory { lines: Some(lines), most, marks }))
+    }
+
+    /// Writes a call down. `tip`: where the world stands after it.
+    pub(crate) fn note(&self, call: &HostCall<'_>, need: Need, tip: Tip) {
+        match self {
+            Journal::Disk(writer) => writer.note(line(call), need, tip),
+            Journal::Memory(memory) => {
+                let mut memory = lock(memory);
+                memory.marks.records += 1;
+                let most = memory.most;
+                let Some(lines) = &mut memory.lines else { return };
+                lines.extend_from_slice(&line(call));
+                if lines.len() > most {
+                    memory.lines = None;
+                    memory.marks.snapshots.clear();
+                }
+            }
+        }
+    }
+
+    /// What has to be on the disk before an answer leaves; `None` if all of it is.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Journal::Memory(_) => None,
+            Journal::Disk(writer) => writer.ticket(),
+        }
+    }
+
+    /// Lets posts leave once what led to them is on the disk.
+    pub(crate) fn hand_out(&self, posts: impl FnOnce() + Send + 'static) {
+        match self {
+            Journal::Memory(_) => posts(),
+            Journal::Disk(writer) => writer.hold(Box::new(posts)),
+        }
+    }
+
+    /// The writer, if records are on a disk.
+    pub(crate) fn writer(&self) -> Option<&Writer> {
+        if let Journal::Disk(writer) = self { Some(writer) } else { None }
+    }
+
+    fn with_marks<T>(&self, act: impl FnOnce(&mut Marks) -> T) -> T {
+        match self {
+            Journal::Memory(memory) => act(&mut lock(memory).marks),
+            Journal::Disk(writer) => writer.with_marks(act),
+        }
+    }
+
+    /// The snapshots, the oldest first.
+    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+        self.with_marks(|marks| marks.snapshots.clone())
+    }
+
+    /// Keeps the moment that the world stands at.
+    pub(crate) fn take_snapshot(&self, name: String, tip: Tip) -> Result<Snapshot, NoSnapshot> {
+        if let Journal::Memory(memory) = self {
+            let memory = lock(memory);
+            if memory.lines.is_none() {
+                return Err(NoSnapshot::TooLong { most: memory.most });
+            }
+        }
+        let snapshot = self.with_marks(|marks| {
+            if marks.snapshots.len() >= SNAPSHOTS_MAX {
+                return Err(NoSnapshot::TooMany);
+            }
+            marks.last_snapshot += 1;
+            let snapshot = Snapshot { n: marks.last_snapshot, name, position: marks.records, tip };
+            marks.snapshots.push(snapshot.clone());
+            Ok(snapshot)
+        })?;
+        if let Journal::Disk(writer) = self {
+            writer.mark(snapshot.n, Some(snapshot.clone()));
+        }
+        Ok(snapshot)
+    }
+
+    /// Says whether there was such a snapshot.
+    pub(crate) fn drop_snapshot(&self, n: u64) -> bool {
+        let found = self.with_marks(|marks| {
+            let found = marks.snapshot(n).is_some();
+            marks.snapshots.retain(|it| it.n != n);
+            found
+        });
+        if let Journal::Disk(writer) = self
+            && found
+        {
+            writer.mark(n, None);
+        }
+        found
+    }
+
+    /// The world goes on from where so many records had been written. The call that says so follows.
+    pub(crate) fn go_back(&self, to: u64) {
+        let back = self.with_marks(|marks| {
+            let back = Return { at: marks.records, to };
+            marks.returns.push(back);
+            back
+        });
+        if let Journal::Disk(writer) = self {
+            writer.go_back(back);
+        }
+    }
+
+    /// Hands out the records that lead to a snapshot, in pieces of whole lines; what has to be on the disk for that must
+    /// be. `None` if there is no such snapshot.
+    pub(crate) fn read(
+        &self,
+        n: u64,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<Option<Snapshot>> {
+        let found = self
+            .with_marks(|marks| marks.snapshot(n).map(|it| (it.clone(), path(&marks.returns, it.position))));
+        let Some((snapshot, ranges)) = found else { return Ok(None) };
+        match self {
+            Journal::Memory(memory) => {
+                // A copy, because making the calls again takes long.
+                let pieces = lock(memory).lines.as_deref().map(|lines| copy(lines, &ranges));
+                pieces.ok_or_else(|| damaged("its records are gone"))?.iter().try_for_each(|it| take(it))?;
+            }
+            Journal::Disk(writer) => {
+                let disk = writer.disk().ok_or_else(|| io::Error::other("the disk is failing"))?;
+                ranges.into_iter().try_for_each(|range| disk.read(range, &mut take))?;
+            }
+        }
+        Ok(Some(snapshot))
+    }
+}
+
+fn copy(lines: &[u8], ranges: &[Range<u64>]) -> Vec<Vec<u8>> {
+    ranges.iter().map(|range| part(lines, range.clone()).to_vec()).collect()
+}
+
+fn line(call: &HostCall<'_>) -> Vec<u8> {
+    let mut line = serde_json::to_vec(call).expect("texts and numbers are JSON");
+    line.push(b'\n');
+    line
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What stands in it is whole between any two statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A journal in a directory, and the world that it led to.
+pub(crate) struct OpenedJournal {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) setup: Setup,
+    pub(crate) world: Replayed,
+    /// Where the world stood, and the time of day then in microseconds since 1970; `None` if it just began.
+    pub(crate) stood: Option<(Tip, u64)>,
+}
+
+/// A world that a server begins with, or goes on with.
+pub(crate) struct Started {
+    pub(crate) world: Box<dyn World>,
+    /// `None` for a world that can't be made again.
+    pub(crate) journal: Option<Arc<Journal>>,
+    pub(crate) setup: Setup,
+    /// Posts to be made again under their ids.
+    pub(crate) in_flight: Vec<OutgoingAttempt>,
+    pub(crate) stood: Option<(Tip, u64)>,
+}
+
+impl Started {
+    /// A world without a journal.
+    pub(crate) fn alone(world: Box<dyn World>, setup: &Setup) -> Started {
+        Started { world, journal: None, setup: setup.clone(), in_flight: Vec::new(), stood: None }
+    }
+
+    /// A new world that goes back as long as it was told no more than so many bytes.
+    pub(crate) fn in_memory(setup: &Setup, most: usize) -> Started {
+        let world = Replayed { sandbox: begin(setup), in_flight: Vec::new() };
+        let journal = Arc::new(Journal::in_memory(Vec::new(), most));
+        Started::kept(OpenedJournal { journal, setup: setup.clone(), world, stood: None })
+    }
+
+    fn kept(opened: OpenedJournal) -> Started {
+        let OpenedJournal { journal, setup, world: Replayed { sandbox, in_flight }, stood } = opened;
+        let world = Box::new(JournaledWorld::new(sandbox, Arc::clone(&journal)));
+        Started { world, journal: Some(journal), setup, in_flight, stood }
+    }
+}
+
+impl Data {
+    /// Whether a world was begun in this directory.
+    pub fn has_world(directory: &Path) -> bool {
+        Directory::has_world(directory)
+    }
+}
+
+/// The world of a server that was started so: kept in a directory, brought in a file, or new.
+///
+/// # Errors
+///
+/// Those of [`Writer::open`], and `InvalidData` if the file is not a world.
+pub(crate) fn start(asked: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> io::Result<Started> {
+    let in_file = |error: io::Error| io::Error::new(error.kind(), format!("the world in the file: {error}"));
+    let file = from.map(WorldFile::parse).transpose().map_err(in_file)?;
+    let mut setup = asked.clone();
+    if let Some(file) = &file {
+        setup = file.setup.setup(&asked.public_url);
+        let asked = Setup { rate_limit: setup.rate_limit, ..asked.clone() };
+        file.setup
+            .judge(&asked, None, None)
+            .map_err(|why| invalid(format!("the world in the file {why}")))?;
+    }
+    if let Some(data) = data {
+        let medium = Arc::new(Directory::create(&data.directory)?);
+        let judge = |kept: &SetupRecord| kept.judge(asked, data.seed, data.start);
+        return Ok(Started::kept(Writer::open(medium, &setup, file.as_ref(), judge)?));
+    }
+    let Some(file) = file else { return Ok(Started::in_memory(&setup, MEMORY_MAX)) };
+    let world = file.replay(&setup).map_err(in_file)?;
+    let stood = Some((file.tip, clock::unix_micros()));
+    let journal = Arc::new(Journal::in_memory(file.records, MEMORY_MAX));
+    Ok(Started::kept(OpenedJournal { journal, setup, world, stood }))
+}
+
+fn invalid(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}

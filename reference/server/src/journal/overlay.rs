@@ -1,0 +1,126 @@
+//! A file that is read while nothing can be written: what redb writes to open it stays in memory.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use redb::StorageBackend;
+
+/// Bytes are kept in blocks of this size.
+const BLOCK: u64 = 4 * 1_024;
+
+/// A storage and what was written over it.
+#[derive(Debug)]
+pub(crate) struct Overlay<B> {
+    below: B,
+    over: Mutex<Over>,
+}
+
+#[derive(Debug)]
+struct Over {
+    len: u64,
+    blocks: BTreeMap<u64, Vec<u8>>,
+}
+
+impl<B: StorageBackend> Overlay<B> {
+    pub(crate) fn new(below: B) -> io::Result<Overlay<B>> {
+        let len = below.len()?;
+        Ok(Overlay { below, over: Mutex::new(Over { len, blocks: BTreeMap::new() }) })
+    }
+
+    fn over(&self) -> MutexGuard<'_, Over> {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A block as it is below; zeros behind the end.
+    fn block_below(&self, n: u64) -> io::Result<Vec<u8>> {
+        let (start, end) = (n * BLOCK, self.below.len()?);
+        let mut block = vec![0; BLOCK as usize];
+        let there = end.saturating_sub(start).min(BLOCK) as usize;
+        if there > 0 {
+            self.below.read(start, &mut block[..there])?;
+        }
+        Ok(block)
+    }
+}
+
+impl<B: StorageBackend> StorageBackend for Overlay<B> {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.over().len)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let over = self.over();
+        let mut at = offset;
+        let end = offset + out.len() as u64;
+        while at < end {
+            let (n, within) = (at / BLOCK, (at % BLOCK) as usize);
+            let length = (BLOCK as usize - within).min((end - at) as usize);
+            let target = &mut out[(at - offset) as usize..][..length];
+            match over.blocks.get(&n) {
+                Some(block) => target.copy_from_slice(&block[within..within + length]),
+                None => target.copy_from_slice(&self.block_below(n)?[within..within + length]),
+            }
+            at += length as u64;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut over = self.over();
+        // What is cut off and grows again is zeros. redb grows and shrinks by whole pages.
+        for n in len.div_ceil(BLOCK)..over.len.div_ceil(BLOCK) {
+            over.blocks.insert(n, vec![0; BLOCK as usize]);
+        }
+        over.len = len;
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut over = self.over();
+        let mut at = offset;
+        let end = offset + data.len() as u64;
+        while at < end {
+            let (n, within) = (at / BLOCK, (at % BLOCK) as usize);
+            let length = (BLOCK as usize - within).min((end - at) as usize);
+            let block = match over.blocks.entry(n) {
+                Entry::Occupied(place) => place.into_mut(),
+                Entry::Vacant(place) => place.insert(self.block_below(n)?),
+            };
+            block[within..within + length].copy_from_slice(&data[(at - offset) as usize..][..length]);
+            at += length as u64;
+        }
+        over.len = over.len.max(end);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_below_stays() {
+        let below = InMemoryBackend::new();
+        below.set_len(10_000).unwrap();
+        below.write(0, &[1; 10_000]).unwrap();
+        let overlay = Overlay::new(below).unwrap();
+        overlay.write(4_000, &[2; 5_000]).unwrap();
+        overlay.set_len(12_000).unwrap();
+        let mut out = vec![9; 12_000];
+        overlay.read(0, &mut out).unwrap();
+        let expected = [vec![1; 4_000], vec![2; 5_000], vec![1; 1_000], vec![0; 2_000]].concat();
+        assert!(out == expected);
+        let mut out = vec![9; 10_000];
+        overlay.below.read(0, &mut out).unwrap();
+        assert!(out == vec![1; 10_000]);
+    }
+}

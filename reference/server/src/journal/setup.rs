@@ -1,0 +1,127 @@
+//! What a kept world began with, and whether a server may go on with it.
+
+use std::io;
+
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use serde::{Deserialize, Serialize};
+use simulator::sandbox::{Reach, Setup};
+
+/// What this program writes, and all that it reads.
+const FORMAT: u32 = 1;
+
+/// How a world began: all of it that decides what its calls come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetupRecord {
+    /// First, and read first: what follows may be of another format.
+    format: u32,
+    seed: u64,
+    /// In microseconds since 1970.
+    start: u64,
+    rate_limit: Option<u32>,
+    key_prefix: String,
+    header_prefix: String,
+    user_agent: String,
+    /// Whether deliveries go out over the network.
+    posts: bool,
+    /// What its keys carry after the mode: the id of a world that was opened on request.
+    key_tag: String,
+}
+
+/// The only field that every format has.
+#[derive(Deserialize)]
+struct AnyFormat {
+    format: u32,
+}
+
+impl SetupRecord {
+    pub(crate) fn of(setup: &Setup) -> SetupRecord {
+        SetupRecord {
+            format: FORMAT,
+            seed: setup.seed.0,
+            start: setup.start.0,
+            rate_limit: setup.rate_limit,
+            key_prefix: setup.dialect.key_prefix.clone(),
+            header_prefix: setup.dialect.header_prefix.clone(),
+            user_agent: setup.dialect.user_agent.clone(),
+            posts: setup.reach == Reach::Network,
+            key_tag: setup.key_tag.clone(),
+        }
+    }
+
+    /// Reads what [`SetupRecord`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` says why it is not readable: another format by its number.
+    pub(crate) fn parse(text: &[u8]) -> io::Result<SetupRecord> {
+        let AnyFormat { format } =
+            serde_json::from_slice(text).map_err(|_| damaged("its head is not readable"))?;
+        if format != FORMAT {
+            let why = format!(
+                "it has format {format}, and this program reads format {FORMAT}: open it with the program that wrote it"
+            );
+            return Err(damaged(why));
+        }
+        serde_json::from_slice(text).map_err(|error| damaged(format!("its head is not readable: {error}")))
+    }
+
+    /// The same for the world, whose hosted pages are at `public_url`.
+    pub(crate) fn setup(&self, public_url: &str) -> Setup {
+        Setup {
+            seed: Seed(self.seed),
+            start: Timestamp(self.start),
+            public_url: public_url.to_owned(),
+            rate_limit: self.rate_limit,
+            dialect: Dialect {
+                key_prefix: self.key_prefix.clone(),
+                header_prefix: self.header_prefix.clone(),
+                user_agent: self.user_agent.clone(),
+            },
+            journal: false,
+            reach: if self.posts { Reach::Network } else { Reach::Simulated },
+            wallet_cache: None,
+            key_tag: self.key_tag.clone(),
+        }
+    }
+
+    /// Whether a server that was started with these settings may go on with this world. `seed` and `start` as far as
+    /// somebody asked for them.
+    ///
+    /// # Errors
+    ///
+    /// Names the first setting that differs, with both values.
+    pub(crate) fn judge(
+        &self,
+        asked: &Setup,
+        seed: Option<Seed>,
+        start: Option<Timestamp>,
+    ) -> Result<(), String> {
+        let limit = |limit: Option<u32>| limit.map_or_else(|| "off".to_owned(), |n| n.to_string());
+        let differs = |what: &str, kept: &str, asked: &str| {
+            (kept != asked).then(|| {
+                format!(
+                    "was begun with {what} `{kept}`, not `{asked}`; ask for the same or for another directory"
+                )
+            })
+        };
+        let posts = |posts: bool| if posts { "network" } else { "simulated" };
+        let all = [
+            seed.and_then(|seed| differs("the seed", &self.seed.to_string(), &seed.0.to_string())),
+            start.and_then(|start| {
+                differs("the start", &Timestamp(self.start).to_string(), &start.to_string())
+            }),
+            differs("the rate limit", &limit(self.rate_limit), &limit(asked.rate_limit)),
+            differs("the key prefix", &self.key_prefix, &asked.dialect.key_prefix),
+            differs("the header prefix", &self.header_prefix, &asked.dialect.header_prefix),
+            differs("the user agent", &self.user_agent, &asked.dialect.user_agent),
+            differs("the reach", posts(self.posts), posts(asked.reach == Reach::Network)),
+        ];
+        all.into_iter().flatten().next().map_or(Ok(()), Err)
+    }
+}
+
+/// What is kept does not check out.
+pub(crate) fn damaged(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}

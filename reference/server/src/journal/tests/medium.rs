@@ -1,0 +1,106 @@
+//! A disk in memory that fails when it is told to, and remembers each write.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use redb::{Database, DatabaseError, StorageBackend};
+
+use crate::journal::{
+    disk::{Medium, database},
+    overlay::Overlay,
+};
+
+/// Something that was done to the disk.
+#[derive(Clone, Debug)]
+pub(crate) enum Write {
+    Bytes(u64, Vec<u8>),
+    Length(u64),
+    /// All before it is safe.
+    Sync,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) bytes: Vec<u8>,
+    /// Nothing can be written.
+    pub(crate) fails: bool,
+    pub(crate) writes: Vec<Write>,
+}
+
+impl State {
+    pub(crate) fn apply(&mut self, write: &Write) {
+        match write {
+            Write::Bytes(offset, data) => {
+                let offset = usize::try_from(*offset).expect("tests write little");
+                self.bytes[offset..offset + data.len()].copy_from_slice(data);
+            }
+            Write::Length(len) => self.bytes.resize(usize::try_from(*len).expect("tests write little"), 0),
+            Write::Sync => {}
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory(Arc<Mutex<State>>);
+
+impl Memory {
+    pub(crate) fn of(bytes: Vec<u8>) -> Memory {
+        Memory(Arc::new(Mutex::new(State { bytes, ..State::default() })))
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics with it")
+    }
+
+    fn write_down(&self, write: Write) -> io::Result<()> {
+        let mut state = self.state();
+        if state.fails {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the test's disk"));
+        }
+        state.apply(&write);
+        state.writes.push(write);
+        Ok(())
+    }
+}
+
+impl Medium for Memory {
+    fn open(&self) -> Result<Database, DatabaseError> {
+        database(self.clone())
+    }
+
+    fn open_to_read(&self) -> Result<Database, DatabaseError> {
+        database(Overlay::new(self.clone())?)
+    }
+
+    fn name(&self) -> String {
+        "memory".to_owned()
+    }
+}
+
+impl StorageBackend for Memory {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state().bytes.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let offset = usize::try_from(offset).expect("tests write little");
+        let state = self.state();
+        let there = state.bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(there);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.write_down(Write::Length(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.write_down(Write::Sync)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.write_down(Write::Bytes(offset, data.to_vec()))
+    }
+}

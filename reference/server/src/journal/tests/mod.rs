@@ -1,0 +1,492 @@
+//! A world that is opened again is the same world, whatever became of the process and the disk.
+
+mod medium;
+
+use std::sync::Arc;
+
+use proptest::{
+    collection::vec,
+    prelude::{Just, ProptestConfig, Strategy, any},
+    prop_oneof, proptest,
+};
+use reference_core::{
+    dialect::Dialect,
+    outbox::AttemptResult,
+    rng::Seed,
+    time::{Span, Timestamp},
+};
+use reference_wire::{Request, Response};
+use serde_json::{Value, json};
+use simulator::sandbox::{AttemptId, Progress, Reach, Setup};
+
+use self::medium::{Memory, Write};
+use super::*;
+use crate::{
+    clock::{Clock, ClockKind},
+    host::{Host, Keep},
+    world::{RequestHead, Succession, World},
+};
+
+const START: Timestamp = Timestamp(1_789_898_741_000_000);
+
+fn setup(rate_limit: Option<u32>) -> Setup {
+    Setup {
+        seed: Seed(7),
+        start: START,
+        public_url: "http://localhost".to_owned(),
+        rate_limit,
+        dialect: Dialect::default(),
+        journal: false,
+        reach: Reach::Network,
+        wallet_cache: None,
+        key_tag: String::new(),
+    }
+}
+
+fn open(medium: &Memory, rate_limit: Option<u32>) -> OpenedJournal {
+    Writer::open(Arc::new(medium.clone()), &setup(rate_limit), None, |_| Ok(())).expect("a sound disk")
+}
+
+/// Something that a host lets happen, at a time that goes on meanwhile.
+#[derive(Clone, Debug)]
+enum Op {
+    Pass {
+        seconds: u32,
+    },
+    Request {
+        method: &'static str,
+        path: &'static str,
+        body: &'static str,
+        key: bool,
+    },
+    /// A key is let in, and its request comes later.
+    Admitted {
+        body: &'static str,
+    },
+    /// The oldest post ends.
+    End {
+        status: u16,
+    },
+    Endpoint {
+        known: bool,
+    },
+}
+
+const CHARGE: &str = r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#;
+
+fn ops() -> impl Strategy<Value = Op> {
+    let request = |method, path, body, key| Just(Op::Request { method, path, body, key });
+    prop_oneof![
+        (0_u32..4_000).prop_map(|seconds| Op::Pass { seconds }),
+        request("POST", "/v1/charges", CHARGE, true),
+        request("POST", "/v1/charges", CHARGE, false),
+        request("POST", "/v1/charges", "{}", true),
+        request("GET", "/v1/charges", "", true),
+        request("GET", "/v1/events", "", true),
+        request("GET", "/sandbox", "", false),
+        request("POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2}"#, false),
+        request("POST", "/sandbox/advance", r#"{"by":"40m"}"#, false),
+        request("POST", "/sandbox/advance", r#"{"by":"soon"}"#, false),
+        request("POST", "/sandbox/restart", "{}", false),
+        request("POST", "/sandbox/world", r#"{"seed":3}"#, false),
+        Just(Op::Admitted { body: CHARGE }),
+        any::<bool>().prop_map(|good| Op::End { status: if good { 200 } else { 500 } }),
+        any::<bool>().prop_map(|known| Op::Endpoint { known }),
+    ]
+}
+
+/// A host without sockets.
+struct Driver {
+    world: JournaledWorld,
+    now: Timestamp,
+    posts: Vec<AttemptId>,
+}
+
+impl Driver {
+    fn new(opened: OpenedJournal) -> (Driver, Arc<Journal>) {
+        let (journal, sandbox) = (opened.journal, opened.world.sandbox);
+        let now = sandbox.now();
+        let posts = opened.world.in_flight.iter().map(|it| it.id).collect();
+        (Driver { world: JournaledWorld::new(sandbox, Arc::clone(&journal)), now, posts }, journal)
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str, key: Option<&str>) -> Option<Response> {
+        let bearer = key.map(|key| format!("Bearer {key}"));
+        let request = Request {
+            method,
+            path,
+            query: None,
+            authorization: bearer.as_deref().map(str::as_bytes),
+            content_type: Some(b"application/json"),
+            idempotency_key: None,
+            base: "http://localhost",
+            body: body.as_bytes(),
+        };
+        let mut progress = self.world.respond(self.now, &request);
+        // Nobody waits for posts here for long.
+        for _ in 0..3 {
+            self.catch_up();
+            match progress {
+                Progress::Done(response) => return Some(response),
+                Progress::Waiting(pending) => progress = self.world.go_on(self.now, pending),
+            }
+        }
+        None
+    }
+
+    fn catch_up(&mut self) {
+        self.now = self.now.max(self.world.now());
+        self.posts.extend(self.world.take_outgoing().iter().map(|it| it.id));
+    }
+
+    fn run(&mut self, op: &Op) {
+        let key = self.world.first_keys().live;
+        match op {
+            Op::Pass { seconds } => {
+                self.now = self.now.plus(Span::secs((*seconds).into()));
+                self.world.advance_to(self.now);
+            }
+            Op::Request { method, path, body, key: with_key } => {
+                let key = if *with_key { Some(&*key) } else { None };
+                self.ask(method, path, body, key);
+            }
+            Op::Admitted { body } => {
+                let bearer = format!("Bearer {key}");
+                let head = RequestHead {
+                    method: "POST",
+                    path: "/v1/charges",
+                    authorization: Some(bearer.as_bytes()),
+                };
+                if let Ok(Some(admitted)) = self.world.admit_head(self.now, head) {
+                    let request = Request {
+                        method: "POST",
+                        path: "/v1/charges",
+                        query: None,
+                        authorization: Some(bearer.as_bytes()),
+                        content_type: Some(b"application/json"),
+                        idempotency_key: Some(b"once"),
+                        base: "http://localhost",
+                        body: body.as_bytes(),
+                    };
+                    self.world.respond_as(self.now, &admitted, &request);
+                }
+            }
+            Op::End { status } => {
+                if !self.posts.is_empty() {
+                    let id = self.posts.remove(0);
+                    self.world.on_attempt_result(self.now, id, AttemptResult::Answered(*status).into());
+                }
+            }
+            Op::Endpoint { known } => {
+                if *known {
+                    self.world.vouch_for("shop.example");
+                } else {
+                    self.world.learn_name("shop.example", vec!["93.184.216.34".parse().expect("an address")]);
+                }
+                self.ask("POST", "/sandbox/endpoints", r#"{"url":"https://shop.example"}"#, None);
+            }
+        }
+        self.catch_up();
+    }
+
+    /// All that somebody could read, without a record of it.
+    fn reads(&mut self) -> Vec<String> {
+        reads(&mut self.world, self.now)
+    }
+}
+
+/// Without a record: what is due by then happens at its own time all the same, whoever looks.
+fn reads(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
+    world.peek(|sandbox| {
+        let paths = [
+            "/sandbox",
+            "/sandbox/happenings",
+            "/sandbox/keys",
+            "/sandbox/wallets",
+            "/sandbox/endpoints",
+            "/sandbox/deliveries",
+            "/sandbox/mails",
+            "/sandbox/books/acme/live",
+            "/sandbox/books/acme/live/charges",
+            "/sandbox/books/acme/live/events",
+            "/sandbox/books/acme/test",
+        ];
+        let mut all: Vec<String> = paths.iter().map(|path| text(sandbox.respond(now, &get(path)))).collect();
+        let open: Vec<AttemptId> = sandbox.open_attempts().collect();
+        all.push(format!("{open:?} {:?}", sandbox.lineage()));
+        all
+    })
+}
+
+/// Names the first answer that differs, from where it does.
+#[track_caller]
+fn same(here: &[String], expected: &[String]) {
+    for (n, (here, expected)) in here.iter().zip(expected).enumerate() {
+        let at = here.bytes().zip(expected.bytes()).take_while(|(one, other)| one == other).count();
+        let rest = |text: &str| text.chars().skip(at.saturating_sub(40)).take(160).collect::<String>();
+        assert!(here == expected, "answer {n}:\n{}\nbut expected\n{}", rest(here), rest(expected));
+    }
+    assert_eq!(here.len(), expected.len());
+}
+
+fn get(path: &str) -> Request<'_> {
+    Request {
+        method: "GET",
+        path,
+        query: None,
+        authorization: None,
+        content_type: None,
+        idempotency_key: None,
+        base: "http://localhost",
+        body: b"",
+    }
+}
+
+fn text(response: Response) -> String {
+    format!("{} {}", response.status, String::from_utf8_lossy(&response.body))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_world_that_is_opened_again_is_the_same(
+        before in vec(ops(), 1..25),
+        after in vec(ops(), 0..10),
+        limit in prop_oneof![Just(None), Just(Some(3))],
+    ) {
+        let medium = Memory::default();
+        let (mut driver, journal) = Driver::new(open(&medium, limit));
+        before.iter().for_each(|op| driver.run(op));
+        let (now, expected) = (driver.now, driver.reads());
+        drop((driver, journal));
+
+        let (mut again, journal) = Driver::new(open(&medium, limit));
+        again.now = now;
+        same(&again.reads(), &expected);
+        // And it goes on as it would have.
+        after.iter().for_each(|op| again.run(op));
+        let (now, expected) = (again.now, again.reads());
+        drop((again, journal));
+        let (mut last, _) = Driver::new(open(&medium, limit));
+        last.now = now;
+        same(&last.reads(), &expected);
+    }
+
+    #[test]
+    fn a_world_that_went_back_is_what_it_was(
+        before in vec(ops(), 1..12),
+        left in vec(ops(), 1..8),
+        after in vec(ops(), 0..8),
+        in_memory in any::<bool>(),
+    ) {
+        let medium = Memory::default();
+        let opened = if in_memory {
+            let journal = Arc::new(Journal::in_memory(Vec::new(), MEMORY_MAX));
+            let world = Replayed { sandbox: begin(&setup(None)), in_flight: Vec::new() };
+            OpenedJournal { journal, setup: setup(None), world, stood: None }
+        } else {
+            open(&medium, None)
+        };
+        let (mut driver, journal) = Driver::new(opened);
+        before.iter().for_each(|op| driver.run(op));
+        let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|it| Tip::of(it)));
+        let snapshot = snapshot.expect("room for one");
+        let mut expected = driver.reads();
+        let now = driver.now;
+        left.iter().for_each(|op| driver.run(op));
+        flush(&journal);
+
+        let mut replay = Replay::new(&setup(None));
+        journal.read(snapshot.n, |lines| replay.lines(lines)).expect("a sound disk").expect("it was kept");
+        let replayed = replay.finish(Some(snapshot.tip)).expect("the same world");
+        driver.world.replace(replayed.sandbox, Succession::WentBack { to: snapshot.position });
+        driver.now = now;
+        // New attempts are counted on from those of the branch that was left.
+        let mut here = driver.reads();
+        let (_, _) = (here.pop(), expected.pop());
+        same(&here, &expected);
+
+        driver.posts.clear();
+        after.iter().for_each(|op| driver.run(op));
+        let (now, expected) = (driver.now, driver.reads());
+        drop((driver, journal));
+        if !in_memory {
+            let (mut last, journal) = Driver::new(open(&medium, None));
+            last.now = now;
+            same(&last.reads(), &expected);
+            assert_eq!(journal.snapshots(), [snapshot]);
+        }
+    }
+}
+
+/// Waits until all that was told and has to be on the disk is.
+fn flush(journal: &Journal) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    if let (Some(writer), Some(ticket)) = (journal.writer(), journal.ticket()) {
+        assert!(runtime.block_on(writer.wait(ticket)));
+    }
+}
+
+#[test]
+fn a_torn_write_loses_nothing_that_was_acknowledged() {
+    let medium = Memory::default();
+    let (mut driver, journal) = Driver::new(open(&medium, None));
+    let key = driver.world.first_keys().live;
+    // What the world showed after each call, and how much was written when its answer left.
+    let mut acknowledged = Vec::new();
+    for n in 0..6 {
+        let answer = driver.ask("POST", "/v1/charges", CHARGE, Some(&key)).expect("an answer");
+        assert_eq!(answer.status, 201);
+        flush(&journal);
+        acknowledged.push((medium.state().writes.len(), n + 1));
+    }
+    let writes = medium.state().writes.clone();
+    drop((driver, journal));
+
+    let begun = acknowledged[0].0;
+    let charges = |medium: &Memory| {
+        let (mut driver, _) = Driver::new(open(medium, None));
+        let counts: Value = serde_json::from_str(&driver.reads()[8][4..]).expect("JSON");
+        counts["data"].as_array().or(counts["charges"].as_array()).map(Vec::len).unwrap_or_default()
+    };
+    let mut state = medium::State::default();
+    writes[..begun].iter().for_each(|write| state.apply(write));
+    for (n, write) in writes.iter().enumerate().skip(begun) {
+        let mut torn = vec![state.bytes.clone()];
+        if let Write::Bytes(offset, data) = write {
+            // The tail of a write is lost at some places of it.
+            for kept in [1, data.len() / 3, data.len() / 2, data.len() - 1] {
+                let mut half = medium::State { bytes: state.bytes.clone(), ..medium::State::default() };
+                half.apply(&Write::Bytes(*offset, data[..kept].to_vec()));
+                torn.push(half.bytes);
+            }
+        }
+        let least = acknowledged.iter().filter(|(written, _)| *written <= n).map(|(_, count)| *count).max();
+        for bytes in torn {
+            let found = charges(&Memory::of(bytes));
+            assert!(found >= least.unwrap_or(0), "after write {n}: {found} of {least:?} charges");
+            assert!(found <= 6);
+        }
+        state.apply(write);
+    }
+}
+
+/// A host of a world on this disk, whose clock stands.
+fn host(medium: &Memory) -> Arc<Host> {
+    let opened = open(medium, None);
+    let world = JournaledWorld::new(opened.world.sandbox, Arc::clone(&opened.journal));
+    let keep = Keep { journal: opened.journal, setup: opened.setup, clock: ClockKind::Frozen };
+    let clock = Clock::new(ClockKind::Frozen, Some(world.now()));
+    Arc::new(Host::new(Box::new(world), clock, None, None, Some(keep)))
+}
+
+async fn ask(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let request =
+        Request { method, content_type: Some(b"application/json"), body: body.as_bytes(), ..get(path) };
+    let response = host.respond(&request).await.expect("a sound world");
+    (response.status, serde_json::from_slice(&response.body).unwrap_or(Value::Null))
+}
+
+#[tokio::test]
+async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
+    let medium = Memory::default();
+    let host = host(&medium);
+    let keeper = tokio::spawn({
+        let host = Arc::clone(&host);
+        async move { host.keep_records().await }
+    });
+    let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
+    let advance = json!({ "by": "10m" });
+    assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 200);
+    let (_, before) = overview().await;
+
+    medium.state().fails = true;
+    let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    assert_eq!(status, 503);
+    assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
+    // Read again until the world is back where the disk has it.
+    let mut found = overview().await;
+    while found.0 == 503 {
+        tokio::task::yield_now().await;
+        found = overview().await;
+    }
+    assert_eq!(found, (200, before));
+    let (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    assert_eq!(status, 503);
+    let (status, _) = ask(&host, "POST", "/sandbox/snapshots", &json!({ "name": "no" })).await;
+    assert_eq!(status, 503);
+
+    medium.state().fails = false;
+    let mut status = 503;
+    while status == 503 {
+        tokio::task::yield_now().await;
+        (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    }
+    assert_eq!(status, 200);
+    let (_, after) = overview().await;
+    keeper.abort();
+    let _ = keeper.await;
+    drop(host);
+    let again = self::host(&medium);
+    assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
+}
+
+#[test]
+fn another_format_and_another_world_are_refused_by_name() {
+    let medium = Memory::default();
+    drop(open(&medium, None));
+    let refused = |asked: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
+        let judge = |kept: &SetupRecord| kept.judge(asked, seed, start);
+        let opened = Writer::open(Arc::new(medium.clone()), asked, None, judge);
+        opened.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let same = setup(None);
+    assert_eq!(refused(&same, Some(Seed(7)), Some(START)), Ok(()));
+    for (asked, seed, start, part) in [
+        (same.clone(), Some(Seed(8)), None, "the seed `7`, not `8`"),
+        (same.clone(), None, Some(START.plus(Span::secs(1))), "the start `2026-09-20T10:05:41.000000Z`"),
+        (setup(Some(5)), None, None, "the rate limit `off`, not `5`"),
+        (Setup { reach: Reach::Simulated, ..same.clone() }, None, None, "the reach `network`"),
+    ] {
+        let why = refused(&asked, seed, start).expect_err("it is another world");
+        assert!(why.contains(part), "{why}");
+    }
+    let mut later = serde_json::to_value(SetupRecord::of(&same)).expect("JSON");
+    later["format"] = 2.into();
+    later["more"] = true.into();
+    let why =
+        SetupRecord::parse(later.to_string().as_bytes()).expect_err("it is of another format").to_string();
+    assert!(why.contains("format 2") && why.contains("format 1"), "{why}");
+}
+
+#[test]
+fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
+    let journal = Journal::in_memory(Vec::new(), MEMORY_MAX);
+    let tip = Tip { now: 0, happened: 0 };
+    assert!(journal.take_snapshot("early".to_owned(), tip).is_ok());
+    let host = "x".repeat(MEMORY_MAX / 4);
+    for _ in 0..3 {
+        journal.note(&HostCall::OwnWay { host: host.as_str().into() }, Need::Commit, tip);
+        assert!(journal.take_snapshot("more".to_owned(), tip).is_ok());
+    }
+    journal.note(&HostCall::OwnWay { host: host.as_str().into() }, Need::Commit, tip);
+    assert_eq!(journal.take_snapshot("late".to_owned(), tip), Err(NoSnapshot::TooLong { most: MEMORY_MAX }));
+    assert!(journal.snapshots().is_empty());
+}
+
+#[test]
+fn there_are_only_so_many_snapshots_and_no_number_comes_twice() {
+    let medium = Memory::default();
+    let tip = Tip { now: START.0, happened: 0 };
+    let opened = open(&medium, None);
+    for n in 1..=SNAPSHOTS_MAX as u64 {
+        assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|it| it.n), Ok(n));
+    }
+    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip), Err(NoSnapshot::TooMany));
+    assert!(opened.journal.drop_snapshot(100) && !opened.journal.drop_snapshot(100));
+    drop(opened);
+    let opened = open(&medium, None);
+    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|it| it.n), Ok(101));
+}

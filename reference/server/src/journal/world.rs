@@ -1,0 +1,188 @@
+//! The world that writes down what it is told.
+//!
+//! A call is written down after it was made and under the same lock, so that its outcome says whether there is anything to
+//! keep: what only reads, and strangers without a key, leave no record unless something was due.
+
+use std::{net::IpAddr, sync::Arc};
+
+use reference_core::{outbox::AttemptReport, time::Timestamp};
+use reference_wire::{Request, Response};
+use simulator::{
+    api::WorldEvent,
+    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
+};
+
+use super::{
+    HostCall, Journal, Need, Tip,
+    call::{Bytes, KeptRequest},
+};
+use crate::world::{RequestHead, Succession, World};
+
+/// A sandbox and its journal.
+pub(crate) struct JournaledWorld {
+    sandbox: Sandbox,
+    journal: Arc<Journal>,
+}
+
+impl JournaledWorld {
+    pub(crate) fn new(sandbox: Sandbox, journal: Arc<Journal>) -> JournaledWorld {
+        JournaledWorld { sandbox, journal }
+    }
+
+    /// Looks at the world without a record of it.
+    #[cfg(test)]
+    pub(crate) fn peek<T>(&mut self, look: impl FnOnce(&mut Sandbox) -> T) -> T {
+        look(&mut self.sandbox)
+    }
+
+    fn note(&self, call: &HostCall<'_>, need: Need) {
+        self.journal.note(call, need, Tip::of(&self.sandbox));
+    }
+
+    /// Whether a call at `now` lets something happen first.
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.sandbox.next_due().is_some_and(|due| due <= now)
+    }
+
+    /// What counted against a key's limit.
+    fn note_admission(&self, now: Timestamp, authorization: Option<&[u8]>) {
+        if self.sandbox.setup().rate_limit.is_some() {
+            let authorization = authorization.map(Bytes::of);
+            self.note(&HostCall::Admit { at: now.0, authorization }, Need::Later);
+        }
+    }
+
+    fn admitted(
+        &mut self,
+        now: Timestamp,
+        authorization: Option<&[u8]>,
+        admit: impl FnOnce(&mut Sandbox) -> Result<Admitted, Response>,
+    ) -> Result<Admitted, Response> {
+        let was_due = self.is_due(now);
+        let admitted = admit(&mut self.sandbox);
+        if was_due {
+            let authorization = authorization.map(Bytes::of);
+            self.note(&HostCall::Admit { at: now.0, authorization }, Need::Later);
+        } else if !matches!(&admitted, Err(refusal) if is_unknown(refusal)) {
+            self.note_admission(now, authorization);
+        }
+        admitted
+    }
+}
+
+/// Whether a request changes nothing but its key's limit.
+fn reads(request: &Request<'_>) -> bool {
+    matches!(request.method, "GET" | "HEAD")
+}
+
+/// Nobody was let in, so nothing was done.
+fn is_unknown(response: &Response) -> bool {
+    response.status == 401
+}
+
+fn need(request: &Request<'_>) -> Need {
+    if reads(request) { Need::Later } else { Need::Commit }
+}
+
+impl World for JournaledWorld {
+    fn now(&self) -> Timestamp {
+        self.sandbox.now()
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.sandbox.next_due()
+    }
+
+    fn advance_to(&mut self, now: Timestamp) {
+        self.sandbox.advance_to(now);
+        self.note(&HostCall::Advance { at: now.0 }, Need::Later);
+    }
+
+    fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
+        let was_due = self.is_due(now);
+        let progress = self.sandbox.call(now, request);
+        let is_unknown = matches!(&progress, Progress::Done(response) if is_unknown(response));
+        if was_due || !(reads(request) || is_unknown) {
+            let request_record = KeptRequest::of(request);
+            self.note(&HostCall::Respond { at: now.0, request: request_record }, need(request));
+        } else if !is_unknown && request.path.starts_with("/v1") {
+            self.note_admission(now, request.authorization);
+        }
+        progress
+    }
+
+    fn admit_head(&mut self, now: Timestamp, head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
+        let RequestHead { method, path, authorization } = head;
+        self.admitted(now, authorization, |sandbox| sandbox.admit_head(now, method, path, authorization))
+            .map(Some)
+    }
+
+    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
+        self.admitted(now, authorization, |sandbox| sandbox.admit(now, authorization))
+    }
+
+    fn respond_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
+        let was_due = self.is_due(now);
+        let progress = self.sandbox.call_as(now, admitted, request);
+        if was_due || !reads(request) {
+            let (who, request_record) = (admitted.record(), KeptRequest::of(request));
+            self.note(&HostCall::RespondAs { at: now.0, who, request: request_record }, need(request));
+        }
+        progress
+    }
+
+    fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
+        let record = pending.record();
+        let progress = self.sandbox.go_on(now, pending);
+        self.note(&HostCall::GoOn { at: now.0, pending: record }, Need::Commit);
+        progress
+    }
+
+    fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
+        self.sandbox.take_outgoing()
+    }
+
+    fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
+        self.sandbox.on_attempt_result(now, id, report.clone());
+        self.note(&HostCall::Ended { at: now.0, id, report: Box::new(report.into()) }, Need::Commit);
+    }
+
+    fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        self.sandbox.learn_name(host, addresses.clone());
+        self.note(&HostCall::Name { host: host.into(), addresses }, Need::Later);
+    }
+
+    fn vouch_for(&mut self, host: &str) {
+        self.sandbox.vouch_for(host);
+        self.note(&HostCall::OwnWay { host: host.into() }, Need::Later);
+    }
+
+    fn first_keys(&self) -> FirstKeys {
+        self.sandbox.first_keys()
+    }
+
+    fn knows_key(&self, authorization: &[u8]) -> bool {
+        World::knows_key(&self.sandbox, authorization)
+    }
+
+    fn happened(&self) -> u64 {
+        self.sandbox.log().count()
+    }
+
+    fn events_after(&self, n: u64) -> Vec<WorldEvent> {
+        self.sandbox.log().after(n).cloned().collect()
+    }
+
+    fn replace(&mut self, with: Sandbox, succession: Succession) {
+        let lineage = self.sandbox.lineage();
+        self.sandbox = with;
+        if let Succession::WentBack { to } = succession {
+            self.sandbox.succeed(lineage);
+            self.journal.go_back(to);
+            let (era, attempts) = lineage;
+            // A world went back or began anew fewer times than it was told anything.
+            let era = u32::try_from(era).expect("fewer than 2^32 worlds before this one");
+            self.note(&HostCall::Succeed { era, attempts }, Need::Commit);
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The thread that writes records: one commit for all that were told meanwhile, and for all who wait.
+
+use std::{
+    io,
+    mem::take,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use simulator::sandbox::Setup;
+use tokio::sync::watch;
+
+use super::{
+    Journal, Marks, Need, OpenedJournal, SetupRecord,
+    disk::{Batch, Disk, Medium},
+    file::WorldFile,
+    history::{Return, Snapshot, path},
+    lock,
+    replay::{Replay, Replayed, Tip},
+};
+use crate::clock;
+
+/// Records that nobody waits for are written after so long.
+const LATER: Duration = Duration::from_secs(1);
+/// Or when there are so many bytes of them.
+const LATER_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Lets posts leave.
+type Posts = Box<dyn FnOnce() + Send>;
+
+/// How far the disk has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    /// Counts failures. What was told before one and is not on the disk never will be.
+    failures: u64,
+    /// How much of what it was told is on the disk.
+    durable: u64,
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    failures: u64,
+    /// How much of what the writer was told has to be on the disk.
+    durable: u64,
+}
+
+/// Whether changes are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// They are.
+    Yes,
+    /// The disk fails, and the world is back where the disk has it: it can be read.
+    ReadOnly,
+    /// The disk fails, and the world holds what will not be kept.
+    No,
+}
+
+/// Writes to a directory.
+pub(crate) struct Writer {
+    shared: Arc<WriterState>,
+    medium: Arc<dyn Medium>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct WriterState {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    progress: watch::Sender<Progress>,
+}
+
+struct Queue {
+    disk: Option<Arc<Disk>>,
+    marks: Marks,
+    /// What the next commit adds.
+    batch: Batch,
+    /// Posts that leave after it.
+    held: Vec<Posts>,
+    /// Whether somebody waits for it.
+    is_urgent: bool,
+    /// How much was told: records, snapshots, returns, posts.
+    told: u64,
+    /// How much of it has to be on the disk before an answer leaves.
+    must: u64,
+    /// How far the disk has come. Written here first, so that nobody who has the queue asks for another lock.
+    progress: Progress,
+    /// Where the world stood at the end of the last commit, and the marks then.
+    last: (Option<(Tip, u64)>, Marks),
+    kept: Keeping,
+    /// Why the disk failed.
+    why: String,
+    is_closing: bool,
+}
+
+impl Writer {
+    /// Opens a journal and makes its calls again; or begins one, with the records of `brought` if there are some.
+    ///
+    /// `judge` says whether the server may go on with what the world began with.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if another process has it, `InvalidData` if it does not check out, `InvalidInput` if it is not the
+    /// world that was asked for; otherwise the storage's.
+    pub(crate) fn open(
+        medium: Arc<dyn Medium>,
+        begins: &Setup,
+        brought: Option<&WorldFile>,
+        judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
+    ) -> io::Result<OpenedJournal> {
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("the world in `{}`: {error}", medium.name()))
+        };
+        let disk = Disk::open(&*medium).map_err(named)?;
+        let (record, stood) = match disk.setup().map_err(named)? {
+            None => {
+                let record = SetupRecord::of(begins);
+                let setup = serde_json::to_vec(&record).expect("texts and numbers are JSON");
+                let end = brought.map(|file| (file.tip, clock::unix_micros()));
+                let lines = brought.map(|file| file.records.clone()).unwrap_or_default();
+                disk.begin(&setup, &Batch { lines, end, ..Batch::default() }).map_err(named)?;
+                (record, end)
+            }
+            Some(_) if brought.is_some() => {
+                let why =
+                    format!("`{}` has a world already, so none can begin there from a file", medium.name());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+            Some(text) => {
+                let record = SetupRecord::parse(&text).map_err(named)?;
+                judge(&record).map_err(|why| {
+                    io::Error::new(
+                        io::ErrorKind::InvalidInput,
+                        format!("the world in `{}` {why}", medium.name()),
+                    )
+                })?;
+                (record, disk.end().map_err(named)?.map(|end| (end.tip, end.wall)))
+            }
+        };
+        let setup = record.setup(&begins.public_url);
+        let marks = read_marks(&disk).map_err(named)?;
+        let world = rebuild(&disk, &marks, stood.map(|(tip, _)| tip), &setup).map_err(named)?;
+        let writer = Writer::start(Arc::clone(&medium), disk, (stood, marks))?;
+        Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, stood })
+    }
+
+    fn start(
+        medium: Arc<dyn Medium>,
+        disk: Disk,
+        (stood, marks): (Option<(Tip, u64)>, Marks),
+    ) -> io::Result<Writer> {
+        let records = marks.records;
+        let shared = Arc::new(WriterState {
+            queue: Mutex::new(Queue {
+                disk: Some(Arc::new(disk)),
+                batch: Batch { first: records, ..Batch::default() },
+                held: Vec::new(),
+                is_urgent: false,
+                told: 0,
+                must: 0,
+                progress: Progress::default(),
+                last: (stood, marks.clone()),
+                marks,
+                kept: Keeping::Yes,
+                why: String::new(),
+                is_closing: false,
+            }),
+            wake: Condvar::new(),
+            progress: watch::Sender::new(Progress::default()),
+        });
+        let thread = {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new().name("journal".to_owned()).spawn(move || shared.write())?
+        };
+        Ok(Writer { shared, medium, thread: Some(thread) })
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.shared.queue)
+    }
+
+    pub(super) fn note(&self, line: Vec<u8>, need: Need, tip: Tip) {
+        let mut queue = self.queue();
+        if queue.kept != Keeping::Yes {
+            return;
+        }
+        queue.batch.lines.extend_from_slice(&line);
+        queue.batch.end = Some((tip, clock::unix_micros()));
+        queue.marks.records += 1;
+        queue.told += 1;
+        if need == Need::Commit {
+            queue.hurry();
+            self.shared.wake.notify_one();
+        } else if queue.batch.lines.len() == line.len() || queue.batch.lines.len() > LATER_BYTES_MAX {
+            // It sets the time of the next commit, or brings it on.
+            self.shared.wake.notify_one();
+        }
+    }
+
+    pub(super) fn mark(&self, n: u64, snapshot: Option<Snapshot>) {
+        self.add(|batch| batch.snapshots.push((n, snapshot)));
+    }
+
+    pub(super) fn go_back(&self, back: Return) {
+        self.add(|batch| batch.returns.push(back));
+    }
+
+    fn add(&self, act: impl FnOnce(&mut Batch)) {
+        let mut queue = self.queue();
+        if queue.kept == Keeping::Yes {
+            act(&mut queue.batch);
+            queue.told += 1;
+            queue.hurry();
+            self.shared.wake.notify_one();
+        }
+    }
+
+    pub(super) fn hold(&self, posts: Posts) {
+        let mut queue = self.queue();
+        if queue.kept == Keeping::Yes {
+            queue.held.push(posts);
+            queue.told += 1;
+            queue.hurry();
+            self.shared.wake.notify_one();
+        }
+    }
+
+    pub(super) fn ticket(&self) -> Option<Ticket> {
+        let queue = self.queue();
+        let Progress { failures, durable } = queue.progress;
+        if queue.kept != Keeping::Yes {
+            // What was told after the failure was not even taken.
+            return Some(Ticket { failures: failures.wrapping_sub(1), durable });
+        }
+        (durable < queue.must).then_some(Ticket { failures, durable: queue.must })
+    }
+
+    /// Waits until it is on the disk; says whether it is.
+    pub(crate) async fn wait(&self, ticket: Ticket) -> bool {
+        let mut progress = self.shared.progress.subscribe();
+        let over = |it: &Progress| it.failures != ticket.failures || it.durable >= ticket.durable;
+        match progress.wait_for(over).await {
+            Ok(reached) => reached.failures == ticket.failures,
+            // The writer is gone with what it had to write.
+            Err(_) => false,
+        }
+    }
+
+    /// Waits until the disk has failed more often than so many times; says how often it has.
+    pub(crate) async fn fails(&self, times: u64) -> u64 {
+        let mut progress = self.shared.progress.subscribe();
+        let failed = progress.wait_for(|it| it.failures > times).await.map(|it| it.failures);
+        // The sender is part of this writer.
+        failed.unwrap_or(times)
+    }
+
+    /// Whether changes are kept now.
+    pub(crate) fn kept(&self) -> Keeping {
+        self.queue().kept
+    }
+
+    /// Why they are not.
+    pub(crate) fn why(&self) -> String {
+        self.queue().why.clone()
+    }
+
+    pub(super) fn with_marks<T>(&self, act: impl FnOnce(&mut Marks) -> T) -> T {
+        act(&mut self.queue().marks)
+    }
+
+    /// The disk; `None` while it fails.
+    pub(super) fn disk(&self) -> Option<Arc<Disk>> {
+        self.queue().disk.clone()
+    }
+
+    /// After a failure: the world as the disk has it, and the disk if it can be written to again. Takes as long as making
+    /// all calls again.
+    ///
+    /// # Errors
+    ///
+    /// The disk can't be read, or still not be written to while the world stands where the disk has it.
+    pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(Replayed, Option<ReopenedDisk>)> {
+        let ((end, marks), kept) = {
+            let queue = self.queue();
+            (queue.last.clone(), queue.kept)
+        };
+        // What was being written when the disk failed may be there all the same; nobody was told so.
+        let writable = Disk::open(&*self.medium).and_then(|disk| disk.cut(marks.records, end).map(|()| disk));
+        let (disk, is_writable) = match writable {
+            Ok(disk) => (disk, true),
+            Err(error) if kept == Keeping::ReadOnly => return Err(error),
+            Err(_) => (Disk::open_to_read(&*self.medium)?, false),
+        };
+        let world = rebuild(&disk, &marks, end.map(|(tip, _)| tip), setup)?;
+        Ok((world, is_writable.then_some(ReopenedDisk(disk))))
+    }
+
+    /// Where the world stood at the end of the last commit, and the time of day then in microseconds since 1970.
+    pub(crate) fn stood(&self) -> Option<(Tip, u64)> {
+        self.queue().last.0
+    }
+
+    /// The world is the one that [`Writer::reopen`] gave. From now on changes are kept again, or it can be read at least.
+    pub(crate) fn recover(&self, disk: Option<ReopenedDisk>) {
+        let mut queue = self.queue();
+        queue.kept = if disk.is_some() { Keeping::Yes } else { Keeping::ReadOnly };
+        queue.disk = disk.map(|ReopenedDisk(disk)| Arc::new(disk));
+    }
+
+    /// Writes what is left, and closes the file. Later records are lost.
+    pub(crate) fn close(&self) {
+        self.queue().is_closing = true;
+        self.shared.wake.notify_one();
+    }
+}
+
+/// A disk that can be written to again.
+pub(crate) struct ReopenedDisk(Disk);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic in it was printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Queue {
+    fn hurry(&mut self) {
+        self.is_urgent = true;
+        self.must = self.told;
+    }
+
+    fn has_work(&self) -> bool {
+        self.is_urgent
+            || self.batch.lines.len() > LATER_BYTES_MAX
+            || (self.is_closing && !self.batch.lines.is_empty())
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.progress.failures += 1;
+        // Whoever waits for more is told of the failure.
+        self.progress.durable = self.told;
+        self.why = error.to_string();
+        self.kept = Keeping::No;
+        self.disk = None;
+        self.marks = self.last.1.clone();
+        self.batch = Batch { first: self.marks.records, ..Batch::default() };
+        self.must = self.told;
+        self.held.clear();
+        self.is_urgent = false;
+    }
+}
+
+impl WriterState {
+    /// Until the journal is closed.
+    fn write(&self) {
+        let mut queue = lock(&self.queue);
+        loop {
+            while !queue.has_work() {
+                if queue.is_closing {
+                    queue.disk = None;
+                    return;
+                }
+                if queue.batch.lines.is_empty() || queue.disk.is_none() {
+                    queue = self.wake.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
+                    continue;
+                }
+                let (next, waited) =
+                    self.wake.wait_timeout(queue, LATER).unwrap_or_else(std::sync::PoisonError::into_inner);
+                queue = next;
+                if waited.timed_out() {
+                    break;
+                }
+            }
+            let Some(disk) = queue.disk.clone() else { continue };
+            let marks = queue.marks.clone();
+            let batch = take(&mut queue.batch);
+            queue.batch.first = marks.records;
+            let (held, told) = (take(&mut queue.held), queue.told);
+            queue.is_urgent = false;
+            drop(queue);
+            let written = disk.append(&batch);
+            drop(disk);
+            queue = lock(&self.queue);
+            match written {
+                Ok(()) => {
+                    queue.last.0 = batch.end.or(queue.last.0);
+                    queue.last.1 = marks;
+                    queue.progress.durable = told;
+                    self.progress.send_replace(queue.progress);
+                    held.into_iter().for_each(|posts| posts());
+                }
+                Err(error) => {
+                    queue.fail(&error);
+                    self.progress.send_replace(queue.progress);
+                }
+            }
+        }
+    }
+}
+
+fn read_marks(disk: &Disk) -> io::Result<Marks> {
+    let (snapshots, last_snapshot) = disk.snapshots()?;
+    Ok(Marks { records: disk.records()?, returns: disk.returns()?, snapshots, last_snapshot })
+}
+
+fn rebuild(disk: &Disk, marks: &Marks, tip: Option<Tip>, setup: &Setup) -> io::Result<Replayed> {
+    let mut replay = Replay::new(setup);
+    for range in path(&marks.returns, marks.records) {
+        disk.read(range, |lines| replay.lines(lines))?;
+    }
+    replay.finish(tip)
+}

@@ -1,0 +1,97 @@
+//! Forms that make an object: a charge, an invoice, a payment link.
+
+use serde::Serialize;
+use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, json};
+
+use super::{Acted, Outcome};
+use crate::pages::{
+    dashboard::{
+        context::PageContext,
+        flash::Notice,
+        place::{Page, Place},
+    },
+    form::Form,
+};
+
+/// The name under which an order's number is kept.
+pub(in super::super) const ORDER: &str = "order_id";
+
+/// Makes an object in a list of the book and goes on to its page; what is refused is shown on the page of the form.
+async fn make(
+    context: &PageContext,
+    (list, request): (&str, impl Serialize),
+    (form, made): (Page, fn(String) -> Page),
+    said: &str,
+) -> Acted {
+    let Place { account, mode } = &context.place;
+    let path = format!("/sandbox/books/{account}/{mode}/{list}");
+    Ok(match context.act("POST", &path, Some(&json(&request))).await? {
+        Ok(answer) => {
+            let code = answer["data"]["code"].as_str().unwrap_or_default().to_owned();
+            (made(code), Outcome::Done(Notice::said(said)))
+        }
+        Err(complaint) => (form, Outcome::Refused(complaint)),
+    })
+}
+
+fn text(form: &Form, name: &str) -> Option<String> {
+    form.text(name).map(str::to_owned)
+}
+
+pub(super) async fn charge(context: &PageContext, form: &Form) -> Acted {
+    let request = NewCharge {
+        asset: text(form, "asset"),
+        amount: text(form, "amount"),
+        currency: text(form, "currency"),
+        customer_email: text(form, "customer_email"),
+        description: text(form, "description"),
+        metadata: text(form, "metadata").map(|order| (ORDER.to_owned(), order)).into_iter().collect(),
+    };
+    let said = "The charge is open. Pay it as a customer would, or send its checkout page to somebody.";
+    make(context, ("charges", request), (Page::NewCharge, Page::Charge), said).await
+}
+
+pub(super) async fn invoice(context: &PageContext, form: &Form) -> Acted {
+    let request = NewInvoice {
+        customer_name: text(form, "customer_name"),
+        customer_email: text(form, "customer_email"),
+        currency: text(form, "currency"),
+        amount: text(form, "amount"),
+        items: items(form),
+        memo: text(form, "memo"),
+        due_at: text(form, "due_at"),
+        send_email: form.text("send_email").is_some(),
+    };
+    let said = "The invoice is issued. Its hosted page is where the customer pays it.";
+    make(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), said).await
+}
+
+/// The lines of which something was typed; the number stands there at first, and counts for nothing by itself.
+fn items(form: &Form) -> Vec<NewItem> {
+    let full = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let rows = form.all("item").zip(form.all("quantity")).zip(form.all("unit_amount"));
+    rows.map(|((item, quantity), price)| NewItem {
+        description: full(item),
+        quantity: full(quantity),
+        unit_amount: full(price),
+    })
+    .filter(|item| item.description.is_some() || item.unit_amount.is_some())
+    .collect()
+}
+
+pub(super) async fn link(context: &PageContext, form: &Form) -> Acted {
+    let request = NewLink {
+        title: text(form, "title"),
+        description: text(form, "description"),
+        pricing_type: text(form, "pricing_type"),
+        amount: text(form, "amount"),
+        min_amount: text(form, "min_amount"),
+        max_amount: text(form, "max_amount"),
+        currency: text(form, "currency"),
+        accepted_assets: form.all("accepted_assets").map(str::to_owned).collect(),
+        collect_name: form.text("collect_name").is_some(),
+        require_email: form.text("require_email").is_some(),
+    };
+    let said = "The link is made. Anybody who has the address of its page may pay by it.";
+    make(context, ("payment-links", request), (Page::NewLink, Page::Link), said).await
+}

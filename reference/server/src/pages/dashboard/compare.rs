@@ -1,0 +1,68 @@
+//! Two texts line by line: what only the first has, what only the second has, what both have.
+
+use similar::{ChangeTag, TextDiff};
+
+/// Longer payloads are not compared to the end.
+const LINES_MAX: usize = 2_000;
+
+/// A line of one text or of both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// `-` for a line of the first text only, `+` for one of the second only, a space for one of both.
+    pub(super) sign: char,
+    pub(super) text: String,
+}
+
+impl Line {
+    /// How that is said to those who do not see the sign.
+    pub(super) fn says(&self) -> &'static str {
+        match self.sign {
+            '-' => "only in the other: ",
+            '+' => "only in this one: ",
+            _ => "",
+        }
+    }
+
+    pub(super) fn class(&self) -> &'static str {
+        match self.sign {
+            '-' => "gone",
+            '+' => "new",
+            _ => "same",
+        }
+    }
+}
+
+/// The lines of both, in order; at most 2,000 of each.
+pub(super) fn lines(first: &str, second: &str) -> Vec<Line> {
+    let cut = |text: &str| text.lines().take(LINES_MAX).map(|line| format!("{line}\n")).collect::<String>();
+    let (first, second) = (cut(first), cut(second));
+    let diff = TextDiff::from_lines(&first, &second);
+    let of = |change: similar::Change<&str>| Line {
+        sign: match change.tag() {
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+            ChangeTag::Equal => ' ',
+        },
+        text: change.value().trim_end_matches('\n').to_owned(),
+    };
+    diff.iter_all_changes().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stand_on_the_side_that_has_them() {
+        for (first, second, signs) in [
+            ("a", "a", " a"),
+            ("", "a", "+a"),
+            ("a\nb\nc", "a\nc", " a-b c"),
+            ("{\n  1\n}", "{\n  2\n}", " {-  1+  2 }"),
+        ] {
+            let lines = lines(first, second);
+            let shown: String = lines.iter().map(|line| format!("{}{}", line.sign, line.text)).collect();
+            assert_eq!(shown, signs, "{first:?} {second:?}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! `/sandbox/snapshots` and `/sandbox/restore`: moments of a world to come back to, and worlds as files.
+
+use std::{io, sync::Arc};
+
+use reference_core::{error::ApiError, time::Timestamp};
+use reference_wire::{
+    Request, Response,
+    fields::{Fields, TEXT_MAX},
+};
+use serde_json::{Value, json};
+use simulator::sandbox::Setup;
+
+use crate::{
+    journal::{Journal, NoSnapshot, RECORDS_MAX, Replay, Replayed, SNAPSHOTS_MAX, Snapshot, Tip, WorldFile},
+    world::World,
+};
+
+const PATH: &str = "/sandbox/snapshots";
+const RESTORE: &str = "/sandbox/restore";
+/// A request for one of these paths.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    List,
+    Take { name: String },
+    Drop { n: u64 },
+    File { n: u64 },
+    Restore { n: u64 },
+}
+
+impl Ask {
+    pub(crate) fn changes(&self) -> bool {
+        !matches!(self, Ask::List | Ask::File { .. })
+    }
+}
+
+/// Whether the path is one of these.
+pub(crate) fn serves(path: &str) -> bool {
+    path == RESTORE || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// What a request asks for of these; who asks may use the sandbox.
+pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, ApiError> {
+    let number = |text: &str| number(text, known).ok_or(ApiError::NotFound);
+    let (is_read, method) = (matches!(request.method, "GET" | "HEAD"), request.method);
+    let id = request.path.strip_prefix(PATH).and_then(|rest| rest.strip_prefix('/'));
+    match (request.path, id) {
+        (RESTORE, _) if method == "POST" => {
+            let mut fields = Fields::read(request.body)?;
+            fields.only(&["snapshot"]);
+            let id = fields.required_text("snapshot", TEXT_MAX);
+            fields.finish()?;
+            Ok(Ask::Restore { n: number(&id.unwrap_or_default())? })
+        }
+        (RESTORE, _) => Err(ApiError::WrongMethod { allow: "POST" }),
+        (_, None) if is_read => Ok(Ask::List),
+        (_, None) if method == "POST" => {
+            let mut fields = Fields::read(request.body)?;
+            fields.only(&["name"]);
+            let name = fields.required_text("name", TEXT_MAX);
+            fields.finish()?;
+            Ok(Ask::Take { name: name.unwrap_or_default() })
+        }
+        (_, None) => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST" }),
+        (_, Some(id)) if is_read => Ok(Ask::File { n: number(id)? }),
+        (_, Some(id)) if method == "DELETE" => Ok(Ask::Drop { n: number(id)? }),
+        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE" }),
+    }
+}
+
+/// Which one is meant by an id, `s7` is 7, or else by a name: the newest of that name.
+fn number(text: &str, known: &[Snapshot]) -> Option<u64> {
+    let digits = text.strip_prefix('s').filter(|digits| !digits.starts_with(['0', '+']));
+    let by_id = digits.and_then(|digits| digits.parse().ok());
+    let is_known = |n: &u64| known.iter().any(|it| it.n == *n);
+    by_id.filter(is_known).or_else(|| known.iter().rev().find(|it| it.name == text).map(|it| it.n))
+}
+
+fn shown(snapshot: &Snapshot) -> Value {
+    json!({
+        "id": format!("s{}", snapshot.n),
+        "name": snapshot.name,
+        "at": Timestamp(snapshot.tip.now).to_string(),
+        "happenings": snapshot.tip.happened,
+    })
+}
+
+fn answer(mut fields: Value, now: Timestamp) -> Response {
+    fields["now"] = now.to_string().into();
+    Response { status: 200, headers: Vec::new(), body: fields.to_string().into() }
+}
+
+/// All of them, the oldest first.
+pub(crate) fn list(journal: &Journal, now: Timestamp) -> Response {
+    let all: Vec<Value> = journal.snapshots().iter().map(shown).collect();
+    answer(json!({ "snapshots": all }), now)
+}
+
+/// One of the moment that the world stands at.
+pub(crate) fn take(journal: &Journal, name: String, world: &dyn World) -> Response {
+    let tip = Tip { now: world.now().0, happened: world.happened() };
+    match journal.take_snapshot(name, tip) {
+        Ok(snapshot) => answer(json!({ "snapshot": shown(&snapshot) }), world.now()),
+        Err(NoSnapshot::TooLong { most }) => Response::refusal(&ApiError::conflict(format!(
+            "This world was told more than the {} MiB that are kept in memory, so it can't be made again. Start the \
+             server with --data, or begin a new world.",
+            most / (1_024 * 1_024)
+        ))),
+        Err(NoSnapshot::TooMany) => Response::refusal(&ApiError::conflict(format!(
+            "There are {SNAPSHOTS_MAX} snapshots, and no more are kept. Delete one first."
+        ))),
+    }
+}
+
+/// Forgets one.
+pub(crate) fn drop(journal: &Journal, n: u64, now: Timestamp) -> Response {
+    if journal.drop_snapshot(n) { answer(json!({}), now) } else { Response::refusal(&ApiError::NotFound) }
+}
+
+/// The world went back to it.
+pub(crate) fn restored(snapshot: &Snapshot, now: Timestamp) -> Response {
+    answer(json!({ "snapshot": shown(snapshot) }), now)
+}
+
+/// The world at a snapshot, made again; or the refusal as it goes back.
+pub(crate) async fn replay(
+    journal: Arc<Journal>,
+    setup: Setup,
+    n: u64,
+) -> Result<(Snapshot, Replayed), Response> {
+    let replayed = move || {
+        let mut replay = Replay::new(&setup);
+        let Some(snapshot) = journal.read(n, |lines| replay.lines(lines))? else { return Ok(None) };
+        let tip = snapshot.tip;
+        Ok(Some((snapshot, replay.finish(Some(tip))?)))
+    };
+    blocking(replayed).await
+}
+
+/// A snapshot as a file: what the world began with, and a line for each call that led to it.
+pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Response {
+    let written = move || {
+        let mut records = Vec::new();
+        let snapshot = journal.read(n, |lines| {
+            records.extend_from_slice(lines);
+            if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+        })?;
+        let Some(snapshot) = snapshot else { return Ok(None) };
+        Ok(Some(WorldFile::write(&setup, snapshot.tip, &mut records)))
+    };
+    match blocking(written).await {
+        Ok(file) => Response {
+            status: 200,
+            headers: vec![("content-type", "application/x-ndjson".to_owned())],
+            body: file.into(),
+        },
+        Err(response) => response,
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
+) -> Result<T, Response> {
+    let failed = |why: String| Response::refusal(&ApiError::conflict(why));
+    match tokio::task::spawn_blocking(act).await {
+        Ok(Ok(Some(found))) => Ok(found),
+        Ok(Ok(None)) => Err(Response::refusal(&ApiError::NotFound)),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Err(failed(format!(
+            "The world has more than the {} MiB that a file may have. Copy the directory of a server that was stopped.",
+            RECORDS_MAX / (1_024 * 1_024)
+        ))),
+        Ok(Err(error)) => Err(failed(format!("The world can't be made again: {error}."))),
+        Err(_) => Err(failed("The world can't be made again; the server's output says more.".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(method: &str, path: &str, body: &str, expected: &str) {
+        let request = Request {
+            method,
+            path,
+            query: None,
+            authorization: None,
+            content_type: Some(b"application/json"),
+            idempotency_key: None,
+            base: "http://localhost",
+            body: body.as_bytes(),
+        };
+        let snapshot = |n, name: &str| Snapshot {
+            n,
+            name: name.to_owned(),
+            position: 9,
+            tip: Tip { now: 0, happened: 0 },
+        };
+        let known = [snapshot(3, "paid"), snapshot(7, "paid"), snapshot(12, "s3")];
+        let asked = read(&request, &known).map_err(|error| error.status());
+        assert_eq!(format!("{asked:?}"), expected, "{method} {path}");
+    }
+
+    #[test]
+    fn requests_are_read() {
+        check("GET", "/sandbox/snapshots", "", "Ok(List)");
+        check("POST", "/sandbox/snapshots", r#"{"name":"paid"}"#, r#"Ok(Take { name: "paid" })"#);
+        check("POST", "/sandbox/snapshots", r#"{}"#, "Err(422)");
+        check("POST", "/sandbox/snapshots", r#"{"name":"paid","at":1}"#, "Err(422)");
+        check("PUT", "/sandbox/snapshots", "", "Err(405)");
+        check("GET", "/sandbox/snapshots/s12", "", "Ok(File { n: 12 })");
+        check("DELETE", "/sandbox/snapshots/s12", "", "Ok(Drop { n: 12 })");
+        for id in ["", "12", "s", "s012", "s+1", "s-1", "s1/", "s99999999999999999999"] {
+            check("GET", &format!("/sandbox/snapshots/{id}"), "", "Err(404)");
+        }
+        check("POST", "/sandbox/restore", r#"{"snapshot":"s3"}"#, "Ok(Restore { n: 3 })");
+        check("POST", "/sandbox/restore", r#"{"snapshot":"paid"}"#, "Ok(Restore { n: 7 })");
+        check("POST", "/sandbox/restore", r#"{"snapshot":"s4"}"#, "Err(404)");
+        check("POST", "/sandbox/restore", r#"{"snapshot":"unpaid"}"#, "Err(404)");
+        check("GET", "/sandbox/restore", "", "Err(405)");
+    }
+
+    #[test]
+    fn only_these_paths_are_served() {
+        assert!(
+            ["/sandbox/snapshots", "/sandbox/snapshots/s1", "/sandbox/restore"]
+                .iter()
+                .all(|path| serves(path))
+        );
+        assert!(!["/sandbox/snapshotsx", "/sandbox/restore/x", "/sandbox"].iter().any(|path| serves(path)));
+    }
+}

@@ -1,0 +1,388 @@
+//! The worlds of a server: the first, which is there from start to end, and those that are opened on request.
+//!
+//! A world that was opened is named by its path, `/w/{id}`, and by its keys: they carry the id after the mode, so that a
+//! client with a fixed base address reaches its world by the key alone. The first world is the one that is not named.
+//!
+//! Owns who is open and for how long. What happens in a world is the host's.
+
+mod opening;
+pub(crate) mod room;
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::HeaderValue;
+use reference_core::{id::Code, key::KEY_TAG_MAX, mode::Mode, outbox::AttemptReport, rng::Seed};
+use reference_wire::bearer;
+use simulator::sandbox::{AttemptId, Setup};
+use tokio::{sync::Notify, task::AbortHandle, time::Instant};
+
+pub(crate) use self::opening::Opening;
+use crate::{
+    backend::{Backend, Identity, Shared, Terms},
+    journal::{MEMORY_MAX, Started},
+    log::REQUESTS_MAX,
+    refusal::Refusal,
+    sender::{AttemptOwners, WorldNo},
+};
+
+/// Worlds that may be open beside the first.
+pub(crate) const WORLDS_MAX: usize = 1_000;
+/// Requests that are kept of a world that was opened: a tenth of the first one's, because there may be many.
+const OPENED_REQUESTS_MAX: usize = REQUESTS_MAX / 10;
+/// Bytes of calls that are kept of a world that was opened, to go back in it.
+const OPENED_MEMORY_MAX: usize = MEMORY_MAX / 8;
+/// Seeds that are drawn stay exact in clients whose only numbers are doubles.
+const SEED_BITS: u32 = 53;
+
+/// All worlds of a server.
+pub(crate) struct Worlds {
+    first: Arc<Backend>,
+    shared: Shared,
+    /// How a world begins if nobody says otherwise.
+    usual: Terms,
+    /// What keys begin with.
+    key_starts: [String; 2],
+    opened: RwLock<Opened>,
+    /// Worlds that are open beside the first, for those who need no lock.
+    open: AtomicUsize,
+    /// Rings when a world opens that may end by itself.
+    opened_with_ttl: Notify,
+}
+
+#[derive(Default)]
+struct Opened {
+    worlds: BTreeMap<WorldNo, Arc<OpenedWorld>>,
+    by_id: BTreeMap<Code, WorldNo>,
+    /// Worlds opened so far.
+    count: u64,
+}
+
+/// A world that was opened on request.
+pub(crate) struct OpenedWorld {
+    pub(crate) id: Code,
+    pub(crate) name: Option<String>,
+    pub(crate) terms: Terms,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) backend: Arc<Backend>,
+    usage: Mutex<Usage>,
+    /// `None` if the clock stands still.
+    timer: Option<AbortHandle>,
+}
+
+/// When a world was last used.
+struct Usage {
+    /// Requests that are being answered.
+    under_way: usize,
+    /// When the last one was over.
+    idle_since: Instant,
+}
+
+/// As many worlds are open as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooManyWorlds;
+
+/// The figures of all worlds together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    /// Those that are open, the first included.
+    pub(crate) open: usize,
+    /// Those that were opened on request so far.
+    pub(crate) opened: u64,
+}
+
+/// The world that a request is for, for as long as it is answered.
+pub(crate) struct AddressedWorld<'a> {
+    first: &'a Arc<Backend>,
+    stay: Option<Stay>,
+    /// The path as the world knows it.
+    pub(crate) path: &'a str,
+}
+
+/// Keeps a world from being taken for idle.
+struct Stay(Arc<OpenedWorld>);
+
+impl AddressedWorld<'_> {
+    /// The world.
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        self.stay.as_ref().map_or(self.first, |stay| &stay.0.backend)
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let mut usage = self.0.usage();
+        usage.under_way -= 1;
+        usage.idle_since = Instant::now();
+    }
+}
+
+impl OpenedWorld {
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        // Nothing that can panic happens under the lock.
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When it ends unless it is used again; `None` if it never ends by itself.
+    fn ends_at(&self, now: Instant) -> Option<Instant> {
+        let usage = self.usage();
+        let from = if usage.under_way > 0 { now } else { usage.idle_since };
+        // A time too far off to be told is never.
+        self.ttl.and_then(|ttl| from.checked_add(ttl))
+    }
+
+    fn end(&self) {
+        self.backend.host.end();
+        self.timer.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Drop for OpenedWorld {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Worlds {
+    /// Begins the first world.
+    ///
+    /// # Errors
+    ///
+    /// Those of `begin`.
+    pub(crate) fn new<E>(
+        shared: Shared,
+        usual: Terms,
+        begin: impl FnOnce(&Setup) -> Result<Started, E>,
+    ) -> Result<Worlds, E> {
+        let identity = Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX };
+        let first = Arc::new(Backend::begin(&shared, &usual, &identity, begin)?);
+        Ok(Worlds {
+            first,
+            key_starts: Mode::ALL.map(|mode| shared.dialect.key_start(mode)),
+            shared,
+            usual,
+            opened: RwLock::default(),
+            open: AtomicUsize::new(0),
+            opened_with_ttl: Notify::new(),
+        })
+    }
+
+    /// The world that is not named.
+    pub(crate) fn first(&self) -> &Arc<Backend> {
+        &self.first
+    }
+
+    /// How a world begins if nobody says otherwise.
+    pub(crate) fn usual(&self) -> &Terms {
+        &self.usual
+    }
+
+    pub(crate) fn census(&self) -> Census {
+        let opened = self.opened();
+        Census { open: opened.worlds.len() + 1, opened: opened.count }
+    }
+
+    /// The world that a path or a key names. `path`: without the public prefix.
+    pub(crate) fn place<'a>(
+        &'a self,
+        path: &'a str,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<AddressedWorld<'a>, Refusal> {
+        if let Some(named) = path.strip_prefix("/w/") {
+            let id = named.split('/').next().unwrap_or_default();
+            let rest = &named[id.len()..];
+            let world = Code::parse(id).and_then(|id| self.enter(id)).ok_or(Refusal::UnknownWorld)?;
+            let path = if rest.is_empty() { "/" } else { rest };
+            return Ok(AddressedWorld { first: &self.first, stay: Some(world), path });
+        }
+        let stay = match path.trim_start_matches('/').split('/').next() {
+            Some("v1" | "mcp") if self.open.load(Ordering::Acquire) > 0 => {
+                authorization.and_then(|shown| self.world_of_key(shown))
+            }
+            Some("sandbox") if !room::is_at(path) => match authorization {
+                Some(shown) => self.world_meant_by(shown)?,
+                None => None,
+            },
+            _ => None,
+        };
+        Ok(AddressedWorld { first: &self.first, stay, path })
+    }
+
+    /// The world whose keys look like this one.
+    fn world_of_key(&self, shown: &HeaderValue) -> Option<Stay> {
+        self.enter(Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)?)
+    }
+
+    /// The same for the sandbox, where a key only says which world is meant. A key of a world that has ended must not do
+    /// to the first one what was meant for its own.
+    fn world_meant_by(&self, shown: &HeaderValue) -> Result<Option<Stay>, Refusal> {
+        if self.secret_of(shown).is_none() {
+            return Ok(None);
+        }
+        match self.world_of_key(shown) {
+            None if !self.first.host.knows_key(shown.as_bytes())? => Err(Refusal::KeyOfNoWorld),
+            world => Ok(world),
+        }
+    }
+
+    /// What follows the mode of a key; `None` if it is no key.
+    fn secret_of<'h>(&self, shown: &'h HeaderValue) -> Option<&'h [u8]> {
+        let text = bearer(Some(shown.as_bytes()))?;
+        self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))
+    }
+
+    /// Opens a world.
+    pub(crate) fn open(&self, opening: Opening) -> Result<Arc<OpenedWorld>, TooManyWorlds> {
+        let (no, id) = {
+            let mut opened = self.opened_mut();
+            if opened.worlds.len() >= WORLDS_MAX {
+                return Err(TooManyWorlds);
+            }
+            opened.count += 1;
+            let no = WorldNo(opened.count);
+            (no, Code::draw(&self.usual.seed.rng_key("worlds", "id", "code"), no.0))
+        };
+        let Opening { name, seed, start, clock, rate_limit, ttl } = opening;
+        let seed = seed.unwrap_or_else(|| seed_of(self.usual.seed, name.as_deref(), no));
+        let terms = Terms { seed, start, clock, rate_limit };
+        let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX };
+        let Ok::<_, Infallible>(backend) = Backend::begin(&self.shared, &terms, &identity, |setup| {
+            Ok(Started::in_memory(setup, OPENED_MEMORY_MAX))
+        });
+        let backend = Arc::new(backend);
+        let timer = (!backend.host.is_frozen()).then(|| {
+            let backend = Arc::clone(&backend);
+            tokio::spawn(async move { backend.host.keep_time().await }).abort_handle()
+        });
+        let usage = Mutex::new(Usage { under_way: 0, idle_since: Instant::now() });
+        let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer });
+        let mut opened = self.opened_mut();
+        // Others may have been faster, while this one was made.
+        if opened.worlds.len() >= WORLDS_MAX {
+            return Err(TooManyWorlds);
+        }
+        opened.by_id.insert(id, no);
+        opened.worlds.insert(no, Arc::clone(&world));
+        self.open.store(opened.worlds.len(), Ordering::Release);
+        drop(opened);
+        if ttl.is_some() {
+            self.opened_with_ttl.notify_one();
+        }
+        Ok(world)
+    }
+
+    /// Ends a world: its keys and its paths are unknown from now on. Posts that have begun finish, and nobody hears how;
+    /// no other begins.
+    pub(crate) fn end(&self, id: Code) -> Option<Arc<OpenedWorld>> {
+        let world = {
+            let mut opened = self.opened_mut();
+            let no = *opened.by_id.get(&id)?;
+            self.remove(&mut opened, no)
+        }?;
+        world.end();
+        Some(world)
+    }
+
+    fn remove(&self, opened: &mut Opened, no: WorldNo) -> Option<Arc<OpenedWorld>> {
+        let world = opened.worlds.remove(&no)?;
+        opened.by_id.remove(&world.id);
+        self.open.store(opened.worlds.len(), Ordering::Release);
+        Some(world)
+    }
+
+    /// A world that is open.
+    pub(crate) fn get(&self, id: Code) -> Option<Arc<OpenedWorld>> {
+        let opened = self.opened();
+        opened.worlds.get(opened.by_id.get(&id)?).cloned()
+    }
+
+    /// Every world that was opened and is open, the oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<OpenedWorld>> {
+        self.opened().worlds.values().cloned().collect()
+    }
+
+    fn enter(&self, id: Code) -> Option<Stay> {
+        let opened = self.opened();
+        let world = opened.worlds.get(opened.by_id.get(&id)?)?;
+        // Under the lock that ends idle worlds, so that none ends between the two.
+        world.usage().under_way += 1;
+        Some(Stay(Arc::clone(world)))
+    }
+
+    /// Ends worlds that have been idle for as long as they may. Sleeps until the next one may be, and for ever if none may.
+    pub(crate) async fn end_idle_ones(&self) {
+        loop {
+            let opens = self.opened_with_ttl.notified();
+            match self.end_idle_at(Instant::now()) {
+                None => opens.await,
+                Some(at) => tokio::select! {
+                    () = opens => {}
+                    () = tokio::time::sleep_until(at) => {}
+                },
+            }
+        }
+    }
+
+    /// Ends those that are due, and says when another may be.
+    fn end_idle_at(&self, now: Instant) -> Option<Instant> {
+        let mut opened = self.opened_mut();
+        let ends: Vec<_> =
+            opened.worlds.iter().filter_map(|(no, world)| Some((*no, world.ends_at(now)?))).collect();
+        let (due, later): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(_, at)| *at <= now);
+        let ended: Vec<_> = due.into_iter().filter_map(|(no, _)| self.remove(&mut opened, no)).collect();
+        drop(opened);
+        ended.iter().for_each(|world| world.end());
+        later.into_iter().map(|(_, at)| at).min()
+    }
+
+    /// Ends what would go on for ever, in every world.
+    pub(crate) fn end_pulses(&self) {
+        self.first.host.end_pulse();
+        self.all().iter().for_each(|world| world.backend.host.end_pulse());
+    }
+
+    fn opened(&self) -> std::sync::RwLockReadGuard<'_, Opened> {
+        // Nothing that can panic happens under the lock.
+        self.opened.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened_mut(&self) -> std::sync::RwLockWriteGuard<'_, Opened> {
+        self.opened.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AttemptOwners for Worlds {
+    fn is_open(&self, world: WorldNo) -> bool {
+        world == WorldNo(0) || self.opened().worlds.contains_key(&world)
+    }
+
+    fn end_attempt(&self, world: WorldNo, id: AttemptId, report: AttemptReport) {
+        if world == WorldNo(0) {
+            return self.first.host.end_attempt(id, report);
+        }
+        // Nobody waits for it in a world that has ended.
+        let found = self.opened().worlds.get(&world).cloned();
+        if let Some(world) = found {
+            world.backend.host.end_attempt(id, report);
+        }
+    }
+}
+
+/// The seed of a world for which none was given: worlds of one name are the same world again, on the same server.
+fn seed_of(server: Seed, name: Option<&str>, no: WorldNo) -> Seed {
+    let key = match name {
+        Some(name) => server.rng_key("worlds by name", name, "seed"),
+        None => server.rng_key("worlds by number", &no.0.to_string(), "seed"),
+    };
+    Seed(key.stream(0).bits() >> (u64::BITS - SEED_BITS))
+}
+
+#[cfg(test)]
+mod tests;

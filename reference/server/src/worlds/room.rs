@@ -1,0 +1,160 @@
+//! `/sandbox/worlds`: opens, shows and ends worlds. Whoever may use the sandbox of the server may.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header::LOCATION, request::Parts};
+use reference_core::{
+    error::ApiError,
+    id::Code,
+    time::{Span, Timestamp},
+};
+use reference_wire::Response;
+use serde::Serialize;
+
+use super::{OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
+use crate::{
+    answer::{self, Answer},
+    clock::ClockKind,
+    host::Broken,
+    refusal::Refusal,
+};
+
+const PATH: &str = "/sandbox/worlds";
+
+/// Whether a path of the first world is this room's.
+pub(crate) fn is_at(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A world that was opened on request.
+#[derive(Serialize)]
+struct WorldRecord<'a> {
+    /// Its id, in its paths and after the mode of its keys.
+    world: &'a str,
+    name: Option<&'a str>,
+    base_url: String,
+    sandbox_url: String,
+    dashboard_url: String,
+    seed: u64,
+    clock: &'static str,
+    /// Seconds of its time in a second of real time; 0 if only its sandbox moves its clock.
+    speed: u64,
+    rate_limit: Option<u32>,
+    ttl: Option<String>,
+    /// What its clock shows.
+    now: String,
+}
+
+/// A world that was just opened. Its keys are shown this once.
+#[derive(Serialize)]
+struct NewWorld<'a> {
+    #[serde(flatten)]
+    record: WorldRecord<'a>,
+    live_key: String,
+    test_key: String,
+}
+
+/// Answers a request of somebody who may use the sandbox.
+pub(crate) fn answer(
+    worlds: &Worlds,
+    head: &Parts,
+    path: &str,
+    authority: Option<&str>,
+    body: &Bytes,
+) -> Result<Answer, Refusal> {
+    let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
+    let reply = match path.strip_prefix(PATH).unwrap_or_default() {
+        "" => match *method {
+            Method::GET => list(worlds, authority),
+            Method::POST => open(worlds, authority, body),
+            _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST" }.into()),
+        },
+        rest => {
+            let id = Code::parse(rest.trim_start_matches('/')).ok_or(Refusal::UnknownWorld)?;
+            match *method {
+                Method::GET => {
+                    let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
+                    told(StatusCode::OK, &record(&world, authority)?)
+                }
+                Method::DELETE => {
+                    let world = worlds.end(id).ok_or(Refusal::UnknownWorld)?;
+                    told(StatusCode::OK, &record(&world, authority)?)
+                }
+                _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE" }.into()),
+            }
+        }
+    };
+    match reply {
+        Ok(answer) => Ok(answer),
+        Err(Refused::By(error)) => Ok(answer::of_world(Response::refusal(&error))?),
+        Err(Refused::Broken) => Err(Refusal::Broken),
+    }
+}
+
+/// Why there is no answer.
+enum Refused {
+    By(ApiError),
+    Broken,
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Refused {
+        Refused::By(error)
+    }
+}
+
+impl From<Broken> for Refused {
+    fn from(Broken: Broken) -> Refused {
+        Refused::Broken
+    }
+}
+
+fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
+    let all = worlds.all();
+    // One that met a bug of its own has no time to tell, and the others are shown all the same.
+    let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
+    told(StatusCode::OK, &serde_json::json!({ "worlds": records, "most": WORLDS_MAX }))
+}
+
+fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
+    let opening = Opening::read(body, worlds.usual())?;
+    let world = worlds.open(opening).map_err(|TooManyWorlds| {
+        ApiError::conflict(format!(
+            "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
+             with a ttl, such as \"10m\", ends by itself when nobody uses it."
+        ))
+    })?;
+    let keys = world.backend.host.first_keys()?;
+    let record = record(&world, authority)?;
+    let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| Broken)?;
+    let mut answer =
+        told(StatusCode::CREATED, &NewWorld { record, live_key: keys.live, test_key: keys.test })?;
+    answer.headers_mut().insert(LOCATION, location);
+    Ok(answer)
+}
+
+fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRecord<'a>, Broken> {
+    let base = world.backend.addresses.base(authority).into_owned();
+    let (now, speed): (Timestamp, u64) = world.backend.host.clock()?;
+    Ok(WorldRecord {
+        world: world.id.as_str(),
+        name: world.name.as_deref(),
+        sandbox_url: format!("{base}/sandbox"),
+        dashboard_url: format!("{base}/dashboard"),
+        base_url: base,
+        seed: world.terms.seed.0,
+        clock: match world.terms.clock {
+            ClockKind::Wall => "wall",
+            ClockKind::Fast { .. } => "fast",
+            ClockKind::Frozen => "frozen",
+        },
+        speed,
+        rate_limit: world.terms.rate_limit,
+        ttl: world.ttl.map(|ttl| Span(u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)).to_string()),
+        now: now.to_string(),
+    })
+}
+
+fn told(status: StatusCode, value: &impl Serialize) -> Result<Answer, Refused> {
+    let body = serde_json::to_vec(value).map_err(|_| Broken)?;
+    Ok(answer::json(status, body))
+}

@@ -1,0 +1,98 @@
+//! Who is open and for how long, in virtual time.
+
+use std::net::Ipv4Addr;
+
+use reference_core::{dialect::Dialect, time::Timestamp};
+
+use super::*;
+use crate::{
+    address::Addresses,
+    clock::ClockKind,
+    config::{Bounds, SandboxAccess},
+    gate::Token,
+    in_flight::InFlight,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn worlds() -> Worlds {
+    let shared = Shared {
+        addresses: Addresses::new((Ipv4Addr::LOCALHOST, 8080).into(), None, SandboxAccess::default()),
+        token: Arc::new(Token::draw().expect("randomness")),
+        bounds: Bounds::default(),
+        in_flight: Arc::new(InFlight::new(1)),
+        dialect: Dialect::default(),
+        log: None,
+        exit: None,
+        #[cfg(feature = "mcp")]
+        mcp_clock: crate::config::McpClock::default(),
+    };
+    let terms =
+        Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
+    let Ok::<_, Infallible>(worlds) =
+        Worlds::new(shared, terms, |setup| Ok(Started::in_memory(setup, OPENED_MEMORY_MAX)));
+    worlds
+}
+
+fn open(worlds: &Worlds, name: Option<&str>, ttl: Option<Duration>) -> Arc<OpenedWorld> {
+    let opening = Opening { name: name.map(str::to_owned), ttl, ..Opening::usual(worlds.usual()) };
+    worlds.open(opening).expect("there is room")
+}
+
+#[tokio::test]
+async fn worlds_of_one_name_are_the_same_again_and_others_are_not() {
+    let worlds = worlds();
+    let seed = |name| open(&worlds, name, None).terms.seed;
+    let named = seed(Some("a"));
+    assert_eq!(named, seed(Some("a")));
+    assert!(named != seed(Some("b")) && seed(None) != seed(None));
+    assert!(named.0 < 1 << SEED_BITS);
+}
+
+#[tokio::test]
+async fn a_world_ends_when_nobody_used_it_for_so_long() {
+    let worlds = worlds();
+    let begun = Instant::now();
+    let (short, long) = (open(&worlds, None, Some(10 * SECOND)), open(&worlds, None, Some(60 * SECOND)));
+    open(&worlds, None, None);
+    let left = |at| {
+        let next = worlds.end_idle_at(begun + at);
+        (worlds.census().open - 1, next.is_some())
+    };
+    assert_eq!(left(9 * SECOND), (3, true));
+    // Somebody asks it something, for longer than it may be idle.
+    let path = format!("/w/{}/v1/account", short.id);
+    let place = worlds.place(&path, None).map(Some).unwrap_or_default();
+    assert!(place.is_some());
+    assert_eq!(left(30 * SECOND), (3, true));
+    drop(place);
+    assert_eq!(left(30 * SECOND), (2, true), "idle since the answer, which was long before that");
+    assert!(worlds.get(short.id).is_none() && worlds.get(long.id).is_some());
+    assert_eq!(left(61 * SECOND), (1, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_worlds_end_by_themselves() {
+    let worlds = Arc::new(worlds());
+    let keeper = Arc::clone(&worlds);
+    let task = tokio::spawn(async move { keeper.end_idle_ones().await });
+    tokio::time::sleep(100 * SECOND).await;
+    let world = open(&worlds, None, Some(10 * SECOND));
+    tokio::time::sleep(9 * SECOND).await;
+    assert!(worlds.get(world.id).is_some());
+    tokio::time::sleep(2 * SECOND).await;
+    assert!(worlds.get(world.id).is_none());
+    task.abort();
+}
+
+#[tokio::test]
+async fn the_end_of_a_world_stops_its_timer() {
+    let worlds = worlds();
+    let opening = Opening { clock: ClockKind::Wall, ..Opening::usual(worlds.usual()) };
+    let world = worlds.open(opening).expect("there is room");
+    let timer = world.timer.clone().expect("its clock goes");
+    worlds.end(world.id).expect("it is open");
+    tokio::task::yield_now().await;
+    assert!(timer.is_finished());
+    assert_eq!(Arc::strong_count(&world.backend), 1, "nothing keeps what it holds");
+}

@@ -1,0 +1,71 @@
+//! The pages that explain: `/docs` with its calls, `/`, and the last requests to the API.
+
+use crate::{
+    axe,
+    driver::Browser,
+    page::Look,
+    shop::{Shop, picture},
+};
+
+#[tokio::test]
+async fn a_call_is_tried_on_the_page_that_describes_it() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    page.open(&shop.url("/docs")).await;
+    page.click("button[data-make-key]").await;
+    page.wait_for_text("#try-key-said", "A new test key").await;
+    // The body is the document's own example.
+    page.click("#createCharge-try summary").await;
+    page.click("#createCharge-try button").await;
+    page.wait_for_text("#createCharge-try [data-try-result]", "201 after").await;
+    let said = page.text("#createCharge-try [data-try-result]").await;
+    let code = said.split_once(r#""code": ""#).and_then(|(_, rest)| rest.split('"').next()).expect("a code");
+
+    page.click("#getCharge-try summary").await;
+    for (typed, says) in [("nobody", "404 after"), (code, r#""status": "pending""#)] {
+        page.fill("#getCharge-try input[data-in=path]", typed).await;
+        page.click("#getCharge-try button").await;
+        page.wait_for_text("#getCharge-try [data-try-result]", says).await;
+    }
+    page.fill("#try-key", "svc_test_wrong").await;
+    page.click("#getCharge-try button").await;
+    page.wait_for_text("#getCharge-try [data-try-result]", "401 after").await;
+    assert_eq!(page.complaints(), Vec::<String>::new(), "nothing was refused, nothing came from elsewhere");
+
+    // What was sent is seen where a developer looks next.
+    page.open(&shop.url("/dashboard/acme/test/requests?status=refused")).await;
+    page.wait_for_text("main", "GET /v1/charges/nobody").await;
+    page.open(&shop.url("/dashboard/acme/test/requests?q=post")).await;
+    page.click_through("tbody tr:first-child th a").await;
+    page.wait_for_text(".figure", "/v1/charges").await;
+    page.wait_for_text(".figure .badge", "201").await;
+    page.wait_for_text("#request-curl", "curl -i -X POST").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_pages_that_explain_are_for_everybody() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    for (name, path, says) in [
+        ("home", "/", "First steps"),
+        ("lost", "/nowhere", "no page at this address"),
+        ("docs", "/docs", "Verify a webhook"),
+    ] {
+        for look in Look::ALL {
+            page.look(look).await;
+            page.open(&shop.url(path)).await;
+            page.wait_for_text("main", says).await;
+            page.must_fit().await;
+            picture(&page, &format!("{name}-{}", look.name)).await;
+        }
+        axe::judge(&page, name).await;
+    }
+    page.look(Look::DESKTOP).await;
+    page.open(&shop.url("/docs")).await;
+    page.click("#sample-python summary").await;
+    page.wait_for_text("#sample-python", "def verify").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

@@ -1,0 +1,159 @@
+//! The dashboard's forms that make something, and what is looked for afterwards.
+
+use serde_json::json;
+
+use crate::{driver::Browser, page::Page, shop::Shop};
+
+const LIVE: &str = "/dashboard/acme/live";
+
+/// A form: where its button is, what is typed wrongly and what is said of it, and what is typed instead.
+struct Form {
+    list: &'static str,
+    wrong: (&'static str, &'static str),
+    says: &'static str,
+    right: &'static [(&'static str, &'static str)],
+    made: &'static str,
+}
+
+const FORMS: [Form; 4] = [
+    Form {
+        list: "/charges",
+        wrong: ("#amount", "ten"),
+        says: "amount",
+        right: &[("#amount", "12.50"), ("#customer_email", "ann@shop.example"), ("#metadata", "A-1001")],
+        made: "The charge is open",
+    },
+    Form {
+        list: "/invoices",
+        wrong: ("#item-1", "Consulting"),
+        says: "unit_amount",
+        right: &[("#unit-amount-1", "80.00"), ("#quantity-1", "2")],
+        made: "The invoice is issued",
+    },
+    Form {
+        list: "/links",
+        wrong: ("#amount", "-1"),
+        says: "amount",
+        right: &[("#title", "A cup of coffee"), ("#amount", "3.50")],
+        made: "The link is made",
+    },
+    Form {
+        list: "/charges",
+        wrong: ("#customer_email", "nobody"),
+        says: "customer_email",
+        right: &[("#customer_email", "bob@shop.example"), ("#amount", "7")],
+        made: "The charge is open",
+    },
+];
+
+/// Whether what was typed still stands in the field.
+async fn must_stay(page: &Page, (field, text): (&str, &str)) {
+    assert_eq!(page.eval(&format!("document.querySelector('{field}').value")).await, json!(text), "{field}");
+}
+
+#[tokio::test]
+async fn what_a_form_says_is_made_and_what_is_wrong_stays_typed() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let page = browser.page().await;
+    for form in FORMS {
+        page.open(&shop.url(&format!("{LIVE}{}", form.list))).await;
+        page.click_through("#new, #new-first").await;
+        page.fill(form.wrong.0, form.wrong.1).await;
+        page.click_through("#make").await;
+        page.wait_for_text(&format!("{}-wrong", form.wrong.0), form.says).await;
+        page.wait_for_text(".note.bad", "Not done").await;
+        must_stay(&page, form.wrong).await;
+        for (field, text) in form.right {
+            page.fill(field, text).await;
+        }
+        page.click_through("#make").await;
+        page.wait_for_text(".note.good", form.made).await;
+        assert!(!page.address().await.contains("/new"), "{}", form.list);
+    }
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_is_looked_for_is_found() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let order = json!({
+        "asset": "BTC", "amount": "49.90", "currency": "EUR", "customer_email": "ann@shop.example",
+        "metadata": { "order_id": "A-1001" },
+    });
+    let code = Shop::code(&shop.make("charges", order).await).to_owned();
+    let page = browser.page().await;
+    for wanted in [code.as_str(), "a-1001", "ANN@shop"] {
+        page.open(&shop.url(LIVE)).await;
+        page.fill("#search", wanted).await;
+        page.press("Enter").await;
+        page.wait_for_address("/search?q=").await;
+        page.click_through("#hit-1").await;
+        page.wait_for_address(&format!("/charges/{code}")).await;
+    }
+    page.open(&shop.url(&format!("{LIVE}/search?q=%3Cb%3Enobody"))).await;
+    page.wait_for_text("main", "Nothing holds <b>nobody").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// Who does not look at the tab sees in its title where the charge stands, and nobody pays by mistake twice.
+#[tokio::test]
+async fn a_payment_on_its_way_is_not_paid_again() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let path = shop.charge("BTC").await;
+    let code = Shop::code(&path);
+    let (page, hosted) = (browser.page().await, browser.page().await);
+    page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
+    hosted.open(&shop.url(&path)).await;
+    let title = |it: &'static str| format!("document.title.startsWith({})", json!(it));
+    page.until(&title("pending · Charge"), || "the tab says nothing".to_owned()).await;
+    page.fill("#amount", "0.0001").await;
+    page.click_through("#pay").await;
+    page.wait_for_text("main", "A payment is on its way").await;
+    assert!(!page.sees("#pay").await, "a second payment is a step of its own");
+    hosted.wait_for("#act-twice").await;
+    assert_eq!(hosted.count("#act-exact").await, 0);
+    // What is typed while things happen stays.
+    page.click("#pay-more summary").await;
+    page.fill("#amount", "0.5").await;
+    shop.sandbox("mine", json!({ "asset": "BTC", "blocks": 1 })).await;
+    page.wait_for_text("main", "1 of 2 confirmations").await;
+    must_stay(&page, ("#amount", "0.5")).await;
+    shop.sandbox("mine", json!({ "asset": "BTC", "blocks": 1 })).await;
+    page.until(&title("paid · Charge"), || "the tab never said it is paid".to_owned()).await;
+    hosted.until(&title("Paid · "), || "the customer's tab never said it is paid".to_owned()).await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(hosted.complaints(), Vec::<String>::new());
+}
+
+/// The panel of an invoice and of a link chooses a coin and pays, as the dashboard does.
+#[tokio::test]
+async fn an_invoice_and_a_link_are_paid_by_one_click() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let invoice = shop.make("invoices", json!({ "amount": "99.00", "currency": "EUR" })).await;
+    let link = json!({
+        "title": "Support us", "pricing_type": "open", "currency": "EUR", "require_email": true,
+        "custom_fields": [{ "label": "Seat", "required": true }],
+    });
+    let link = shop.make("payment-links", link).await;
+    let page = browser.page().await;
+    page.open(&shop.url(&invoice)).await;
+    page.click("#act-pay-btc").await;
+    page.wait_for_text("main", "Payment seen, confirming").await;
+    page.open(&shop.url(&link)).await;
+    page.click_through("#act-pay-btc").await;
+    page.wait_for_address("/c/").await;
+    page.wait_for_text("main", "Payment seen, confirming").await;
+    page.open(&shop.url(&format!("{LIVE}/invoices/{}", Shop::code(&invoice)))).await;
+    assert_eq!(page.count("#pay-in").await, 0, "its payment is on its way");
+    let other = shop.make("invoices", json!({ "amount": "9.00", "currency": "EUR" })).await;
+    for (list, path) in [("invoices", &other), ("links", &link)] {
+        page.open(&shop.url(&format!("{LIVE}/{list}/{}", Shop::code(path)))).await;
+        page.click_through("#pay-in").await;
+        page.wait_for_text(".note.good", "opened charge").await;
+    }
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

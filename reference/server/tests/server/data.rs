@@ -1,0 +1,266 @@
+//! Worlds that last, and going back, over sockets.
+
+use std::{fs, io, path::Path};
+
+use reference_core::{rng::Seed, time::Span};
+use reference_server::{Config, Data, Server};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    START,
+    sender::{
+        self, ask,
+        names::Names,
+        receiver::{Manner, Receiver},
+        save, to_shop,
+    },
+};
+
+const CHARGE: &str = "/v1/charges";
+
+fn data(directory: &Path) -> Option<Data> {
+    Some(Data { directory: directory.to_owned(), seed: None, start: None })
+}
+
+fn kept(directory: &Path) -> Config {
+    Config { data: data(directory), ..crate::config() }
+}
+
+async fn start(config: Config) -> Server {
+    Server::start(config).await.expect("the world is sound")
+}
+
+async fn refused(config: Config) -> io::Error {
+    Server::start(config).await.map(|_| ()).expect_err("it is refused")
+}
+
+async fn open_charge(server: &Server) -> Value {
+    let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+    let (status, charge) = ask(server, "POST", CHARGE, &draft).await;
+    assert_eq!(status, 201, "{charge}");
+    assert!(charge["data"]["code"].is_string(), "{charge}");
+    charge["data"].clone()
+}
+
+async fn ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
+    let (status, answer) = ask(server, method, path, body).await;
+    assert_eq!(status, 200, "{method} {path}: {answer}");
+    answer
+}
+
+async fn look(server: &Server) -> (Value, Value) {
+    let charges = ok(server, "GET", CHARGE, &Value::Null).await;
+    (charges["data"].clone(), ok(server, "GET", "/sandbox/happenings", &Value::Null).await)
+}
+
+#[tokio::test]
+async fn a_world_goes_on_where_it_stood() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("shop/world");
+    let server = start(kept(&path)).await;
+    assert!(Data::has_world(&path));
+    let keys = server.first_keys().unwrap();
+    open_charge(&server).await;
+    ok(&server, "POST", "/sandbox/mine", &json!({ "asset": "BTC", "blocks": 2 })).await;
+    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "5m" })).await;
+    let (now, before) = (server.now(), look(&server).await);
+
+    let busy = refused(kept(&path)).await;
+    assert_eq!(busy.kind(), io::ErrorKind::WouldBlock, "{busy}");
+    assert!(busy.to_string().contains("another process"), "{busy}");
+    server.stop().await;
+
+    // A seed that nobody asked for is the world's own.
+    let server = start(Config { seed: Seed(99), ..kept(&path) }).await;
+    assert_eq!((server.now(), server.seed()), (now, Seed(1)));
+    assert_eq!(server.first_keys().unwrap().live, keys.live);
+    let (charges, happened) = look(&server).await;
+    let code = |charges: &Value| charges[0]["code"].clone();
+    assert_eq!((code(&charges), happened), (code(&before.0), before.1));
+    server.stop().await;
+
+    let other = |seed, start| Data { directory: path.clone(), seed, start };
+    let later = START.plus(Span::secs(1));
+    for (data, part) in [
+        (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
+        (other(None, Some(later)), "the start `2026-09-20T10:05:41.000000Z`"),
+    ] {
+        let why = refused(Config { data: Some(data), ..kept(&path) }).await;
+        assert_eq!(why.kind(), io::ErrorKind::InvalidInput);
+        assert!(why.to_string().contains(part), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_world_is_refused_and_stays() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("world.redb");
+    fs::write(&file, "a diary").unwrap();
+    let why = refused(kept(directory.path())).await;
+    assert!(why.to_string().contains("the world in"), "{why}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a diary");
+}
+
+#[tokio::test]
+async fn a_post_that_was_under_way_is_made_again_under_its_id() {
+    let directory = TempDir::new().unwrap();
+    let mut deaf = Receiver::plain(Manner::Hangs("")).await;
+    let config = |receiver: &Receiver| {
+        let sender = sender::sender(&Names::default(), &[to_shop(receiver)]);
+        Config { data: data(directory.path()), ..sender::config(sender) }
+    };
+    let server = start(config(&deaf)).await;
+    let (_, endpoint) = save(&server, "https://shop.example").await;
+    let test = format!("/sandbox/endpoints/{}/test", endpoint["endpoint"]["id"].as_str().unwrap());
+    ok(&server, "POST", &test, &json!({})).await;
+    let first = deaf.next().await;
+    // Cut off: nothing is told of how the post ended.
+    drop(server);
+
+    let mut shop = Receiver::plain(Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
+    // Who cuts a server off waits for what its tasks still hold.
+    let mut server = Server::start(config(&shop)).await;
+    while matches!(&server, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+        tokio::task::yield_now().await;
+        server = Server::start(config(&shop)).await;
+    }
+    let server = server.expect("the world is sound");
+    let again = shop.next().await;
+    assert_eq!(first.header("X-Service-Delivery"), again.header("X-Service-Delivery"));
+    assert_eq!(first.body, again.body);
+    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    let deliveries = ok(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
+    let attempts = &deliveries["deliveries"][0]["attempts"];
+    assert_eq!(attempts.as_array().map(Vec::len), Some(1), "{deliveries}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
+    let directory = TempDir::new().unwrap();
+    for config in [crate::config(), kept(directory.path())] {
+        let is_kept = config.data.is_some();
+        let server = start(config).await;
+        let first = open_charge(&server).await;
+        let early = ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "one charge" })).await;
+        assert_eq!(
+            (&early["snapshot"]["id"], &early["snapshot"]["name"]),
+            (&json!("s1"), &json!("one charge"))
+        );
+        let second = open_charge(&server).await;
+        ok(&server, "POST", "/sandbox/advance", &json!({ "by": "1d" })).await;
+        let late = look(&server).await;
+        ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "a day later" })).await;
+
+        let back = ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
+        assert_eq!(back["now"], early["now"]);
+        assert_eq!(server.now(), Some(START));
+        let (charges, _) = look(&server).await;
+        assert_eq!(charges.as_array().map(Vec::len), Some(1));
+        assert_eq!(charges[0]["code"], first["code"]);
+        // The same calls have the same codes on every branch.
+        assert_eq!(open_charge(&server).await["code"], second["code"]);
+
+        ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "a day later" })).await;
+        assert_eq!(look(&server).await, late);
+        let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
+        assert_eq!(list["snapshots"].as_array().map(Vec::len), Some(2), "{list}");
+        ok(&server, "DELETE", "/sandbox/snapshots/s1", &Value::Null).await;
+        for (method, path, body) in [
+            ("DELETE", "/sandbox/snapshots/s1", Value::Null),
+            ("GET", "/sandbox/snapshots/s1", Value::Null),
+            ("POST", "/sandbox/restore", json!({ "snapshot": "s1" })),
+        ] {
+            assert_eq!(ask(&server, method, path, &body).await.0, 404, "{method} {path}");
+        }
+        server.stop().await;
+        if is_kept {
+            let server = start(kept(directory.path())).await;
+            assert_eq!(look(&server).await.1, late.1);
+            let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
+            assert_eq!(list["snapshots"][0]["id"], "s2", "{list}");
+        }
+    }
+}
+
+/// The bytes of a snapshot's file.
+async fn file(server: &Server) -> Vec<u8> {
+    ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;
+    let text = sender::ask_text(server, "GET", "/sandbox/snapshots/s1", "").await.1;
+    text.into_bytes()
+}
+
+#[tokio::test]
+async fn a_snapshot_opens_elsewhere() {
+    let server = start(Config { seed: Seed(5), ..crate::config() }).await;
+    open_charge(&server).await;
+    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
+    let file = file(&server).await;
+    let (keys, before) = (server.first_keys().unwrap(), look(&server).await);
+
+    let directory = TempDir::new().unwrap();
+    for config in [crate::config(), kept(directory.path())] {
+        let is_kept = config.data.is_some();
+        let other = start(Config { from: Some(file.clone()), ..config.clone() }).await;
+        assert_eq!((other.seed(), other.now()), (Seed(5), server.now()));
+        assert_eq!(other.first_keys().unwrap().live, keys.live);
+        assert_eq!(look(&other).await.1, before.1);
+        // It goes on by itself, and has a history of its own to go back in.
+        ok(&other, "POST", "/sandbox/snapshots", &json!({ "name": "here" })).await;
+        let charge = open_charge(&other).await;
+        ok(&other, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
+        assert_eq!(open_charge(&other).await["code"], charge["code"]);
+        other.stop().await;
+        if is_kept {
+            let why = refused(Config { from: Some(file.clone()), ..config }).await;
+            assert!(why.to_string().contains("has a world already"), "{why}");
+            let other = start(kept(directory.path())).await;
+            assert_eq!(other.first_keys().unwrap().live, keys.live);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_changed_is_refused() {
+    let server = start(crate::config()).await;
+    open_charge(&server).await;
+    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
+    let file = file(&server).await;
+    let (head, records) = {
+        let end = file.iter().position(|byte| *byte == b'\n').unwrap();
+        (
+            String::from_utf8(file[..end].to_vec()).unwrap(),
+            String::from_utf8(file[end + 1..].to_vec()).unwrap(),
+        )
+    };
+    // A head that fits the records, however they were changed.
+    let forged = |records: &str| {
+        use sha2::{Digest, Sha256};
+        let mut head: Value = serde_json::from_str(&head).unwrap();
+        head["sha256"] = hex::encode(Sha256::digest(records)).into();
+        format!("{head}\n{records}").into_bytes()
+    };
+    let stranger = r#"{"respond_as":{"at":1,"who":{"book":[9,true],"key":4000000000,"quota":null,"era":0},"request":{"method":"POST","path":"/v1/charges","base":""}}}"#;
+    let pending = r#"{"go_on":{"at":1,"pending":{"until":18446744073709551615,"stop_early":false,"after":null,"before":0,"within":[77,true],"era":0,"last_awaited":null}}}"#;
+    let cases: [(&str, Vec<u8>, &str); 9] = [
+        ("empty", Vec::new(), "it is no world"),
+        ("another file", b"{\"file\":\"photo\"}\n".to_vec(), "it is no world"),
+        ("cut off", file[..file.len() - 5].to_vec(), "cut off or changed"),
+        ("changed", [&file[..], b"{}\n"].concat(), "cut off or changed"),
+        (
+            "a later format",
+            String::from_utf8(file.clone()).unwrap().replacen("\"format\":1", "\"format\":9", 1).into(),
+            "format 9",
+        ),
+        ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is not readable"),
+        ("records left out", forged(""), "another version of this program"),
+        ("somebody else's key", forged(&format!("{records}{stranger}\n")), "is not one of this world"),
+        ("somebody else's book", forged(&format!("{records}{pending}\n")), "is not one of this world"),
+    ];
+    for (name, bytes, part) in cases {
+        let why = refused(Config { from: Some(bytes), ..crate::config() }).await;
+        assert_eq!(why.kind(), io::ErrorKind::InvalidData, "{name}: {why}");
+        assert!(why.to_string().contains(part), "{name}: {why}");
+    }
+}

@@ -1,0 +1,78 @@
+//! What becomes of posts when their world ends.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::{
+    BOUNDS, ask, config,
+    names::Names,
+    receiver::{Manner, Receiver},
+    sender, to_shop,
+};
+use reference_server::{SenderBounds, SenderConfig, Server};
+
+/// A server that posts one at a time, and the path of a world on it with an endpoint.
+async fn with_world(receiver: &Receiver) -> (Server, String, String) {
+    let bounds = SenderBounds { posts_per_host: 1, ..BOUNDS };
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
+    let server = Server::start(config(sender)).await.expect("loopback has a free port");
+    let (status, world) = ask(&server, "POST", "/sandbox/worlds", &json!({})).await;
+    assert_eq!(status, 201, "{world}");
+    let id = world["world"].as_str().expect("an id").to_owned();
+    let path = format!("/w/{id}");
+    let body = json!({ "url": "https://shop.example/hooks" });
+    let (status, saved) = ask(&server, "POST", &format!("{path}/sandbox/endpoints"), &body).await;
+    assert_eq!(status, 200, "{saved}");
+    let endpoint = saved["endpoint"]["id"].as_str().expect("an id").to_owned();
+    (server, id, format!("{path}/sandbox/endpoints/{endpoint}/test"))
+}
+
+#[tokio::test]
+async fn deliveries_of_an_opened_world_are_posted_and_reported() {
+    let mut receiver = Receiver::plain(Manner::Says(super::OK)).await;
+    let (server, id, test) = with_world(&receiver).await;
+    let (_, sent) = ask(&server, "POST", &test, &json!({})).await;
+    receiver.next().await;
+    let advance = format!("/w/{id}/sandbox/advance");
+    assert_eq!(ask(&server, "POST", &advance, &json!({ "by": "1s" })).await.0, 200);
+    let delivery = sent["delivery"].as_str().expect("an id");
+    let (_, log) = ask(&server, "GET", &format!("/w/{id}/sandbox/deliveries/{delivery}"), &Value::Null).await;
+    assert_eq!(log["delivery"]["attempts"].as_array().map(Vec::len), Some(1), "{log}");
+}
+
+#[tokio::test]
+async fn a_world_that_ends_begins_no_post_and_keeps_nobody_waiting() {
+    let permits = Arc::new(Semaphore::new(0));
+    let mut receiver = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
+    let (server, id, test) = with_world(&receiver).await;
+    for _ in 0..3 {
+        assert_eq!(ask(&server, "POST", &test, &json!({})).await.0, 200);
+    }
+    receiver.next().await;
+    let server = Arc::new(server);
+    let waiting = {
+        let (server, advance) = (Arc::clone(&server), format!("/w/{id}/sandbox/advance"));
+        tokio::spawn(async move { ask(&server, "POST", &advance, &json!({ "by": "1h" })).await })
+    };
+    // Until the call waits for the post: what happened so far is told by its clock.
+    tokio::task::yield_now().await;
+    let (status, ended) = ask(&server, "DELETE", &format!("/sandbox/worlds/{id}"), &Value::Null).await;
+    assert_eq!((status, &ended["world"]), (200, &json!(id)));
+    // Refused while it waits, or unknown if it came later.
+    let (status, told) = waiting.await.expect("the call is answered");
+    assert!(matches!(status, 404 | 409), "{status} {told}");
+    permits.add_permits(9);
+    // Another world's post goes out in the place that is free again, and is the only one that follows.
+    let body = json!({ "url": "https://shop.example/hooks" });
+    let (_, saved) = ask(&server, "POST", "/sandbox/endpoints", &body).await;
+    let own = format!("/sandbox/endpoints/{}/test", saved["endpoint"]["id"].as_str().expect("an id"));
+    let (_, sent) = ask(&server, "POST", &own, &json!({})).await;
+    let seen = receiver.next().await;
+    assert_eq!(
+        seen.header("x-service-delivery").or(seen.header("X-Service-Delivery")),
+        sent["delivery"].as_str()
+    );
+    assert_eq!(receiver.connections(), 2);
+}

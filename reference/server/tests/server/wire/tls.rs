@@ -1,0 +1,95 @@
+//! https and http at one address.
+
+use std::sync::Arc;
+
+use reference_server::{ClockKind, Config, Server, TlsIdentity};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+
+use super::{client::Client, config};
+
+/// A certificate that signs itself, and its key.
+fn identity() -> TlsIdentity {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    TlsIdentity {
+        certificates: made.cert.pem().into_bytes(),
+        key: made.signing_key.serialize_pem().into_bytes(),
+    }
+}
+
+async fn open(identity: &TlsIdentity) -> Server {
+    let config = Config { tls: Some(identity.clone()), ..config(ClockKind::Frozen) };
+    Server::start(config).await.expect("loopback has a free port")
+}
+
+/// A client that trusts this certificate only.
+fn connector(trusted: &TlsIdentity) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(&trusted.certificates).expect("PEM");
+    roots.add(certificate).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has them")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+/// The answer to a request over TLS.
+async fn ask(server: &Server, connector: &TlsConnector, path: &str) -> std::io::Result<String> {
+    let stream = TcpStream::connect(server.address()).await?;
+    let name = ServerName::try_from("localhost").expect("a name");
+    let mut stream = connector.connect(name, stream).await?;
+    let port = server.address().port();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    let mut answer = String::new();
+    // A peer that closes without a word of goodbye has said all the same what it had to say.
+    let _ = stream.read_to_string(&mut answer).await;
+    Ok(answer)
+}
+
+#[tokio::test]
+async fn one_address_answers_both_and_links_are_secure() {
+    let identity = identity();
+    let server = open(&identity).await;
+    let port = server.address().port();
+    assert_eq!(server.url(), format!("https://127.0.0.1:{port}"));
+    let answer = ask(&server, &connector(&identity), "/openapi.json").await.expect("it is trusted");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains(&format!("https://localhost:{port}")), "links start with https");
+    let mut plain = Client::connect(server.address()).await;
+    assert_eq!(plain.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
+    let stranger = connector(&self::identity());
+    assert!(ask(&server, &stranger, "/healthz").await.is_err(), "another certificate proves nothing");
+    // Who begins a handshake and goes away takes nothing from others.
+    let mut half = Client::connect(server.address()).await;
+    half.send([0x16, 3, 1]).await;
+    drop(half);
+    let answer = ask(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
+async fn what_proves_nothing_is_refused_at_start() {
+    let (good, other) = (identity(), identity());
+    let empty = Vec::new;
+    for (certificates, key, says) in [
+        (empty(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
+        (good.key.clone(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
+        (good.certificates.clone(), empty(), "the private key of the server"),
+        (good.certificates.clone(), other.key.clone(), "the certificate and the key of the server"),
+    ] {
+        let tls = TlsIdentity { certificates, key };
+        let refused = Server::start(Config { tls: Some(tls), ..config(ClockKind::Frozen) }).await;
+        let error = refused.err().expect("it does not start");
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}

@@ -1,0 +1,258 @@
+//! Worlds that are opened on request: each on its own, by its path and by its keys.
+
+use std::collections::BTreeSet;
+
+use reference_server::{ClockKind, Config, Server};
+use serde_json::{Value, json};
+
+use super::{Client, config};
+
+/// A client, and the server that it asks.
+struct Visitor {
+    server: Server,
+    client: Client,
+}
+
+impl Visitor {
+    async fn arrive(config: Config) -> Visitor {
+        let server = Server::start(config).await.expect("loopback has a free port");
+        let client = Client::connect(server.address()).await;
+        Visitor { server, client }
+    }
+
+    /// Status and answer. `key`: empty for none.
+    async fn ask(&mut self, method: &str, path: &str, key: &str, body: Value) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let key = if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{key}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.server.address(),
+            body.len()
+        );
+        let reply = self.client.ask(request).await;
+        let text = reply.body.clone();
+        (reply.status, serde_json::from_str(&reply.body).unwrap_or(Value::String(text)))
+    }
+
+    async fn get(&mut self, path: &str, key: &str) -> (u16, Value) {
+        self.ask("GET", path, key, Value::Null).await
+    }
+
+    async fn open(&mut self, body: Value) -> Opened {
+        let (status, answer) = self.ask("POST", "/sandbox/worlds", "", body).await;
+        assert_eq!(status, 201, "{answer}");
+        let text = |name: &str| answer[name].as_str().expect("a text").to_owned();
+        Opened {
+            path: format!("/w/{}", text("world")),
+            live: text("live_key"),
+            test: text("test_key"),
+            answer,
+        }
+    }
+
+    /// Opens a charge and says its code.
+    async fn charge(&mut self, key: &str) -> String {
+        let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+        let (status, answer) = self.ask("POST", "/v1/charges", key, body).await;
+        assert_eq!(status, 201, "{answer}");
+        answer["data"]["code"].as_str().expect("a code").to_owned()
+    }
+
+    async fn shown(&mut self, path: &str) -> String {
+        let (_, answer) = self.get(&format!("{path}/sandbox"), "").await;
+        answer["now"].as_str().expect("a moment").to_owned()
+    }
+}
+
+struct Opened {
+    path: String,
+    live: String,
+    test: String,
+    answer: Value,
+}
+
+fn frozen() -> Config {
+    config(ClockKind::Frozen)
+}
+
+#[tokio::test]
+async fn a_world_has_keys_addresses_and_terms_of_its_own() {
+    let mut it = Visitor::arrive(frozen()).await;
+    let start = "2030-02-03T04:05:06.000000Z";
+    let body = json!({ "name": "a", "seed": 7, "start": start, "clock": "fast", "speed": 9, "rate_limit": 3, "ttl": "90s" });
+    let world = it.open(body).await;
+    let base = format!("{}{}", it.server.url(), world.path);
+    let id = &world.path["/w/".len()..];
+    assert!(world.live.starts_with(&format!("svc_live_{id}")) && world.live.len() == "svc_live_".len() + 40);
+    let mut told = world.answer.clone();
+    for (name, value) in [
+        ("base_url", json!(base)),
+        ("sandbox_url", json!(format!("{base}/sandbox"))),
+        ("dashboard_url", json!(format!("{base}/dashboard"))),
+        ("name", json!("a")),
+        ("seed", json!(7)),
+        ("clock", json!("fast")),
+        ("speed", json!(9)),
+        ("rate_limit", json!(3)),
+        ("ttl", json!("1m30s")),
+    ] {
+        assert_eq!(told[name], value, "{name}");
+    }
+    assert!(told["now"].as_str().is_some_and(|now| now >= start), "{told}");
+    // The keys are shown once.
+    let (status, one) = it.get(&format!("/sandbox/worlds/{id}"), "").await;
+    told.as_object_mut().expect("an object").retain(|name, _| !name.ends_with("_key"));
+    assert_eq!((status, &one["seed"], one.get("live_key")), (200, &told["seed"], None));
+    let (status, all) = it.get("/sandbox/worlds", "").await;
+    assert_eq!((status, &all["worlds"][0]["world"], &all["most"]), (200, &json!(id), &json!(1_000)));
+    // Three a minute.
+    let statuses = [it.get("/v1/account", &world.live).await.0, it.get("/v1/account", &world.live).await.0];
+    assert_eq!(statuses, [200, 200]);
+    assert_eq!(it.get("/v1/account", &world.live).await.0, 200);
+    assert_eq!(it.get("/v1/account", &world.live).await.0, 429);
+}
+
+#[tokio::test]
+async fn a_key_opens_its_own_world_and_no_other() {
+    let mut it = Visitor::arrive(frozen()).await;
+    let first = it.server.first_keys().expect("a sound world").live;
+    let (a, b) = (it.open(json!({ "seed": 7 })).await, it.open(json!({ "seed": 7 })).await);
+    let gone = it.open(json!({})).await;
+    assert_eq!(
+        it.ask("DELETE", &format!("/sandbox/worlds/{}", &gone.path[3..]), "", Value::Null).await.0,
+        200
+    );
+    let forged = format!("svc_live_{}{}", &a.path[3..], "x".repeat(28));
+    for (prefix, key, status) in [
+        ("", &first, 200),
+        ("", &a.live, 200),
+        ("", &b.test, 200),
+        (&*a.path, &a.live, 200),
+        (&*b.path, &a.live, 401),
+        (&*a.path, &b.live, 401),
+        (&*a.path, &first, 401),
+        ("", &forged, 401),
+        ("", &gone.live, 401),
+        (&*gone.path, &gone.live, 404),
+        ("/w/aaaaaaaaaaaa", &first, 404),
+        ("/w/../w", &first, 404),
+        ("/w/", &first, 404),
+    ] {
+        let (found, answer) = it.get(&format!("{prefix}/v1/account"), key).await;
+        assert_eq!(found, status, "{prefix} {key}: {answer}");
+    }
+    let (_, told) = it.get(&format!("{}/v1/account", gone.path), "").await;
+    assert!(told["message"].as_str().is_some_and(|text| text.contains("POST /sandbox/worlds")), "{told}");
+    // Objects of one world are absent in the other, although both have the same seed.
+    let code = it.charge(&a.live).await;
+    for (key, status) in [(&a.live, 200), (&b.live, 404), (&a.test, 404), (&first, 404)] {
+        assert_eq!(it.get(&format!("/v1/charges/{code}"), key).await.0, status);
+    }
+    assert_eq!(it.charge(&b.live).await, code, "the same seed opens the same charge");
+}
+
+#[tokio::test]
+async fn a_key_says_which_world_a_sandbox_call_is_for() {
+    let mut it = Visitor::arrive(frozen()).await;
+    let first = it.server.first_keys().expect("a sound world").live;
+    let (a, b) = (it.open(json!({})).await, it.open(json!({})).await);
+    let begin = it.shown("").await;
+    let hour = || json!({ "by": "1h" });
+    assert_eq!(it.ask("POST", "/sandbox/advance", &a.live, hour()).await.0, 200);
+    assert_eq!(it.ask("POST", &format!("{}/sandbox/advance", a.path), "", hour()).await.0, 200);
+    assert_eq!(it.ask("POST", "/sandbox/advance", &first, json!({ "by": "1s" })).await.0, 200);
+    let shown = [it.shown("").await, it.shown(&a.path).await, it.shown(&b.path).await];
+    assert_eq!(begin, "2026-09-20T10:05:41.000000Z");
+    assert_eq!(
+        shown,
+        ["2026-09-20T10:05:42.000000Z", "2026-09-20T12:05:41.000000Z", "2026-09-20T10:05:41.000000Z"]
+    );
+    // What was meant for a world that has ended happens to no other.
+    assert_eq!(it.ask("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0, 200);
+    let (status, told) = it.ask("POST", "/sandbox/advance", &a.live, hour()).await;
+    assert!(
+        status == 403 && told["message"].as_str().is_some_and(|it| it.contains("no open world")),
+        "{told}"
+    );
+    assert_eq!(it.shown("").await, shown[0]);
+}
+
+#[tokio::test]
+async fn links_of_a_world_lead_back_into_it() {
+    let mut it = Visitor::arrive(frozen()).await;
+    let world = it.open(json!({})).await;
+    let base = format!("{}{}", it.server.url(), world.path);
+    let code = it.charge(&world.live).await;
+    let (_, charge) = it.get(&format!("{}/v1/charges/{code}", world.path), &world.live).await;
+    let checkout = charge["data"]["checkout_url"].as_str().expect("an address").to_owned();
+    assert_eq!(checkout, format!("{base}/c/{code}"));
+    // By the key alone too: what a page links to has no key to say which world it is of.
+    for path in ["/v1/charges?per_page=1".to_owned(), format!("{}/v1/charges?per_page=1", world.path)] {
+        let (_, page) = it.get(&path, &world.live).await;
+        let first = page["links"]["first"].as_str().expect("an address");
+        assert!(first.starts_with(&format!("{base}/v1/charges?")), "{first}");
+    }
+    for path in [
+        checkout.strip_prefix(it.server.url()).expect("an address here"),
+        &format!("{}/dashboard/acme/live", world.path),
+    ] {
+        let (status, page) = it.get(path, "").await;
+        let page = page.as_str().expect("a page").to_owned();
+        assert_eq!(status, 200, "{page}");
+        let links = page.split(['"', '\'']).filter(|text| text.starts_with('/') && !text.starts_with("/>"));
+        let strange: Vec<&str> = links.filter(|link| !link.starts_with(&world.path)).collect();
+        assert!(strange.is_empty(), "{path}: {strange:?}");
+    }
+    assert_eq!(it.get(&format!("/c/{code}"), "").await.0, 404, "the first world has no such charge");
+}
+
+#[tokio::test]
+async fn what_may_not_be_opened_is_refused_and_opens_nothing() {
+    let mut it = Visitor::arrive(frozen()).await;
+    let world = it.open(json!({})).await;
+    let inside = format!("{}/sandbox/worlds", world.path);
+    for (method, path, body, status) in [
+        ("POST", "/sandbox/worlds", json!({ "names": "a" }), 422),
+        ("POST", "/sandbox/worlds", json!({ "ttl": "1ms" }), 422),
+        ("POST", "/sandbox/worlds", json!([1]), 400),
+        ("PUT", "/sandbox/worlds", json!({}), 405),
+        ("POST", "/sandbox/worlds/aaaaaaaaaaaa", json!({}), 405),
+        ("GET", "/sandbox/worlds/aaaaaaaaaaaa", Value::Null, 404),
+        ("DELETE", "/sandbox/worlds/aaaaaaaaaaaa", Value::Null, 404),
+        ("DELETE", "/sandbox/worlds/a", Value::Null, 404),
+        ("POST", &*inside, json!({}), 404),
+    ] {
+        let (found, answer) = it.ask(method, path, "", body).await;
+        assert_eq!(found, status, "{method} {path}: {answer}");
+    }
+    let foreign = "POST /sandbox/worlds HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(it.client.ask(foreign).await.status, 403);
+    let (_, all) = it.get("/sandbox/worlds", "").await;
+    assert_eq!(all["worlds"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn a_thousand_worlds_are_open_and_no_more() {
+    let mut it = Visitor::arrive(config(ClockKind::Wall)).await;
+    let mut keys = BTreeSet::new();
+    let mut last = None;
+    for _ in 0..1_000 {
+        let world = it.open(json!({ "seed": 7 })).await;
+        keys.extend([world.live.clone(), world.test.clone(), world.path.clone()]);
+        last = Some(world);
+    }
+    assert_eq!(keys.len(), 3_000, "worlds of one seed share no key and no path");
+    let (status, told) = it.ask("POST", "/sandbox/worlds", "", json!({})).await;
+    assert!(status == 409 && told["message"].as_str().is_some_and(|it| it.contains("ttl")), "{told}");
+    let last = last.expect("there are some");
+    assert_eq!(it.get("/v1/account", &last.live).await.0, 200);
+    // A world at rest waits for nothing, whatever its clock does.
+    let (_, figures) = it.get(&format!("{}/metrics", last.path), "").await;
+    let figures = figures.as_str().expect("a page");
+    assert!(figures.contains("\nchargeproof_worlds 1001\n") && !figures.contains("next_due"), "{figures}");
+    assert_eq!(
+        it.ask("DELETE", &format!("/sandbox/worlds/{}", &last.path[3..]), "", Value::Null).await.0,
+        200
+    );
+    it.open(json!({})).await;
+}
