@@ -177,6 +177,7 @@ impl Desk {
             public_url: "https://pay.svc.example".to_owned(),
             rate_limit: None,
             wallet_cache: Some(WALLETS.clone()),
+            key_tag: String::new(),
         };
         let mut api = Api::new(start);
         let acme = api

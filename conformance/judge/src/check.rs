@@ -17,6 +17,8 @@ pub struct Check {
     pub needs: &'static [Group],
     /// Probes that show more of it, where they run.
     pub also: &'static [Group],
+    /// What an operator may leave out of it beside its probes.
+    pub part: Option<Part>,
     /// Judges it.
     pub judge: fn(&Recording) -> Judged,
 }
@@ -28,7 +30,7 @@ impl Check {
         needs: &'static [Group],
         judge: fn(&Recording) -> Judged,
     ) -> Check {
-        Check { id, needs, also: &[], judge }
+        Check { id, needs, also: &[], part: None, judge }
     }
 
     /// The same, shown by these probes as well.
@@ -36,8 +38,13 @@ impl Check {
         Check { also, ..self }
     }
 
+    /// The same, left out together with this part.
+    pub(crate) const fn part(self, part: Part) -> Check {
+        Check { part: Some(part), ..self }
+    }
+
     /// Whether `--without` that part leaves the statement out.
     pub fn is_left_out_with(&self, part: Part) -> bool {
-        self.needs.iter().any(|group| group.part() == Some(part))
+        self.part == Some(part) || self.needs.iter().any(|group| group.part() == Some(part))
     }
 }

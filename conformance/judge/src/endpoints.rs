@@ -3,11 +3,12 @@
 use conformance_model::group::Group;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Part;
 
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] =
-    &[Check::of("endpoints.address", &[Group::Account, Group::Webhooks], address)];
+    &[Check::of("endpoints.address", &[Group::Account, Group::Webhooks], address).part(Part::Registration)];
 
 /// A refusal counts only beside an address that was taken.
 fn address(recording: &Recording) -> Judged {
@@ -23,7 +24,8 @@ fn address(recording: &Recording) -> Judged {
     if private.is_empty() {
         return Err(CheckError::unjudged(
             "no endpoint was registered by the suite",
-            "endpoints are added in the dashboard: name a command that adds one with `--register COMMAND`",
+            "endpoints are added in the dashboard: name a command that adds one with `--register COMMAND`, or declare \
+             `--without registration`",
         ));
     }
     if !public.iter().any(|it| it.accepted) {

@@ -91,8 +91,8 @@ pub(super) fn eras(recording: &Recording) -> Vec<Vec<Sheet<'_>>> {
 
 /// The records of a list, as its long pages show them.
 pub(super) struct Whole<'s> {
-    /// The exchange of the first long page.
-    pub(super) number: u32,
+    /// Path and query of the first long page.
+    pub(super) target: &'s str,
     pub(super) rows: Vec<&'s Value>,
     /// Whether these are all.
     pub(super) is_all: bool,
@@ -116,7 +116,7 @@ pub(super) fn whole<'s>(sheets: &'s [Sheet<'_>], list: List, mode: Mode) -> Opti
         rows.extend(next.rows());
     }
     let is_all = first.page.meta("total") == Some(rows.len() as u64);
-    Some(Whole { number: first.number(), rows, is_all })
+    Some(Whole { target: &first.exchange.target, rows, is_all })
 }
 
 fn sheet(exchange: &Exchange) -> Option<Sheet<'_>> {
@@ -207,6 +207,6 @@ pub(super) fn unanswered(exchange: Option<&Exchange>, what: &str) -> CheckError 
     let again = "check again; if it stays so, see the recording";
     match exchange {
         None => CheckError::unjudged(format!("{what} was not asked for"), again),
-        Some(it) => CheckError::unjudged(format!("{what}: {} (exchange {})", it.summary(), it.number), again),
+        Some(it) => CheckError::unjudged(format!("{what}: {} ({})", it.summary(), it.target), again),
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn weighed(check: &Check, judged: Judged, cached: &[(&Exchange, Strin
         _ => return judged,
     }
     Err(CheckError::unjudged(
-        format!("a cache answered in the service's place ({shown}, exchange {})", exchange.number),
+        format!("a cache answered in the service's place ({shown}, {})", exchange.target),
         "check past the cache, or keep it from answering under /v1",
     ))
 }

@@ -357,10 +357,7 @@ fn retry_after_given(recording: &Recording) -> Judged {
                 }
                 if let Some(served) = served_long_before(recording, exchange, answer) {
                     let after = (served.sent - exchange.ended).as_secs();
-                    let actual = format!(
-                        "Retry-After: {text}, and served {after} s later (exchange {})",
-                        served.number
-                    );
+                    let actual = format!("Retry-After: {text}, and {} served {after} s later", served.target);
                     return Err(CheckError::broken(exchange.number, "how long to wait, in seconds", actual));
                 }
             }
@@ -403,7 +400,7 @@ fn retry_after_held(recording: &Recording) -> Judged {
             ));
         };
         if let Some(served) = served_after(recording, &refused) {
-            return Ok(Held::With(format!("served when that time had passed, exchange {served}")));
+            return Ok(Held::With(format!("served when that time had passed, at {served}")));
         }
         return Err(CheckError::unjudged(
             format!("Retry-After asks for {} s, and that time did not pass during the check", span.as_secs()),
@@ -433,11 +430,11 @@ fn retry_after_held(recording: &Recording) -> Judged {
 
 /// A request of the same key that was served once a refusal's own time had passed: whatever it was sent for, it
 /// proves that the time did pass.
-fn served_after(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Option<u32> {
+fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
     let (last, answer) = refused.last()?;
     let until = last.ended.saturating_add(retry_after(answer)?);
     let later = recording.exchanges.iter().filter(|it| it.caller == last.caller && it.sent >= until);
-    later.filter(|it| it.status() == Some(200)).map(|it| it.number).next()
+    later.filter(|it| it.status() == Some(200)).map(|it| it.target.as_str()).next()
 }
 
 /// Why the key seems to be used by somebody else as well, if it does: what the server says is left of the limit

@@ -131,7 +131,7 @@ fn lead(recording: &Recording) -> Judged {
             && (a.size, a.total) == (b.size, b.total)
             && !sheet.rows().iter().map(identity).eq(named.rows().iter().map(identity))
         {
-            let expected = format!("the records of page {wanted}, as in exchange {}", named.number());
+            let expected = format!("the records of page {wanted}, as {} shows them", named.exchange.target);
             return Err(CheckError::broken(sheet.number(), expected, "other records"));
         }
         judged = true;

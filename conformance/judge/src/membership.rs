@@ -114,7 +114,7 @@ fn recorded(recording: &Recording) -> Judged {
                     let code = text_at(row, &["code"]).unwrap_or_default();
                     return Err(CheckError::broken(
                         events.number(),
-                        format!("a {kind} of charge {code}, which is listed (exchange {})", listed.number()),
+                        format!("a {kind} of charge {code}, which is listed at {})", listed.exchange.target),
                         format!("{} other events, and not this one", events.rows().len()),
                     ));
                 }

@@ -236,7 +236,7 @@ fn out_of_place(rows: &[Value], whole: &Whole<'_>, from: u64, size: u64) -> Opti
     let told = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
     let at = from.saturating_add(place as u64 + 1);
     let beside = told(beside.get(place).copied());
-    let expected = format!("record {at} of the long page, exchange {}: {beside}", whole.number);
+    let expected = format!("record {at} of the long page {}: {beside}", whole.target);
     Some((expected, format!("{} in its place", told(rows.get(place)))))
 }
 

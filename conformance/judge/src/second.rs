@@ -142,8 +142,7 @@ fn same_lists(recording: &Recording) -> Judged {
     if grown(&theirs, &ours_ids) || moved(&sheets, List::Events, Mode::Test) {
         return Err(list_moved());
     }
-    let expected =
-        format!("the {} events that the test key sees, exchange {}", ours_ids.len(), ours.number());
+    let expected = format!("the {} events that the test key sees", ours_ids.len());
     Err(CheckError::broken(
         exchange.number,
         expected,

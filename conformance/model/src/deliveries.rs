@@ -20,6 +20,9 @@ pub struct Deliveries {
     pub user_agent: String,
     /// Where the receiver listened; nothing if the deliveries were captured before the run.
     pub receiver: Option<String>,
+    /// Under which address the service reaches it, if it is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
     /// How long it listened, or the time between the first captured delivery and the last.
     pub lasted: Duration,
     /// Whether it is known that nothing is on its way any more.

@@ -50,11 +50,26 @@ pub enum Part {
     Inserts,
     /// Nobody receives deliveries.
     Webhooks,
+    /// No delivery is answered with a redirect.
+    Redirects,
+    /// No command adds endpoints.
+    Registration,
+    /// The endpoints want every type.
+    Subset,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 5] = [Part::Revoked, Part::Second, Part::Other, Part::Inserts, Part::Webhooks];
+    pub const ALL: [Part; 8] = [
+        Part::Revoked,
+        Part::Second,
+        Part::Other,
+        Part::Inserts,
+        Part::Webhooks,
+        Part::Redirects,
+        Part::Registration,
+        Part::Subset,
+    ];
 
     /// The word after `--without`.
     pub fn word(self) -> &'static str {
@@ -64,6 +79,9 @@ impl Part {
             Part::Other => "other",
             Part::Inserts => "inserts",
             Part::Webhooks => "webhooks",
+            Part::Redirects => "redirects",
+            Part::Registration => "registration",
+            Part::Subset => "subset",
         }
     }
 

@@ -52,6 +52,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     delivery("the delivery header holds the event's id", &["webhooks.delivery_id"], |it, sent| {
         sent.set("X-Service-Delivery", it.event["id"].as_str().expect("an id"))
     }),
+    rule("delivery ids begin anew", &["webhooks.delivery_id"], |server| {
+        sends(server, |sender| {
+            sender.change_body = Box::new(|it, body| body["id"] = json!(repeated_id(it)));
+            sender.change_request = |it, sent| sent.set("X-Service-Delivery", &repeated_id(it));
+        });
+    }),
+    body("a delivery tells of another invoice than its event", &["webhooks.event_id"], |it, body| {
+        if is(it, "/live", "invoice.viewed") {
+            body["data"]["invoice"]["code"] = json!("another0000001");
+        }
+    }),
     rule("delivery ids are numbers in a row", &["webhooks.delivery_id"], |server| {
         sends(server, |sender| {
             sender.change_body = Box::new(|_, body| body["id"] = json!("4711"));
@@ -192,13 +203,26 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("redirects are followed", &["webhooks.redirects"], |server| {
-        sends(server, |it| it.follows_redirects = true)
+        sends(server, |it| it.follows = |_| true)
+    }),
+    rule("only redirects that keep the method are followed", &["webhooks.redirects"], |server| {
+        sends(server, |it| it.follows = |status| status == "307")
     }),
     rule("an endpoint may be on this machine", &["endpoints.address"], |server| {
-        sends(server, |it| it.accepts = |address| !address.contains("10."))
+        sends(server, |it| it.accepts = |address| !address.contains("10.") && address.starts_with("https://"))
     }),
     rule("an endpoint may be a cloud's metadata service", &["endpoints.address"], |server| {
-        sends(server, |it| it.accepts = |address| address.contains("shop") || address.contains("169.254."));
+        sends(server, |it| {
+            it.accepts = |address| address.contains("//shop.example/") || address.contains("169.254.")
+        });
+    }),
+    rule("the user before an address hides where it is", &["endpoints.address"], |server| {
+        sends(server, |it| it.accepts = |address| address.starts_with("https://shop.example"));
+    }),
+    rule("an endpoint may be plain HTTP", &["endpoints.address"], |server| {
+        sends(server, |it| {
+            it.accepts = |address| address.contains("//shop.example/") || address.starts_with("http:")
+        });
     }),
     // What the API says.
     body("an event_id that the API does not know", &["webhooks.event_id"], |it, body| {
@@ -246,6 +270,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
 ];
+
+/// An id that several types share.
+fn repeated_id(it: &Delivery) -> String {
+    format!("0190a5c7-7f3e-7ddd-8def-{:012x}", it.kind.len())
+}
 
 /// The same body, with its mode named twice.
 fn doubled(body: &[u8]) -> Vec<u8> {

@@ -16,6 +16,11 @@ pub trait Progress {
         let _ = ledger;
     }
 
+    /// From now on deliveries count, for so long at least.
+    fn receiving(&mut self, span: Duration) {
+        let _ = span;
+    }
+
     /// Before a wait.
     fn waiting(&mut self, span: Duration, why: &str) {
         let _ = (span, why);

@@ -14,7 +14,7 @@ use crate::probes::{
     webhooks,
 };
 use crate::progress::Progress;
-use crate::session::{KEYED_MAX, REPEATS_MAX, Session};
+use crate::session::{KEYED_MAX, PATIENCE, REPEATS_MAX, Session};
 use crate::waiter::Waiter;
 
 /// Everything that a run asked and was answered.
@@ -43,7 +43,7 @@ pub async fn record(
     progress: &mut dyn Progress,
 ) -> Run {
     let budget = budget(groups, plan);
-    let mut session = Session::open(plan, waiter, progress);
+    let mut session = Session::open(plan, waiter, progress, wait_max(groups, plan));
     let mut ended = BTreeSet::new();
     let stop = match plan.validate() {
         Err(why) => Some(Stop::Configuration(why)),
@@ -63,7 +63,12 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
     let bursting = groups.contains(&Group::Burst);
     let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };
     let settling_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
-    let spent = |span: Duration| if bursting { span } else { Duration::ZERO };
+    let wait = if bursting { burst::WAIT_USUAL + settling_wait } else { Duration::ZERO };
+    // The receiver listens meanwhile.
+    let listening = |span: Duration| match groups.contains(&Group::Webhooks) {
+        true => webhooks::wait(plan, span),
+        false => span,
+    };
     let mut functional = Cost::default();
     let costs = groups.iter().filter(|group| **group != Group::Leaks).map(|group| cost(*group));
     for cost in costs {
@@ -91,8 +96,17 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
         inserts: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
         writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
-        wait: spent(burst::WAIT_USUAL + settling_wait),
-        wait_worst: spent(burst::WAIT_MAX + settling_wait),
+        wait: listening(wait),
+        wait_worst: listening(wait_max(groups, plan)),
+    }
+}
+
+/// The longest that the probes of a plan may wait, the receiver left aside.
+fn wait_max(groups: &BTreeSet<Group>, plan: &Plan) -> Duration {
+    match (groups.contains(&Group::Burst), plan.thorough) {
+        (true, true) => burst::WAIT_MAX + burst::SETTLING_WAIT,
+        (true, false) => burst::WAIT_MAX,
+        (false, _) => PATIENCE,
     }
 }
 
@@ -130,6 +144,9 @@ async fn talk(
         }
         result?;
         ended.insert(*group);
+        if *group == Group::Account && groups.contains(&Group::Webhooks) {
+            webhooks::begin(session).await;
+        }
     }
     Ok(())
 }

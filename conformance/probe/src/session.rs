@@ -34,8 +34,8 @@ const SHORTER_BY: usize = 4;
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// One second more than the window, for servers that count in whole seconds.
 pub(crate) const IDLE_WINDOW: Duration = Duration::from_secs(61);
-/// No run waits longer than this for a server that asks for patience.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// No single wait lasts longer than this, whatever the server asks for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Why an exchange has no answer after an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
@@ -60,6 +60,10 @@ pub(crate) struct Session<'a> {
     kept_bytes: usize,
     /// Whether a second idle window was waited for.
     has_rested: bool,
+    /// What is left of the longest that the run may wait.
+    wait_left: Duration,
+    /// Since when deliveries count, if somebody receives them.
+    pub(crate) receiving_since: Option<Duration>,
 }
 
 impl<'a> Session<'a> {
@@ -67,6 +71,7 @@ impl<'a> Session<'a> {
         plan: &'a Plan,
         waiter: &'a mut dyn Waiter,
         progress: &'a mut dyn Progress,
+        wait_max: Duration,
     ) -> Session<'a> {
         let recording = Recording {
             format: FORMAT,
@@ -92,6 +97,8 @@ impl<'a> Session<'a> {
             silences: 0,
             kept_bytes: 0,
             has_rested: false,
+            wait_left: wait_max,
+            receiving_since: None,
         }
     }
 
@@ -183,7 +190,10 @@ impl<'a> Session<'a> {
     pub(crate) fn has_room(&self) -> bool {
         let counts = |it: &&Exchange| {
             matches!(it.caller, Caller::Own(_))
-                && !matches!(it.purpose, Purpose::Burst(_) | Purpose::Object { .. })
+                && !matches!(
+                    it.purpose,
+                    Purpose::Burst(_) | Purpose::Object { .. } | Purpose::BeforeDeliveries
+                )
         };
         let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
         keyed < KEYED_MAX + self.ledger.repeats
@@ -319,8 +329,15 @@ impl<'a> Session<'a> {
         self.redactor.clean(text)
     }
 
-    /// Lets time pass, and tells whether it did.
+    /// Lets time pass, and tells whether it did: not if the run has waited as long as it may.
     pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
+        let Some(left) = self.wait_left.checked_sub(span) else { return false };
+        self.wait_left = left;
+        self.listen(span, why).await
+    }
+
+    /// Lets time pass for what the target sends.
+    pub(crate) async fn listen(&mut self, span: Duration, why: &str) -> bool {
         self.progress.waiting(span, why);
         tokio::select! {
             waited = self.waiter.wait(span) => waited.is_ok(),

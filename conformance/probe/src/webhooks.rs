@@ -16,6 +16,8 @@ pub struct Webhooks {
     pub names: Names,
     /// Where deliveries come from.
     pub source: Source,
+    /// Under which address the service reaches the receiver, if it is another than it listens on.
+    pub public_url: Option<String>,
 }
 
 /// Where deliveries come from.
@@ -25,7 +27,8 @@ pub enum Source {
     Receiver {
         /// What it has caught.
         catch: Arc<Catch>,
-        /// How long to go on listening after everything else, if nobody says when all has come.
+        /// How long to listen from the first requests on, if nobody says when all has come. What else the run does
+        /// passes meanwhile.
         receive_for: Duration,
         /// Who causes deliveries. If nobody does, the operator must.
         occasion: Option<Arc<dyn Occasion>>,

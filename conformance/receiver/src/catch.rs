@@ -105,6 +105,23 @@ impl Catch {
         self.routes.set(path, answers);
     }
 
+    /// Returns once `done` has said so of a request. It is asked of each in the order in which they came, those
+    /// that have come already included.
+    pub async fn until(&self, mut done: impl FnMut(&Caught) -> bool) {
+        let mut seen = 0;
+        let is_done = |_: &usize| {
+            let heap = lock(&self.heap);
+            let more = heap.kept.iter().skip(seen);
+            let found = more.map(|(caught, _)| caught).any(&mut done);
+            seen = heap.kept.len();
+            found
+        };
+        if self.gathered.clone().wait_for(is_done).await.is_err() {
+            // The task that gathers is gone: nothing will ever come.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Everything that has been answered so far.
     pub async fn haul(&self) -> Haul {
         let come = self.come.load(Relaxed);

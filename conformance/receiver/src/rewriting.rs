@@ -43,10 +43,22 @@ pub enum Rewriting {
     SortedSpaced,
     /// Members sorted by name, indented by two.
     SortedIndented,
+    /// Compact, with `<`, `>` and `&` as `\u00..`, as Go writes a struct and Rails writes anything.
+    HtmlSafe,
+    /// Compact, with `<`, `>`, `&`, `=` and `'` as `\u00..`, as Gson writes.
+    HtmlSafest,
+    /// Compact, with `\/` for `/` only.
+    SlashesOnly,
+    /// Members sorted by name, compact, in ASCII.
+    SortedAscii,
+    /// Members sorted by name, a blank after each comma and colon, in ASCII.
+    SortedSpacedAscii,
+    /// Indented by tabs.
+    Tabs,
 }
 
 impl Rewriting {
-    pub(super) const ALL: [Rewriting; 15] = [
+    pub(super) const ALL: [Rewriting; 21] = [
         Rewriting::Empty,
         Rewriting::Trimmed,
         Rewriting::NewlineAdded,
@@ -62,6 +74,12 @@ impl Rewriting {
         Rewriting::SortedHtmlSafe,
         Rewriting::SortedSpaced,
         Rewriting::SortedIndented,
+        Rewriting::HtmlSafe,
+        Rewriting::HtmlSafest,
+        Rewriting::SlashesOnly,
+        Rewriting::SortedAscii,
+        Rewriting::SortedSpacedAscii,
+        Rewriting::Tabs,
     ];
 }
 
@@ -85,6 +103,14 @@ impl fmt::Display for Rewriting {
                 "the body with its members sorted and a blank after each comma and colon"
             }
             Rewriting::SortedIndented => "the body with its members sorted and indented",
+            Rewriting::HtmlSafe => "the body written compact, with `<`, `>`, `&` escaped",
+            Rewriting::HtmlSafest => "the body written compact, with `<`, `>`, `&`, `=`, `'` escaped",
+            Rewriting::SlashesOnly => "the body written compact, with escaped slashes",
+            Rewriting::SortedAscii => "the body with its members sorted, in ASCII",
+            Rewriting::SortedSpacedAscii => {
+                "the body with its members sorted and a blank after each comma and colon, in ASCII"
+            }
+            Rewriting::Tabs => "the body indented by tabs",
         })
     }
 }
@@ -123,6 +149,14 @@ impl<'a> Original<'a> {
             Rewriting::SortedHtmlSafe => write(sorted()?, Style { escaped: "<>&", ..Style::PLAIN }),
             Rewriting::SortedSpaced => write(sorted()?, Style { spaced: true, ..Style::PLAIN }),
             Rewriting::SortedIndented => write(sorted()?, PrettyFormatter::new()),
+            Rewriting::HtmlSafe => write(node()?, Style { escaped: "<>&", ..Style::PLAIN }),
+            Rewriting::HtmlSafest => write(node()?, Style { escaped: "<>&='", ..Style::PLAIN }),
+            Rewriting::SlashesOnly => write(node()?, Style { escaped: "/", ..Style::PLAIN }),
+            Rewriting::SortedAscii => write(sorted()?, Style { ascii: true, ..Style::PLAIN }),
+            Rewriting::SortedSpacedAscii => {
+                write(sorted()?, Style { spaced: true, ascii: true, ..Style::PLAIN })
+            }
+            Rewriting::Tabs => write(node()?, PrettyFormatter::with_indent(b"\t")),
         };
         (text != self.body).then_some(text)
     }
@@ -320,6 +354,9 @@ mod tests {
         check(Rewriting::CompactAscii, r#"{"b":[1,2.5,null],"a":{"z/":"<\u00fc\ud83d\udf01>","y":true}}"#);
         check(Rewriting::Sorted, r#"{"a":{"y":true,"z/":"<ü🜁>"},"b":[1,2.5,null]}"#);
         check(Rewriting::SortedHtmlSafe, r#"{"a":{"y":true,"z/":"\u003cü🜁\u003e"},"b":[1,2.5,null]}"#);
+        check(Rewriting::HtmlSafe, r#"{"b":[1,2.5,null],"a":{"z/":"\u003cü🜁\u003e","y":true}}"#);
+        check(Rewriting::SlashesOnly, r#"{"b":[1,2.5,null],"a":{"z\/":"<ü🜁>","y":true}}"#);
+        check(Rewriting::SortedAscii, r#"{"a":{"y":true,"z/":"<\u00fc\ud83d\udf01>"},"b":[1,2.5,null]}"#);
         check(Rewriting::SortedSpaced, r#"{"a": {"y": true, "z/": "<ü🜁>"}, "b": [1, 2.5, null]}"#);
     }
 

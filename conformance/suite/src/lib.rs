@@ -5,6 +5,7 @@
 //! some keys and the specification.
 
 mod check;
+mod compare;
 pub mod fuzz;
 pub mod handler;
 mod har;
@@ -12,11 +13,12 @@ mod kept;
 pub mod report;
 
 pub use check::{Accept, Origin, Outcome, check};
+pub use compare::{ChoiceDifference, ComparedRun, ComparedVerdict, Comparison, StatementDifference, compare};
 pub use conformance_faults::{Chapter, Power};
 pub use conformance_judge::{Observation, judge, needs_deliveries};
 pub use conformance_model::baseline::{Baseline, fingerprint};
 pub use conformance_model::budget::{Budget, Cost, Ledger};
-pub use conformance_model::catalogue::{Level, Requirement, catalogue, extended, fits, judged};
+pub use conformance_model::catalogue::{EVENT_TYPES, Level, Requirement, catalogue, extended, fits, judged};
 pub use conformance_model::deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
 pub use conformance_model::recording::{
     Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Kind, Link, List, PageAsk, Purpose,

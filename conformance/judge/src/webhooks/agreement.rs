@@ -88,9 +88,11 @@ fn event_id(recording: &Recording) -> Judged {
                 _ => continue,
             }
         };
-        for (path, own) in
-            [(&["type"][..], &["event"][..]), (&["charge", "code"], &["data", "charge", "code"])]
-        {
+        for (path, own) in [
+            (&["type"][..], &["event"][..]),
+            (&["charge", "code"], &["data", "charge", "code"]),
+            (&["invoice", "code"], &["data", "invoice", "code"]),
+        ] {
             if let (Some(shown), Some(sent)) = (text_at(&event, path), seen.text(own))
                 && shown != sent
             {

@@ -1,5 +1,7 @@
 //! The request: its headers, and the members of its body.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use conformance_model::catalogue::EVENT_TYPES;
@@ -10,14 +12,14 @@ use conformance_model::verdict::{Held, Judged};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{Seen, each, has_microseconds, is_uuid, told};
+use crate::delivered::{Seen, caught, each, has_microseconds, is_uuid, told};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.post", NEEDS, post),
     Check::of("webhooks.content_type", NEEDS, |it| any(it, content_type)),
     Check::of("webhooks.user_agent", NEEDS, |it| any(it, user_agent)),
     Check::of("webhooks.event_header", NEEDS, |it| any(it, event_header)),
-    Check::of("webhooks.delivery_id", NEEDS, |it| any(it, delivery_id)),
+    Check::of("webhooks.delivery_id", NEEDS, delivery_ids),
     Check::of("webhooks.body", NEEDS, |it| readable(it, body)),
     Check::of("webhooks.duplicate_keys", NEEDS, |it| readable(it, duplicate_keys)),
     Check::of("webhooks.event_type", NEEDS, |it| readable(it, event_type)),
@@ -97,6 +99,22 @@ fn event_header(all: &Deliveries, it: &Seen<'_>) -> Flaw {
             })
         }
     }
+}
+
+fn delivery_ids(recording: &Recording) -> Judged {
+    let held = any(recording, delivery_id)?;
+    let catch = caught(recording)?;
+    let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
+    for seen in catch.readable() {
+        let (Some(id), Some(event)) = (seen.text(&["id"]), seen.text(&["event_id"])) else { continue };
+        let (before, name) = events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, seen.name()));
+        // Repeats keep their id, by some. Two events are two deliveries, by any reading.
+        if !before.eq_ignore_ascii_case(event) {
+            let expected = format!("another id than that of {name}, which tells of another event");
+            return Err(seen.broken(expected, format!("id {}", shorten(id))));
+        }
+    }
+    Ok(held)
 }
 
 fn delivery_id(all: &Deliveries, it: &Seen<'_>) -> Flaw {

@@ -11,7 +11,7 @@ use conformance_model::group::Group;
 use conformance_model::reading::{after_rows, before_rows, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, Held, Judged};
-use conformance_model::words::Mode;
+use conformance_model::words::{Mode, Part};
 
 use super::NEEDS;
 use crate::check::Check;
@@ -22,9 +22,9 @@ const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.mode_endpoints", WITH_LISTS, mode_endpoints),
-    Check::of("webhooks.subscribed", WITH_LISTS, subscribed),
+    Check::of("webhooks.subscribed", WITH_LISTS, subscribed).part(Part::Subset),
     Check::of("webhooks.pushed", WITH_LISTS, pushed),
-    Check::of("webhooks.redirects", NEEDS, redirects),
+    Check::of("webhooks.redirects", NEEDS, redirects).part(Part::Redirects),
     Check::of("webhooks.retries", NEEDS, retries),
 ];
 
@@ -114,7 +114,8 @@ fn subscribed(recording: &Recording) -> Judged {
     }
     Err(CheckError::unjudged(
         "no endpoint is known to want some types and not others that happened",
-        "choose a few types at an endpoint, name them with `--subscribed`, and cause others too",
+        "choose a few types at an endpoint, name them with `--subscribed`, and cause others too; or declare \
+         `--without subset`",
     ))
 }
 
@@ -236,7 +237,8 @@ fn redirects(recording: &Recording) -> Judged {
     match answered.len() {
         0 => Err(CheckError::unjudged(
             "no delivery was answered with a redirect",
-            "check again with `--redirect-trial`: the first delivery is then answered 302",
+            "check again with `--redirect-trial`: the first deliveries are then answered 302 and 307; or declare \
+             `--without redirects`",
         )),
         count => Ok(Held::With(format!("{count} answered with a redirect, none followed"))),
     }

@@ -289,7 +289,7 @@ fn the_finding_counts_from_the_refusal() {
     let mut served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
     (served.sent, served.ended) = (Duration::from_secs(66), Duration::from_secs(66));
     all.push(served);
-    check_says(&recording(all.clone()), "limits.retry_after", "and served 61 s later (exchange 122)");
+    check_says(&recording(all.clone()), "limits.retry_after", "/v1/account served 61 s later");
     // What another key gets says nothing about the wait of this one.
     all[121].caller = LIVE;
     check(&recording(all), "limits.retry_after", "pass");

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use conformance::EVENT_TYPES;
 use conformance::receiver::{Catch, Names};
 use conformance::{Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks};
 use hmac::{Hmac, KeyInit, Mac};
@@ -17,21 +18,6 @@ use super::FakeServer;
 use super::book::Book;
 
 const SIGNED_AT: u64 = 1_767_603_600;
-const KINDS: [&str; 13] = [
-    "charge.created",
-    "charge.payment_detected",
-    "charge.paid",
-    "charge.underpaid",
-    "charge.late_payment",
-    "charge.refunded",
-    "charge.expired",
-    "charge.canceled",
-    "invoice.created",
-    "invoice.sent",
-    "invoice.viewed",
-    "invoice.paid",
-    "invoice.voided",
-];
 const CHOSEN: [&str; 2] = ["charge.paid", "invoice.paid"];
 
 /// One delivery that is about to leave.
@@ -91,8 +77,8 @@ pub struct Sender {
     pub delivers: fn(&Endpoint, Mode, &str) -> bool,
     /// The secret that is signed with at an endpoint.
     pub secret: fn(path: &str) -> String,
-    /// Whether it goes where a 302 points.
-    pub follows_redirects: bool,
+    /// Whether it goes where a redirect of that status points.
+    pub follows: fn(status: &str) -> bool,
     /// How often each is sent.
     pub times: usize,
     /// Whether a retry has an id of its own.
@@ -117,12 +103,14 @@ impl Default for Sender {
                 endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
             },
             secret: secret_of,
-            follows_redirects: false,
+            follows: |_| false,
             times: 1,
             new_ids: false,
             reversed: false,
             accepts: |address| {
-                !["localhost", "127.", "10.", "169.254."].iter().any(|it| address.contains(it))
+                let is_private =
+                    ["localhost", "127.", "10.", "169.254."].iter().any(|it| address.contains(it));
+                address.starts_with("https://") && !is_private
             },
             quick: true,
             settles: true,
@@ -149,7 +137,7 @@ pub fn secret_of(path: &str) -> String {
 
 /// Two endpoints for everything, two that chose, one that moved, and one that is weak at first.
 fn endpoints() -> Vec<Endpoint> {
-    let all = || KINDS.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+    let all = || EVENT_TYPES.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
     let some = |kinds: &[&str]| kinds.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
     let endpoint = |path: &str, mode, events| Endpoint {
         path: path.to_owned(),
@@ -162,7 +150,7 @@ fn endpoints() -> Vec<Endpoint> {
         endpoint("/test", Mode::Test, all()),
         endpoint("/live-some", Mode::Live, some(&CHOSEN)),
         endpoint("/test-some", Mode::Test, some(&CHOSEN)),
-        endpoint("/moved", Mode::Live, some(&["charge.canceled"])),
+        endpoint("/moved", Mode::Live, some(&["charge.expired", "charge.canceled"])),
         endpoint("/weak", Mode::Test, some(&["charge.canceled"])),
     ]
 }
@@ -214,7 +202,7 @@ fn invoice(world: u64, kind: &str) -> Value {
 /// Lets one thing of each type happen in a book, and tells the events.
 fn happen(book: &mut Book, world: u64) -> Vec<Value> {
     let mut events = Vec::new();
-    for (number, kind) in KINDS.iter().enumerate() {
+    for (number, kind) in EVENT_TYPES.iter().enumerate() {
         let of_charge = kind.starts_with("charge.");
         let event = json!({
             "id": format!("0190a5c6-7f3e-7cc{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
@@ -245,7 +233,7 @@ impl Occasion for Shop {
             for endpoint in endpoints() {
                 catch.declare(endpoint);
             }
-            catch.answer("/moved", "302".parse()?);
+            catch.answer("/moved", "302,307".parse()?);
             catch.answer("/weak", "500,200".parse()?);
             let leaving = self.leaving();
             for sent in leaving {
@@ -262,10 +250,12 @@ impl Occasion for Shop {
                 "https://127.0.0.1/hooks",
                 "https://10.0.0.1/hooks",
                 "https://169.254.169.254/hooks",
+                "https://shop.example@127.0.0.1/hooks",
+                "http://hooks.example/",
             ];
             let registrations = addresses.map(|address| Registration {
                 address: address.to_owned(),
-                public: address.contains("shop"),
+                public: address == addresses[0],
                 accepted: accepts(address),
                 answer: if accepts(address) { "200".into() } else { "422".into() },
             });
@@ -274,9 +264,12 @@ impl Occasion for Shop {
     }
 }
 
+/// A request, whether a redirect of some status is followed, and what is sent when it fails.
+type Leaving = (DeliveryRequest, fn(&str) -> bool, Option<DeliveryRequest>);
+
 impl Shop {
     /// Every request in its order, whether redirects are followed, and what is sent when it fails.
-    fn leaving(&self) -> Vec<(DeliveryRequest, bool, Option<DeliveryRequest>)> {
+    fn leaving(&self) -> Vec<Leaving> {
         let mut server = self.0.lock().expect("no answer panics");
         let mut all = Vec::new();
         for (mode, world) in [(Mode::Live, 1), (Mode::Test, 2)] {
@@ -297,7 +290,7 @@ impl Shop {
                 let one = Delivery { mode, kind: kind.clone(), event, path };
                 for _ in 0..sender.times {
                     let again = sender.request(&one, number + if sender.new_ids { 1000 } else { 0 });
-                    leaving.push((sender.request(&one, number), sender.follows_redirects, Some(again)));
+                    leaving.push((sender.request(&one, number), sender.follows, Some(again)));
                 }
             }
         }
@@ -341,15 +334,23 @@ impl Sender {
     }
 }
 
-async fn deliver(to: SocketAddr, sent: &DeliveryRequest, follows: bool, again: Option<DeliveryRequest>) {
+async fn deliver(
+    to: SocketAddr,
+    sent: &DeliveryRequest,
+    follows: fn(&str) -> bool,
+    again: Option<DeliveryRequest>,
+) {
     let answer = post(to, sent).await;
     let status = answer.split(' ').nth(1).unwrap_or_default();
-    if status == "302" && follows {
+    if matches!(status, "302" | "307") && follows(status) {
         let location = answer.lines().find_map(|it| it.strip_prefix("location: ")).expect("a redirect");
         let path = location.to_owned();
-        let headers = vec![("User-Agent".into(), "Service-Webhooks/1.0".into())];
-        let sent = DeliveryRequest { method: "GET".into(), path, headers, body: Vec::new(), chunked: false };
-        post(to, &sent).await;
+        // A 307 asks for the same request again, a 302 for none in particular.
+        let (method, headers, body) = match status {
+            "307" => (sent.method.clone(), sent.headers.clone(), sent.body.clone()),
+            _ => ("GET".into(), vec![("User-Agent".into(), "Service-Webhooks/1.0".into())], Vec::new()),
+        };
+        post(to, &DeliveryRequest { method, path, headers, body, chunked: false }).await;
     }
     if let Some(again) = again.filter(|_| status == "500") {
         post(to, &again).await;
@@ -390,5 +391,6 @@ pub async fn webhooks(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
             receive_for: std::time::Duration::from_secs(60),
             occasion: Some(Arc::new(Shop(Arc::clone(server)))),
         },
+        public_url: None,
     }
 }

@@ -13,7 +13,7 @@ use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::probes::filters::Offer;
 use crate::probes::positions::{self, LONG, plain, sized};
-use crate::session::{IDLE_WINDOW, Session, event_path, path_of};
+use crate::session::{IDLE_WINDOW, PATIENCE, Session, event_path, path_of};
 
 const ROUNDS: u8 = 3;
 const PATHS_MAX: u32 = 5;
@@ -45,11 +45,10 @@ const NEAR: Duration = Duration::from_secs(5);
 /// A wait that is long enough to look in between.
 const LONG_WAIT: Duration = Duration::from_secs(15);
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
-/// A `Retry-After` beyond this is not waited for.
-const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) const WAIT_USUAL: Duration = IDLE_WINDOW;
-/// A second window is waited for where the first was not enough: some limiters count a share of it.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(121 + 90 + 61 + 61);
+/// All waits together, whatever the server asks for: two idle windows before a burst is repeated, what it asks for
+/// after it (the fresh window that follows passes meanwhile), and one more window for limiters that count a share of it.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(121 + 91 + 61);
 
 const KEY: Caller = Caller::Own(Mode::Test);
 

@@ -5,7 +5,7 @@
 use conformance_model::budget::Cost;
 use conformance_model::deliveries::{Deliveries, Delivery, Signed};
 use conformance_model::octets::Octets;
-use conformance_model::reading::{events, listed, text_at};
+use conformance_model::reading::{after_rows, before_rows, listed, text_at};
 use conformance_model::recording::{Caller, List, Purpose, Recording, Side};
 use conformance_model::secret::{Redactor, Secret};
 use conformance_model::words::Mode;
@@ -13,9 +13,11 @@ use conformance_receiver::{
     Catch, Caught, Endpoint, Haul, Keyring, Names, REDIRECTED, Withheld, construction,
 };
 
+use crate::plan::Plan;
 use crate::session::{Session, event_path};
 use crate::webhooks::{Caused, Occasion, Source, Webhooks};
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -24,12 +26,15 @@ pub(crate) const COST: Cost = Cost { live: 6, test: 6, other: 0, total: 12 };
 /// Events of a mode that are read one by one, with either key.
 const SINGLES_MAX: usize = 2;
 const LONG: &str = "?per_page=100";
+/// What a delivery that is expected may take to come, once there is nothing else to do.
+const LINGER: Duration = Duration::from_secs(8);
+/// What is not expected may come right behind.
+const QUIET: Duration = Duration::from_secs(2);
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let Some(webhooks) = &session.plan.webhooks else { return };
     let deliveries = match &webhooks.source {
         Source::Receiver { catch, receive_for, occasion } => {
-            before(session).await;
             let made = receive(session, catch, *receive_for, occasion.as_deref()).await;
             let haul = catch.haul().await;
             listened(webhooks, catch, haul, made, &session.redactor)
@@ -43,12 +48,30 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Which events there are already. The lists have often shown it.
-async fn before(session: &mut Session<'_>) {
-    for mode in Mode::BOTH {
-        if events(&session.recording, mode).is_empty() {
-            ask_long(session, mode, Purpose::BeforeDeliveries).await;
+/// What a plan waits at most if its other waits take that long: the receiver listens meanwhile.
+pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
+    match plan.webhooks.as_ref().map(|it| &it.source) {
+        Some(Source::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
+            others.max(*receive_for) + LINGER
         }
+        _ => others,
+    }
+}
+
+/// Learns which events there are already: all that come to be from now on count.
+pub(crate) async fn begin(session: &mut Session<'_>) {
+    let source = session.plan.webhooks.as_ref().map(|it| &it.source);
+    let Some(Source::Receiver { receive_for, .. }) = source else { return };
+    for mode in Mode::BOTH {
+        ask_long(session, mode, Purpose::BeforeDeliveries).await;
+    }
+    session.receiving_since = Some(session.waiter.now());
+    session.progress.receiving(*receive_for);
+}
+
+async fn ask_after(session: &mut Session<'_>) {
+    for mode in Mode::BOTH {
+        ask_long(session, mode, Purpose::AfterDeliveries).await;
     }
 }
 
@@ -57,7 +80,7 @@ async fn ask_long(session: &mut Session<'_>, mode: Mode, purpose: Purpose) {
     session.ask(Caller::Own(mode), purpose, &path).await;
 }
 
-/// Waits until all has come, or as long as the plan says.
+/// Waits until all has come, or as long as the plan says. What the run did before is part of that time.
 async fn receive(
     session: &mut Session<'_>,
     catch: &Catch,
@@ -68,10 +91,76 @@ async fn receive(
         None => Ok(Caused::default()),
         Some(occasion) => occasion.cause(catch).await,
     };
-    if !made.as_ref().is_ok_and(|caused| caused.settled) {
-        session.pause(receive_for, "deliveries may come now").await;
+    if made.as_ref().is_ok_and(|caused| caused.settled) {
+        return made;
+    }
+    let since = session.receiving_since.unwrap_or_default();
+    let left = (since + receive_for).saturating_sub(session.waiter.now());
+    let all_types = catch.until(every_type(catch.endpoints()));
+    let have_come = tokio::select! {
+        _ = session.listen(left, "deliveries may come until then") => false,
+        () = all_types, if !left.is_zero() => true,
+    };
+    if have_come {
+        session.listen(QUIET, "more may come").await;
+    }
+    ask_after(session).await;
+    let missing = missing(&session.recording, &catch.endpoints());
+    tokio::select! {
+        _ = session.listen(LINGER, "deliveries of the latest events may come") => {}
+        () = catch.until(all_of(missing, catch.endpoints())) => {}
     }
     made
+}
+
+/// The endpoint that a request came to, by its place.
+fn endpoint_of(endpoints: &[Endpoint], caught: &Caught) -> Option<usize> {
+    let path = caught.path.split('?').next().unwrap_or_default();
+    // What stands before, a proxy may have put there.
+    endpoints.iter().position(|it| path.ends_with(&it.path))
+}
+
+/// Whether every endpoint has got every type that it wants.
+fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&Caught) -> bool {
+    let types = endpoints.iter().enumerate().flat_map(|(at, endpoint)| {
+        endpoint.events.iter().flatten().map(move |kind| (at, kind.clone())).collect::<Vec<_>>()
+    });
+    let mut awaited: BTreeSet<_> = types.collect();
+    move |caught| {
+        let body: Value = serde_json::from_slice(&caught.body.0).unwrap_or_default();
+        if let (Some(at), Some(kind)) = (endpoint_of(&endpoints, caught), text_at(&body, &["event"])) {
+            awaited.remove(&(at, kind.to_owned()));
+        }
+        awaited.is_empty()
+    }
+}
+
+/// The new events that endpoints want, each with the place of the endpoint.
+fn missing(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, String)> {
+    let mut missing = BTreeSet::new();
+    for (at, endpoint) in endpoints.iter().enumerate() {
+        let (Some(mode), Some(types)) = (endpoint.mode, &endpoint.events) else { continue };
+        let before = before_rows(recording, mode);
+        let known: BTreeSet<_> = before.iter().filter_map(|row| text_at(row, &["id"])).collect();
+        for row in after_rows(recording, mode).unwrap_or_default() {
+            let wants = text_at(&row, &["type"]).is_some_and(|kind| types.contains(kind));
+            if let Some(id) = text_at(&row, &["id"]).filter(|id| wants && !known.contains(id)) {
+                missing.insert((at, id.to_owned()));
+            }
+        }
+    }
+    missing
+}
+
+/// Whether every one of these events has come to its endpoint.
+fn all_of(mut missing: BTreeSet<(usize, String)>, endpoints: Vec<Endpoint>) -> impl FnMut(&Caught) -> bool {
+    move |caught| {
+        let body: Value = serde_json::from_slice(&caught.body.0).unwrap_or_default();
+        if let (Some(at), Some(id)) = (endpoint_of(&endpoints, caught), text_at(&body, &["event_id"])) {
+            missing.remove(&(at, id.to_owned()));
+        }
+        missing.is_empty()
+    }
 }
 
 fn listened(
@@ -91,6 +180,7 @@ fn listened(
     let arrivals = kept.iter().map(|(caught, status)| (since(caught), caught, *status));
     let mut deliveries = written(&webhooks.names, &catch.endpoints(), arrivals, keys);
     deliveries.receiver = Some(catch.address().to_string());
+    deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.clean(url));
     deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - began).unwrap_or_default();
     deliveries.settled = caused.settled;
     deliveries.trouble = trouble;
@@ -131,8 +221,7 @@ fn written<'a>(
             deliveries.strays = deliveries.strays.saturating_add(1);
             continue;
         }
-        // What stands before, a proxy may have put there.
-        let endpoint = endpoints.iter().position(|it| path.ends_with(&it.path));
+        let endpoint = endpoint_of(endpoints, caught);
         let clean = withheld.clean_request(caught);
         deliveries.caught.push(Delivery {
             number: deliveries.caught.len() as u32 + 1,
@@ -201,8 +290,8 @@ fn blanked(keys: &Redactor, octets: &Octets) -> Octets {
 
 /// What the API says of the events that were delivered.
 async fn read_back(session: &mut Session<'_>) {
-    for mode in Mode::BOTH {
-        ask_long(session, mode, Purpose::AfterDeliveries).await;
+    if session.recording.last(|it| it.purpose == Purpose::AfterDeliveries).is_none() {
+        ask_after(session).await;
     }
     for mode in Mode::BOTH {
         for id in telling(&session.recording, mode) {

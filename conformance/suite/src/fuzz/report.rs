@@ -35,7 +35,7 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     let base = Url::parse(&outcome.base).ok();
     for found in &outcome.found {
         let breach = &found.breach;
-        writeln!(out, "{}  {}", style.coloured("broken", Tone::Bad), breach.law)
+        writeln!(out, "{}  {}", style.coloured("fail", Tone::Bad), breach.law)
             .expect("a string takes any text");
         let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("a string takes any text");
         line(&format!("  expected  {}", breach.expected));

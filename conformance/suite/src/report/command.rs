@@ -23,7 +23,10 @@ pub(super) fn again(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
     let from = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
         None => String::new(),
-        Some(Deliveries { receiver: Some(address), .. }) => format!(" --receiver {address}"),
+        Some(Deliveries { receiver: Some(address), public_url, .. }) => {
+            let public = public_url.as_ref().map(|url| format!(" --public-url {url}"));
+            format!(" --receiver {address}{}", public.unwrap_or_default())
+        }
         Some(_) => " --deliveries FILE".to_owned(),
     };
     let with = match id.split('.').next() {

@@ -201,7 +201,7 @@ fn the_budget_is_stated_before_the_first_byte() {
                     one), 27 with other keys or none; 28 more for single objects; 16 more with the test \
                     key to page while something is created, 2 of them writes, \
                     before that bursts of about 140 with the test key (896 at worst), \
-                    and 61 s of waiting (333 s at worst)";
+                    and 61 s of waiting (273 s at worst)";
     assert_eq!(told.0[..2], [expected, "1 asked"]);
 }
 

@@ -183,7 +183,7 @@ fn check_remedy(change: impl FnOnce(&mut Plan), id: &str, part: &str) {
 }
 
 fn from(source: Source) -> Webhooks {
-    Webhooks { names: Names::default(), source }
+    Webhooks { names: Names::default(), source, public_url: None }
 }
 
 #[test]

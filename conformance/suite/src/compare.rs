@@ -1,0 +1,203 @@
+//! Two runs beside each other: where the verdicts differ, and what each service chose where the specification leaves
+//! a choice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use conformance_judge::observations;
+use conformance_model::baseline::fingerprint;
+use conformance_model::verdict::{Row, Stop, Verdict};
+
+use crate::check::Outcome;
+use crate::report::one_line;
+
+/// Rises when an older reader would misread a comparison.
+const FORMAT: u32 = 1;
+/// What the two runs are called.
+const NAMES: [&str; 2] = ["A", "B"];
+
+/// What differs between two runs. Every pair is in the order in which the runs were named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// The version of this format.
+    pub format: u32,
+    /// The two runs.
+    pub runs: [ComparedRun; 2],
+    /// How many statements were judged alike.
+    pub alike: usize,
+    /// Statements with another verdict, or another failure.
+    pub statements: Vec<StatementDifference>,
+    /// Choices that the specification leaves open, and that were made otherwise.
+    pub choices: Vec<ChoiceDifference>,
+}
+
+/// One of the runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComparedRun {
+    /// The base address that was asked.
+    pub base: String,
+    /// What `check` would exit with.
+    pub exit_code: u8,
+    /// Why nothing could be judged, if that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+}
+
+/// A statement on which the runs differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StatementDifference {
+    /// The statement's name.
+    pub id: String,
+    /// The statement itself.
+    pub text: String,
+    /// What each run says.
+    pub verdicts: [ComparedVerdict; 2],
+}
+
+/// What a run says on a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComparedVerdict {
+    /// The word of the verdict, or `not selected`.
+    pub verdict: String,
+    /// What a report says beside it; may be empty.
+    pub because: String,
+}
+
+/// An open choice on which the runs differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChoiceDifference {
+    /// What the specification leaves open.
+    pub topic: String,
+    /// What was seen in each run; `None` where nothing was.
+    pub seen: [Option<String>; 2],
+}
+
+/// Compares two runs.
+pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
+    let both = [a, b];
+    let runs = both.map(|it| ComparedRun {
+        base: one_line(&it.recording.base),
+        exit_code: it.exit_code(),
+        stop: it.stop.clone(),
+    });
+    let rows = both.map(|it| it.rows.iter().map(|row| (row.id.as_str(), row)).collect::<BTreeMap<_, _>>());
+    let ids: BTreeSet<&str> = rows.iter().flat_map(|rows| rows.keys().copied()).collect();
+    let mut statements = Vec::new();
+    for id in &ids {
+        let pair = [rows[0].get(id).copied(), rows[1].get(id).copied()];
+        if let Some(row) = pair.iter().flatten().next().filter(|_| differs(pair)) {
+            let verdicts = pair.map(told);
+            statements.push(StatementDifference {
+                id: row.id.clone(),
+                text: row.requirement.text.clone(),
+                verdicts,
+            });
+        }
+    }
+    Comparison {
+        format: FORMAT,
+        runs,
+        alike: ids.len() - statements.len(),
+        statements,
+        choices: choices(both),
+    }
+}
+
+/// Whether two runs disagree on a statement. Two failures agree if they are the same one.
+fn differs(pair: [Option<&Row>; 2]) -> bool {
+    let shown = |row: &Row| match &row.verdict {
+        Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. } => {
+            Some(fingerprint(&row.id, finding))
+        }
+        _ => None,
+    };
+    let [a, b] = pair.map(|row| row.map(|row| (row.verdict.word(), shown(row))));
+    a != b
+}
+
+fn told(row: Option<&Row>) -> ComparedVerdict {
+    let Some(row) = row else {
+        return ComparedVerdict { verdict: "not selected".to_owned(), because: String::new() };
+    };
+    let because = match &row.verdict {
+        Verdict::Pass { note } => note.clone().unwrap_or_default(),
+        Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. } => {
+            format!("expected {}; actual {}", finding.expected, finding.actual)
+        }
+        Verdict::NotJudged { why, .. } | Verdict::NotApplicable { why } => why.clone(),
+        Verdict::Observed { seen } => seen.clone(),
+        Verdict::LeftOut { by } => by.clone(),
+    };
+    ComparedVerdict { verdict: row.verdict.word().to_owned(), because: one_line(&because) }
+}
+
+fn choices(both: [&Outcome; 2]) -> Vec<ChoiceDifference> {
+    let seen = both.map(|it| {
+        let seen = observations(&it.recording, &it.rows).into_iter();
+        seen.map(|it| (one_line(&it.topic), one_line(&it.seen))).collect::<BTreeMap<_, _>>()
+    });
+    let topics: BTreeSet<&String> = seen.iter().flat_map(BTreeMap::keys).collect();
+    let pairs = topics.into_iter().map(|topic| {
+        let pair = [seen[0].get(topic).cloned(), seen[1].get(topic).cloned()];
+        ChoiceDifference { topic: topic.clone(), seen: pair }
+    });
+    pairs.filter(|it| it.seen[0] != it.seen[1]).collect()
+}
+
+impl Comparison {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.statements.is_empty() && self.choices.is_empty()
+    }
+
+    /// 0 nothing differs, 1 something does; 2, 4 or 130 where a run was stopped, as `check` exits.
+    pub fn exit_code(&self) -> u8 {
+        let stopped = self.runs.iter().find(|it| it.stop.is_some() || it.exit_code == 130);
+        stopped.map_or(u8::from(!self.is_empty()), |it| it.exit_code)
+    }
+
+    /// The comparison for programs.
+    ///
+    /// # Panics
+    ///
+    /// Never: a comparison is plain data.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a comparison is plain data") + "\n"
+    }
+
+    /// The comparison for people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let mut line = |text: &str| {
+            let _ = writeln!(out, "{}", text.trim_end());
+        };
+        for (name, run) in NAMES.iter().zip(&self.runs) {
+            line(&format!("{name}  {}  exit {}", run.base, run.exit_code));
+            if let Some(Stop::Configuration(why) | Stop::Unreachable(why)) = &run.stop {
+                line(&format!("   {}", one_line(why)));
+            }
+        }
+        line("");
+        for it in &self.statements {
+            line(&format!("{}   {}", it.id, it.text));
+            for (name, told) in NAMES.iter().zip(&it.verdicts) {
+                line(&format!("  {name}  {:<14}  {}", told.verdict, told.because));
+            }
+        }
+        for it in &self.choices {
+            line(&format!("left open: {}", it.topic));
+            for (name, seen) in NAMES.iter().zip(&it.seen) {
+                line(&format!("  {name}  {}", seen.as_deref().unwrap_or("not seen")));
+            }
+        }
+        let (statements, choices) = (self.statements.len(), self.choices.len());
+        line(&format!(
+            "{statements} statements and {choices} open choices differ, {} statements agree; exit {}",
+            self.alike,
+            self.exit_code()
+        ));
+        out
+    }
+}
