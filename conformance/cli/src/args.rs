@@ -1,6 +1,7 @@
 //! The command line: one module for each command. `chargeproof.toml` takes the same options; see `settings`.
 
 mod check;
+mod compare;
 mod fuzz;
 mod handler;
 mod load;
@@ -14,10 +15,15 @@ mod trigger;
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use clap_complete::Shell;
+use simulator::demo::DemoFault;
 
-pub(crate) use check::{Check, Profile};
+pub(crate) use check::{Check, KeysOf, Profile};
+pub(crate) use compare::Compare;
 pub(crate) use fuzz::Fuzz;
 pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
 pub(crate) use load::{Load, Mix};
@@ -84,6 +90,8 @@ pub(crate) enum Command {
     Check(Box<Check>),
     /// Judge a recording of `check --record`, or a HAR file, without the server
     Judge(JudgeRecording),
+    /// Compare two implementations, or two recordings: verdicts, and what the specification leaves open
+    Compare(Compare),
     /// Receive webhooks and verify their signatures, or test your own webhook handler
     #[command(subcommand)]
     Receiver(Receiver),
@@ -120,6 +128,13 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 
 fn parse_seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("takes a whole number from 0 to {}", u64::MAX))
+}
+
+/// Parses the name of a fault that can be switched on.
+fn demo_fault() -> impl TypedValueParser<Value = &'static DemoFault> {
+    let names = DemoFault::ALL.iter().map(|fault| PossibleValue::new(fault.name).help(fault.what));
+    let find = |name: String| DemoFault::find(&name).ok_or("is not the name of a fault");
+    PossibleValuesParser::new(names).try_map(find)
 }
 
 /// Parses a time limit in whole seconds.

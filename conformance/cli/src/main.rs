@@ -74,6 +74,7 @@ fn run(cli: Cli, config: &Config) -> Result<u8, Failure> {
         Command::Check(args) => command::check::run(&args, config),
         Command::Fuzz(args) => command::fuzz::run(&args, config),
         Command::Load(args) => command::load::run(&args, config),
+        Command::Compare(args) => command::compare::run(&args, config),
         Command::Judge(args) => command::judge::run(&args, config),
         Command::Receiver(action) => command::receiver::run(&action, config),
         Command::Completions { shell } => manual::completions(shell),

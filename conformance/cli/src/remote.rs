@@ -74,9 +74,11 @@ async fn ask(
         }
     };
     let body = call.body.map(serde_json::Value::to_string).unwrap_or_default();
+    // A link that the server wrote has its prefix already.
+    let path = call.path.strip_prefix(prefix).filter(|rest| rest.starts_with('/')).unwrap_or(call.path);
     let mut request = Request::builder()
         .method(call.method)
-        .uri(format!("{prefix}{}", call.path))
+        .uri(format!("{prefix}{path}"))
         .header(header::HOST, host)
         .header(header::ACCEPT, "application/json");
     let given = |name: &str| call.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));

@@ -213,8 +213,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
 }
 
 /// Options that people look for in vain, and what to use instead.
-const INSTEAD: [(&str, &str, &str); 4] = [
-    ("sweep", "--seed", "`--from N --seeds 1` runs the simulation of one seed"),
+const INSTEAD: [(&str, &str, &str); 3] = [
     ("check", "--url", "the URL is given without an option: `chargeproof check https://api.example.com`"),
     ("check", "--key", "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY"),
     ("load", "--duration", "`--for 30s` sets the duration"),

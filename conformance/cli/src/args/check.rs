@@ -7,6 +7,16 @@ use conformance::Part;
 
 use super::{Receiving, Reports, parse_seconds};
 
+/// Whose keys are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KeysOf {
+    /// Those of the target.
+    #[default]
+    Target,
+    /// Those of the target that another one is compared with, where it has its own.
+    Other,
+}
+
 /// Which statements are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
@@ -126,6 +136,9 @@ pub(crate) struct Check {
     pub(crate) init: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) receiving: Receiving,
+    /// Whose keys are taken: `compare` checks two targets
+    #[arg(skip)]
+    pub(crate) keys_of: KeysOf,
 }
 
 fn parts() -> PossibleValuesParser {

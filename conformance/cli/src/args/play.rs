@@ -4,14 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Format, parse_seed};
+use simulator::demo::DemoFault;
+
+use super::{Format, demo_fault, parse_seed};
 
 const EXAMPLES: &str = "\
 Examples:
   chargeproof play                                    run the built-in scenarios
   chargeproof play scenarios/charge --transcript
   chargeproof play mine.yaml --bless                  write the golden transcript
-  chargeproof play --against http://127.0.0.1:8402    run them on `chargeproof serve --clock frozen`";
+  chargeproof play --against http://127.0.0.1:8402    run them on `chargeproof serve --clock frozen`
+  chargeproof play --save-from http://127.0.0.1:8402 mine.yaml";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -31,7 +34,16 @@ pub(crate) struct Play {
     /// Run on a served reference with a frozen clock instead of in this process
     #[arg(long, value_name = "URL")]
     pub(crate) against: Option<String>,
+    /// Write what was done by hand in a served world, since it began, as a scenario to FILE, and run nothing
+    #[arg(long, num_args = 2, value_names = ["URL", "FILE"], exclusive = true)]
+    pub(crate) save_from: Option<Vec<String>>,
     /// Print the transcripts
     #[arg(long, short)]
     pub(crate) transcript: bool,
+    /// Draw the first failing scenario, or else the first one, as an HTML page
+    #[arg(long, value_name = "FILE", conflicts_with = "against")]
+    pub(crate) html: Option<PathBuf>,
+    /// Switch a fault on in the simulated world, to see what a failure looks like
+    #[arg(long, value_name = "NAME", value_parser = demo_fault(), conflicts_with_all = ["against", "bless"])]
+    pub(crate) demo_fault: Option<&'static DemoFault>,
 }

@@ -15,13 +15,14 @@ pub(crate) struct Receiving {
     /// Public address of the receiver, if the service reaches it under another, such as a tunnel's
     #[arg(long, value_name = "URL", requires = "receiver")]
     pub(crate) public_url: Option<Url>,
-    /// How long to wait for webhooks after all requests, such as 90s or 5m [default: 60s]
+    /// How long to receive webhooks, from the first request on, such as 90s or 5m. Ends sooner once every endpoint
+    /// has got every type, but not before the other requests [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "receiver")]
     pub(crate) receive_for: Option<Duration>,
     /// Event types that the endpoints are subscribed to, such as 'charge.*' [default: all]
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) subscribed: Vec<String>,
-    /// Answer the first delivery to the test endpoint with a redirect, which the service must not follow
+    /// Answer the first two deliveries to the test endpoint with redirects, which the service must not follow
     #[arg(long, requires = "receiver")]
     pub(crate) redirect_trial: bool,
     /// A shell command that registers $CHARGEPROOF_ENDPOINT_URL as an endpoint in test mode and fails if the

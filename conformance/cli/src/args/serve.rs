@@ -35,6 +35,8 @@ Examples:
   chargeproof serve
   chargeproof serve --forward-to http://localhost:3000/hooks
   chargeproof serve --demo --open
+  chargeproof serve --tls
+  chargeproof serve --data shop.world
   chargeproof serve --listen 127.0.0.1:0 --seed 7 --ready-file ready.json
   chargeproof serve --clock frozen --start 2026-01-05T09:00:00Z
   chargeproof serve --forward https://shop.example=http://127.0.0.1:3000";
@@ -60,6 +62,12 @@ pub(crate) struct Serve {
     /// Begin with three days of history, which end now, or 3 days after `--start`
     #[arg(long)]
     pub(crate) demo: bool,
+    /// Keep the world in this directory: a server that is started with it again goes on with the same world
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Begin with the world in this file, which GET /sandbox/snapshots/{id} gave
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "start", "demo"])]
+    pub(crate) from: Option<PathBuf>,
     /// Forward the webhooks of both modes to this handler on your machine: registers endpoints, prints their secrets; may
     /// be repeated
     #[arg(long, value_name = "URL", value_parser = LocalHandler::parse)]
@@ -79,6 +87,15 @@ pub(crate) struct Serve {
     /// Public base address of the server, if clients use another than it listens on, such as a tunnel's
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<String>,
+    /// Serve https too, at the same address, with a certificate of its own making unless one is given
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// Certificate of the server, and those between it and a root, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of `--tls-cert`, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Ask callers on this machine for no sandbox token, although there is a public address
     #[arg(long)]
     pub(crate) trust_loopback: bool,

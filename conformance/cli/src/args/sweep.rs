@@ -2,23 +2,31 @@
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use reference_core::time::Span;
 
-use super::{Format, parse_seed};
+use simulator::{demo::DemoFault, exhaust::Scope};
+
+use super::{Format, demo_fault, parse_seed};
 use crate::shard::ShardChoice;
 
 const EXAMPLES: &str = "\
 Examples:
   chargeproof sweep                                       1000 simulations
   chargeproof sweep --for 10m --save failures
-  chargeproof sweep --from 4711 --seeds 1 --html world.html
+  chargeproof sweep --seed 4711 --html world.html         one simulation, drawn on a page
   chargeproof sweep scenarios/charge/paid.yaml            check the invariants on a scenario
+  chargeproof sweep --demo-fault retry-renamed            see what a failure looks like
+  chargeproof sweep --exhaust charge                      every sequence of a small alphabet
   chargeproof sweep --seeds 100000 --shard 3/8 --out 3.json";
 
 const MERGE_EXAMPLES: &str = "\
-Example:
-  chargeproof sweep merge 1.json 2.json 3.json";
+Examples:
+  chargeproof sweep merge 1.json 2.json 3.json
+  chargeproof sweep merge --watch shards --for 2h --out night.json";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
@@ -29,11 +37,14 @@ pub(crate) struct Sweep {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Check the invariants on these scenario files instead of random simulations
-    #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "lasting", "from", "html"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "seed", "lasting", "from", "night"])]
     pub(crate) files: Vec<PathBuf>,
     /// Number of simulations [default: 1000]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) seeds: Option<u64>,
+    /// Run the simulation of this seed only
+    #[arg(long, value_name = "SEED", value_parser = parse_seed, conflicts_with_all = ["seeds", "lasting", "from", "night", "shard"])]
+    pub(crate) seed: Option<u64>,
     /// Run for this long instead, such as 5m
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "seeds")]
     pub(crate) lasting: Option<Duration>,
@@ -52,12 +63,27 @@ pub(crate) struct Sweep {
     /// Simulations to run at the same time [default: one for each core]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Draw the first failing simulation, or else the first one, as an HTML page
+    /// Draw the first failing simulation or scenario, or else the first one, as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Directory for shrunken failing scenarios
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) save: PathBuf,
+    /// Try every sequence of the inputs of this scope instead of random simulations; may be given more than once
+    #[arg(
+        long, value_name = "SCOPE", value_parser = scope(),
+        conflicts_with_all = ["files", "seeds", "seed", "from", "night", "shard", "out", "html", "coverage"],
+    )]
+    pub(crate) exhaust: Vec<&'static Scope>,
+    /// Length of the longest sequences [default: that of the scope]
+    #[arg(long, value_name = "N", requires = "exhaust")]
+    pub(crate) depth: Option<usize>,
+    /// Show which events happened under which faults, and what was not reached
+    #[arg(long, conflicts_with = "files")]
+    pub(crate) coverage: bool,
+    /// Switch a fault on in the simulated worlds, to see what a failure looks like
+    #[arg(long, value_name = "NAME", value_parser = demo_fault(), conflicts_with_all = ["shard", "out"])]
+    pub(crate) demo_fault: Option<&'static DemoFault>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,17 +96,32 @@ pub(crate) enum SweepTask {
 #[command(after_help = MERGE_EXAMPLES)]
 pub(crate) struct Merge {
     /// Files of `sweep --out`, in any order
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "watch")]
     pub(crate) files: Vec<PathBuf>,
+    /// Merge the results (*.json) in this directory as they come, until every shard is there
+    #[arg(long, value_name = "DIR", conflicts_with = "files")]
+    pub(crate) watch: Option<PathBuf>,
+    /// With `--watch`: wait no longer than this, such as 2h
+    #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, requires = "watch")]
+    pub(crate) lasting: Option<Duration>,
     /// Save the merged results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Directory for shrunken failing scenarios
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) save: PathBuf,
+    /// Show which events happened under which faults, and what was not reached
+    #[arg(long)]
+    pub(crate) coverage: bool,
     /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+fn scope() -> impl TypedValueParser<Value = &'static Scope> {
+    let names = Scope::ALL.iter().map(|scope| PossibleValue::new(scope.name).help(scope.what));
+    let find = |name: String| Scope::find(&name).ok_or("is not the name of a scope");
+    PossibleValuesParser::new(names).try_map(find)
 }
 
 fn parse_count(text: &str) -> Result<u64, String> {

@@ -14,8 +14,8 @@ use std::{
 };
 
 use conformance::{
-    Budget, Hook, Ledger, Part, Plan, Progress, RealTime, Redaction, Requirement, Selection, catalogue,
-    check, extended, fits,
+    Budget, Hook, Ledger, Outcome, Part, Plan, Progress, RealTime, Redaction, Requirement, Selection,
+    catalogue, check, extended, fits,
 };
 use indicatif::ProgressBar;
 use reference_core::time::Timestamp;
@@ -52,6 +52,21 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     baseline::known(args, config)?;
     reports::prepare(&args.reports.report)?;
     args.record.iter().chain(&args.baseline_write).try_for_each(|path| files::check_writable(path))?;
+    let mut outcome = outcome(args, config)?;
+    outcome.accept = args.reports.accept.clone().unwrap_or_default();
+    if let Some(path) = &args.baseline_write {
+        baseline::write(path, &outcome)?;
+    }
+    if let Some(path) = &args.record {
+        files::write_whole(path, &outcome.to_file())?;
+    }
+    reports::tell(&outcome, &args.reports)?;
+    Ok(outcome.exit_code())
+}
+
+/// Asks and judges.
+pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure> {
+    let format = args.reports.format;
     let runtime = super::runtime()?;
     let bar = spinner();
     let mut screen = Screen { bar: bar.clone(), format, is_real: args.url.is_some(), countdown: None };
@@ -83,15 +98,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     outcome.origin.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     outcome.origin.started = Some(started);
     outcome.origin.lasted = Some(begun.elapsed());
-    outcome.accept = args.reports.accept.clone().unwrap_or_default();
-    if let Some(path) = &args.baseline_write {
-        baseline::write(path, &outcome)?;
-    }
-    if let Some(path) = &args.record {
-        files::write_whole(path, &outcome.to_file())?;
-    }
-    reports::tell(&outcome, &args.reports)?;
-    Ok(outcome.exit_code())
+    Ok(outcome)
 }
 
 /// Writes the commented configuration to a new file.
@@ -148,7 +155,7 @@ fn list(format: ReportFormat, profile: Profile) {
 /// The plan for a target: its keys come from the environment or from files, never from the command line.
 fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Result<Plan, Failure> {
     let base = super::web_address(url, "http://127.0.0.1:8402")?;
-    let keys = Keys::gather(config, &mut |warning| screen.warn(&warning))?;
+    let keys = Keys::gather(config, args.keys_of, &mut |warning| screen.warn(&warning))?;
     if let Some(command) = &args.prepare {
         screen.bar.set_message("preparing");
         prepare(command, &base, &keys)?;
@@ -254,6 +261,16 @@ impl Progress for Screen {
     fn asked(&mut self, ledger: &Ledger) {
         self.end_countdown();
         self.bar.set_message(format!("{} requests", ledger.total()));
+    }
+
+    fn receiving(&mut self, span: Duration) {
+        if self.is_real {
+            self.say(&format!(
+                "{GOOD}cause events now{GOOD:#}  their deliveries count from here on, for {} s and as long as the \
+                 run asks; not with the test key of the check, whose limit it measures",
+                span.as_secs()
+            ));
+        }
     }
 
     fn waiting(&mut self, span: Duration, why: &str) {

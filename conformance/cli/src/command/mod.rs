@@ -1,6 +1,7 @@
 //! One module for each command, and what several of them need.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod fuzz;
 pub(crate) mod judge;
 pub(crate) mod load;

@@ -8,13 +8,16 @@ use std::{
 
 use serde::Serialize;
 use simulator::{
+    api::ScenarioAnswer,
     digest::digest,
+    picture,
     play::{
-        Cause, LocalStage, Played, Stage,
+        Call, Cause, LocalStage, Played, Stage,
         golden::{self, Diff, Sign},
         play,
     },
     script::Script,
+    sweep::Runner,
 };
 
 use crate::{
@@ -22,7 +25,7 @@ use crate::{
     args::{Format, Play},
     files::{self, SCENARIO_MAX},
     remote::RemoteStage,
-    screen::{self, BAD, DIM, GOOD, PLACE, say},
+    screen::{self, BAD, DIM, GOOD, PLACE, note, say},
     signals::{self, INTERRUPTED},
 };
 
@@ -46,6 +49,8 @@ struct ScenarioFile {
     golden: Option<PathBuf>,
 }
 
+const NO_TRANSCRIPT: &str = "it has no golden transcript; --bless writes one";
+
 /// How a scenario ended.
 enum PlayResult {
     AsWritten(Played),
@@ -65,12 +70,9 @@ enum PlayResult {
 impl PlayResult {
     fn word(&self) -> &'static str {
         match self {
-            PlayResult::AsWritten(_) => "ok",
-            PlayResult::Played(_) => "played",
+            PlayResult::AsWritten(_) | PlayResult::Played(_) => "pass",
             PlayResult::Blessed(_) => "blessed",
-            PlayResult::Differs(..) => "differs",
-            PlayResult::NoTranscript(_) => "no transcript",
-            PlayResult::Stopped { .. } => "stopped",
+            PlayResult::Differs(..) | PlayResult::NoTranscript(_) | PlayResult::Stopped { .. } => "fail",
         }
     }
 
@@ -113,6 +115,8 @@ struct Row<'a> {
 
 #[derive(Serialize)]
 struct Report<'a> {
+    /// The version of this report; rises when an older reader would misread it.
+    format: u32,
     /// A signal came before all of them were played.
     interrupted: bool,
     scenarios: Vec<Row<'a>>,
@@ -120,7 +124,11 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
+    if let Some([url, file]) = args.save_from.as_deref() {
+        return save_from(url, Path::new(file));
+    }
     let pieces = pieces(&args.paths)?;
+    args.html.as_deref().map_or(Ok(()), files::check_writable)?;
     let mut remote = match &args.against {
         Some(address) => Some(RemoteStage::new(address).map_err(Failure::usage)?),
         None => None,
@@ -133,12 +141,18 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
         }
         let ending = match &mut remote {
             Some(stage) => play_one(piece, args, stage),
-            None => play_one(piece, args, &mut LocalStage::new()),
+            None => {
+                let fresh = args.demo_fault.map_or_else(LocalStage::new, LocalStage::with_fault);
+                play_one(piece, args, &mut { fresh })
+            }
         };
         if args.format == Format::Text {
             show(piece, &ending, args);
         }
         endings.push(ending);
+    }
+    if let Some(path) = &args.html {
+        draw(path, &pieces, &endings, args)?;
     }
     let whole = digest_of_all(&endings);
     let interrupted = endings.len() < pieces.len();
@@ -146,7 +160,7 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
         Format::Text => sum_up(&endings, pieces.len(), &whole),
         Format::Json => {
             let rows = pieces.iter().zip(&endings).map(|(piece, ending)| row(piece, ending, args)).collect();
-            let report = Report { interrupted, scenarios: rows, digest: whole };
+            let report = Report { format: 1, interrupted, scenarios: rows, digest: whole };
             say!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));
         }
     }
@@ -154,6 +168,24 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
         true => INTERRUPTED,
         false => endings.iter().map(PlayResult::exit_code).max().unwrap_or(0),
     })
+}
+
+/// Writes what was done in a served world as a scenario.
+fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
+    files::check_writable(file)?;
+    let mut stage = RemoteStage::new(url).map_err(Failure::usage)?;
+    let call = Call { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
+    let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
+    let told: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
+        let said = answer.text("/message").unwrap_or_else(|| "it says no more".to_owned());
+        Failure::usage(format!("GET /sandbox/scenario at `{url}` is answered {}: {said}", answer.status))
+    })?;
+    files::write_whole(file, &told.scenario)?;
+    note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and keeps its transcript", file.display());
+    if told.untold > 0 {
+        note!("calls that it does not tell: {}; comments in it say why", told.untold);
+    }
+    Ok(0)
 }
 
 /// Plays all built-in scenarios on a stage. Says how many there are, or which did not go as written.
@@ -176,6 +208,9 @@ pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), Str
         bless: false,
         against: None,
         transcript: false,
+        html: None,
+        demo_fault: None,
+        save_from: None,
     };
     match play_one(&piece(built_in), &args, stage) {
         PlayResult::AsWritten(_) => Ok(()),
@@ -225,6 +260,18 @@ fn play_one(piece: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayRes
     }
 }
 
+/// Draws the first scenario that failed, or else the first one.
+fn draw(path: &Path, pieces: &[ScenarioFile], endings: &[PlayResult], args: &Play) -> Result<(), Failure> {
+    let place = endings.iter().position(|ending| ending.exit_code() != 0).unwrap_or(0);
+    let piece = &pieces[place];
+    let mut script =
+        Script::parse(&piece.name, &piece.text).map_err(|error| Failure::usage(error.to_string()))?;
+    script.seed = args.seed.unwrap_or(script.seed);
+    let runner = Runner::with_fault(args.demo_fault);
+    let breach = runner.try_script(&script).findings.breaches.first().map(ToString::to_string);
+    files::write_whole(path, &picture::page(&runner, &script, breach.as_deref()))
+}
+
 /// One digest for everything that was played, whatever the order of files on the disk.
 fn digest_of_all(endings: &[PlayResult]) -> String {
     let all: Vec<&str> =
@@ -249,7 +296,7 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
         PlayResult::Stopped { coloured, .. } => say!("{coloured}"),
         PlayResult::Differs(_, diff) => show_diff(diff),
         PlayResult::NoTranscript(_) => {
-            say!("         it has no golden transcript; --bless writes one")
+            say!("         {NO_TRANSCRIPT}")
         }
         _ => {}
     }
@@ -261,7 +308,8 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
     if ending.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
         let stage = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
-        say!("         {DIM}again: chargeproof play {name}{seed}{stage}{DIM:#}");
+        let fault = args.demo_fault.map(|it| format!(" --demo-fault {}", it.name)).unwrap_or_default();
+        say!("         {DIM}again: chargeproof play {name}{seed}{stage}{fault}{DIM:#}");
     }
 }
 
@@ -304,6 +352,7 @@ fn row<'a>(piece: &'a ScenarioFile, ending: &'a PlayResult, args: &Play) -> Row<
         message: match ending {
             PlayResult::Stopped { plain, .. } => Some(plain.clone()),
             PlayResult::Differs(_, diff) => Some(diff.to_string()),
+            PlayResult::NoTranscript(_) => Some(NO_TRANSCRIPT.to_owned()),
             _ => None,
         },
         transcript: played.filter(|_| args.transcript).map(|played| played.transcript.as_str()),

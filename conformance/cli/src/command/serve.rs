@@ -3,18 +3,20 @@
 mod banner;
 mod demo;
 mod log;
+mod tls;
 
 use std::{
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     num::NonZeroU32,
-    path::Path,
+    path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use reference_core::{rng::Seed, time::Timestamp};
 use reference_server::{
-    ClockKind, Config as ServerConfig, Forwarded, McpClock, Reach, SandboxAccess, SenderConfig, Server,
+    ClockKind, Config as ServerConfig, Data, Forwarded, McpClock, Reach, SandboxAccess, SenderConfig, Server,
+    WORLD_FILE_MAX,
 };
 use serde::Serialize;
 
@@ -33,6 +35,8 @@ const PEM_MARK: &[u8] = b"BEGIN CERTIFICATE";
 /// A server that is ready, for scripts.
 #[derive(Serialize)]
 struct ServerReady {
+    /// The version of this line; rises when an older reader would misread it.
+    format: u32,
     url: String,
     address: SocketAddr,
     live_key: String,
@@ -40,6 +44,9 @@ struct ServerReady {
     seed: u64,
     clock: &'static str,
     sandbox_token: String,
+    /// What clients have to trust, with `--tls`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<PathBuf>,
     forwards: Vec<Forwarded>,
 }
 
@@ -47,7 +54,12 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     let mut server_config = server_config(args, config)?;
     let printer = log::Printer::start(args.log)?;
     server_config.log = printer.as_ref().map(log::Printer::sink);
-    let demo_from = server_config.start.filter(|_| args.demo);
+    let certificate = tls::Certificate::of(args, server_config.address)?;
+    server_config.tls = certificate.as_ref().map(|it| it.identity.clone());
+    let demo_from = server_config.start.filter(|_| args.demo && !has_world(args));
+    if args.demo && has_world(args) {
+        note!("the world in --data has a history already, so --demo adds none");
+    }
     let clock = match server_config.clock {
         ClockKind::Wall => "wall",
         ClockKind::Fast { .. } => "fast",
@@ -71,6 +83,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         }
         let keys = server.first_keys().expect("a server that just started is well");
         let ready = ServerReady {
+            format: 1,
             url: server.url().to_owned(),
             address: server.address(),
             live_key: keys.live,
@@ -78,6 +91,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             seed: server.seed().0,
             clock,
             sandbox_token: server.sandbox_token().to_owned(),
+            certificate: certificate.as_ref().map(|it| it.path.clone()),
             forwards,
         };
         if let Some(path) = &args.ready_file {
@@ -100,6 +114,11 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         }
         Ok(0)
     })
+}
+
+/// Whether a server was started with this directory before.
+fn has_world(args: &Serve) -> bool {
+    args.data.as_deref().is_some_and(Data::has_world)
 }
 
 /// When the history begins: so that it ends now, if nobody says otherwise.
@@ -130,7 +149,9 @@ async fn play_demo(server: &Server, start: Timestamp) -> Result<(), Failure> {
 pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
         // A setting is wrong, and the error names it: the address has nothing to do with it.
-        io::ErrorKind::InvalidInput => error.to_string(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::WouldBlock => {
+            error.to_string()
+        }
         io::ErrorKind::AddrInUse => format!(
             "can't listen on `{address}`: {error}; stop the other program, or choose another port with `--port`"
         ),
@@ -172,6 +193,12 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         sandbox_token: args.sandbox_token_env.as_deref().map(super::variable).transpose()?,
         mcp_clock: if args.mcp_clock { McpClock::Any } else { McpClock::FrozenOnly },
         sender: sender(args)?,
+        data: args.data.clone().map(|directory| Data {
+            directory,
+            seed: args.seed.map(Seed),
+            start: args.start.filter(|_| !args.demo),
+        }),
+        from: args.from.as_deref().map(read_world).transpose()?,
         ..ServerConfig::local()
     })
 }
@@ -185,6 +212,11 @@ fn sender(args: &Serve) -> Result<SenderConfig, Failure> {
         extra_roots,
         ..SenderConfig::default()
     })
+}
+
+/// What is inside is read when the server starts.
+fn read_world(path: &Path) -> Result<Vec<u8>, Failure> {
+    files::read(path, WORLD_FILE_MAX).map_err(|error| files::cannot_read(path, &error))
 }
 
 /// What is inside is read when the server starts; this much can be said with the file's name.

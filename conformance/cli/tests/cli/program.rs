@@ -228,7 +228,9 @@ fn wrong_usage_is_told_apart_and_says_what_to_do() {
 
 #[test]
 fn a_common_mistake_is_answered_with_what_to_do() {
-    check_refused(&["sweep", "--seed", "7"], 2, "`--from N --seeds 1` runs the simulation of one seed");
+    check_refused(&["sweep", "--seed", "7", "--seeds", "2"], 2, "cannot be used with");
+    check_refused(&["sweep", "--demo-fault", "page-gaps"], 2, "a similar value exists: 'page-gap'");
+    check_refused(&["play", "--demo-fault", "gremlin"], 2, "retry-renamed");
     check_refused(&["sweep", "--seeds", "abc"], 2, "takes a whole number from 1");
     check_refused(&["check", "--url", "http://a"], 2, "the URL is given without an option");
     check_refused(&["check", "--key", "a"], 2, "keys come from the environment: CHARGEPROOF_LIVE_KEY");

@@ -112,3 +112,26 @@ fn no_key_of_a_served_target_is_in_any_file() {
         assert!(told.iter().all(|it| !it.contains(tail) && !it.contains(&tail[..12])), "a key shows");
     }
 }
+
+#[test]
+fn two_recordings_are_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    run(here, &["check", "--quick", "--record", "a.json"]);
+    let spoiled = read(here, "a.json").replace("\"application/json\"", "\"text/plain\"");
+    fs::write(here.join("b.json"), spoiled).unwrap();
+    let check = |arguments: &[&str], exit: i32, part: &str| {
+        let compared = run(here, &[&["compare"], arguments].concat());
+        assert_eq!(compared.status.code(), Some(exit), "{}", text(&compared.stderr));
+        let told = text(&compared.stdout) + &text(&compared.stderr);
+        assert!(told.contains(part), "{part} in {told}");
+        told
+    };
+    check(&["a.json", "a.json"], 0, "0 statements and 0 open choices differ");
+    let told = check(&["a.json", "b.json"], 1, "left open: Media type of a refusal");
+    assert!(told.contains("  A  pass") && told.contains("  B  fail"), "{told}");
+    let told: Value = serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
+    assert_eq!(told["statements"][0]["verdicts"][1]["verdict"], "warn", "{told}");
+    check(&["a.json", "none.json"], 2, "`none.json` can't be read");
+    check(&["a.json", "http://127.0.0.1:1"], 2, "CHARGEPROOF_LIVE_KEY");
+}

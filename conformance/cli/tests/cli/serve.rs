@@ -102,6 +102,33 @@ fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
 }
 
 #[test]
+fn https_has_a_certificate_that_clients_are_told_to_trust() {
+    let directory = tempfile::tempdir().unwrap();
+    let said = banner(directory.path(), &["--tls"]);
+    assert!(said[0].starts_with("serving   https://127.0.0.1:"), "{said:#?}");
+    let trust = said.iter().find_map(|line| line.strip_prefix("trust     ")).expect("a path");
+    let path = trust.split_whitespace().next().expect("a path");
+    assert!(said.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{said:#?}");
+    let pem = fs::read_to_string(path).expect("the certificate");
+    assert!(pem.starts_with("-----BEGIN CERTIFICATE-----") && !pem.contains("PRIVATE KEY"), "{pem}");
+    // The child was killed, so its file is left.
+    fs::remove_file(path).expect("it is ours");
+    let missing = directory.path().join("missing.pem");
+    let (missing, text) = (missing.to_str().unwrap(), directory.path().join("text.pem"));
+    fs::write(&text, "no certificate").unwrap();
+    let text = text.to_str().unwrap();
+    for (arguments, says) in [
+        (vec!["--tls-cert", text], "--tls-key"),
+        (vec!["--tls-cert", missing, "--tls-key", text], "missing.pem"),
+        (vec!["--tls-cert", text, "--tls-key", text], "BEGIN CERTIFICATE"),
+    ] {
+        let output = run(directory.path(), &[&["serve", "--port", "0"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(crate::support::said(&output).contains(says), "{}", crate::support::said(&output));
+    }
+}
+
+#[test]
 fn a_browser_is_opened_at_the_dashboard() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("browser");

@@ -18,7 +18,7 @@ fn sweep(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
 }
 
 /// Seed 3 is one of those that are played twice.
-const ONE: [&str; 7] = ["--from", "3", "--seeds", "1", "--jobs", "1", "--format=json"];
+const ONE: [&str; 5] = ["--seed", "3", "--jobs", "1", "--format=json"];
 
 #[test]
 fn another_process_directory_and_environment_see_the_same_world() {
@@ -27,7 +27,7 @@ fn another_process_directory_and_environment_see_the_same_world() {
     let mut two =
         json(&sweep(there.path(), &ONE, &[("TZ", "Asia/Tokyo"), ("LANG", "tr_TR.UTF-8"), ("HOME", "/")]));
     for report in [&mut one, &mut two] {
-        assert_eq!(report["result"], "held", "{report}");
+        assert_eq!((&report["format"], &report["result"]), (&1.into(), &"pass".into()), "{report}");
         assert!(report["digests"]["3"].is_string(), "{report}");
         assert!(report["checks"].as_u64().is_some_and(|checks| checks > 1_000), "{report}");
         for figure in ["took_ms", "per_second"] {
@@ -40,10 +40,11 @@ fn another_process_directory_and_environment_see_the_same_world() {
 #[test]
 fn a_world_is_drawn_on_one_page_that_loads_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let output = sweep(directory.path(), &["--from=1", "--seeds=1", "--jobs=1", "--html", "world.html"], &[]);
+    let output = sweep(directory.path(), &["--seed=1", "--jobs=1", "--html", "world.html"], &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("every invariant held") && text.contains("charge.paid"), "{text}");
+    assert!(text.starts_with("pass  every invariant held in the simulation of seed 1\n"), "{text}");
+    assert!(text.contains("--coverage shows them") && !text.contains("charge.paid"), "{text}");
     let page = fs::read_to_string(directory.path().join("world.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("charge.created") && page.contains("<title>2"), "{page}");
     for load in ["src=", "href=", "url(", "@import", "<script"] {
@@ -52,10 +53,58 @@ fn a_world_is_drawn_on_one_page_that_loads_nothing() {
 }
 
 #[test]
+fn the_table_is_for_those_who_ask_and_counts_from_the_first_seed() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = sweep(directory.path(), &["--night", "x", "--seeds=1", "--jobs=1", "--coverage"], &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let row =
+        text.lines().find(|line| line.starts_with("charge.created ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(row[37..].split_whitespace().all(|cell| matches!(cell, "0" | "·")), "{row}");
+    assert!(text.lines().filter(|line| line.starts_with("charge.")).all(|line| line.chars().count() <= 100));
+}
+
+const PAID: &str = "title: A charge is paid\nsteps:\n  - endpoint: shop\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n  - pay: c1\n  - mine: { asset: BTC, blocks: 2 }\n";
+
+#[test]
+fn a_fault_that_is_switched_on_is_found_shrunk_and_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    let fault = ["--demo-fault", "one-confirmation-more"];
+    let output = sweep(directory.path(), &[&["--seed=0", "--jobs=1"][..], &fault].concat(), &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("fail  ") && text.contains("wrong on purpose"), "{text}");
+    let again = text.lines().find_map(|line| line.trim().strip_prefix("again: chargeproof ")).expect(&text);
+    let again: Vec<&str> = again.split(' ').collect();
+    let code = |arguments: &[&str]| support::run(directory.path(), arguments).status.code();
+    assert_eq!(code(&again), Some(1), "{again:?}");
+    let html = [&again[..], &["--html", "again.html"]].concat();
+    assert_eq!(code(&html), Some(1));
+    let page = fs::read_to_string(directory.path().join("again.html")).unwrap();
+    assert!(page.contains("class=\"breach\"") && page.contains("class=\"here\""), "{page}");
+    // The service itself is well.
+    assert_eq!(code(&again[..2]), Some(0), "{again:?}");
+
+    fs::write(directory.path().join("paid.yaml"), PAID).unwrap();
+    assert_eq!(code(&["play", "paid.yaml", "--bless"]), Some(0));
+    let played = support::run(
+        directory.path(),
+        &[&["play", "paid.yaml", "--html", "paid.html", "--format=json"][..], &fault].concat(),
+    );
+    assert_eq!(played.status.code(), Some(1));
+    let report = json(&played);
+    assert_eq!(
+        (&report["format"], &report["scenarios"][0]["result"]),
+        (&1.into(), &"fail".into()),
+        "{report}"
+    );
+    let page = fs::read_to_string(directory.path().join("paid.html")).unwrap();
+    assert!(page.contains("class=\"breach\""), "{page}");
+}
+
+#[test]
 fn a_scenario_is_judged_by_the_laws() {
     let directory = tempfile::tempdir().unwrap();
-    let scenario = "title: A charge is paid\nsteps:\n  - endpoint: shop\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n  - pay: c1\n  - mine: { asset: BTC, blocks: 2 }\n";
-    fs::write(directory.path().join("paid.yaml"), scenario).unwrap();
+    fs::write(directory.path().join("paid.yaml"), PAID).unwrap();
     let output = sweep(directory.path(), &["paid.yaml", "--format=json"], &[]);
     assert_eq!(output.status.code(), Some(0));
     let report = json(&output);
@@ -102,4 +151,53 @@ fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
     let report = json(&output);
     assert_eq!(report["result"], "interrupted", "{report}");
     assert!(directory.path().join("page.html").exists());
+}
+
+#[test]
+fn a_small_world_is_exhausted_and_a_fault_comes_out_as_a_scenario() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["--exhaust", "endpoint", "--depth", "1", "--format=json"];
+    let report = json(&sweep(directory.path(), &arguments, &[]));
+    assert_eq!((&report["format"], &report["result"]), (&1.into(), &"pass".into()), "{report}");
+    let scope = &report["scopes"][0];
+    assert!(scope["depth"] == 1 && scope["states"].as_u64() > Some(5), "{report}");
+
+    let fault = ["--demo-fault", "retry-renamed"];
+    let output =
+        sweep(directory.path(), &[&["--exhaust", "endpoint", "--depth", "2"][..], &fault].concat(), &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let again = text.lines().find_map(|line| line.trim().strip_prefix("again: chargeproof ")).expect(&text);
+    let again: Vec<&str> = again.split(' ').collect();
+    let code = |arguments: &[&str]| support::run(directory.path(), arguments).status.code();
+    assert_eq!((code(&again), code(&again[..2])), (Some(1), Some(0)), "{text}");
+    check_code(&["--exhaust", "charges"], 2, "a similar value exists: 'charge'");
+    check_code(&["--exhaust", "charge", "--seeds", "2"], 2, "cannot be used with");
+}
+
+#[test]
+fn results_are_merged_as_they_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let shards = directory.path().join("shards");
+    fs::create_dir(&shards).unwrap();
+    let part = |n: &str, out: &str| {
+        let arguments = ["--from", "9", "--seeds", "2", "--jobs", "1", "--shard", n, "--out", out];
+        assert_eq!(sweep(directory.path(), &arguments, &[]).status.code(), Some(0));
+    };
+    let merge = |lasting: &str| {
+        let arguments = ["merge", "--watch", "shards", "--for", lasting, "--format=json"];
+        sweep(directory.path(), &arguments, &[])
+    };
+    assert_eq!(merge("1ms").status.code(), Some(3), "nothing came");
+    part("1/2", "shards/1.json");
+    let early = merge("1ms");
+    assert_eq!((early.status.code(), &json(&early)["missing"]), (Some(3), &serde_json::json!([2])));
+    let watching = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| merge("5m"));
+        // The name comes last, so that nobody reads a part of it.
+        part("2/2", "2.json");
+        fs::rename(directory.path().join("2.json"), shards.join("2.json")).unwrap();
+        watching.join().expect("it ends")
+    });
+    assert_eq!((watching.status.code(), &json(&watching)["result"]), (Some(0), &"pass".into()));
 }

@@ -9,6 +9,7 @@ use conformance::Secret;
 
 use crate::{
     Failure,
+    args::KeysOf,
     config::Config,
     files::{self, SETTINGS_MAX},
 };
@@ -18,7 +19,7 @@ const SECRET_LETTERS_MIN: usize = 8;
 
 /// Where a key or a secret comes from.
 struct Slot<'a> {
-    variable: &'static str,
+    variable: String,
     setting: &'static str,
     file: Option<&'a Path>,
 }
@@ -34,10 +35,21 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Gathers them. `warn` is told of files that others can read.
-    pub(super) fn gather(config: &Config, warn: &mut dyn FnMut(String)) -> Result<Keys, Failure> {
+    pub(super) fn gather(
+        config: &Config,
+        keys_of: KeysOf,
+        warn: &mut dyn FnMut(String),
+    ) -> Result<Keys, Failure> {
         let check = &config.check;
-        let mut slot = |variable, setting, file: &Option<PathBuf>| {
-            Slot { variable, setting, file: file.as_deref() }.key(warn)
+        let mut slot = |variable: &str, setting, file: &Option<PathBuf>| {
+            if keys_of == KeysOf::Other {
+                let variable = variable.replacen('_', "_B_", 1);
+                let own = Slot { variable, setting, file: None }.key(warn)?;
+                if own.is_some() {
+                    return Ok(own);
+                }
+            }
+            Slot { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)
         };
         let live = slot("CHARGEPROOF_LIVE_KEY", "live_key_file", &check.live_key_file)?;
         let test = slot("CHARGEPROOF_TEST_KEY", "test_key_file", &check.test_key_file)?;
@@ -69,8 +81,8 @@ pub(super) fn webhook_secrets(
     warn: &mut dyn FnMut(String),
 ) -> Result<[Option<Secret>; 2], Failure> {
     let check = &config.check;
-    let mut slot = |variable, setting, file: &Option<PathBuf>| {
-        let secret = Slot { variable, setting, file: file.as_deref() }.key(warn)?;
+    let mut slot = |variable: &str, setting, file: &Option<PathBuf>| {
+        let secret = Slot { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)?;
         match secret {
             Some(secret) if secret.len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
                 "`{variable}` has fewer than {SECRET_LETTERS_MIN} characters, or the file that `check.{setting}` names has; \
@@ -89,7 +101,7 @@ pub(super) fn webhook_secrets(
 impl Slot<'_> {
     /// The environment goes before the file.
     fn key(&self, warn: &mut dyn FnMut(String)) -> Result<Option<Secret>, Failure> {
-        match env::var(self.variable) {
+        match env::var(&self.variable) {
             Ok(text) if !text.trim().is_empty() => return Ok(Some(Secret::new(text.trim()))),
             Err(env::VarError::NotUnicode(_)) => {
                 return Err(Failure::usage(format!("`{}` is not UTF-8; it takes a key", self.variable)));
@@ -142,7 +154,8 @@ mod tests {
         fs::write(&path, text).unwrap();
         #[cfg(unix)]
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
-        let slot = Slot { variable: "CHARGEPROOF_NO_SUCH_KEY", setting: "live_key_file", file: Some(&path) };
+        let slot =
+            Slot { variable: "CHARGEPROOF_NO_SUCH_KEY".into(), setting: "live_key_file", file: Some(&path) };
         let mut warnings = String::new();
         let found = match slot.key(&mut |it| warnings += &it) {
             Ok(key) => {

@@ -55,7 +55,7 @@ pub(super) fn webhooks(
         receive_for: std::time::Duration::ZERO,
         occasion: Some(occasion),
     };
-    Ok(Webhooks { names, source })
+    Ok(Webhooks { names, source, public_url: None })
 }
 
 /// An endpoint of each kind: what its path is called, its mode, the types that it wants, and what it answers.
@@ -64,7 +64,7 @@ const ENDPOINTS: [(&str, Mode, &[&str], &str); 6] = [
     ("/test", Mode::Test, &[], "200"),
     ("/live-some", Mode::Live, &["charge.paid", "invoice.paid"], "200"),
     ("/test-some", Mode::Test, &["charge.canceled", "invoice.viewed"], "200"),
-    ("/moved", Mode::Live, &["charge.canceled"], "302"),
+    ("/moved", Mode::Live, &["charge.canceled", "charge.expired"], "302,307"),
     ("/weak", Mode::Test, &["charge.canceled"], "500,200"),
 ];
 

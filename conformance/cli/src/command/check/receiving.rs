@@ -27,7 +27,7 @@ const TEST_PATH: &str = "/test";
 const ADDED_PATH: &str = "/added";
 
 /// Where endpoints must never be: on the service's own machine, in its networks, at its cloud's metadata.
-pub(super) const REFUSED: [&str; 12] = [
+pub(super) const REFUSED: [&str; 14] = [
     "https://localhost/hooks",
     "https://127.0.0.1/hooks",
     "https://[::1]/hooks",
@@ -40,7 +40,11 @@ pub(super) const REFUSED: [&str; 12] = [
     "https://[fd00::1]/hooks",
     "https://[::ffff:127.0.0.1]/hooks",
     "https://2130706433/hooks",
+    "https://hooks.example.com@127.0.0.1/hooks",
+    PLAIN,
 ];
+/// An endpoint is an HTTPS address.
+const PLAIN: &str = "http://example.com/hooks";
 
 /// What the options say about webhooks; `None` if they say nothing.
 pub(super) fn webhooks(
@@ -66,7 +70,8 @@ pub(super) fn webhooks(
             "`--subscribed` describes received webhooks; add --receiver or --deliveries",
         ));
     };
-    Ok(Some(Webhooks { names, source }))
+    let public_url = args.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    Ok(Some(Webhooks { names, source, public_url }))
 }
 
 fn listen(
@@ -85,11 +90,11 @@ fn listen(
     };
     endpoints.into_iter().for_each(|endpoint| catch.declare(endpoint));
     if args.redirect_trial {
-        catch.answer(TEST_PATH, "302,200".parse().expect("two statuses"));
+        catch.answer(TEST_PATH, "302,307,200".parse().expect("three statuses"));
     }
     screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", catch.address()));
     screen.say(&format!(
-        "{DIM}register {public}{LIVE_PATH} in live mode and {public}{TEST_PATH} in test mode; then cause events{DIM:#}"
+        "{DIM}register {public}{LIVE_PATH} in live mode and {public}{TEST_PATH} in test mode{DIM:#}"
     ));
     let occasion = args.register.as_ref().map(|command| {
         let registrar = Registrar { command: command.clone(), own: format!("{public}{ADDED_PATH}") };
@@ -152,7 +157,10 @@ impl Occasion for Registrar {
             let taken = public.accepted;
             let mut registrations = vec![public];
             // Whoever takes nothing is not asked a dozen times.
-            for address in &REFUSED[..if taken { REFUSED.len() } else { 1 }] {
+            // Nor is a service that takes our plain address asked for another.
+            let is_plain = own.starts_with("http://");
+            let tried = REFUSED.iter().filter(|it| !is_plain || **it != PLAIN);
+            for address in tried.take(if taken { REFUSED.len() } else { 1 }) {
                 registrations.push(register(&command, address, false).await?);
             }
             Ok(Caused { settled: false, registrations })

@@ -21,6 +21,12 @@ pub(super) fn print(ready: &ServerReady, format: Format) {
     say!("sandbox   {url}/sandbox   {DIM}(from other machines both need the token {sandbox_token}){DIM:#}");
     say!("seed      {seed}   {DIM}(--seed {seed} gives the same keys and ids again){DIM:#}");
     say!("clock     {clock}");
+    if let Some(path) = &ready.certificate {
+        say!(
+            "trust     {}   {DIM}(curl --cacert, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE){DIM:#}",
+            path.display()
+        );
+    }
     for forward in &ready.forwards {
         say!("forward   {}   {DIM}(registered as {}){DIM:#}", forward.to, forward.url);
     }
@@ -32,7 +38,9 @@ pub(super) fn print(ready: &ServerReady, format: Format) {
         say!("  export {name}={value}");
     }
     say!();
-    say!("  curl -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" {url}/v1/account");
+    let trust =
+        ready.certificate.as_ref().map(|path| format!("--cacert {} ", path.display())).unwrap_or_default();
+    say!("  curl {trust}-H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" {url}/v1/account");
     say!();
     say!("Press Ctrl-C to stop.");
 }
@@ -47,8 +55,13 @@ fn exports(ready: &ServerReady) -> Vec<(String, &str)> {
     for (n, forward) in (1..).zip(&ready.forwards) {
         // One handler is the usual case; further ones are counted.
         let count = if n == 1 { String::new() } else { format!("_{n}") };
-        exports.push((format!("CHARGEPROOF_LIVE_WEBHOOK_SECRET{count}"), &forward.live_secret));
-        exports.push((format!("CHARGEPROOF_TEST_WEBHOOK_SECRET{count}"), &forward.test_secret));
+        let secrets = [("LIVE", &forward.live_secret), ("TEST", &forward.test_secret)];
+        // An endpoint of a kept world has the secret that was shown when it was made.
+        for (mode, secret) in
+            secrets.into_iter().filter_map(|(mode, secret)| Some((mode, secret.as_deref()?)))
+        {
+            exports.push((format!("CHARGEPROOF_{mode}_WEBHOOK_SECRET{count}"), secret));
+        }
     }
     exports
 }

@@ -96,6 +96,7 @@ fn time(at: Timestamp) -> String {
 
 fn as_text(entry: &LogEntry) -> String {
     match entry {
+        LogEntry::InWorld { world, entry } => format!("{DIM}{world}{DIM:#}  {}", as_text(entry)),
         LogEntry::Request(record) => {
             let RequestRecord { at, method, target, status, took, key, message, .. } = &**record;
             let style = if *status < 400 { GOOD } else { BAD };
@@ -131,6 +132,11 @@ fn plain(text: &str) -> String {
 
 fn as_json(entry: &LogEntry) -> Value {
     match entry {
+        LogEntry::InWorld { world, entry } => {
+            let mut line = as_json(entry);
+            line["world"] = Value::from(&**world);
+            line
+        }
         LogEntry::Happened(event) => simulator::api::json(event),
         LogEntry::Request(record) => {
             let RequestRecord { at, method, target, status, took, key, message, .. } = &**record;

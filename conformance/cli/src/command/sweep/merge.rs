@@ -6,6 +6,7 @@ use super::{
     Sum,
     part::{Part, Parts, Whole},
 };
+use crate::signals::INTERRUPTED;
 
 /// A sweep put together from what its shards brought.
 pub(super) struct Merged {
@@ -21,9 +22,10 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// 5 machines do not agree: find the broken one · 1 a law was broken · 3 shards are missing · 0 all is well.
+    /// 130 interrupted · 5 machines do not agree: find the broken one · 1 a law was broken · 3 shards are missing · 0 all is well.
     pub(super) fn exit_code(&self) -> u8 {
         match (self.conflicts.is_empty(), self.sum.exit_code(), self.gaps.is_empty()) {
+            _ if self.sum.interrupted => INTERRUPTED,
             (false, ..) => 5,
             (true, 0, false) => 3,
             (true, code, _) => code,

@@ -1,21 +1,24 @@
 //! What a sweep says at its end, for people and for programs. Pure.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use simulator::{
+    demo::DemoFault,
     law::{Breach, Law},
-    sweep::{Cell, Matrix, Verdict},
+    sweep::Verdict,
 };
 
-use super::{Group, Sum, merge::Merged};
+use super::{
+    Group, Sum,
+    coverage::{self, Width},
+    merge::Merged,
+};
 use crate::{
-    screen::{BAD, DIM, GOOD},
+    screen::{BAD, GOOD},
     signals::INTERRUPTED,
 };
 
-/// So many gaps are named; the JSON names all.
-const GAPS_SHOWN: usize = 12;
 /// So many breaches of a file are shown.
 const BREACHES_SHOWN: usize = 5;
 
@@ -25,13 +28,79 @@ fn rate(count: u64, sum: &Sum) -> u64 {
     u64::try_from(u128::from(count) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }
 
-pub(super) fn text(sum: &Sum) -> String {
+/// The version of the JSON; rises when an older reader would misread it.
+const FORMAT: u32 = 1;
+
+/// The verdict first, then failures, then figures; the table of what was reached where a width is given.
+pub(super) fn text(sum: &Sum, table: Option<Width>) -> String {
+    verdict_line(sum.exit_code(), sum, None) + &failures(sum) + &figures(sum, table)
+}
+
+/// The one word for how it ended.
+fn word(code: u8) -> &'static str {
+    match code {
+        0 => "pass",
+        1 => "fail",
+        3 => "incomplete",
+        INTERRUPTED => "interrupted",
+        _ => "differs",
+    }
+}
+
+fn verdict_line(code: u8, sum: &Sum, merged: Option<&Merged>) -> String {
+    let style = if code == 0 { GOOD } else { BAD };
+    let worlds = match sum.worlds {
+        1 => format!("the simulation of seed {}", sum.from),
+        worlds => format!("{worlds} simulations"),
+    };
+    let found = match sum.groups.len() {
+        0 => format!("every invariant held in {worlds}"),
+        kinds => {
+            let seeds: u64 = sum.groups.values().map(|group| group.seeds).sum();
+            let kinds = if kinds == 1 {
+                "1 kind of failure".to_owned()
+            } else {
+                format!("{kinds} kinds of failures")
+            };
+            match sum.worlds {
+                1 => format!("{kinds} in {worlds}"),
+                all => format!("{kinds} in {seeds} of {all} simulations"),
+            }
+        }
+    };
+    let told = match (code, merged) {
+        (5, Some(_)) => format!("machines do not agree; {found}"),
+        (5, None) => "two runs of one seed differ: this machine or this program failed".to_owned(),
+        (_, Some(Merged { gaps, sweep, .. })) if !gaps.is_empty() => {
+            format!("{} of {} shards are missing; {found}", gaps.len(), sweep.shards)
+        }
+        _ => found,
+    };
+    let told = if code == INTERRUPTED { format!("until then {told}") } else { told };
+    format!("{style}{}{style:#}  {told}\n", word(code))
+}
+
+fn failures(sum: &Sum) -> String {
     let mut text = String::new();
+    if let Some(fault) = sum.fault {
+        let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
+    }
+    for (seed, difference) in &sum.differing {
+        let _ = writeln!(text, "\n{BAD}differs{BAD:#}  seed {seed} gave two results: {difference}");
+    }
+    for group in sum.groups.values() {
+        text.push_str(&failure(group, sum.fault));
+    }
+    text
+}
+
+fn figures(sum: &Sum, table: Option<Width>) -> String {
+    let mut text = String::from("\n");
     let mut line = |line: String| text.push_str(&(line + "\n"));
     let checks: u64 = sum.checks.iter().sum();
     line(format!(
-        "{} simulations from seed {}, {} events, {} deliveries, {checks} checks of {} invariants",
-        sum.worlds,
+        "{} from seed {}, {} events, {} deliveries, {checks} checks of {} invariants",
+        if sum.worlds == 1 { "1 simulation".to_owned() } else { format!("{} simulations", sum.worlds) },
         sum.from,
         sum.events,
         sum.posts,
@@ -50,97 +119,27 @@ pub(super) fn text(sum: &Sum) -> String {
     if !untried.is_empty() {
         line(format!("not exercised: {}", untried.join(", ")));
     }
-    line(String::new());
-    text.push_str(&matrix(&sum.matrix));
-    for (seed, difference) in &sum.differing {
-        let _ = writeln!(text, "{BAD}differs{BAD:#}  seed {seed} gave two results: {difference}");
+    match table {
+        None => line(coverage::brief(&sum.matrix)),
+        Some(width) => line(format!("\n{}", coverage::table(sum, width).trim_end())),
     }
-    for group in sum.groups.values() {
-        text.push_str(&failure(group));
-    }
-    let (style, verdict) = match sum.exit_code() {
-        0 => (GOOD, "every invariant held".to_owned()),
-        INTERRUPTED if sum.groups.is_empty() => {
-            (BAD, "interrupted; until then every invariant held".to_owned())
-        }
-        INTERRUPTED => (BAD, format!("interrupted; {} kinds of failures found until then", sum.groups.len())),
-        1 => (BAD, format!("{} kinds of failures found", sum.groups.len())),
-        _ => (BAD, "two runs of one seed differ: this machine or this program failed".to_owned()),
-    };
-    let _ = writeln!(text, "{style}{verdict}{style:#}");
     text
 }
 
-fn failure(group: &Group) -> String {
+fn failure(group: &Group, fault: Option<&DemoFault>) -> String {
     let mut text = String::new();
     let Group { breach, first, seeds, saved } = group;
-    let _ = writeln!(text, "{BAD}broken{BAD:#}  {breach}");
-    let _ = writeln!(text, "          rests on {}", breach.law.rests_on());
-    let _ =
-        writeln!(text, "          {seeds} seeds, first {first}: chargeproof sweep --from {first} --seeds 1");
+    let switch = fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
+    let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {breach}");
+    let _ = writeln!(text, "      rests on {}", breach.law.rests_on());
+    let found = if *seeds == 1 { format!("seed {first}") } else { format!("{seeds} seeds, first {first}") };
+    let _ = writeln!(text, "      {found}: chargeproof sweep --seed {first}{switch}");
     if let Some(saved) = saved {
         let path = saved.path.display();
-        let _ = writeln!(text, "          {} steps after {} attempts: {path}", saved.steps, saved.attempts);
-        let _ = writeln!(text, "          again: chargeproof sweep {path}");
-        let _ = writeln!(text, "                 chargeproof play {path} --transcript");
+        let _ = writeln!(text, "      {} steps after {} attempts: {path}", saved.steps, saved.attempts);
+        let _ = writeln!(text, "      again: chargeproof sweep {path}{switch}");
+        let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
     }
-    text
-}
-
-/// The first seed that reached each cell: rows are types and situations, columns are faults.
-fn matrix(matrix: &Matrix) -> String {
-    let mut text = String::new();
-    let rows = matrix.rows();
-    if rows.is_empty() {
-        return text;
-    }
-    let columns: Vec<_> = std::iter::once(None).chain(Matrix::columns().map(Some)).collect();
-    let _ = writeln!(text, "first seed for each event, chain situation and fault; {DIM}·{DIM:#} is a gap");
-    for (n, fault) in columns.iter().enumerate() {
-        let word = fault.map_or("no fault", |fault| fault.as_str());
-        let _ = write!(text, "  {:>2} {word:<16}", n);
-        if n % 5 == 4 || n + 1 == columns.len() {
-            text.push('\n');
-        }
-    }
-    let _ = write!(text, "{:<37}", "");
-    for n in 0..columns.len() {
-        let _ = write!(text, "{n:>6}");
-    }
-    text.push('\n');
-    for (kind, situation) in rows {
-        let _ = write!(text, "{kind:<24} {:<12}", situation.as_str());
-        for fault in &columns {
-            match matrix.first(Cell { kind, situation, fault: *fault }) {
-                Some(seed) => drop(write!(text, "{seed:>6}")),
-                None => drop(write!(text, "{DIM}     ·{DIM:#}")),
-            }
-        }
-        text.push('\n');
-    }
-    let gaps = matrix.gaps();
-    if !gaps.is_empty() {
-        let named: Vec<String> = gaps
-            .iter()
-            .take(GAPS_SHOWN)
-            .map(|(kind, fault)| format!("{kind} under {}", fault.as_str()))
-            .collect();
-        let more = if gaps.len() > GAPS_SHOWN { ", …" } else { "" };
-        let _ = writeln!(
-            text,
-            "{} pairs of event and fault were not reached (more seeds may reach them): {}{more}",
-            gaps.len(),
-            named.join(", ")
-        );
-    }
-    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (kind, fault, why) in matrix.impossible() {
-        reasons.entry(why).or_default().push(format!("{kind} under {}", fault.as_str()));
-    }
-    for (why, pairs) in reasons {
-        let _ = writeln!(text, "{} pairs are impossible, because {why}: {}", pairs.len(), pairs.join(", "));
-    }
-    text.push('\n');
     text
 }
 
@@ -180,7 +179,9 @@ pub(super) fn json(sum: &Sum) -> Value {
         sum.differing.iter().map(|(seed, what)| json!({ "seed": seed, "first_difference": what })).collect();
     let checks: u64 = sum.checks.iter().sum();
     json!({
-        "result": match sum.exit_code() { 0 => "held", 1 => "broken", INTERRUPTED => "interrupted", _ => "differs" },
+        "format": FORMAT,
+        "result": word(sum.exit_code()),
+        "demo_fault": sum.fault.map(|fault| fault.name),
         "from": sum.from,
         "seeds": sum.worlds,
         "beside": sum.beside,
@@ -220,15 +221,9 @@ fn failure_json(group: &Group) -> Value {
 }
 
 /// What all shards together say, and which are missing.
-pub(super) fn merged_text(merged: &Merged) -> String {
-    let mut text = text(&merged.sum);
+pub(super) fn merged_text(merged: &Merged, table: Option<Width>) -> String {
+    let mut text = verdict_line(merged.exit_code(), &merged.sum, Some(merged));
     let (sweep, seeds) = (&merged.sweep, merged.sweep.seeds);
-    let present = merged.parts.len();
-    let _ = writeln!(
-        text,
-        "{present} of {} shards of {seeds} simulations; {} ran on two machines and were compared",
-        sweep.shards, merged.compared
-    );
     for gap in &merged.gaps {
         let _ = writeln!(
             text,
@@ -239,6 +234,15 @@ pub(super) fn merged_text(merged: &Merged) -> String {
     for conflict in &merged.conflicts {
         let _ = writeln!(text, "{BAD}differs{BAD:#}  {conflict}");
     }
+    text.push_str(&failures(&merged.sum));
+    text.push_str(&figures(&merged.sum, table));
+    let _ = writeln!(
+        text,
+        "{} of {} shards of {seeds} simulations; {} ran on two machines and were compared",
+        merged.parts.len(),
+        sweep.shards,
+        merged.compared
+    );
     text
 }
 
@@ -249,6 +253,7 @@ pub(super) fn merged_json(merged: &Merged) -> Value {
     value["missing"] = json!(merged.gaps);
     value["conflicts"] = json!(merged.conflicts);
     value["compared"] = merged.compared.into();
+    value["result"] = word(merged.exit_code()).into();
     value["exit_code"] = merged.exit_code().into();
     value
 }
@@ -257,13 +262,13 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     let mut text = String::new();
     for (name, verdict) in rows {
         let breaches = &verdict.findings.breaches;
-        let (style, word) = if breaches.is_empty() { (GOOD, "held") } else { (BAD, "broken") };
+        let (style, word) = if breaches.is_empty() { (GOOD, word(0)) } else { (BAD, word(1)) };
         let _ = writeln!(text, "{style}{word}{style:#}  {name}, {} checks", verdict.findings.total());
         for breach in breaches.iter().take(BREACHES_SHOWN) {
-            let _ = writeln!(text, "        {breach}");
+            let _ = writeln!(text, "      {breach}");
         }
         if breaches.len() > BREACHES_SHOWN {
-            let _ = writeln!(text, "        and {} more", breaches.len() - BREACHES_SHOWN);
+            let _ = writeln!(text, "      and {} more", breaches.len() - BREACHES_SHOWN);
         }
     }
     text
@@ -274,8 +279,10 @@ pub(super) fn files_json(rows: &[(String, Verdict)]) -> Value {
         .iter()
         .map(|(name, verdict)| {
             let breaches: Vec<Value> = verdict.findings.breaches.iter().map(breach_json).collect();
-            json!({ "scenario": name, "checks": verdict.findings.total(), "breaches": breaches })
+            let result = word(u8::from(!breaches.is_empty()));
+            let checks = verdict.findings.total();
+            json!({ "scenario": name, "result": result, "checks": checks, "breaches": breaches })
         })
         .collect();
-    json!({ "scenarios": rows })
+    json!({ "format": FORMAT, "scenarios": rows })
 }

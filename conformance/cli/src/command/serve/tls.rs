@@ -1,0 +1,65 @@
+//! `serve --tls`: the certificate that the server shows, given or of its own making.
+
+use std::{io::Write as _, net::SocketAddr, path::PathBuf};
+
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
+use reference_server::TlsIdentity;
+
+use crate::{
+    Failure,
+    args::Serve,
+    files::{self, SETTINGS_MAX},
+};
+
+/// What the server shows, and where clients find what to trust.
+pub(super) struct Certificate {
+    pub(super) identity: TlsIdentity,
+    /// The file of the certificate.
+    pub(super) path: PathBuf,
+    /// Deletes the file of a certificate of our own making when the server ends.
+    _made: Option<tempfile::TempPath>,
+}
+
+impl Certificate {
+    /// The certificate that the arguments ask for; `None` for http only.
+    pub(super) fn of(args: &Serve, address: SocketAddr) -> Result<Option<Certificate>, Failure> {
+        match (&args.tls_cert, &args.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let read = |path: &PathBuf| {
+                    files::read(path, SETTINGS_MAX).map_err(|error| files::cannot_read(path, &error))
+                };
+                let identity = TlsIdentity { certificates: read(certificate)?, key: read(key)? };
+                Ok(Some(Certificate { identity, path: certificate.clone(), _made: None }))
+            }
+            _ if args.tls => make(address).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A certificate for this machine that signs itself. Nobody trusts it who is not told to.
+fn make(address: SocketAddr) -> Result<Certificate, Failure> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::machine(format!("can't {what} a certificate for `--tls`: {error}"))
+    };
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let ip = address.ip().to_string();
+    if !address.ip().is_unspecified() && !names.contains(&ip) {
+        names.push(ip);
+    }
+    let mut params = CertificateParams::new(names).map_err(|error| failed("make", &error))?;
+    params.distinguished_name.push(DnType::CommonName, "chargeproof serve");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate().map_err(|error| failed("make", &error))?;
+    let pem = params.self_signed(&key).map_err(|error| failed("make", &error))?.pem();
+    // A name that nobody can guess, so that nobody else's file is written.
+    let mut file = tempfile::Builder::new()
+        .prefix("chargeproof-")
+        .suffix(".pem")
+        .tempfile()
+        .map_err(|error| failed("keep", &error))?;
+    file.write_all(pem.as_bytes()).map_err(|error| failed("keep", &error))?;
+    let made = file.into_temp_path();
+    let identity = TlsIdentity { certificates: pem.into_bytes(), key: key.serialize_pem().into_bytes() };
+    Ok(Certificate { identity, path: made.to_path_buf(), _made: Some(made) })
+}

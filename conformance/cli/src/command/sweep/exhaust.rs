@@ -1,0 +1,210 @@
+//! `sweep --exhaust`: every sequence of inputs of a small world, on as many threads as asked for.
+
+use std::{
+    fmt::Write as _,
+    path::PathBuf,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use simulator::{
+    exhaust::{Exploration, Extent, Path, Scope, Tried},
+    law::Breach,
+    shrink::shrink,
+    sweep::Runner,
+};
+
+use super::write;
+use crate::{
+    Failure,
+    args::{Format, Sweep},
+    screen::{self, BAD, GOOD, say},
+    signals::{self, INTERRUPTED},
+};
+
+/// The version of the JSON; rises when an older reader would misread it.
+const FORMAT: u32 = 1;
+
+/// What came of a scope.
+struct Exhausted {
+    scope: &'static Scope,
+    extent: Extent,
+    found: Option<Found>,
+    took: Duration,
+    /// A signal or the end of the time came before everything was tried.
+    is_cut: bool,
+}
+
+/// A shortest sequence that breaks an invariant.
+struct Found {
+    words: String,
+    breach: Breach,
+    path: PathBuf,
+}
+
+/// Exhausts the scopes that were named, one after the other.
+pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
+    let (stop, begun) = (signals::stop_flag()?, Instant::now());
+    let bar = screen::spinner();
+    let is_over =
+        || stop.load(Ordering::Relaxed) || args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting);
+    let mut all = Vec::new();
+    for scope in &args.exhaust {
+        let (mut search, since) = (Exploration::new(scope), Instant::now());
+        let (mut found, mut is_cut) = (None, false);
+        for _ in 0..=args.depth.unwrap_or(scope.depth) {
+            let paths = search.next_paths();
+            bar.set_message(format!(
+                "{}: {} sequences to try, {} states",
+                scope.name,
+                paths.len(),
+                search.extent.states
+            ));
+            let Some(tried) = attempt(args, &search, paths, &is_over) else {
+                is_cut = true;
+                break;
+            };
+            if let Some((path, breach)) = search.take_in(tried) {
+                found = Some(save(args, &search, &path, breach)?);
+                break;
+            }
+        }
+        all.push(Exhausted { scope, extent: search.extent, found, took: since.elapsed(), is_cut });
+    }
+    bar.finish_and_clear();
+    let code = match () {
+        () if all.iter().any(|it| it.found.is_some()) => 1,
+        () if stop.load(Ordering::Relaxed) => INTERRUPTED,
+        () => 0,
+    };
+    match args.format {
+        Format::Text => screen::print(text(&all, args, code)),
+        Format::Json => say!("{}", report(&all, args, code)),
+    }
+    Ok(code)
+}
+
+/// Tries sequences of one length, up to the first that breaks an invariant; `None` if time is up.
+fn attempt(
+    args: &Sweep,
+    search: &Exploration,
+    paths: Vec<Path>,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Option<Vec<(Path, Tried)>> {
+    let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
+    let (next, last, is_cut) = (AtomicUsize::new(0), AtomicUsize::new(paths.len()), AtomicBool::new(false));
+    let all = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                let (runner, mut own) = (Runner::with_fault(args.demo_fault), Vec::new());
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= last.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    if is_over() {
+                        is_cut.store(true, Ordering::Relaxed);
+                        break;
+                    }
+                    let tried = search.attempt(&runner, &paths[n]);
+                    if tried.breach.is_some() {
+                        last.fetch_min(n, Ordering::Relaxed);
+                    }
+                    own.push((n, tried));
+                }
+                all.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+            });
+        }
+    });
+    if is_cut.into_inner() {
+        return None;
+    }
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_by_key(|(n, _)| *n);
+    Some(all.into_iter().map(|(n, tried)| (paths[n].clone(), tried)).collect())
+}
+
+/// Writes the sequence to a file, as short as it can be made.
+fn save(args: &Sweep, search: &Exploration, path: &Path, breach: Breach) -> Result<Found, Failure> {
+    let runner = Runner::with_fault(args.demo_fault);
+    let script = shrink(&runner, &search.script(path), &breach).script;
+    let file = args.save.join(format!("law-{}-{}.yaml", breach.law.number(), search.scope().name));
+    write(&file, &script.to_yaml())?;
+    Ok(Found { words: search.words(path), breach, path: file })
+}
+
+fn text(all: &[Exhausted], args: &Sweep, code: u8) -> String {
+    let mut text = String::new();
+    let broken = all.iter().filter(|it| it.found.is_some()).count();
+    let scopes = if all.len() == 1 { "1 scope".to_owned() } else { format!("{} scopes", all.len()) };
+    let _ = match code {
+        0 => writeln!(text, "{GOOD}pass{GOOD:#}  every invariant held in {scopes}"),
+        1 => writeln!(text, "{BAD}fail{BAD:#}  an invariant broke in {broken} of {scopes}"),
+        _ => writeln!(text, "{BAD}interrupted{BAD:#}  until then every invariant held"),
+    };
+    let switch = args.demo_fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
+    if let Some(fault) = args.demo_fault {
+        let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
+    }
+    for found in all.iter().filter_map(|it| it.found.as_ref()) {
+        let path = found.path.display();
+        let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", found.breach);
+        let _ = writeln!(text, "      rests on {}", found.breach.law.rests_on());
+        let _ = writeln!(text, "      a shortest way there: {}", found.words);
+        let _ = writeln!(text, "      again: chargeproof sweep {path}{switch}");
+        let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
+    }
+    text.push('\n');
+    for Exhausted { scope, extent, took, is_cut, .. } in all {
+        let how_far = match (extent.is_exhausted, is_cut) {
+            (true, _) => "no longer sequence comes to a new state",
+            (false, true) => "stopped before the next length was done",
+            (false, false) => "longer sequences come to new states",
+        };
+        let _ = writeln!(
+            text,
+            "{:<9} {} inputs, sequences of up to {}: {} tried, {} states, {} checks, {}.{:03} s; {how_far}",
+            scope.name,
+            scope.inputs.len(),
+            extent.depth,
+            extent.sequences,
+            extent.states,
+            extent.checks,
+            took.as_secs(),
+            took.subsec_millis()
+        );
+    }
+    text
+}
+
+fn report(all: &[Exhausted], args: &Sweep, code: u8) -> Value {
+    let scopes: Vec<Value> = all
+        .iter()
+        .map(|Exhausted { scope, extent, found, took, is_cut }| {
+            let failure = found.as_ref().map(|Found { words, breach, path }| {
+                json!({
+                    "number": breach.law.number(), "law": breach.law.as_str(), "shape": breach.shape,
+                    "what": breach.what, "inputs": words, "scenario": path.display().to_string(),
+                })
+            });
+            json!({
+                "scope": scope.name, "inputs": scope.inputs.len(), "depth": extent.depth,
+                "sequences": extent.sequences, "states": extent.states, "checks": extent.checks,
+                "exhausted": extent.is_exhausted, "cut": is_cut, "failure": failure,
+                "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            })
+        })
+        .collect();
+    json!({
+        "format": FORMAT,
+        "result": match code { 0 => "pass", 1 => "fail", _ => "interrupted" },
+        "demo_fault": args.demo_fault.map(|fault| fault.name),
+        "scopes": scopes,
+    })
+}

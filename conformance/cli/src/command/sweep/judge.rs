@@ -1,0 +1,35 @@
+//! Checks the invariants on scenario files.
+
+use simulator::{picture, script::Script, sweep::Runner};
+
+use super::{report, write};
+use crate::{
+    Failure,
+    args::{Format, Sweep},
+    files::{self, SCENARIO_MAX},
+    screen::{self, say},
+};
+
+/// Judges the files that were named. Draws the first that fails, or else the first, if a page was asked for.
+pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
+    let runner = Runner::with_fault(args.demo_fault);
+    let (mut rows, mut scripts) = (Vec::new(), Vec::new());
+    for path in &args.files {
+        let name = path.display().to_string();
+        let text = files::text_of(path, SCENARIO_MAX)?;
+        let script = Script::parse(&name, &text).map_err(|error| Failure::usage(error.to_string()))?;
+        rows.push((name, runner.try_script(&script)));
+        scripts.push(script);
+    }
+    let failed = rows.iter().position(|(_, verdict)| !verdict.findings.breaches.is_empty());
+    if let Some(path) = &args.html {
+        let place = failed.unwrap_or(0);
+        let breach = rows[place].1.findings.breaches.first().map(ToString::to_string);
+        write(path, &picture::page(&runner, &scripts[place], breach.as_deref()))?;
+    }
+    match args.format {
+        Format::Text => screen::print(report::files_text(&rows)),
+        Format::Json => say!("{}", report::files_json(&rows)),
+    }
+    Ok(u8::from(failed.is_some()))
+}

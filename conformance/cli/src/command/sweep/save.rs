@@ -1,0 +1,39 @@
+//! What a sweep leaves behind of its failures: scenario files, and a page.
+
+use std::path::Path;
+
+use simulator::{
+    shrink::{Shrunk, shrink},
+    sweep::Runner,
+    workload,
+};
+
+use super::{Group, Saved, Sum, write};
+use crate::Failure;
+
+/// As many kinds of failures are shrunk.
+const SHRUNK_MAX: usize = 20;
+
+/// Shrinks the first failure of each group, and writes it to a file.
+pub(super) fn save_groups(sum: &mut Sum, directory: &Path) -> Result<(), Failure> {
+    let runner = Runner::with_fault(sum.fault);
+    for group in sum.groups.values_mut().take(SHRUNK_MAX) {
+        group.saved = Some(save(&runner, directory, group)?);
+    }
+    Ok(())
+}
+
+fn save(runner: &Runner<'_>, directory: &Path, group: &Group) -> Result<Saved, Failure> {
+    let script = workload::draw(group.first).script;
+    let Shrunk { script, attempts, .. } = shrink(runner, &script, &group.breach);
+    let path = directory.join(format!("law-{}-seed-{}.yaml", group.breach.law.number(), group.first));
+    write(&path, &script.to_yaml())?;
+    Ok(Saved { path, steps: script.steps.len(), attempts })
+}
+
+/// The page of a seed.
+pub(super) fn page(seed: u64, sum: &Sum) -> String {
+    let script = workload::draw(seed).script;
+    let breach = sum.groups.values().find(|group| group.first == seed).map(|group| group.breach.to_string());
+    simulator::picture::page(&Runner::with_fault(sum.fault), &script, breach.as_deref())
+}

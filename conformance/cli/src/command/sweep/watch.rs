@@ -1,0 +1,79 @@
+//! Follows the results of shards as they come into a directory.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{
+    merge::{Merged, merge},
+    part::Parts,
+    read_parts,
+};
+use crate::{Failure, screen, signals};
+
+/// The directory is looked at so often.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// What was read of a file, as it was then.
+type Known = BTreeMap<PathBuf, ((u64, Option<SystemTime>), (String, Parts))>;
+
+/// Merges what is in a directory until every shard is there, time is up or a signal comes.
+pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merged, Failure> {
+    let (stop, begun) = (signals::stop_flag()?, Instant::now());
+    let bar = screen::spinner();
+    let mut known = Known::new();
+    loop {
+        let is_new = look(directory, &mut known)?;
+        let is_over =
+            stop.load(Ordering::Relaxed) || lasting.is_some_and(|lasting| begun.elapsed() >= lasting);
+        if (is_new || is_over) && !known.is_empty() {
+            let mut merged =
+                merge(known.values().map(|(_, file)| file.clone()).collect()).map_err(Failure::usage)?;
+            bar.set_message(told(&merged));
+            if is_over || merged.gaps.is_empty() {
+                merged.sum.interrupted = stop.load(Ordering::Relaxed);
+                bar.finish_and_clear();
+                return Ok(merged);
+            }
+        } else if is_over {
+            let what =
+                format!("no result came into `{}`; `sweep --out` writes them there", directory.display());
+            return Err(Failure { code: 3, message: what });
+        }
+        thread::park_timeout(EVERY);
+    }
+}
+
+/// Reads what is new or was changed; says whether anything was. Shards put a result there whole.
+fn look(directory: &Path, known: &mut Known) -> Result<bool, Failure> {
+    let cannot = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
+    let mut is_new = false;
+    for entry in fs::read_dir(directory).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        let is_result = path.extension().is_some_and(|extension| extension == "json");
+        // What is gone again by now comes back if it is one of ours.
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        let state = (metadata.len(), metadata.modified().ok());
+        if !is_result || !metadata.is_file() || known.get(&path).is_some_and(|(before, _)| *before == state) {
+            continue;
+        }
+        known.insert(path.clone(), (state, read_parts(&path)?));
+        is_new = true;
+    }
+    Ok(is_new)
+}
+
+fn told(merged: &Merged) -> String {
+    let of = merged.sweep.shards;
+    format!(
+        "{} of {of} shards, {} simulations, {} kinds of failures",
+        of - merged.gaps.len() as u64,
+        merged.sum.worlds,
+        merged.sum.groups.len()
+    )
+}

@@ -1,0 +1,70 @@
+//! Runs the simulations of a sweep, on as many threads as asked for.
+
+use std::{
+    io::IsTerminal as _,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use simulator::sweep::Runner;
+
+use super::Sum;
+use crate::args::Sweep;
+
+/// Runs `seeds` simulations, the first of which is `begin` after `from`, until all ran, time is up or `stop` is raised.
+pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &AtomicBool) -> Sum {
+    let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
+    let begun = Instant::now();
+    let next = AtomicU64::new(0);
+    let whole = Mutex::new(Sum::default());
+    let bar = bar(seeds, args.lasting.is_some());
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                let runner = Runner::with_fault(args.demo_fault);
+                let mut sum = Sum::default();
+                while !stop.load(Ordering::Relaxed) {
+                    if args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting) {
+                        break;
+                    }
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= seeds {
+                        break;
+                    }
+                    // After the last seed comes the first.
+                    let seed = from.wrapping_add(begin).wrapping_add(n);
+                    let verdict = runner.try_seed(seed);
+                    if !verdict.findings.breaches.is_empty() {
+                        bar.set_message(format!("seed {seed} breaks an invariant"));
+                    }
+                    sum.add(seed, verdict);
+                    bar.inc(1);
+                }
+                whole.lock().unwrap_or_else(PoisonError::into_inner).absorb(sum);
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let mut sum = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (sum.took, sum.jobs, sum.from) = (begun.elapsed(), jobs, from);
+    sum.interrupted = stop.load(Ordering::Relaxed);
+    sum.fault = args.demo_fault;
+    sum
+}
+
+/// Progress on a terminal; none in a log.
+fn bar(seeds: u64, is_timed: bool) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match is_timed {
+        true => (ProgressBar::new_spinner(), "{spinner} {pos} simulations, {per_sec}, {elapsed} {msg}"),
+        false => (ProgressBar::new(seeds), "{bar:40} {pos}/{len} simulations, {per_sec}, {eta} left {msg}"),
+    };
+    bar.with_style(ProgressStyle::with_template(template).expect("a constant template"))
+}
