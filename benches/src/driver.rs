@@ -47,6 +47,7 @@ impl BenchDriver {
             public_url: "https://pay.example".to_owned(),
             rate_limit: None,
             wallet_cache: None,
+            key_tag: String::new(),
         });
         api.service.on_rate(now, asset, Currency::Eur, Rate::parse("60000").ok());
         let account = api

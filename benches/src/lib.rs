@@ -26,6 +26,7 @@ impl World {
             journal: false,
             reach: Reach::Simulated,
             wallet_cache: None,
+            key_tag: String::new(),
         });
         let authorization = format!("Bearer {}", sandbox.first_keys().live);
         World { sandbox, authorization }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::packages::cargo;
-use crate::{attack, deny, direction, tidy};
+use crate::{attack, crash, deny, direction, tidy};
 
 /// One named check.
 pub(crate) struct Step {
@@ -90,6 +90,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "attack",
         what: "what somebody unfair would do to the server and the program, in its short form",
         run: Run::Judge(attack::findings),
+    },
+    Step {
+        name: "crash",
+        what: "the program on its directory, killed under load: nothing acknowledged is lost",
+        run: Run::Judge(crash::findings),
     },
     Step {
         name: "docs",
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn without_options_every_step_runs() {
-        check(&[], "format tidy direction deny clippy lean tests attack docs");
+        check(&[], "format tidy direction deny clippy lean tests attack crash docs");
     }
 
     #[test]
@@ -202,7 +207,7 @@ mod tests {
         check(
             &["--only", "test"],
             "`test` is not a step; there are \
-             format, tidy, direction, deny, clippy, lean, tests, attack, docs",
+             format, tidy, direction, deny, clippy, lean, tests, attack, crash, docs",
         );
     }
 }

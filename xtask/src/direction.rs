@@ -41,7 +41,7 @@ const ROOMS: &[Room] = &[
         tests_use: &["reference-core", "simulator", "reference-server", "mutants"],
     },
     // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
-    room("mutants", &["conformance", "conformance-faults"]),
+    room("mutants", &["conformance", "conformance-faults", "conformance-model"]),
     // Feeds bytes to whatever reads bytes. Nothing but its own tests runs it.
     room("hostile", &["reference-core", "reference-wire", "simulator", "conformance", "mutants"]),
     // Loads a server in any language.

@@ -7,6 +7,7 @@
 mod attack;
 mod ci;
 mod compare;
+mod crash;
 mod deny;
 mod direction;
 mod dist;
@@ -22,6 +23,7 @@ mod served;
 mod spec;
 mod tidy;
 mod tools;
+mod worlds;
 
 use std::env;
 use std::path::PathBuf;
@@ -39,6 +41,7 @@ tasks:
   mutants              run the suite on faulty and on correct servers; `mutants --help`
   frameworks [...]     judge small servers on other people's frameworks; options go to `check` (needs python3, node)
   attack               attack a served reference and the program, and measure; `attack --help`
+  crash                kill the program under load, start it again, and look what is lost; `crash --help`
   compare              measure the reference server beside a bare hyper server; `compare --help`
   hostile TARGET       fuzz whatever reads bytes, guided by coverage; `hostile --help`
   spec FILE            compare the suite's catalogue with the text of the specification
@@ -46,6 +49,7 @@ tasks:
   openapi              try generators of clients and types on the served /openapi.json (needs node, npm, python3)
   schemathesis [...]   compare the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
+  worlds               run suites in pytest and vitest that open a world per test (needs python3, node)
   dist                 build what is published for this platform, and try it; `dist --help`
 
 steps of ci, in their order:
@@ -63,6 +67,10 @@ fn main() -> ExitCode {
         }
         ["compare", "--help" | "-h", ..] => {
             print!("{}", compare::HELP);
+            return ExitCode::SUCCESS;
+        }
+        ["crash", "--help" | "-h", ..] => {
+            print!("{}", crash::HELP);
             return ExitCode::SUCCESS;
         }
         ["dist", "--help" | "-h", ..] => {
@@ -84,6 +92,8 @@ fn main() -> ExitCode {
             .and_then(|options| root().and_then(|root| attack::run(&root, &options, rest))),
         ["compare", ref rest @ ..] => compare::Options::read(rest)
             .and_then(|options| root().and_then(|root| compare::run(&root, &options))),
+        ["crash", ref rest @ ..] => crash::CrashOptions::read(rest)
+            .and_then(|options| root().and_then(|root| crash::run(&root, &options))),
         ["hostile", ref rest @ ..] => {
             hostile::Task::read(rest).and_then(|task| root().and_then(|root| hostile::run(&root, &task)))
         }
@@ -92,10 +102,12 @@ fn main() -> ExitCode {
         ["openapi", extra, ..] => Err(format!("`{extra}` is not an option; `openapi` takes none")),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
+        ["worlds"] => root().and_then(|root| worlds::run(&root)),
+        ["worlds", extra, ..] => Err(format!("`{extra}` is not an option; `worlds` takes none")),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `attack`, `ci`, `compare`, `dist`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
-             `openapi`, `schemathesis`, `spec` and `tidy`"
+            "`{other}` is not a task; there are `attack`, `ci`, `compare`, `crash`, `dist`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
+             `openapi`, `schemathesis`, `spec`, `tidy` and `worlds`"
         )),
     };
     match verdict {

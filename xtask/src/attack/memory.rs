@@ -24,7 +24,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "tricklers",
-        what: "10 clients ask for a page of 20 MB (short: 5 MB) each and read a few bytes a second",
+        what: "10 clients ask for a page of 20 MB each and read a few bytes a second",
         bounds: &[
             Bound { what: "until another client has a page as large", most: 10_000, unit: Unit::Millis },
             Bound { what: "memory above idle", most: 96, unit: Unit::Mebibytes },
@@ -38,7 +38,7 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[
             Bound { what: "the longest that another account's request waits", most: 50, unit: Unit::Moment },
             Bound { what: "memory above idle", most: 400, unit: Unit::Mebibytes },
-            Bound { what: "size of the answer", most: 16, unit: Unit::Mebibytes },
+            Bound { what: "size of the answer", most: 2, unit: Unit::Mebibytes },
         ],
         is_long: true,
         run: advance,

@@ -16,13 +16,14 @@ mod seats;
 mod talk;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use self::case::{AttackCase, Outcome};
 use self::ground::{Ground, Miss};
+pub(crate) use self::talk::Line;
 use crate::packages::cargo;
 
 pub(crate) const HELP: &str = "\
@@ -180,6 +181,16 @@ fn run_cases(ground: &Ground, options: &AttackOptions) -> bool {
         println!("{} cases in {} s", outcomes.len(), began.elapsed().as_secs());
     }
     holds
+}
+
+/// The program, as the tests have built it.
+///
+/// # Errors
+///
+/// It can't be built.
+pub(crate) fn built_program(root: &Path) -> Result<PathBuf, String> {
+    build(root, false)?;
+    Ok(root.join("target/debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// Builds the program. The one that the tests of the command line run is there already when they were run.

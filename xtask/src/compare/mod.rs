@@ -4,6 +4,7 @@
 mod ask;
 mod case;
 mod figures;
+mod kept;
 mod peers;
 mod process;
 mod table;
@@ -33,7 +34,7 @@ in turns: pinned (servers on core 0, the client on core 1) and on shared cores. 
 
   --rounds N     rounds per case, of which the medians are shown (7)
   --seconds N    how long each server is asked in a round (2)
-  --only CASE    one case; may be repeated
+  --only CASE    one case, or `kept` for what `--data` costs; may be repeated
   --write        put the tables into benches/README.md
 ";
 
@@ -51,15 +52,15 @@ impl Options {
                 _ => return Err(format!("`{option}` is not an option\n\n{HELP}")),
             }
         }
-        if let Some(name) = options.only.iter().find(|name| !CASES.iter().any(|case| case.name == **name)) {
-            let names: Vec<_> = CASES.iter().map(|case| case.name).collect();
+        let names: Vec<_> = CASES.iter().map(|case| case.name).chain([kept::NAME]).collect();
+        if let Some(name) = options.only.iter().find(|name| !names.contains(&name.as_str())) {
             return Err(format!("`{name}` is not a case; there are {}", names.join(", ")));
         }
         Ok(options)
     }
 
-    fn takes(&self, case: &Case) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == case.name)
+    fn takes(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 }
 
@@ -79,6 +80,9 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
     for cores in [Cores::Pinned, Cores::Shared] {
         let rows = measure(&programs, &work, cores, options)?;
         text.push_str(&table::ratios(cores, &rows));
+    }
+    if options.takes(kept::NAME) {
+        text.push_str(&table::kept(&kept::measure(&programs, &work, options)?));
     }
     text.push_str(&table::peers(&peers::measure(&programs, &work, options)?));
     text.push_str(&table::moments(&moments(&programs)?));
@@ -137,7 +141,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
     let ours = Running::reference(programs, cores)?;
     let world = World::make(&ours, work)?;
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
-    for case in CASES.iter().filter(|case| options.takes(case)) {
+    for case in CASES.iter().filter(|case| options.takes(case.name)) {
         let prepared = world.prepare(case, work)?;
         rows.push(Row { case, bytes: prepared.bytes, figures: Figures::default() });
         servers.push((world.bare(programs, cores, &prepared)?, prepared));

@@ -76,9 +76,18 @@ impl Drop for Running {
 impl Running {
     /// The reference server without a limit.
     pub(crate) fn reference(programs: &Programs, cores: Cores) -> Result<Running, String> {
+        Running::reference_with(programs, cores, &[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn reference_with(
+        programs: &Programs,
+        cores: Cores,
+        options: &[&str],
+    ) -> Result<Running, String> {
         let mut command = cores.server(programs.path("chargeproof"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "off", "--seed", "1"]);
-        command.args(["--format", "json"]);
+        command.args(["--format", "json"]).args(options);
         let (child, line) = started(command, "chargeproof serve")?;
         let ready: Value =
             serde_json::from_str(&line).map_err(|err| format!("`{line}` is not JSON: {err}"))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Row;
-use super::figures::Spread;
+use super::figures::{Figures, Spread};
 use super::peers::Peer;
 use super::process::Cores;
 
@@ -80,6 +80,15 @@ pub(crate) fn peers(peers: &[Peer]) -> String {
         }
     }
     text
+}
+
+pub(crate) fn kept(figures: &Figures) -> String {
+    format!(
+        "\n**Kept**: opening a charge, BTC, with `serve --data` to the same in memory, shared cores; every answer waits for the \
+         disk. The goal is 0.70.\n\n| to in memory | charges/s |\n|---|---|\n| {} | {} |\n",
+        spread(figures.ratio()),
+        figures.rate().median
+    )
 }
 
 pub(crate) fn moments(moments: &[(&str, u128)]) -> String {

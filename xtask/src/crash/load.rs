@@ -1,0 +1,84 @@
+//! Clients that open charges, pay them and move the clock until the program is dead.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use super::world::{Acknowledged, Opened};
+use crate::attack::Line;
+
+const OPENERS: u32 = 3;
+
+/// Clients at work.
+pub(crate) struct Load {
+    openers: Vec<JoinHandle<Vec<String>>>,
+    others: Vec<JoinHandle<()>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Load {
+    pub(crate) fn begin(opened: &Opened, round: u32) -> Load {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let openers = (0..OPENERS).map(|client| {
+            let (address, key, asked) =
+                (opened.address().to_owned(), opened.key().to_owned(), Arc::clone(&asked));
+            thread::spawn(move || open_charges(&address, &key, &asked, &format!("{round}-{client}")))
+        });
+        let openers = openers.collect();
+        let (address, key) = (opened.address().to_owned(), opened.key().to_owned());
+        let payer = thread::spawn(move || pay(&address, &key).unwrap_or_default());
+        let address = opened.address().to_owned();
+        let mover = thread::spawn(move || pass_time(&address).unwrap_or_default());
+        Load { openers, others: vec![payer, mover], asked }
+    }
+
+    /// What was acknowledged. The program has to be dead.
+    pub(crate) fn end(self) -> Acknowledged {
+        let codes = self.openers.into_iter().flat_map(|it| it.join().unwrap_or_default()).collect();
+        for other in self.others {
+            // A panic in it was printed already.
+            let _ = other.join();
+        }
+        Acknowledged { codes, asked: self.asked.load(Ordering::SeqCst) }
+    }
+}
+
+/// The codes of the charges whose answers came whole.
+fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Vec<String> {
+    let mut codes = Vec::new();
+    let Ok(mut line) = Line::open(address) else { return codes };
+    for n in 0.. {
+        let body = format!(
+            r#"{{"asset":"BTC","amount":"{}.00","currency":"EUR","metadata":{{"order":"{name}-{n}"}}}}"#,
+            n % 90 + 10
+        );
+        asked.fetch_add(1, Ordering::SeqCst);
+        match line.ask("POST", "/v1/charges", Some(key), &body) {
+            Ok(reply) if reply.status == 201 => {
+                codes.push(reply.json()["data"]["code"].as_str().unwrap_or_default().to_owned());
+            }
+            _ => break,
+        }
+    }
+    codes
+}
+
+/// Pays the newest charge again and again, and lets it be mined.
+fn pay(address: &str, key: &str) -> Option<()> {
+    let mut line = Line::open(address).ok()?;
+    loop {
+        let newest = line.ask("GET", "/v1/charges?per_page=1", Some(key), "").ok()?.json();
+        if let Some(code) = newest["data"][0]["code"].as_str() {
+            line.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#)).ok()?;
+        }
+        line.ask("POST", "/sandbox/mine", None, r#"{"asset":"BTC","blocks":1}"#).ok()?;
+    }
+}
+
+/// Moves the clock in small steps.
+fn pass_time(address: &str) -> Option<()> {
+    let mut line = Line::open(address).ok()?;
+    loop {
+        line.ask("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;
+    }
+}

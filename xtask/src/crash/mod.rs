@@ -1,0 +1,215 @@
+//! `cargo xtask crash`: the program with `--data` is killed at random points under load, and started again.
+//!
+//! After each start: nothing that was acknowledged is lost, nothing is there that nobody asked for, no event stands there
+//! twice, and no post left that the world does not know. At the end of each world every delivery has arrived, and a world
+//! that is opened twice is the same both times. That the world is what its records lead to is checked by the program each
+//! time that it opens one.
+
+mod load;
+mod receiver;
+mod world;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use self::load::Load;
+use self::receiver::Receiver;
+use self::world::{Acknowledged, Opened};
+use crate::attack;
+
+pub(crate) const HELP: &str = "\
+Kill the program at random points under load, start it again on the same --data, and look whether anything is lost.
+
+usage: cargo xtask crash [--short] [--rounds N] [--seed N]
+
+  --short       20 rounds, as a step of `ci`
+  --rounds N    so many kills [default: 1000]
+  --seed N      when it is killed [default: 1]; the load itself differs from run to run
+";
+
+/// A world is killed so often before the next one begins: opening one takes the longer the more it was told.
+const ROUNDS_PER_WORLD: u32 = 25;
+const ROUNDS: u32 = 1_000;
+const ROUNDS_SHORT: u32 = 20;
+/// A program is killed at a moment within this time of its start.
+const LIFE_MAX: Duration = Duration::from_millis(400);
+
+/// What to do.
+pub(crate) struct CrashOptions {
+    rounds: u32,
+    seed: u64,
+}
+
+impl CrashOptions {
+    /// # Errors
+    ///
+    /// Names what is not an option.
+    pub(crate) fn read(options: &[&str]) -> Result<CrashOptions, String> {
+        let mut read = CrashOptions { rounds: ROUNDS, seed: 1 };
+        let mut rest = options.iter();
+        while let Some(option) = rest.next() {
+            let mut number = |name: &str| {
+                let value = rest.next().and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
+                value.ok_or_else(|| format!("`{name}` takes a whole number from 1 on"))
+            };
+            match *option {
+                "--short" => read.rounds = ROUNDS_SHORT,
+                "--rounds" => read.rounds = number("--rounds")?,
+                "--seed" => read.seed = number("--seed")?.into(),
+                other => {
+                    return Err(format!(
+                        "`{other}` is not an option; `crash` takes --short, --rounds N, --seed N"
+                    ));
+                }
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// What a run came to.
+#[derive(Default)]
+struct CrashFigures {
+    kills: u32,
+    acknowledged: usize,
+    posts: usize,
+    posted_again: usize,
+    slowest_open: Duration,
+}
+
+/// The step of `ci`: one line for each thing that was lost.
+///
+/// # Errors
+///
+/// It could not be tried.
+pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
+    crash(root, &CrashOptions { rounds: ROUNDS_SHORT, seed: 1 })
+}
+
+/// Whether nothing was lost.
+///
+/// # Errors
+///
+/// It could not be tried.
+pub(crate) fn run(root: &Path, options: &CrashOptions) -> Result<bool, String> {
+    let findings = crash(root, options)?;
+    findings.iter().for_each(|finding| println!("{finding}"));
+    Ok(findings.is_empty())
+}
+
+fn crash(root: &Path, options: &CrashOptions) -> Result<Vec<String>, String> {
+    let program = attack::built_program(root)?;
+    let directory = root.join("target").join("crash");
+    let (mut findings, mut figures) = (Vec::new(), CrashFigures::default());
+    let mut moments = Moments(options.seed);
+    let began = Instant::now();
+    let mut left = options.rounds;
+    while left > 0 && findings.is_empty() {
+        let rounds = left.min(ROUNDS_PER_WORLD);
+        left -= rounds;
+        let found = one_world(&program, &directory, rounds, &mut moments, &mut figures)?;
+        findings.extend(found);
+    }
+    println!(
+        "{} kills in {} s: {} charges acknowledged, {} posts taken, {} of them made again, slowest start {} ms",
+        figures.kills,
+        began.elapsed().as_secs(),
+        figures.acknowledged,
+        figures.posts,
+        figures.posted_again,
+        figures.slowest_open.as_millis()
+    );
+    if !findings.is_empty() {
+        println!("the world stays in {}", directory.display());
+    }
+    Ok(findings)
+}
+
+fn one_world(
+    program: &Path,
+    directory: &Path,
+    rounds: u32,
+    moments: &mut Moments,
+    figures: &mut CrashFigures,
+) -> Result<Vec<String>, String> {
+    if directory.exists() {
+        std::fs::remove_dir_all(directory)
+            .map_err(|error| format!("cannot empty {}: {error}", directory.display()))?;
+    }
+    let receiver = Receiver::start()?;
+    let mut acknowledged = Acknowledged::default();
+    for round in 1..=rounds {
+        let opened = Opened::start(program, directory, &receiver)?;
+        figures.slowest_open = figures.slowest_open.max(opened.took);
+        let findings = opened.judge(&acknowledged, &receiver.seen())?;
+        if !findings.is_empty() {
+            return Ok(named(findings, round));
+        }
+        opened.add_endpoint()?;
+        let load = Load::begin(&opened, round);
+        std::thread::park_timeout(moments.next());
+        opened.kill();
+        acknowledged.extend(load.end());
+        figures.kills += 1;
+    }
+    let opened = Opened::start(program, directory, &receiver)?;
+    let mut findings = opened.judge(&acknowledged, &receiver.seen())?;
+    findings.extend(opened.settle(&receiver)?);
+    let before = opened.look()?;
+    opened.kill();
+    let again = Opened::start(program, directory, &receiver)?;
+    let after = again.look()?;
+    if after != before {
+        let differs = before.iter().zip(&after).find(|(one, other)| one != other);
+        let (one, other) = differs.map_or(("", ""), |(one, other)| (one.as_str(), other.as_str()));
+        findings.push(format!(
+            "a world that was opened twice is not the same both times: {one}, and then {other}"
+        ));
+    }
+    again.kill();
+    let seen = receiver.seen();
+    let deliveries: BTreeSet<&str> = seen.iter().map(|post| post.delivery.as_str()).collect();
+    figures.acknowledged += acknowledged.codes.len();
+    figures.posts += seen.len();
+    figures.posted_again += seen.len() - deliveries.len();
+    Ok(named(findings, rounds))
+}
+
+fn named(findings: Vec<String>, round: u32) -> Vec<String> {
+    findings.into_iter().map(|finding| format!("after kill {round}: {finding}")).collect()
+}
+
+/// When the program is killed, after its start.
+struct Moments(u64);
+
+impl Moments {
+    /// By splitmix64.
+    fn next(&mut self) -> Duration {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Duration::from_millis((mixed ^ (mixed >> 31)) % (LIFE_MAX.as_millis() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(options: &[&str], expected: Result<(u32, u64), &str>) {
+        let read = CrashOptions::read(options).map(|read| (read.rounds, read.seed));
+        assert_eq!(read, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn options_are_read() {
+        check(&[], Ok((1_000, 1)));
+        check(&["--short", "--seed", "7"], Ok((20, 7)));
+        check(&["--rounds", "3"], Ok((3, 1)));
+        check(&["--rounds", "0"], Err("`--rounds` takes a whole number from 1 on"));
+        check(&["--rounds"], Err("`--rounds` takes a whole number from 1 on"));
+        check(&["--fast"], Err("`--fast` is not an option; `crash` takes --short, --rounds N, --seed N"));
+    }
+}

@@ -1,0 +1,199 @@
+//! The program on its directory: what it says of the world, and whether that can be.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::receiver::{Post, Receiver};
+use crate::attack::Line;
+use crate::served::Served;
+
+/// Time goes on until every delivery has arrived, at most so many hours.
+const HOURS_MAX: u32 = 48;
+/// Records are read so many at a time.
+const PAGE: usize = 100;
+
+/// What clients were told.
+#[derive(Default)]
+pub(crate) struct Acknowledged {
+    /// Charges whose opening was answered.
+    pub(crate) codes: BTreeSet<String>,
+    /// Charges that were asked for, answered or not.
+    pub(crate) asked: usize,
+}
+
+impl Acknowledged {
+    pub(crate) fn extend(&mut self, more: Acknowledged) {
+        self.codes.extend(more.codes);
+        self.asked += more.asked;
+    }
+}
+
+/// The program, serving.
+pub(crate) struct Opened {
+    served: Served,
+    line: RefCell<Line>,
+    /// From its start until it was ready.
+    pub(crate) took: Duration,
+}
+
+impl Opened {
+    pub(crate) fn start(program: &Path, directory: &Path, receiver: &Receiver) -> Result<Opened, String> {
+        let directory = directory.to_str().ok_or("the path of the workspace is no text")?;
+        let forward = format!("https://shop.example=http://{}", receiver.address);
+        let options =
+            ["--data", directory, "--forward", &forward, "--clock", "frozen", "--rate-limit", "off"];
+        let began = Instant::now();
+        let served = Served::start(program, &options)?;
+        let took = began.elapsed();
+        let line = Line::open(&served.ready.address)
+            .map_err(|error| format!("the server does not answer: {error}"))?;
+        Ok(Opened { served, line: RefCell::new(line), took })
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.served.ready.address
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.served.ready.live_key
+    }
+
+    /// By SIGKILL: nothing is written any more that the operating system does not have.
+    pub(crate) fn kill(self) {
+        drop(self.served);
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value, String> {
+        let reply = self.line.borrow_mut().ask(method, path, Some(self.key()), body);
+        reply
+            .map_err(|error| error.to_string())
+            .and_then(|reply| reply.good())
+            .map_err(|why| format!("{method} {path}: {why}"))
+    }
+
+    /// The shop's, unless the world has it already.
+    pub(crate) fn add_endpoint(&self) -> Result<(), String> {
+        let known = self.ask("GET", "/sandbox/endpoints", "")?;
+        if known["endpoints"].as_array().is_some_and(Vec::is_empty) {
+            self.ask("POST", "/sandbox/endpoints", r#"{"url":"https://shop.example/hooks"}"#)?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the world after a kill.
+    pub(crate) fn judge(&self, acknowledged: &Acknowledged, seen: &[Post]) -> Result<Vec<String>, String> {
+        let charges = self.all("/v1/charges")?;
+        let events = self.all("/v1/events")?;
+        let deliveries = self.deliveries()?;
+        let codes: BTreeSet<&str> = charges.iter().filter_map(|it| it["code"].as_str()).collect();
+        let mut findings: Vec<String> = acknowledged
+            .codes
+            .iter()
+            .filter(|code| !codes.contains(code.as_str()))
+            .map(|code| format!("charge {code} was acknowledged and is lost"))
+            .collect();
+        if charges.len() > acknowledged.asked {
+            let (found, asked) = (charges.len(), acknowledged.asked);
+            findings.push(format!("there are {found} charges, and {asked} were asked for"));
+        }
+        let ids: BTreeSet<&str> = events.iter().filter_map(|it| it["id"].as_str()).collect();
+        if ids.len() != events.len() {
+            findings.push("two events have one id".to_owned());
+        }
+        let mut created = BTreeMap::new();
+        for event in events.iter().filter(|it| it["type"] == "charge.created") {
+            *created.entry(event["charge"]["code"].as_str().unwrap_or_default()).or_insert(0) += 1;
+        }
+        findings.extend(
+            created
+                .iter()
+                .filter(|(_, count)| **count != 1)
+                .map(|(code, count)| format!("charge {code} was created {count} times by its events")),
+        );
+        let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+        for delivery in &deliveries {
+            let text = |name: &str| delivery[name].as_str().unwrap_or_default();
+            if known.insert(text("event"), text("id")).is_some() {
+                findings.push(format!("event {} has two deliveries to one endpoint", text("event")));
+            }
+        }
+        for post in seen {
+            if known.get(post.event.as_str()) != Some(&post.delivery.as_str()) {
+                findings.push(format!(
+                    "delivery {} of event {} was posted, and the world does not know it",
+                    post.delivery, post.event
+                ));
+            }
+        }
+        findings.truncate(10);
+        Ok(findings)
+    }
+
+    /// Lets time pass until every delivery has arrived; says which have not.
+    pub(crate) fn settle(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
+        let mut open = Vec::new();
+        for _ in 0..HOURS_MAX {
+            self.ask("POST", "/sandbox/advance", r#"{"by":"1h"}"#)?;
+            open = self.deliveries()?;
+            open.retain(|it| it["status"] != "delivered");
+            if open.is_empty() {
+                break;
+            }
+        }
+        let seen: BTreeSet<String> = receiver.seen().into_iter().map(|post| post.delivery).collect();
+        let never = |it: &&Value| !seen.contains(it["id"].as_str().unwrap_or_default());
+        let mut findings: Vec<String> =
+            open.iter().map(|it| format!("delivery {} is {} for ever", it["id"], it["status"])).collect();
+        let all = self.deliveries()?;
+        findings.extend(
+            all.iter()
+                .filter(never)
+                .map(|it| format!("delivery {} is delivered, and nobody got it", it["id"])),
+        );
+        findings.truncate(10);
+        Ok(findings)
+    }
+
+    /// All that the world shows, without the port that it is served on.
+    pub(crate) fn look(&self) -> Result<Vec<String>, String> {
+        let mut all = self.all("/v1/events")?;
+        all.extend(self.deliveries()?);
+        for path in ["/sandbox", "/sandbox/happenings", "/sandbox/books/acme/live", "/sandbox/keys"] {
+            all.push(self.ask("GET", path, "")?);
+        }
+        Ok(all.iter().map(|it| it.to_string().replace(self.address(), "here")).collect())
+    }
+
+    /// Every record of a list. Nobody else is there who could make it longer meanwhile.
+    fn all(&self, list: &str) -> Result<Vec<Value>, String> {
+        let mut all = Vec::new();
+        for page in 1.. {
+            let answer = self.ask("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
+            let records = answer["data"].as_array().ok_or_else(|| format!("{list} is no list: {answer}"))?;
+            all.extend_from_slice(records);
+            if records.len() < PAGE {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The whole delivery log.
+    fn deliveries(&self) -> Result<Vec<Value>, String> {
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let before = all.last().and_then(|it| it["id"].as_str()).map(|id| format!("&before={id}"));
+            let path = format!("/sandbox/deliveries?limit={PAGE}{}", before.unwrap_or_default());
+            let page = self.ask("GET", &path, "")?["deliveries"].as_array().cloned().unwrap_or_default();
+            let is_last = page.len() < PAGE;
+            all.extend(page);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+}
