@@ -12,7 +12,7 @@ use simulator::sandbox::Setup;
 use super::{Broken, Held, Host};
 use crate::{
     clock::{Clock, ClockKind},
-    journal::{Journal, Keeping, Ticket},
+    journal::{Journal, Keeping, Ticket, Writer},
     snapshots::{self, Ask},
     world::Succession,
 };
@@ -42,19 +42,23 @@ impl Host {
 
     /// Whether what the world is told is on a disk.
     pub(crate) fn is_on_disk(&self) -> bool {
-        self.keep.as_ref().is_some_and(|keep| keep.journal.writer().is_some())
+        self.writer().is_some()
     }
 
     /// Writes what is left. What the world is told from now on is lost.
     pub(crate) fn close_journal(&self) {
-        if let Some(writer) = self.keep.as_ref().and_then(|keep| keep.journal.writer()) {
+        if let Some(writer) = self.writer() {
             writer.close();
         }
     }
 
+    fn writer(&self) -> Option<&Writer> {
+        self.keep.as_ref()?.journal.writer()
+    }
+
     /// Whether changes are kept now.
     pub(super) fn kept(&self) -> Keeping {
-        self.keep.as_ref().and_then(|keep| keep.journal.writer()).map_or(Keeping::Yes, |writer| writer.kept())
+        self.writer().map_or(Keeping::Yes, |writer| writer.kept())
     }
 
     pub(super) fn ticket(&self) -> Option<Ticket> {
@@ -67,8 +71,7 @@ impl Host {
     }
 
     async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
-        let writer = self.keep.as_ref().and_then(|keep| keep.journal.writer());
-        match (writer, ticket) {
+        match (self.writer(), ticket) {
             (Some(writer), Some(ticket)) => writer.wait(ticket).await,
             _ => true,
         }
@@ -76,7 +79,7 @@ impl Host {
 
     /// Why nothing can be changed now.
     pub(super) fn unkept(&self) -> Response {
-        let why = self.keep.as_ref().and_then(|keep| keep.journal.writer()).map(|writer| writer.why());
+        let why = self.writer().map(Writer::why);
         let message = format!(
             "The directory of this world can't be written to now ({}), so nothing was changed. Reading goes on. Make \
              room or mend the disk, and try again.",
@@ -93,7 +96,7 @@ impl Host {
     /// to again. For ever.
     pub(crate) async fn keep_records(self: &Arc<Self>) {
         let mut failures = 0;
-        while let Some(writer) = self.keep.as_ref().and_then(|keep| keep.journal.writer()) {
+        while let Some(writer) = self.writer() {
             failures = writer.fails(failures).await;
             loop {
                 let host = Arc::clone(self);
@@ -109,10 +112,7 @@ impl Host {
 
     /// Says whether changes are kept again.
     fn mend(&self) -> bool {
-        let Some((keep, writer)) = self.keep.as_ref().and_then(|keep| Some((keep, keep.journal.writer()?)))
-        else {
-            return true;
-        };
+        let (Some(keep), Some(writer)) = (&self.keep, self.writer()) else { return true };
         let Ok((replayed, disk)) = writer.reopen(&keep.setup) else { return false };
         let is_writable = disk.is_some();
         let mended = self.locked(|held| {

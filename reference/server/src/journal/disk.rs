@@ -156,6 +156,7 @@ impl Disk {
     pub(crate) fn append(&self, batch: &Batch) -> io::Result<()> {
         self.change(|transaction| add(transaction, batch))
     }
+
     /// Forgets what was written from this record on: nobody was told that it was.
     pub(crate) fn cut(&self, from: u64, end: Option<(Tip, u64)>) -> io::Result<()> {
         self.change(|transaction| {

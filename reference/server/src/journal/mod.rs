@@ -2,8 +2,8 @@
 //!
 //! - `call` is what is kept of a call, `setup` what a world began with, `replay` makes a world of both, `history` says
 //!   which records lead to a moment.
-//! - `file` is a world that somebody takes along. `disk` keeps the records in a directory; `writer` is the thread that commits for everybody who waits. Without a directory they
-//!   stay in memory, up to a bound.
+//! - `file` is a world that somebody takes along. `disk` keeps the records in a directory; `writer` is the thread that
+//!   commits for everybody who waits. Without a directory they stay in memory, up to a bound.
 //! - `world` is the world that writes down what it is told.
 //!
 //! Nothing waits under the world's lock: who asked waits for the commit after it was given back.
