@@ -1,4 +1,5 @@
-//! `/sandbox/snapshots` and `/sandbox/restore`: moments of a world to come back to, and worlds as files.
+//! `/sandbox/snapshots`, `/sandbox/restore` and `/sandbox/scenario`: moments of a world to come back to, worlds as files,
+//! and what was done in them.
 
 use std::{io, sync::Arc};
 
@@ -17,6 +18,8 @@ use crate::{
 
 const PATH: &str = "/sandbox/snapshots";
 const RESTORE: &str = "/sandbox/restore";
+const SCENARIO: &str = "/sandbox/scenario";
+
 /// A request for one of these paths.
 #[derive(Debug)]
 pub(crate) enum Ask {
@@ -25,17 +28,19 @@ pub(crate) enum Ask {
     Drop { n: u64 },
     File { n: u64 },
     Restore { n: u64 },
+    Tell,
 }
 
 impl Ask {
     pub(crate) fn changes(&self) -> bool {
-        !matches!(self, Ask::List | Ask::File { .. })
+        !matches!(self, Ask::List | Ask::File { .. } | Ask::Tell)
     }
 }
 
 /// Whether the path is one of these.
 pub(crate) fn serves(path: &str) -> bool {
-    path == RESTORE || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    matches!(path, RESTORE | SCENARIO)
+        || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// What a request asks for of these; who asks may use the sandbox.
@@ -52,6 +57,8 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
             Ok(Ask::Restore { n: number(&id.unwrap_or_default())? })
         }
         (RESTORE, _) => Err(ApiError::WrongMethod { allow: "POST" }),
+        (SCENARIO, _) if is_read => Ok(Ask::Tell),
+        (SCENARIO, _) => Err(ApiError::WrongMethod { allow: "GET, HEAD" }),
         (_, None) if is_read => Ok(Ask::List),
         (_, None) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
@@ -100,15 +107,23 @@ pub(crate) fn take(journal: &Journal, name: String, world: &dyn World) -> Respon
     let tip = Tip { now: world.now().0, happened: world.happened() };
     match journal.take_snapshot(name, tip) {
         Ok(snapshot) => answer(json!({ "snapshot": shown(&snapshot) }), world.now()),
-        Err(NoSnapshot::TooLong { most }) => Response::refusal(&ApiError::conflict(format!(
+        Err(why) => refused(why),
+    }
+}
+
+/// There is no moment to come back to.
+pub(crate) fn refused(why: NoSnapshot) -> Response {
+    let why = match why {
+        NoSnapshot::TooLong { most } => format!(
             "This world was told more than the {} MiB that are kept in memory, so it can't be made again. Start the \
              server with --data, or begin a new world.",
             most / (1_024 * 1_024)
-        ))),
-        Err(NoSnapshot::TooMany) => Response::refusal(&ApiError::conflict(format!(
-            "There are {SNAPSHOTS_MAX} snapshots, and no more are kept. Delete one first."
-        ))),
-    }
+        ),
+        NoSnapshot::TooMany => {
+            format!("There are {SNAPSHOTS_MAX} snapshots, and no more are kept. Delete one first.")
+        }
+    };
+    Response::refusal(&ApiError::conflict(why))
 }
 
 /// Forgets one.
@@ -129,22 +144,43 @@ pub(crate) async fn replay(
 ) -> Result<(Snapshot, Replayed), Response> {
     let replayed = move || {
         let mut replay = Replay::new(&setup);
-        let Some(snapshot) = journal.read(n, |lines| replay.lines(lines))? else { return Ok(None) };
+        let Some(snapshot) = journal.snapshot(n) else { return Ok(None) };
+        journal.read(snapshot.position, |lines| replay.lines(lines))?;
         let tip = snapshot.tip;
         Ok(Some((snapshot, replay.finish(Some(tip))?)))
     };
     blocking(replayed).await
 }
 
+/// What was done until so many records had been written, told by the world that they make.
+pub(crate) async fn tell(journal: Arc<Journal>, setup: Setup, position: u64, now: Timestamp) -> Response {
+    let told = move || {
+        let mut replay = Replay::telling(&setup);
+        journal.read(position, |lines| replay.lines(lines))?;
+        let request = Request {
+            method: "GET",
+            path: SCENARIO,
+            query: None,
+            authorization: None,
+            content_type: None,
+            idempotency_key: None,
+            base: &setup.public_url,
+            body: b"",
+        };
+        Ok(Some(replay.finish(None)?.sandbox.respond(now, &request)))
+    };
+    blocking(told).await.unwrap_or_else(|refusal| refusal)
+}
+
 /// A snapshot as a file: what the world began with, and a line for each call that led to it.
 pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Response {
     let written = move || {
         let mut records = Vec::new();
-        let snapshot = journal.read(n, |lines| {
+        let Some(snapshot) = journal.snapshot(n) else { return Ok(None) };
+        journal.read(snapshot.position, |lines| {
             records.extend_from_slice(lines);
             if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
         })?;
-        let Some(snapshot) = snapshot else { return Ok(None) };
         Ok(Some(WorldFile::write(&setup, snapshot.tip, &mut records)))
     };
     match blocking(written).await {
@@ -217,12 +253,14 @@ mod tests {
         check("POST", "/sandbox/restore", r#"{"snapshot":"s4"}"#, "Err(404)");
         check("POST", "/sandbox/restore", r#"{"snapshot":"unpaid"}"#, "Err(404)");
         check("GET", "/sandbox/restore", "", "Err(405)");
+        check("GET", "/sandbox/scenario", "", "Ok(Tell)");
+        check("POST", "/sandbox/scenario", "", "Err(405)");
     }
 
     #[test]
     fn only_these_paths_are_served() {
         assert!(
-            ["/sandbox/snapshots", "/sandbox/snapshots/s1", "/sandbox/restore"]
+            ["/sandbox/snapshots", "/sandbox/snapshots/s1", "/sandbox/restore", "/sandbox/scenario"]
                 .iter()
                 .all(|path| serves(path))
         );

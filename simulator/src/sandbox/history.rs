@@ -65,8 +65,14 @@ pub(super) struct Caller {
     pub(super) within: Option<(String, Mode)>,
 }
 
+/// Whether a call is one to be told.
+pub(super) fn tells(request: &Request<'_>, response: &Response) -> bool {
+    let reads = matches!(request.method, "GET" | "HEAD");
+    !reads && (200..300).contains(&response.status) && !lets_time_pass(request)
+}
+
 impl History {
-    /// Notes a call that was answered. `keys`: how many keys the world has now.
+    /// Notes a call that is to be told. `keys`: how many keys the world has now.
     pub(super) fn note(
         &mut self,
         at: Timestamp,
@@ -75,10 +81,6 @@ impl History {
         response: &Response,
         keys: usize,
     ) {
-        let reads = matches!(request.method, "GET" | "HEAD");
-        if reads || !(200..300).contains(&response.status) || lets_time_pass(request) {
-            return;
-        }
         // UTF-8 and JSON, or it would not have been granted.
         let mut body = String::from_utf8_lossy(request.body).into_owned();
         let (mut method, mut path) = (request.method, request.path);

@@ -258,11 +258,21 @@ impl Sandbox {
     }
 
     /// A call was answered: what it changed is part of the history.
-    fn note_done(&mut self, at: Timestamp, caller: Caller, request: &Request<'_>, progress: &Progress) {
-        let keys = self.service().keys().iter().count();
+    fn note_done(
+        &mut self,
+        at: Timestamp,
+        caller: impl FnOnce(&Sandbox) -> Caller,
+        request: &Request<'_>,
+        progress: &Progress,
+    ) {
+        let Progress::Done(response) = progress else { return };
+        if self.history.is_none() || !history::tells(request, response) {
+            return;
+        }
+        let (caller, keys) = (caller(self), self.service().keys().iter().count());
         // Another world begins at its own time.
         let at = if request.path == "/sandbox/world" { self.now() } else { at };
-        if let (Some(history), Progress::Done(response)) = (&mut self.history, progress) {
+        if let Some(history) = &mut self.history {
             history.note(at, caller, request, response, keys);
         }
     }
@@ -367,10 +377,11 @@ impl Sandbox {
         {
             observe::note_call(record, (place, at), request, response);
         }
-        if self.history.is_some() {
-            let key = bearer(request.authorization).and_then(|text| self.service().keys().find(text));
-            self.note_done(at, Caller { key, within: None }, request, &progress);
-        }
+        let caller = |sandbox: &Sandbox| Caller {
+            key: bearer(request.authorization).and_then(|text| sandbox.service().keys().find(text)),
+            within: None,
+        };
+        self.note_done(at, caller, request, &progress);
         progress
     }
 
@@ -450,11 +461,11 @@ impl Sandbox {
             self.follow(request);
             Progress::Done(response)
         };
-        if self.history.is_some() {
-            let account = self.service().account(who.account).id.to_string();
-            let caller = Caller { key: Some(who.key), within: Some((account, who.mode)) };
-            self.note_done(at, caller, request, &progress);
-        }
+        let caller = |sandbox: &Sandbox| Caller {
+            key: Some(who.key),
+            within: Some((sandbox.service().account(who.account).id.to_string(), who.mode)),
+        };
+        self.note_done(at, caller, request, &progress);
         progress
     }
 

@@ -140,7 +140,7 @@ impl Host {
         is_writable && mended.is_ok()
     }
 
-    /// Answers what the world itself can't: its snapshots.
+    /// Answers what the world itself can't: its snapshots, and what was done in it.
     pub(super) async fn respond_to_keeper(
         self: &Host,
         keep: &Keep,
@@ -176,6 +176,22 @@ impl Host {
             }
             Ask::File { n } => Ok(snapshots::file(Arc::clone(&keep.journal), keep.setup.clone(), n).await),
             Ask::Restore { n } => self.go_back(keep, n).await,
+            Ask::Tell => {
+                let (now, position, ticket) = self.locked(|held| {
+                    let reading = held.clock.read();
+                    (held.clock.at(reading), keep.journal.position(), keep.journal.hurry())
+                })?;
+                if !self.is_settled(ticket).await {
+                    return Ok(self.unkept());
+                }
+                Ok(match position {
+                    Ok(position) => {
+                        let journal = Arc::clone(&keep.journal);
+                        snapshots::tell(journal, keep.setup.clone(), position, now).await
+                    }
+                    Err(why) => snapshots::refused(why),
+                })
+            }
         }
     }
 

@@ -164,20 +164,35 @@ impl Journal {
         self.with_marks(|marks| marks.snapshots.clone())
     }
 
+    /// How many records were written so far, of whatever branch; [`Journal::read`] takes it.
+    ///
+    /// # Errors
+    ///
+    /// They were more than are kept.
+    pub(crate) fn position(&self) -> Result<u64, NoSnapshot> {
+        match self {
+            Journal::Disk(writer) => Ok(writer.with_marks(|marks| marks.records)),
+            Journal::Memory(memory) => match &*lock(memory) {
+                InMemory { lines: None, most, .. } => Err(NoSnapshot::TooLong { most: *most }),
+                InMemory { marks, .. } => Ok(marks.records),
+            },
+        }
+    }
+
+    /// Brings everything that was told on its way to the disk.
+    pub(crate) fn hurry(&self) -> Option<Ticket> {
+        self.writer().and_then(Writer::hurry)
+    }
+
     /// Keeps the moment that the world stands at.
     pub(crate) fn take_snapshot(&self, name: String, tip: Tip) -> Result<Snapshot, NoSnapshot> {
-        if let Journal::Memory(memory) = self {
-            let memory = lock(memory);
-            if memory.lines.is_none() {
-                return Err(NoSnapshot::TooLong { most: memory.most });
-            }
-        }
+        let position = self.position()?;
         let snapshot = self.with_marks(|marks| {
             if marks.snapshots.len() >= SNAPSHOTS_MAX {
                 return Err(NoSnapshot::TooMany);
             }
             marks.last_snapshot += 1;
-            let snapshot = Snapshot { n: marks.last_snapshot, name, position: marks.records, tip };
+            let snapshot = Snapshot { n: marks.last_snapshot, name, position, tip };
             marks.snapshots.push(snapshot.clone());
             Ok(snapshot)
         })?;
@@ -214,28 +229,30 @@ impl Journal {
         }
     }
 
-    /// Hands out the records that lead to a snapshot, in pieces of whole lines; what has to be on the disk for that must
-    /// be. `None` if there is no such snapshot.
+    /// A snapshot by its number.
+    pub(crate) fn snapshot(&self, n: u64) -> Option<Snapshot> {
+        self.with_marks(|marks| marks.snapshot(n).cloned())
+    }
+
+    /// Hands out the records that lead to where so many had been written, in pieces of whole lines; what has to be on the
+    /// disk for that must be.
     pub(crate) fn read(
         &self,
-        n: u64,
+        position: u64,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<Option<Snapshot>> {
-        let found = self
-            .with_marks(|marks| marks.snapshot(n).map(|it| (it.clone(), path(&marks.returns, it.position))));
-        let Some((snapshot, ranges)) = found else { return Ok(None) };
+    ) -> io::Result<()> {
+        let ranges = self.with_marks(|marks| path(&marks.returns, position));
         match self {
             Journal::Memory(memory) => {
                 // A copy, because making the calls again takes long.
                 let pieces = lock(memory).lines.as_deref().map(|lines| copy(lines, &ranges));
-                pieces.ok_or_else(|| damaged("its records are gone"))?.iter().try_for_each(|it| take(it))?;
+                pieces.ok_or_else(|| damaged("its records are gone"))?.iter().try_for_each(|it| take(it))
             }
             Journal::Disk(writer) => {
                 let disk = writer.disk().ok_or_else(|| io::Error::other("the disk is failing"))?;
-                ranges.into_iter().try_for_each(|range| disk.read(range, &mut take))?;
+                ranges.into_iter().try_for_each(|range| disk.read(range, &mut take))
             }
         }
-        Ok(Some(snapshot))
     }
 }
 

@@ -46,13 +46,19 @@ pub(crate) struct Replay {
 pub(crate) fn begin(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
     sandbox.work_in_slices();
-    sandbox.keep_history();
     sandbox
 }
 
 impl Replay {
     pub(crate) fn new(setup: &Setup) -> Replay {
         Replay { sandbox: begin(setup), outgoing: BTreeMap::new(), records: 0 }
+    }
+
+    /// The same for a world that tells what was done in it.
+    pub(crate) fn telling(setup: &Setup) -> Replay {
+        let mut replay = Replay::new(setup);
+        replay.sandbox.keep_history();
+        replay
     }
 
     /// Makes the calls of these lines. What panics in them was written by another program or by nobody's.
@@ -83,6 +89,12 @@ impl Replay {
     ///
     /// `InvalidData` if it came elsewhere: another version of this program wrote it, or another hand.
     pub(crate) fn finish(mut self, tip: Option<Tip>) -> io::Result<Replayed> {
+        // Time that passes while nothing happens leaves no record.
+        if let Some(Tip { now, .. }) = tip
+            && self.sandbox.next_due().is_none_or(|due| due.0 > now)
+        {
+            self.sandbox.advance_to(Timestamp(now));
+        }
         let here = Tip::of(&self.sandbox);
         if let Some(kept) = tip.filter(|kept| *kept != here) {
             let time = |tip: &Tip| Timestamp(tip.now).to_string();

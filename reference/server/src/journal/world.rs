@@ -1,7 +1,7 @@
 //! The world that writes down what it is told.
 //!
 //! A call is written down after it was made and under the same lock, so that its outcome says whether there is anything to
-//! keep: what only reads, and strangers without a key, leave no record unless something was due.
+//! keep: what only reads, time that passes, and who was not let in leave no record unless something was due.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -44,14 +44,6 @@ impl JournaledWorld {
         self.sandbox.next_due().is_some_and(|due| due <= now)
     }
 
-    /// What counted against a key's limit.
-    fn note_admission(&self, now: Timestamp, authorization: Option<&[u8]>) {
-        if self.sandbox.setup().rate_limit.is_some() {
-            let authorization = authorization.map(Bytes::of);
-            self.note(&HostCall::Admit { at: now.0, authorization }, Need::Later);
-        }
-    }
-
     fn admitted(
         &mut self,
         now: Timestamp,
@@ -60,11 +52,10 @@ impl JournaledWorld {
     ) -> Result<Admitted, Response> {
         let was_due = self.is_due(now);
         let admitted = admit(&mut self.sandbox);
-        if was_due {
+        let counted = self.sandbox.setup().rate_limit.is_some() && !is_shut_out(admitted.as_ref().err());
+        if was_due || counted {
             let authorization = authorization.map(Bytes::of);
             self.note(&HostCall::Admit { at: now.0, authorization }, Need::Later);
-        } else if !matches!(&admitted, Err(refusal) if is_unknown(refusal)) {
-            self.note_admission(now, authorization);
         }
         admitted
     }
@@ -75,9 +66,9 @@ fn reads(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
 
-/// Nobody was let in, so nothing was done.
-fn is_unknown(response: &Response) -> bool {
-    response.status == 401
+/// Whether the key was not let in: it is unknown or asks too often. Neither counts.
+fn is_shut_out(refusal: Option<&Response>) -> bool {
+    refusal.is_some_and(|refusal| matches!(refusal.status, 401 | 429))
 }
 
 fn need(request: &Request<'_>) -> Need {
@@ -94,19 +85,28 @@ impl World for JournaledWorld {
     }
 
     fn advance_to(&mut self, now: Timestamp) {
+        let was_due = self.is_due(now);
         self.sandbox.advance_to(now);
-        self.note(&HostCall::Advance { at: now.0 }, Need::Later);
+        if was_due {
+            self.note(&HostCall::Advance { at: now.0 }, Need::Later);
+        }
     }
 
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         let was_due = self.is_due(now);
+        if request.path.starts_with("/v1") {
+            // Apart, because other answers may have the status of a refusal.
+            let admitted = self
+                .admitted(now, request.authorization, |sandbox| sandbox.admit(now, request.authorization));
+            return match admitted {
+                Ok(admitted) => self.respond_as(now, &admitted, request),
+                Err(refusal) => Progress::Done(refusal),
+            };
+        }
         let progress = self.sandbox.call(now, request);
-        let is_unknown = matches!(&progress, Progress::Done(response) if is_unknown(response));
-        if was_due || !(reads(request) || is_unknown) {
+        if was_due || !reads(request) {
             let request_record = KeptRequest::of(request);
             self.note(&HostCall::Respond { at: now.0, request: request_record }, need(request));
-        } else if !is_unknown && request.path.starts_with("/v1") {
-            self.note_admission(now, request.authorization);
         }
         progress
     }

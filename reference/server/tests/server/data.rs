@@ -136,6 +136,12 @@ async fn a_post_that_was_under_way_is_made_again_under_its_id() {
     server.stop().await;
 }
 
+/// What was done, as a scenario.
+async fn told(server: &Server) -> String {
+    let told = ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
+    told["scenario"].as_str().expect("a text").to_owned()
+}
+
 #[tokio::test]
 async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
     let directory = TempDir::new().unwrap();
@@ -159,11 +165,15 @@ async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
         let (charges, _) = look(&server).await;
         assert_eq!(charges.as_array().map(Vec::len), Some(1));
         assert_eq!(charges[0]["code"], first["code"]);
+        assert_eq!(told(&server).await.matches("path: /v1/charges").count(), 1);
         // The same calls have the same codes on every branch.
         assert_eq!(open_charge(&server).await["code"], second["code"]);
 
         ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "a day later" })).await;
         assert_eq!(look(&server).await, late);
+        let scenario = told(&server).await;
+        assert_eq!(scenario.matches("path: /v1/charges").count(), 2, "{scenario}");
+        assert!(scenario.ends_with("  - wait: 1d\n"), "{scenario}");
         let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
         assert_eq!(list["snapshots"].as_array().map(Vec::len), Some(2), "{list}");
         ok(&server, "DELETE", "/sandbox/snapshots/s1", &Value::Null).await;
@@ -178,6 +188,7 @@ async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
         if is_kept {
             let server = start(kept(directory.path())).await;
             assert_eq!(look(&server).await.1, late.1);
+            assert_eq!(told(&server).await, scenario);
             let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
             assert_eq!(list["snapshots"][0]["id"], "s2", "{list}");
         }

@@ -298,7 +298,7 @@ proptest! {
         flush(&journal);
 
         let mut replay = Replay::new(&setup(None));
-        journal.read(snapshot.n, |lines| replay.lines(lines)).expect("a sound disk").expect("it was kept");
+        journal.read(snapshot.position, |lines| replay.lines(lines)).expect("a sound disk");
         let replayed = replay.finish(Some(snapshot.tip)).expect("the same world");
         driver.world.replace(replayed.sandbox, Succession::WentBack { to: snapshot.position });
         driver.now = now;
@@ -372,9 +372,32 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     }
 }
 
+#[test]
+fn what_changes_nothing_leaves_no_record() {
+    let (mut driver, journal) = Driver::new(open(&Memory::default(), Some(3)));
+    let mut check = |what: &str, op: Op, expected: u64| {
+        let before = journal.position();
+        driver.run(&op);
+        assert_eq!(journal.position(), before.map(|n| n + expected), "{what}");
+    };
+    let request = |method, path, key| Op::Request { method, path, body: "", key };
+    check("time, with nothing due", Op::Pass { seconds: 5 }, 0);
+    check("a read of nobody", request("GET", "/v1/charges", false), 0);
+    check("a read that counts", request("GET", "/v1/charges", true), 1);
+    check("a charge, let in and answered", Op::Admitted { body: CHARGE }, 2);
+    check("a call without a body, the last one", request("POST", "/v1/charges/x/cancel", true), 2);
+    check("a read too many", request("GET", "/v1/charges", true), 0);
+    check("a charge too many", Op::Admitted { body: CHARGE }, 0);
+    check("a call without a body too many", request("POST", "/v1/charges/x/cancel", true), 0);
+    check("time, with the end of a charge due", Op::Pass { seconds: 4_000 }, 1);
+}
+
 /// A host of a world on this disk, whose clock stands.
 fn host(medium: &Memory) -> Arc<Host> {
-    let opened = open(medium, None);
+    host_of(open(medium, None))
+}
+
+fn host_of(opened: OpenedJournal) -> Arc<Host> {
     let world = JournaledWorld::new(opened.world.sandbox, Arc::clone(&opened.journal));
     let keep = Keep { journal: opened.journal, setup: opened.setup, clock: ClockKind::Frozen };
     let clock = Clock::new(ClockKind::Frozen, Some(world.now()));
@@ -474,6 +497,27 @@ fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
     journal.note(&HostCall::OwnWay { host: host.as_str().into() }, Need::Commit, tip);
     assert_eq!(journal.take_snapshot("late".to_owned(), tip), Err(NoSnapshot::TooLong { most: MEMORY_MAX }));
     assert!(journal.snapshots().is_empty());
+}
+
+#[tokio::test]
+async fn a_world_tells_what_was_done_as_long_as_its_records_are_kept() {
+    let setup = setup(None);
+    let world = Replayed { sandbox: begin(&setup), in_flight: Vec::new() };
+    let journal = Arc::new(Journal::in_memory(Vec::new(), 800));
+    let host = host_of(OpenedJournal { journal, setup, world, stood: None });
+    let drop_rate = json!({ "asset": "BTC", "currency": "EUR", "rate": null });
+    assert_eq!(ask(&host, "POST", "/sandbox/rates", &drop_rate).await.0, 200);
+    assert_eq!(ask(&host, "POST", "/sandbox/advance", &json!({ "by": "10m" })).await.0, 200);
+    let (status, told) = ask(&host, "GET", "/sandbox/scenario", &Value::Null).await;
+    let scenario = told["scenario"].as_str().unwrap_or_default();
+    assert_eq!(status, 200, "{told}");
+    assert!(scenario.contains("path: /sandbox/rates") && scenario.ends_with("  - wait: 10m\n"), "{scenario}");
+    for _ in 0..4 {
+        ask(&host, "POST", "/sandbox/rates", &drop_rate).await;
+    }
+    let (status, why) = ask(&host, "GET", "/sandbox/scenario", &Value::Null).await;
+    assert_eq!(status, 409);
+    assert!(why["message"].as_str().is_some_and(|why| why.contains("--data")), "{why}");
 }
 
 #[test]
