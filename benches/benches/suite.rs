@@ -44,14 +44,13 @@ fn populated(setup: &Setup) -> Sandbox {
         let authorization = format!("Bearer {key}");
         for _ in 0..CHARGES {
             let request = Request {
-                method: "POST",
-                path: "/v1/charges",
-                query: None,
                 authorization: Some(authorization.as_bytes()),
-                content_type: Some(b"application/json"),
-                idempotency_key: None,
-                base: "http://127.0.0.1",
-                body: br#"{"asset":"SOL","amount":"49.90"}"#,
+                ..Request::json(
+                    "http://127.0.0.1",
+                    "POST",
+                    "/v1/charges",
+                    r#"{"asset":"SOL","amount":"49.90"}"#,
+                )
             };
             let now = sandbox.now();
             assert_eq!(sandbox.respond(now, &request).status, 201);

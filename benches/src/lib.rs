@@ -69,14 +69,9 @@ impl World {
 fn request<'a>(method: &'a str, path: &'a str, authorization: &'a str, body: &'a str) -> Request<'a> {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     Request {
-        method,
-        path,
         query,
         authorization: Some(authorization.as_bytes()),
-        content_type: Some(b"application/json"),
-        idempotency_key: None,
-        base: "https://pay.example",
-        body: body.as_bytes(),
+        ..Request::json("https://pay.example", method, path, body)
     }
 }
 

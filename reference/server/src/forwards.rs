@@ -141,15 +141,6 @@ async fn known(backend: &Backend, handler: &LocalHandler) -> Result<Option<Endpo
 }
 
 async fn ask(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, Broken> {
-    let request = Request {
-        method,
-        path,
-        query: None,
-        authorization: None,
-        content_type: Some(b"application/json"),
-        idempotency_key: None,
-        base: backend.addresses.url(),
-        body: body.as_bytes(),
-    };
+    let request = Request::json(backend.addresses.url(), method, path, body);
     backend.host.respond(&request).await
 }

@@ -271,16 +271,7 @@ fn ask_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str)
     let (tell, told) = mpsc::sync_channel(1);
     let (backend, path, body) = (Arc::clone(backend), format!("/sandbox/{call}"), body.to_owned());
     runtime.spawn(async move {
-        let request = Request {
-            method: "POST",
-            path: &path,
-            query: None,
-            authorization: None,
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: backend.addresses.url(),
-            body: body.as_bytes(),
-        };
+        let request = Request::json(backend.addresses.url(), "POST", &path, &body);
         let answer = backend.host.respond(&request).await;
         // The caller waits for it.
         let _ = tell.send(answer);

@@ -157,16 +157,7 @@ pub(crate) async fn tell(journal: Arc<Journal>, setup: Setup, position: u64, now
     let told = move || {
         let mut replay = Replay::telling(&setup);
         journal.read(position, |lines| replay.lines(lines))?;
-        let request = Request {
-            method: "GET",
-            path: SCENARIO,
-            query: None,
-            authorization: None,
-            content_type: None,
-            idempotency_key: None,
-            base: &setup.public_url,
-            body: b"",
-        };
+        let request = Request::new(&setup.public_url, "GET", SCENARIO);
         Ok(Some(replay.finish(None)?.sandbox.respond(now, &request)))
     };
     blocking(told).await.unwrap_or_else(|refusal| refusal)
@@ -215,16 +206,7 @@ mod tests {
 
     #[track_caller]
     fn check(method: &str, path: &str, body: &str, expected: &str) {
-        let request = Request {
-            method,
-            path,
-            query: None,
-            authorization: None,
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: "http://localhost",
-            body: body.as_bytes(),
-        };
+        let request = Request::json("http://localhost", method, path, body);
         let snapshot = |n, name: &str| Snapshot {
             n,
             name: name.to_owned(),

@@ -26,6 +26,28 @@ pub struct Request<'a> {
     pub body: &'a [u8],
 }
 
+impl<'a> Request<'a> {
+    /// One of nobody in particular, without parameters and body.
+    pub const fn new(base: &'a str, method: &'a str, path: &'a str) -> Request<'a> {
+        Request {
+            method,
+            path,
+            query: None,
+            authorization: None,
+            content_type: None,
+            idempotency_key: None,
+            base,
+            body: b"",
+        }
+    }
+
+    /// The same with a JSON text as its body.
+    pub const fn json(base: &'a str, method: &'a str, path: &'a str, body: &'a str) -> Request<'a> {
+        let plain = Request::new(base, method, path);
+        Request { content_type: Some(b"application/json"), body: body.as_bytes(), ..plain }
+    }
+}
+
 /// What goes back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {

@@ -15,16 +15,8 @@
 //!     wallet_cache: None,
 //!     key_tag: String::new(),
 //! });
-//! let request = Request {
-//!     method: "GET",
-//!     path: "/v1/account",
-//!     query: None,
-//!     authorization: Some(b"Bearer svc_live_unknown"),
-//!     content_type: None,
-//!     idempotency_key: None,
-//!     base: "http://127.0.0.1:8080",
-//!     body: b"",
-//! };
+//! let plain = Request::new("http://127.0.0.1:8080", "GET", "/v1/account");
+//! let request = Request { authorization: Some(b"Bearer svc_live_unknown"), ..plain };
 //! let response = api.respond(Timestamp(0), &request);
 //! assert_eq!(response.status, 401);
 //! ```

@@ -22,16 +22,7 @@
 //!     wallet_cache: None,
 //!     key_tag: String::new(),
 //! });
-//! let request = Request {
-//!     method: "GET",
-//!     path: "/sandbox",
-//!     query: None,
-//!     authorization: None,
-//!     content_type: None,
-//!     idempotency_key: None,
-//!     base: "https://pay.example",
-//!     body: b"",
-//! };
+//! let request = Request::new("https://pay.example", "GET", "/sandbox");
 //! let answer = sandbox.respond(sandbox.now(), &request);
 //! let overview: Overview = serde_json::from_slice(&answer.body).unwrap();
 //! assert!(overview.chains.iter().any(|chain: &ChainRecord| chain.asset.code() == "BTC"));

@@ -265,14 +265,9 @@ impl law::Reader for Rehearsal {
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let authorization = format!("Bearer {}", self.lookers[&book]);
         let request = Request {
-            method: "GET",
-            path,
             query,
             authorization: Some(authorization.as_bytes()),
-            content_type: None,
-            idempotency_key: None,
-            base: BASE,
-            body: b"",
+            ..Request::new(BASE, "GET", path)
         };
         let now = self.sandbox.now();
         let mut response = self.sandbox.respond(now, &request);

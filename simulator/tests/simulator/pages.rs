@@ -27,14 +27,8 @@ impl World {
         let bearer = format!("Bearer {}", self.0.first_keys().live);
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = Request {
-            method,
-            path,
-            query: None,
             authorization: Some(bearer.as_bytes()),
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: "https://pay.example",
-            body: body.as_bytes(),
+            ..Request::json("https://pay.example", method, path, &body)
         };
         let response = self.0.respond(self.0.now(), &request);
         let answer = serde_json::from_slice(&response.body).expect("answers are JSON");

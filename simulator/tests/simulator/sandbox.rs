@@ -257,16 +257,7 @@ fn a_key_of_an_earlier_world_is_nobodys() {
     world.done("POST", "/sandbox/accounts", &json!({"id": "other"}));
     world.done("POST", "/sandbox/world", &json!({}));
     for path in ["/v1/account", "/sandbox/endpoints"] {
-        let request = Request {
-            method: "GET",
-            path,
-            query: None,
-            authorization: None,
-            content_type: None,
-            idempotency_key: None,
-            base: "http://localhost",
-            body: b"",
-        };
+        let request = Request::new("http://localhost", "GET", path);
         match world.0.call_as(world.0.now(), &admitted, &request) {
             Progress::Done(response) => assert_eq!(response.status, 409, "{path}"),
             Progress::Waiting(pending) => panic!("{path} waits: {pending:?}"),

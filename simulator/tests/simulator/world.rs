@@ -25,15 +25,7 @@ pub(crate) fn open() -> Sandbox {
 pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str, body: &str) -> Response {
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let bearer = format!("Bearer {key}");
-    let request = Request {
-        method,
-        path,
-        query,
-        authorization: Some(bearer.as_bytes()),
-        content_type: Some(b"application/json"),
-        idempotency_key: None,
-        base: BASE,
-        body: body.as_bytes(),
-    };
+    let request =
+        Request { query, authorization: Some(bearer.as_bytes()), ..Request::json(BASE, method, path, body) };
     sandbox.respond(sandbox.now(), &request)
 }

@@ -19,7 +19,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use super::{Caller, JSON, toolbox::Toolbox};
+use super::{Caller, toolbox::Toolbox};
 use crate::{backend::Backend, config::McpClock, refusal::Refusal};
 
 /// What every key's holder has to know.
@@ -178,14 +178,9 @@ impl ServerHandler for Handler {
             Err(why) => return Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into()),
         };
         let request = Request {
-            method: asked.method,
-            path: &asked.path,
             query: asked.query.as_deref(),
-            authorization: None,
-            content_type: Some(JSON.as_bytes()),
             idempotency_key: asked.idempotency_key.as_deref().map(str::as_bytes),
-            base: &caller.base,
-            body: asked.body.as_bytes(),
+            ..Request::json(&caller.base, asked.method, &asked.path, &asked.body)
         };
         match caller.backend.host.respond_as(&caller.admitted, &request).await {
             Ok(response) => Ok(told(&response).into()),

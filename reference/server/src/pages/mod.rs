@@ -25,6 +25,7 @@ use http::{
     request::Parts,
 };
 use reference_core::{dialect::Dialect, time::Timestamp};
+use reference_wire::Request;
 use serde_json::Value;
 
 pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON};
@@ -174,16 +175,7 @@ impl Asker {
     ) -> Result<(StatusCode, Bytes), Refusal> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let request = reference_wire::Request {
-            method,
-            path,
-            query,
-            authorization: None,
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: &self.base,
-            body: body.as_bytes(),
-        };
+        let request = Request { query, ..Request::json(&self.base, method, path, &body) };
         let response = self.backend.host.respond(&request).await?;
         Ok((StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?, response.body))
     }

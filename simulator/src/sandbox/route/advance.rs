@@ -155,16 +155,7 @@ mod tests {
         }
 
         fn call(&mut self, path: &str, body: &str) -> Progress {
-            let request = Request {
-                method: "POST",
-                path,
-                query: None,
-                authorization: None,
-                content_type: Some(b"application/json"),
-                idempotency_key: None,
-                base: "http://localhost",
-                body: body.as_bytes(),
-            };
+            let request = Request::json("http://localhost", "POST", path, body);
             self.sandbox.call(self.sandbox.now(), &request)
         }
 
@@ -303,16 +294,7 @@ mod tests {
     fn whoever_cannot_wait_arrives_at_once() {
         let mut world = OutsideWorld::new();
         world.send();
-        let request = Request {
-            method: "POST",
-            path: "/sandbox/advance",
-            query: None,
-            authorization: None,
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: "http://localhost",
-            body: br#"{"by":"10s"}"#,
-        };
+        let request = Request::json("http://localhost", "POST", "/sandbox/advance", r#"{"by":"10s"}"#);
         assert_eq!(world.sandbox.respond(START, &request).status, 200);
         world.check_now(Span::secs(10));
         assert_eq!(world.sandbox.world.external.open.len(), 1);

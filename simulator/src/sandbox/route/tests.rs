@@ -36,16 +36,7 @@ fn world() -> Sandbox {
 
 fn request<'r>(method: &'r str, target: &'r str, body: &'r str) -> Request<'r> {
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-    Request {
-        method,
-        path,
-        query,
-        authorization: None,
-        content_type: Some(b"application/json"),
-        idempotency_key: None,
-        base: "https://pay.example",
-        body: body.as_bytes(),
-    }
+    Request { query, ..Request::json("https://pay.example", method, path, body) }
 }
 
 fn read(response: &Response) -> (u16, Value) {

@@ -113,14 +113,8 @@ impl Driver {
     fn ask(&mut self, method: &str, path: &str, body: &str, key: Option<&str>) -> Option<Response> {
         let bearer = key.map(|key| format!("Bearer {key}"));
         let request = Request {
-            method,
-            path,
-            query: None,
             authorization: bearer.as_deref().map(str::as_bytes),
-            content_type: Some(b"application/json"),
-            idempotency_key: None,
-            base: "http://localhost",
-            body: body.as_bytes(),
+            ..Request::json("http://localhost", method, path, body)
         };
         let mut progress = self.world.respond(self.now, &request);
         // Nobody waits for posts here for long.
@@ -159,14 +153,9 @@ impl Driver {
                 };
                 if let Ok(Some(admitted)) = self.world.admit_head(self.now, head) {
                     let request = Request {
-                        method: "POST",
-                        path: "/v1/charges",
-                        query: None,
                         authorization: Some(bearer.as_bytes()),
-                        content_type: Some(b"application/json"),
                         idempotency_key: Some(b"once"),
-                        base: "http://localhost",
-                        body: body.as_bytes(),
+                        ..Request::json("http://localhost", "POST", "/v1/charges", body)
                     };
                     self.world.respond_as(self.now, &admitted, &request);
                 }
@@ -230,16 +219,7 @@ fn same(here: &[String], expected: &[String]) {
 }
 
 fn get(path: &str) -> Request<'_> {
-    Request {
-        method: "GET",
-        path,
-        query: None,
-        authorization: None,
-        content_type: None,
-        idempotency_key: None,
-        base: "http://localhost",
-        body: b"",
-    }
+    Request::new("http://localhost", "GET", path)
 }
 
 fn text(response: Response) -> String {
