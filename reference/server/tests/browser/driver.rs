@@ -4,22 +4,21 @@
 use std::{
     collections::BTreeMap,
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    process::{ChildStdin, ChildStdout, Command},
+    runtime::Runtime,
     sync::oneshot,
-    time::Instant,
 };
 
 use crate::page::Page;
@@ -41,9 +40,12 @@ const FLAGS: &[&str] = &[
     "--no-first-run",
     "--no-default-browser-check",
     "--disable-background-networking",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
     "--disable-component-update",
     "--disable-default-apps",
     "--disable-extensions",
+    "--disable-renderer-backgrounding",
     "--disable-sync",
     "--hide-scrollbars",
     "--lang=en-GB",
@@ -54,27 +56,44 @@ const FLAGS: &[&str] = &[
 /// What a pipe carries between messages.
 const END: u8 = 0;
 
-/// A running browser with a profile of its own. Dropping it ends it.
+/// Begins the browser with its pipes at descriptors 3 and 4, where it reads commands and answers; only a shell can place
+/// them there. When this process has ended, however it did, the browser ends too, and the shell takes the profile away.
+/// Its children write to it until they notice, so that may need more than one try.
+const BEGIN: &str = r#"
+    profile=$0
+    "$@" --user-data-dir="$profile" about:blank 3<&0 4>&1 1>&2 2>/dev/null
+    for _ in 1 2 3 4 5 6 7 8 9; do rm -rf "$profile" 2>/dev/null && break; done
+"#;
+
+/// The browser of this process, for one test. What its pages remember ends with it.
 pub(crate) struct Browser {
+    shared: &'static Shared,
+    contexts: Mutex<Vec<Value>>,
+}
+
+/// Begun by the first test that needs it: to start one takes longer than most tests.
+struct Shared {
+    /// Listens to the browser, whichever test is running.
+    runtime: Runtime,
     line: Arc<Line>,
-    process: Child,
-    profile: TempDir,
 }
 
 impl Drop for Browser {
-    /// Its children write to the profile until they notice, so taking it away may need a second try.
     fn drop(&mut self) {
-        let _ = self.process.start_kill();
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while std::fs::remove_dir_all(self.profile.path()).is_err() && Instant::now() < deadline {
-            std::thread::yield_now();
+        for context in self.contexts.lock().expect("nobody panics holding it").drain(..) {
+            let line = Arc::clone(&self.shared.line);
+            self.shared.runtime.spawn(async move {
+                let params = json!({ "browserContextId": context });
+                // Nobody looks at it any more, so nobody minds.
+                let _ = line.try_command(None, "Target.disposeBrowserContext", params).await;
+            });
         }
     }
 }
 
 impl Browser {
-    /// Starts one. Without a browser on this machine says so, whatever the test runner hides, and gives
-    /// nothing; where a browser is required, fails.
+    /// Starts one, or takes the one that runs. Without a browser on this machine says so, whatever the test runner hides,
+    /// and gives nothing; where a browser is required, fails.
     pub(crate) async fn start() -> Option<Browser> {
         let Some(program) = program() else {
             let name = std::thread::current().name().unwrap_or("a browser test").to_owned();
@@ -90,45 +109,43 @@ impl Browser {
             );
             return None;
         };
-        let profile = TempDir::with_prefix("chargeproof-browser-").expect("a directory for the profile");
-        // The browser reads commands from descriptor 3 and answers on 4; only a shell can place them there.
-        let mut process = Command::new("/bin/sh")
-            .args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 1>&2 2>/dev/null"#])
-            .arg(program)
-            .args(FLAGS)
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg("about:blank")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("a shell can be started");
-        let line = Line::new(process.stdin.take().expect("it is piped"));
-        tokio::spawn(Arc::clone(&line).listen(process.stdout.take().expect("it is piped")));
-        Some(Browser { line, process, profile })
+        static SHARED: OnceLock<Shared> = OnceLock::new();
+        Some(Browser { shared: SHARED.get_or_init(|| Shared::begin(&program)), contexts: Mutex::default() })
     }
 
     /// A new page of desktop width in light colours, in a context of its own: nothing is remembered.
     pub(crate) async fn page(&self) -> Page {
-        let context = self.line.command(None, "Target.createBrowserContext", json!({})).await;
-        let target = self
-            .line
-            .command(
-                None,
-                "Target.createTarget",
-                json!({ "url": "about:blank", "browserContextId": context["browserContextId"] }),
-            )
-            .await;
-        let attached = self
-            .line
-            .command(
-                None,
-                "Target.attachToTarget",
-                json!({ "targetId": target["targetId"], "flatten": true }),
-            )
-            .await;
+        let line = &self.shared.line;
+        let context = line.command(None, "Target.createBrowserContext", json!({})).await;
+        let context = context["browserContextId"].clone();
+        self.contexts.lock().expect("nobody panics holding it").push(context.clone());
+        let blank = json!({ "url": "about:blank", "browserContextId": context });
+        let target = line.command(None, "Target.createTarget", blank).await;
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        let attached = line.command(None, "Target.attachToTarget", attach).await;
         let session = attached["sessionId"].as_str().expect("a session").to_owned();
-        Page::new(Arc::clone(&self.line), session).await
+        Page::new(Arc::clone(line), session).await
+    }
+}
+
+impl Shared {
+    fn begin(program: &Path) -> Shared {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build().expect("a thread can be started");
+        let _inside = runtime.enter();
+        let profile = TempDir::with_prefix("chargeproof-browser-").expect("a directory for the profile");
+        let mut process = Command::new("/bin/sh")
+            .args(["-c", BEGIN])
+            .arg(profile.keep())
+            .arg(program)
+            .args(FLAGS)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell can be started");
+        let line = Line::new(process.stdin.take().expect("it is piped"));
+        runtime.spawn(Arc::clone(&line).listen(process.stdout.take().expect("it is piped")));
+        Shared { runtime, line }
     }
 }
 

@@ -41,6 +41,8 @@ impl Page {
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             page.command(domain, json!({})).await;
         }
+        // Pages of other tests stand beside it, and only one of them can have it.
+        page.command("Emulation.setFocusEmulationEnabled", json!({ "enabled": true })).await;
         page.look(Look::DESKTOP).await;
         page
     }
