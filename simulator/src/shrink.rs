@@ -9,6 +9,7 @@ use reference_core::time::Span;
 
 use crate::{
     law::{Breach, Law},
+    play::{Cause, Rehearsal},
     script::{
         At, Script, given_by,
         step::{Settings, Step},
@@ -223,6 +224,20 @@ impl Search<'_> {
         script.title = format!("Law {}, {}: {}", breach.law.number(), breach.law.as_str(), breach.shape);
         Shrunk { script, breach, attempts: self.attempts }
     }
+}
+
+/// The script as a file can tell it: what the world refuses says so, and steps that cannot be taken are left out.
+pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
+    let Rehearsal { refusals, troubles, .. } = runner.rehearse(script);
+    let lost = |place| troubles.iter().any(|it| it.place == place && it.cause != Cause::Unmet);
+    let mut script = script.clone();
+    let mut place = 0..;
+    script.steps.retain_mut(|step| {
+        let place = place.next().expect("it has no end");
+        !lost(place) && refusals.get(&place).is_none_or(|status| say_refused(&mut step.value, *status))
+    });
+    script.steps = without_strangers(script.steps);
+    script
 }
 
 /// Two waits in a row are one, and none is none.

@@ -26,6 +26,8 @@ pub struct Rehearsal {
     pub troubles: Vec<Trouble>,
     /// The codes and ids behind the names that the script gives.
     pub names: BTreeMap<String, String>,
+    /// How much was written down when each step began, and when the last one had ended.
+    pub began: Vec<usize>,
 }
 
 /// A step that could not be taken, or that came out wrong.
@@ -42,13 +44,14 @@ pub struct Trouble {
 /// Plays a script in a world that is as the script says: its seed, its start, its settings.
 pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
     let mut stage = LocalStage::around(sandbox);
-    let mut troubles = Vec::new();
+    let (mut troubles, mut began) = (Vec::new(), Vec::new());
     let mut player = Player::new(script, &mut stage);
     player.refusals = Some(BTreeMap::new());
     player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
     player.move_in();
     for (place, step) in script.steps.iter().enumerate() {
         (player.here, player.place) = (step.span, place);
+        began.push(player.recorded());
         let taken = match &step.value {
             Step::Expect(_) => Ok(()),
             Step::Wait(span) => player.advance_to(player.now.plus(span.0)),
@@ -65,9 +68,10 @@ pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
         }
         player.hear();
     }
+    began.push(player.recorded());
     let (lookers, refusals) = (player.lookers, player.refusals.unwrap_or_default());
     let names = player.aliases.given();
-    Rehearsal { sandbox: stage.into_sandbox(), lookers, refusals, troubles, names }
+    Rehearsal { sandbox: stage.into_sandbox(), lookers, refusals, troubles, names, began }
 }
 
 /// Steps that need to know which posts have landed.
@@ -87,6 +91,10 @@ impl Player<'_> {
         self.own_keys = BTreeMap::from([((0, Mode::Live), first.live), ((0, Mode::Test), first.test)]);
         self.keys = self.own_keys.iter().map(|((_, mode), key)| (mode.to_string(), key.clone())).collect();
         self.lookers = lookers.into_iter().map(|(mode, key)| ((0, mode), key)).collect();
+    }
+
+    fn recorded(&mut self) -> usize {
+        self.stage.quick().map_or(0, |sandbox| sandbox.recorded())
     }
 
     /// Names what has appeared, as far as steps can name it without being told its name.

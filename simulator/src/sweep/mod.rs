@@ -234,11 +234,12 @@ impl Runner<'_> {
         }
     }
 
-    /// What the model says must be recorded in a world that was played.
-    pub fn expected(&self, script: &Script, run: &mut Run) -> Vec<ExpectedEvent> {
+    /// What the model says must be recorded in a world that was played, and what the API shows of it in the end.
+    pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, law::Shown) {
         let now = run.rehearsal.sandbox.now();
-        let Ok(shown) = shown(&mut run.rehearsal, Depth::Objects) else { return Vec::new() };
-        Follower::follow(beginning(script, &run.rehearsal.sandbox, &shown), &run.record, now).expected
+        let Ok(shown) = shown(&mut run.rehearsal, Depth::Objects) else { return Default::default() };
+        let beginning = beginning(script, &run.rehearsal.sandbox, &shown);
+        (Follower::follow(beginning, &run.record, now).expected, shown)
     }
 
     /// Everything that the API shows of a world that was played, as text; or why it cannot be read.

@@ -37,6 +37,7 @@ Examples:
   chargeproof serve --demo --open
   chargeproof serve --tls
   chargeproof serve --data shop.world
+  chargeproof serve --scenario scenarios/charge/paid.yaml --open
   chargeproof serve --listen 127.0.0.1:0 --seed 7 --ready-file ready.json
   chargeproof serve --clock frozen --start 2026-01-05T09:00:00Z
   chargeproof serve --forward https://shop.example=http://127.0.0.1:3000";
@@ -68,6 +69,12 @@ pub(crate) struct Serve {
     /// Begin with the world in this file, which GET /sandbox/snapshots/{id} gave
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "start", "demo"])]
     pub(crate) from: Option<PathBuf>,
+    /// Begin with the world as this scenario leaves it; its clock stands still until it is moved
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "demo", "data", "from", "clock", "speed"])]
+    pub(crate) scenario: Option<PathBuf>,
+    /// With `--scenario`: play its first STEP steps only
+    #[arg(long, value_name = "STEP", requires = "scenario")]
+    pub(crate) until: Option<usize>,
     /// Forward the webhooks of both modes to this handler on your machine: registers endpoints, prints their secrets; may
     /// be repeated
     #[arg(long, value_name = "URL", value_parser = LocalHandler::parse)]

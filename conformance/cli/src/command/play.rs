@@ -10,7 +10,7 @@ use serde::Serialize;
 use simulator::{
     api::ScenarioAnswer,
     digest::digest,
-    picture,
+    picture::{self, Picture},
     play::{
         Call, Cause, LocalStage, Played, Stage,
         golden::{self, Diff, Sign},
@@ -84,6 +84,16 @@ impl PlayResult {
             | PlayResult::Differs(played, _)
             | PlayResult::NoTranscript(played) => Some(played),
             PlayResult::Stopped { .. } => None,
+        }
+    }
+
+    /// What went wrong.
+    fn message(&self) -> Option<String> {
+        match self {
+            PlayResult::Stopped { plain, .. } => Some(plain.clone()),
+            PlayResult::Differs(_, diff) => Some(diff.to_string()),
+            PlayResult::NoTranscript(_) => Some(NO_TRANSCRIPT.to_owned()),
+            PlayResult::AsWritten(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => None,
         }
     }
 
@@ -267,9 +277,15 @@ fn draw(path: &Path, pieces: &[ScenarioFile], endings: &[PlayResult], args: &Pla
     let mut script =
         Script::parse(&piece.name, &piece.text).map_err(|error| Failure::usage(error.to_string()))?;
     script.seed = args.seed.unwrap_or(script.seed);
-    let runner = Runner::with_fault(args.demo_fault);
-    let breach = runner.try_script(&script).findings.breaches.first().map(ToString::to_string);
-    files::write_whole(path, &picture::page(&runner, &script, breach.as_deref()))
+    let verdict = Runner::with_fault(args.demo_fault).try_script(&script);
+    let failure = endings.get(place).and_then(PlayResult::message);
+    let picture = Picture {
+        script: &script,
+        fault: args.demo_fault,
+        breach: verdict.findings.breaches.first(),
+        failure: failure.as_deref(),
+    };
+    files::write_whole(path, &picture::page(&picture))
 }
 
 /// One digest for everything that was played, whatever the order of files on the disk.
@@ -349,12 +365,7 @@ fn row<'a>(piece: &'a ScenarioFile, ending: &'a PlayResult, args: &Play) -> Row<
         steps: played.map(|played| played.steps),
         events: played.map(|played| played.events),
         posts: played.map(|played| played.posts),
-        message: match ending {
-            PlayResult::Stopped { plain, .. } => Some(plain.clone()),
-            PlayResult::Differs(_, diff) => Some(diff.to_string()),
-            PlayResult::NoTranscript(_) => Some(NO_TRANSCRIPT.to_owned()),
-            _ => None,
-        },
+        message: ending.message(),
         transcript: played.filter(|_| args.transcript).map(|played| played.transcript.as_str()),
     }
 }

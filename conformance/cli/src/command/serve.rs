@@ -3,6 +3,7 @@
 mod banner;
 mod demo;
 mod log;
+mod scenario;
 mod tls;
 
 use std::{
@@ -51,7 +52,13 @@ struct ServerReady {
 }
 
 pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
+    let scenario =
+        args.scenario.as_deref().map(|path| scenario::read(path, args.until, args.seed)).transpose()?;
     let mut server_config = server_config(args, config)?;
+    if let Some(script) = &scenario {
+        // A world that is played has its own seed and its own time.
+        (server_config.seed, server_config.clock) = (Seed(script.seed), ClockKind::Frozen);
+    }
     let printer = log::Printer::start(args.log)?;
     server_config.log = printer.as_ref().map(log::Printer::sink);
     let certificate = tls::Certificate::of(args, server_config.address)?;
@@ -74,7 +81,11 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             .await
             .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
         if let Some(start) = demo_from {
-            play_demo(&server, start).await?;
+            let play = move |url: &str, token: &str| demo::play(url, token, start);
+            in_world(&server, play).await?;
+        }
+        if let Some(script) = scenario {
+            in_world(&server, move |url, token| scenario::open(url, token, &script)).await?;
         }
         let mut forwards = Vec::new();
         for handler in &args.forward_to {
@@ -130,8 +141,11 @@ fn demo_start(start: Option<Timestamp>) -> Timestamp {
     })
 }
 
-/// Lets the history happen on a thread of its own, because the server answers meanwhile.
-async fn play_demo(server: &Server, start: Timestamp) -> Result<(), Failure> {
+/// Lets something happen in the world on a thread of its own, because the server answers meanwhile.
+async fn in_world(
+    server: &Server,
+    play: impl FnOnce(&str, &str) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
     let mut address = server.address();
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() {
@@ -141,8 +155,8 @@ async fn play_demo(server: &Server, start: Timestamp) -> Result<(), Failure> {
         });
     }
     let (url, token) = (format!("http://{address}"), server.sandbox_token().to_owned());
-    let played = tokio::task::spawn_blocking(move || demo::play(&url, &token, start)).await;
-    played.map_err(|_| Failure::machine("the history of `--demo` broke off"))?
+    let played = tokio::task::spawn_blocking(move || play(&url, &token)).await;
+    played.map_err(|_| Failure::machine("what was to happen before the server is ready broke off"))?
 }
 
 /// Why a server can't listen, and what to do about it.

@@ -211,6 +211,48 @@ fn a_demo_has_some_history_and_ends_now() {
     assert_eq!(unused, 2, "its own keys are revoked: {keys}");
 }
 
+#[test]
+fn a_scenario_is_opened_as_it_stands_after_a_step() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "title: A charge is paid\nseed: 9\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n  - pay: c1\n  - mine: { asset: BTC, blocks: 2 }\n";
+    std::fs::write(directory.path().join("paid.yaml"), text).unwrap();
+    std::fs::write(
+        directory.path().join("wrong.yaml"),
+        format!("{text}  - expect: {{ c1: {{ status: expired }} }}\n"),
+    )
+    .unwrap();
+    for (arguments, status, detected) in [
+        (&["--scenario", "paid.yaml", "--until", "1"][..], "pending", false),
+        (&["--scenario", "paid.yaml", "--until", "2"], "pending", true),
+        (&["--scenario", "paid.yaml", "--seed", "4"], "paid", true),
+        // The world stands as it was when the scenario stopped.
+        (&["--scenario", "wrong.yaml"], "paid", true),
+    ] {
+        let served = Running::serve(directory.path(), arguments);
+        assert_eq!(served.ready["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
+        assert_eq!(served.word("clock"), "frozen");
+        let answer = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "");
+        let body: Value =
+            serde_json::from_str(answer.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
+        let charge = &body["data"][0];
+        assert_eq!(
+            (&charge["status"], charge["transactions"][0].is_object()),
+            (&status.into(), detected),
+            "{body}"
+        );
+    }
+    for (arguments, part) in [
+        (&["--scenario", "paid.yaml", "--until", "4"][..], "steps 1 to 3"),
+        (&["--scenario", "paid.yaml", "--clock", "wall"], "cannot be used with"),
+        (&["--until", "4"], "--scenario"),
+        (&["--scenario", "nowhere.yaml"], "nowhere.yaml"),
+    ] {
+        let output = run(directory.path(), &[&["serve", "--port", "0"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+}
+
 /// What stands on stderr after these requests, up to the line with `last`.
 fn logged(arguments: &[&str], last: &str, ask: impl Fn(&Running)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();

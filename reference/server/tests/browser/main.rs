@@ -19,3 +19,4 @@ mod making;
 mod page;
 mod plain;
 mod shop;
+mod world;

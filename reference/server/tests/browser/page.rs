@@ -208,6 +208,13 @@ impl Page {
             "Tab" => (9, ""),
             "Enter" => (13, "\r"),
             " " => (32, " "),
+            "Escape" => (27, ""),
+            "End" => (35, ""),
+            "Home" => (36, ""),
+            "ArrowLeft" => (37, ""),
+            "ArrowUp" => (38, ""),
+            "ArrowRight" => (39, ""),
+            "ArrowDown" => (40, ""),
             other => panic!("this key is not known here: {other}"),
         };
         for kind in ["keyDown", "keyUp"] {

@@ -1,6 +1,10 @@
 //! Checks the invariants on scenario files.
 
-use simulator::{picture, script::Script, sweep::Runner};
+use simulator::{
+    picture::{self, Picture},
+    script::Script,
+    sweep::Runner,
+};
 
 use super::{report, write};
 use crate::{
@@ -24,8 +28,9 @@ pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
     let failed = rows.iter().position(|(_, verdict)| !verdict.findings.breaches.is_empty());
     if let Some(path) = &args.html {
         let place = failed.unwrap_or(0);
-        let breach = rows[place].1.findings.breaches.first().map(ToString::to_string);
-        write(path, &picture::page(&runner, &scripts[place], breach.as_deref()))?;
+        let breach = rows[place].1.findings.breaches.first();
+        let picture = Picture { script: &scripts[place], fault: args.demo_fault, breach, failure: None };
+        write(path, &picture::page(&picture))?;
     }
     match args.format {
         Format::Text => screen::print(report::files_text(&rows)),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use simulator::{
+    picture::{self, Picture},
     shrink::{Shrunk, shrink},
     sweep::Runner,
     workload,
@@ -34,6 +35,6 @@ fn save(runner: &Runner<'_>, directory: &Path, group: &Group) -> Result<Saved, F
 /// The page of a seed.
 pub(super) fn page(seed: u64, sum: &Sum) -> String {
     let script = workload::draw(seed).script;
-    let breach = sum.groups.values().find(|group| group.first == seed).map(|group| group.breach.to_string());
-    simulator::picture::page(&Runner::with_fault(sum.fault), &script, breach.as_deref())
+    let breach = sum.groups.values().find(|group| group.first == seed).map(|group| &group.breach);
+    picture::page(&Picture { script: &script, fault: sum.fault, breach, failure: None })
 }

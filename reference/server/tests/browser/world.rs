@@ -1,0 +1,160 @@
+//! The page of a simulated world, as `sweep --html` and `play --html` write it: a file that is opened from a disk.
+
+use simulator::{
+    demo::DemoFault,
+    picture::{self, Picture},
+    script::Script,
+    workload,
+};
+use tempfile::TempDir;
+
+use crate::{
+    axe,
+    driver::Browser,
+    page::{Look, Page},
+    shop::picture as keep_picture,
+};
+
+/// A title that would turn the line round, a transfer that is replaced, and a delivery that is repeated.
+const SOURCE: &str = r#"title: "Paid twice over \u202e<b onclick=alert(1)>"
+steps:
+  - endpoint: shop
+  - endpoint: { name: till, mode: test }
+  - merchant: { shop: [lost, 500] }
+  - open: { charge: c1, asset: BTC, amount: 49.90 EUR, description: "</script><script>alert(1)</script>" }
+  - open: { charge: c2, asset: LTC, amount: 12.00 EUR }
+  - pay: { charge: c1, tx: t1, fee: low }
+  - replace: { tx: t1, as: t2, fee: high }
+  - cancel: c2
+  - mine: { asset: BTC, blocks: 3 }
+"#;
+const NARROW: Look = Look { name: "narrow", width: 390, height: 844, scheme: "light" };
+
+/// The page of a scenario, or of a drawn world, opened.
+async fn open(browser: &Browser, script: &Script, fault: Option<&str>) -> (TempDir, Page) {
+    let fault = fault.map(|name| DemoFault::ALL.iter().find(|it| it.name == name).expect("a fault"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("world.html");
+    let html = picture::page(&Picture { script, fault, breach: None, failure: None });
+    std::fs::write(&path, html).expect("a page can be written");
+    let page = browser.page().await;
+    page.open(&format!("file://{}", path.display())).await;
+    (directory, page)
+}
+
+fn scenario() -> Script {
+    Script::parse("paid.yaml", SOURCE).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Nothing was refused, and nothing was asked for.
+async fn must_be_quiet(page: &Page) {
+    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.eval("performance.getEntriesByType('resource').length").await, 0);
+}
+
+#[tokio::test]
+async fn a_world_is_for_everybody() {
+    let Some(browser) = Browser::start().await else { return };
+    let drawn = workload::draw(1).script;
+    for (name, script, fault, says) in [
+        ("world-drawn", &drawn, None, "every law held"),
+        ("world-passed", &scenario(), None, "every law held"),
+        ("world-failed", &scenario(), Some("retry-renamed"), "law 2 (once) is broken"),
+    ] {
+        let (_directory, page) = open(&browser, script, fault).await;
+        for look in Look::ALL.into_iter().chain([NARROW]) {
+            page.look(look).await;
+            page.wait_for_text(".verdict", says).await;
+            page.must_fit().await;
+            keep_picture(&page, &format!("{name}-{}", look.name)).await;
+            // The rules take their time on a large page.
+            if name != "world-drawn" && [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
+                axe::judge(&page, &format!("{name} {}", look.name)).await;
+            }
+            page.click(".mark[tabindex='0']").await;
+            page.must_fit().await;
+            keep_picture(&page, &format!("{name}-details-{}", look.name)).await;
+            page.press("Escape").await;
+        }
+        page.as_printed().await;
+        assert!(!page.sees("form").await && page.sees(".mark").await && page.sees("thead").await, "{name}");
+        must_be_quiet(&page).await;
+    }
+}
+
+#[tokio::test]
+async fn marks_are_reached_and_told_by_keyboard() {
+    let Some(browser) = Browser::start().await else { return };
+    let (_directory, page) = open(&browser, &scenario(), None).await;
+    let focused = "document.activeElement.textContent";
+    page.eval("[...document.querySelectorAll('#filter input')].at(-1).focus()").await;
+    page.press("Tab").await;
+    let first = page.eval(focused).await;
+    assert_eq!(first, "endpoints shop 200", "one Tab leads to the marks");
+    page.press("ArrowDown").await;
+    page.press("ArrowDown").await;
+    assert_eq!(page.eval(focused).await, "merchants shop up 200");
+    assert!(!page.sees("#panel").await);
+    page.press("Enter").await;
+    page.wait_for_text("#panel-told", "POST /sandbox/merchants").await;
+    page.wait_for_text("#until", "chargeproof serve --scenario paid.yaml --until 3").await;
+    // With the panel open the keys lead its contents along.
+    for (key, says) in [
+        ("ArrowRight", "charges BTC c1 201"),
+        ("ArrowRight", "charge.created c1"),
+        ("ArrowRight", "charge.created c1 unreachable"),
+        ("ArrowDown", "charge.created c2 500"),
+        ("Home", "endpoints shop 200"),
+        ("ArrowLeft", "endpoints shop 200"),
+    ] {
+        page.press(key).await;
+        page.wait_for_text("#panel-title", says).await;
+    }
+    page.press("Escape").await;
+    assert!(!page.sees("#panel").await);
+    assert_eq!(page.eval(focused).await, first, "the mark has the focus again");
+    must_be_quiet(&page).await;
+}
+
+#[tokio::test]
+async fn filters_leave_what_was_chosen() {
+    let Some(browser) = Browser::start().await else { return };
+    let (_directory, page) = open(&browser, &scenario(), None).await;
+    let left = "[...document.querySelectorAll('.mark')].filter((it) => it.checkVisibility()).map((it) => it.textContent)";
+    let all = page.eval(left).await.as_array().expect("a list").len();
+    page.click(".mark.chain").await;
+    page.wait_for_text("#panel-objects", "only t1").await;
+    page.click("#panel-objects button:last-child").await;
+    let of_one = page.eval(left).await;
+    let of_one = of_one.as_array().expect("a list");
+    assert!((5..all).contains(&of_one.len()), "{of_one:?}");
+    assert!(!of_one.iter().any(|it| it.to_string().contains("c2")), "{of_one:?}");
+    page.wait_for_text("#count", &format!("{} of {all} marks", of_one.len())).await;
+    // Only the transfers are left: the one that was paid with is one mark, however often it was confirmed.
+    for lane in [1, 3, 4, 5] {
+        page.eval(&format!("document.querySelector('#filter input[value=\"{lane}\"]')?.click()")).await;
+    }
+    let transfers = page.eval(left).await;
+    assert_eq!(transfers, serde_json::json!(["t1 unconfirmed", "t1 replaced", "t2 2 conf."]));
+    assert_eq!(page.count("thead th:not([hidden])").await, 2);
+    must_be_quiet(&page).await;
+}
+
+#[tokio::test]
+async fn a_broken_law_leads_to_its_moment_and_to_the_scenario() {
+    let Some(browser) = Browser::start().await else { return };
+    let (_directory, page) = open(&browser, &scenario(), Some("retry-renamed")).await;
+    page.click("[data-go='here-0']").await;
+    let here = "document.activeElement.id === 'here-0' && document.activeElement.getBoundingClientRect().bottom < innerHeight";
+    page.until(here, || "the moment is not in sight".to_owned()).await;
+    assert!(page.count(".mark.named").await > 0);
+
+    page.click(".take summary").await;
+    assert_eq!(page.eval("document.getElementById('scenario').value").await, SOURCE);
+    page.eval("{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => { globalThis.saved = blob; return make.call(URL, blob); }; }").await;
+    page.click("#save").await;
+    assert_eq!(page.eval("saved.text()").await, SOURCE);
+    let again = page.text("#again").await;
+    assert_eq!(again, "chargeproof sweep paid.yaml --demo-fault retry-renamed");
+    must_be_quiet(&page).await;
+}

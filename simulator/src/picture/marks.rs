@@ -1,0 +1,358 @@
+//! A record as marks in lanes: one for each request, transfer, event and attempt to deliver.
+
+use std::collections::BTreeMap;
+
+use reference_core::{
+    outbox::AttemptResult,
+    sighting::{Depth, Sighting},
+    time::Timestamp,
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::words::elapsed;
+use crate::{
+    law::{ExpectedEvent, Shown},
+    sweep::Run,
+    witness::{Entry, Observation, RecordedCall, RecordedPost},
+};
+
+/// Lanes that every world has; one of each merchant's host follows.
+const LANES: [&str; 3] = ["requests", "chains", "events"];
+/// So much of a body is shown.
+const BODY_MAX: usize = 1_500;
+
+/// Something that happened.
+pub(super) struct Mark {
+    pub(super) at: Timestamp,
+    pub(super) lane: usize,
+    pub(super) class: &'static str,
+    pub(super) label: String,
+    /// How it came out.
+    pub(super) outcome: String,
+    /// The names of what it is about.
+    pub(super) objects: Vec<String>,
+    /// Its own ids, as a broken law may name them: of the delivery, the event or the transaction.
+    pub(super) ids: Vec<String>,
+    /// The codes and ids of what it is about.
+    pub(super) about: Vec<String>,
+    /// A broken law names it.
+    pub(super) is_named: bool,
+    /// The number of the step in which it happened, from 1; one more than there are if it happened later.
+    pub(super) step: usize,
+    pub(super) told: Vec<(&'static str, String)>,
+}
+
+/// What codes, ids and addresses are called.
+#[derive(Default)]
+pub(super) struct ObjectNames {
+    names: BTreeMap<String, String>,
+    kinds: BTreeMap<String, &'static str>,
+    /// The code of a charge by its address.
+    charges: BTreeMap<String, String>,
+    /// What a charge was opened for.
+    parents: BTreeMap<String, String>,
+}
+
+impl ObjectNames {
+    pub(super) fn of(given: &BTreeMap<String, String>, shown: &Shown) -> ObjectNames {
+        let mut names = ObjectNames::default();
+        names.names.extend(given.iter().map(|(name, id)| (id.clone(), name.clone())));
+        for book in shown.books.values() {
+            for charge in &book.charges {
+                names.add(&charge.code, "charges");
+                names.charges.insert(charge.deposit_address.clone(), charge.code.clone());
+                let parents = charge.invoice.iter().chain(&charge.payment_link);
+                names.parents.extend(parents.map(|parent| (charge.code.clone(), parent.clone())));
+            }
+            book.invoices.iter().for_each(|invoice| names.add(&invoice.code, "invoices"));
+            book.links.iter().for_each(|link| names.add(&link.code, "payment links"));
+        }
+        names
+    }
+
+    fn add(&mut self, code: &str, kind: &'static str) {
+        let name = self.names.entry(code.to_owned()).or_insert_with(|| code.to_owned());
+        self.kinds.insert(name.clone(), kind);
+    }
+
+    pub(super) fn kind(&self, name: &str) -> &'static str {
+        self.kinds.get(name).copied().unwrap_or("other")
+    }
+
+    fn get(&self, id: &str) -> Option<&str> {
+        self.names.get(id).map(String::as_str)
+    }
+
+    fn name(&self, id: &str) -> String {
+        self.get(id).map_or_else(|| id.chars().take(12).collect(), str::to_owned)
+    }
+
+    /// The names of these, and of what they belong to.
+    fn objects(&self, ids: &[String]) -> Vec<String> {
+        let mut objects: Vec<String> = Vec::new();
+        for id in ids.iter().flat_map(|id| [Some(id), self.parents.get(id)]).flatten() {
+            let Some(name) = self.get(id).map(str::to_owned) else { continue };
+            if !objects.contains(&name) {
+                objects.push(name);
+            }
+        }
+        objects
+    }
+
+    /// The codes and ids among the texts of some JSON.
+    fn ids_in(&self, json: &Value) -> Vec<String> {
+        match json {
+            Value::String(text) => self.get(text).map(|_| text.clone()).into_iter().collect(),
+            Value::Array(list) => list.iter().flat_map(|it| self.ids_in(it)).collect(),
+            Value::Object(map) => map.values().flat_map(|it| self.ids_in(it)).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The lanes of a world that was played, and what happened in them, in order.
+pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) -> (Vec<String>, Vec<Mark>) {
+    let mut hosts: Vec<&str> = Vec::new();
+    for entry in &run.record.seen {
+        if let Observation::Post(post) = &entry.what
+            && !hosts.contains(&post.host.as_str())
+        {
+            hosts.push(&post.host);
+        }
+    }
+    hosts.sort_unstable();
+    let mut drawing = Drawing {
+        names,
+        hosts: &hosts,
+        began: &run.rehearsal.began,
+        place: 0,
+        marks: Vec::new(),
+        transfers: BTreeMap::new(),
+        posts: BTreeMap::new(),
+    };
+    let mut coming = expected.iter().peekable();
+    for (place, entry) in run.record.seen.iter().enumerate() {
+        while let Some(event) = coming.next_if(|event| event.place <= 2 * place) {
+            drawing.event(event);
+        }
+        drawing.place = place;
+        drawing.entry(entry);
+    }
+    coming.for_each(|event| drawing.event(event));
+    let mut marks = drawing.marks;
+    // A transfer and an attempt take in what became of them later, so their place is where they began.
+    marks.sort_by_key(|mark| mark.at);
+    let lanes = LANES.into_iter().chain(hosts.iter().copied()).map(str::to_owned).collect();
+    (lanes, marks)
+}
+
+struct Drawing<'a> {
+    names: &'a ObjectNames,
+    hosts: &'a [&'a str],
+    /// How long the record was when each step began.
+    began: &'a [usize],
+    /// The entry at work.
+    place: usize,
+    marks: Vec<Mark>,
+    /// By transaction, address and output: the mark that takes in its confirmations, and the first and last of them.
+    transfers: BTreeMap<(String, String, u32), (usize, u32, u32)>,
+    /// By delivery: the mark of the attempt under way, and how many there were.
+    posts: BTreeMap<Uuid, (usize, u32)>,
+}
+
+impl Drawing<'_> {
+    fn mark(
+        &mut self,
+        (at, lane): (Timestamp, usize),
+        class: &'static str,
+        label: String,
+        about: Vec<String>,
+    ) {
+        self.marks.push(Mark {
+            at,
+            lane,
+            class,
+            label,
+            outcome: String::new(),
+            objects: self.names.objects(&about),
+            ids: Vec::new(),
+            about,
+            is_named: false,
+            step: self.began.partition_point(|began| *began <= self.place),
+            told: Vec::new(),
+        });
+    }
+
+    fn last(&mut self) -> &mut Mark {
+        self.marks.last_mut().expect("a mark was just made")
+    }
+
+    fn event(&mut self, event: &ExpectedEvent) {
+        let label = format!("{} {}", event.kind, self.names.name(&event.subject));
+        self.mark((event.at, 2), "event", label, vec![event.subject.clone()]);
+        self.last().told = vec![
+            ("status", event.status.to_owned()),
+            ("transfers", event.situation.as_str().to_owned()),
+            ("code", event.subject.clone()),
+        ];
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        let at = entry.at;
+        match &entry.what {
+            Observation::Call(call) if call.method == "GET" => {}
+            Observation::Call(call) => self.call(at, call),
+            Observation::Told(notices) => notices.iter().for_each(|notice| self.notice(at, notice)),
+            Observation::Post(post) => self.post(at, post),
+            Observation::Landed { delivery, outcome } => self.land(at, *delivery, outcome),
+            Observation::Restarted => {
+                self.mark((at, 2), "restart", "the service restarts".to_owned(), Vec::new())
+            }
+        }
+    }
+
+    fn call(&mut self, at: Timestamp, call: &RecordedCall) {
+        let asked: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+        let answered: Value = serde_json::from_slice(&call.answer).unwrap_or_default();
+        let made = std::iter::once(&answered).chain(answered.as_object().into_iter().flat_map(Map::values));
+        let path: Vec<&str> = call.path.split('/').skip(2).filter(|part| !part.is_empty()).collect();
+        let names = self.names;
+        let named = path.iter().filter(|part| names.get(part).is_some()).map(|part| (*part).to_owned());
+        let mut ids: Vec<String> = named.chain(names.ids_in(&asked)).collect();
+        const SAID: [&str; 4] = ["code", "id", "charge", "txid"];
+        ids.extend(made.flat_map(|it| SAID.iter().flat_map(|key| names.ids_in(&it[*key]))));
+        let mut words: Vec<String> =
+            path.iter().map(|part| names.get(part).unwrap_or(part).to_owned()).collect();
+        words.extend(
+            ["name", "state", "asset", "status"]
+                .iter()
+                .filter_map(|key| Some(asked[*key].as_str()?.to_owned())),
+        );
+        words.extend(ids.iter().map(|id| self.names.name(id)));
+        let mut label: Vec<String> = Vec::new();
+        for word in words.into_iter().filter(|word| !word.is_empty()) {
+            if !label.contains(&word) {
+                label.push(word);
+            }
+        }
+        let class = if (200..300).contains(&call.status) { "call" } else { "refused" };
+        self.mark((at, 0), class, label.join(" "), ids);
+        let mark = self.last();
+        mark.outcome = format!("{}{}", call.status, if call.replayed { " replayed" } else { "" });
+        mark.told = vec![
+            ("request", format!("{} {}", call.method, call.path)),
+            ("idempotency key", call.idempotency_key.clone().unwrap_or_default()),
+            ("body", body(&call.body)),
+            ("status", mark.outcome.clone()),
+            ("answer", body(&call.answer)),
+        ];
+        mark.told.retain(|(_, text)| !text.is_empty());
+    }
+
+    /// Confirmations that rise are one mark; whatever turns a transfer back is one of its own.
+    fn notice(&mut self, at: Timestamp, notice: &Sighting) {
+        let key = (notice.txid.clone(), notice.address.clone(), notice.output);
+        let known = self.transfers.get(&key).copied();
+        let name = self.names.name(&notice.txid);
+        let (class, label) = match (notice.depth, known) {
+            (Depth::Confirmations(n), Some((place, first, last))) if n >= last => {
+                let mark = &mut self.marks[place];
+                mark.outcome = confirmations(first, n);
+                let after = elapsed(at.since(mark.at));
+                mark.told.push(("confirmations", format!("{n} after {}", after.trim_start_matches('+'))));
+                self.transfers.insert(key, (place, first, n));
+                return;
+            }
+            (Depth::Confirmations(_), None) => ("chain", name),
+            (Depth::Confirmations(_), Some(_)) => ("gone", format!("{name} reorganized")),
+            (Depth::Gone(why), _) => ("gone", format!("{name} {}", why.as_str().replace('_', " "))),
+        };
+        let charge = self.names.charges.get(&notice.address).cloned();
+        self.mark((at, 1), class, label, [notice.txid.clone()].into_iter().chain(charge).collect());
+        let mark = self.last();
+        mark.ids = vec![notice.txid.clone()];
+        mark.told = vec![
+            ("amount", format!("{} {}, {}", notice.amount, notice.asset, notice.mode)),
+            ("transaction", notice.txid.clone()),
+            ("address", notice.address.clone()),
+        ];
+        match notice.depth {
+            Depth::Gone(_) => {
+                self.transfers.remove(&key);
+            }
+            Depth::Confirmations(n) => {
+                mark.outcome = confirmations(n, n);
+                mark.told.push(("confirmations", format!("{n} at first")));
+                self.transfers.insert(key, (self.marks.len() - 1, n, n));
+            }
+        }
+    }
+
+    fn post(&mut self, at: Timestamp, post: &RecordedPost) {
+        let host = self.hosts.iter().position(|host| *host == post.host).unwrap_or(0);
+        let attempt = self.posts.get(&post.delivery).map_or(1, |(_, attempts)| attempts + 1);
+        let sent: Value = serde_json::from_slice(&post.body).unwrap_or_default();
+        let object = sent["data"].as_object().and_then(|data| data.values().next());
+        let subject = object.and_then(|object| object["code"].as_str()).map(str::to_owned);
+        let event = sent["id"].as_str().map(str::to_owned);
+        let about = subject.as_deref().map(|code| self.names.name(code)).unwrap_or_default();
+        let objects = [post.endpoint.to_string()].into_iter().chain(subject).collect();
+        let again = if attempt > 1 { format!(" try {attempt}") } else { String::new() };
+        self.mark((at, LANES.len() + host), "post", format!("{} {about}{again}", post.kind), objects);
+        let place = self.marks.len() - 1;
+        let mark = self.last();
+        mark.ids = [post.delivery.to_string()].into_iter().chain(event).collect();
+        mark.outcome = "under way".to_owned();
+        mark.told = vec![
+            ("delivery", format!("{}, attempt {attempt}", post.delivery)),
+            (
+                "arrived",
+                match post.arrived {
+                    None => "never".to_owned(),
+                    Some(then) if post.copies == 1 => elapsed(then.since(at)),
+                    Some(then) => format!("{}, {} copies", elapsed(then.since(at)), post.copies),
+                },
+            ),
+            ("body", body(&post.body)),
+        ];
+        self.posts.insert(post.delivery, (place, attempt));
+    }
+
+    fn land(&mut self, at: Timestamp, delivery: Uuid, outcome: &AttemptResult) {
+        let Some((place, _)) = self.posts.get(&delivery) else { return };
+        let mark = &mut self.marks[*place];
+        let (word, more) = match outcome {
+            AttemptResult::Answered(status) => (status.to_string(), ""),
+            AttemptResult::Unreachable(why) => ("unreachable".to_owned(), why.as_str()),
+            AttemptResult::TimedOut => ("timeout".to_owned(), ""),
+            AttemptResult::Refused(why) => ("refused".to_owned(), why.as_str()),
+        };
+        if !outcome.is_success() {
+            mark.class = "failed";
+        }
+        let after = elapsed(at.since(mark.at));
+        let result = format!("{word} after {} {more}", after.trim_start_matches('+'));
+        mark.told.insert(1, ("result", result.trim_end().to_owned()));
+        mark.outcome = word;
+    }
+}
+
+fn confirmations(first: u32, last: u32) -> String {
+    match (first, last) {
+        (0, 0) => "unconfirmed".to_owned(),
+        (0, last) => format!("{last} conf."),
+        (first, last) if first == last => format!("{last} conf."),
+        (first, last) => format!("{first} to {last} conf."),
+    }
+}
+
+/// JSON in lines, or the text as it is.
+fn body(bytes: &[u8]) -> String {
+    let read = serde_json::from_slice::<Value>(bytes).and_then(|json| serde_json::to_string_pretty(&json));
+    let text = read.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned());
+    match text.char_indices().nth(BODY_MAX) {
+        None => text,
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}

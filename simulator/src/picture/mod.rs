@@ -1,0 +1,258 @@
+//! One world on one page: what was requested, what the chains, the service and the network did, in lanes beside each
+//! other, with the verdict on top and the scenario to take along. Owns no file: the page is text, the same for the
+//! same world. It loads nothing, and runs no script and shows no style but its own.
+
+mod marks;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use askama::Template;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use reference_core::time::Timestamp;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use self::{
+    marks::{Mark, ObjectNames, marks},
+    words::{elapsed, plain, shell_word},
+};
+use crate::{
+    demo::DemoFault,
+    law::{Breach, Depth},
+    script::Script,
+    shrink::as_played,
+    sweep::Runner,
+};
+
+const STYLE: &str = include_str!("../../templates/world.css");
+const SCRIPT: &str = include_str!("../../templates/world.js");
+/// So many kinds of failures are told.
+const KINDS_MAX: usize = 20;
+
+/// What is drawn.
+#[derive(Clone, Copy)]
+pub struct Picture<'a> {
+    /// The world.
+    pub script: &'a Script,
+    /// What a user has switched on in it.
+    pub fault: Option<&'static DemoFault>,
+    /// What was found before, perhaps by a closer look than the page takes.
+    pub breach: Option<&'a Breach>,
+    /// What else went wrong: an expectation, or a transcript that differs.
+    pub failure: Option<&'a str>,
+}
+
+#[derive(Template)]
+#[template(path = "world.html")]
+struct PicturePage<'a> {
+    policy: String,
+    style: &'static str,
+    behavior: &'static str,
+    title: String,
+    result: &'static str,
+    fault: Option<&'static DemoFault>,
+    failure: Option<String>,
+    broken: &'a [Broken],
+    summary: String,
+    lanes: &'a [String],
+    groups: Vec<(&'static str, Vec<&'a str>)>,
+    rows: Vec<Row<'a>>,
+    file: String,
+    scenario: String,
+    commands: [String; 2],
+    told: String,
+}
+
+/// A law that was broken, and how often in this way.
+struct Broken {
+    law: String,
+    shape: String,
+    what: String,
+    rests_on: &'static str,
+    times: usize,
+    at: Option<Timestamp>,
+}
+
+impl Broken {
+    /// Whether it names what a mark shows, or what the mark is about at that moment.
+    fn names(&self, mark: &Mark) -> bool {
+        let names = |ids: &[String]| ids.iter().any(|id| self.what.contains(id.as_str()));
+        names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && names(&mark.about)
+    }
+}
+
+enum Row<'a> {
+    Day(String),
+    TimeRow(TimeRow<'a>),
+    /// The number of the law that was broken here.
+    Here(usize, &'a Broken),
+}
+
+struct TimeRow<'a> {
+    at: Timestamp,
+    since: String,
+    clock: String,
+    /// As the row above.
+    is_same: bool,
+    lanes: Vec<Vec<(usize, &'a Mark)>>,
+}
+
+/// Plays a world and draws it.
+pub fn page(picture: &Picture<'_>) -> String {
+    let runner = Runner::with_fault(picture.fault);
+    // A world that was drawn is shown as the file that it is offered as.
+    let drawn = picture.script.source.is_empty().then(|| as_played(&runner, picture.script));
+    let script = drawn.as_ref().unwrap_or(picture.script);
+    let mut run = runner.play(script);
+    let (expected, shown) = runner.expected(script, &mut run);
+    let verdict = runner.judge(script, &mut run, Depth::Objects);
+    let broken = broken(picture.breach.into_iter().chain(&verdict.findings.breaches));
+    let names = ObjectNames::of(&run.rehearsal.names, &shown);
+    let (lanes, mut marks) = marks(&run, &expected, &names);
+    for mark in &mut marks {
+        mark.is_named = broken.iter().any(|it| it.names(mark));
+    }
+    let (file, commands) = commands(picture, script);
+    let page = PicturePage {
+        policy: policy(),
+        style: STYLE,
+        behavior: SCRIPT,
+        title: plain(&script.title),
+        result: if broken.is_empty() && picture.failure.is_none() { "pass" } else { "fail" },
+        fault: picture.fault,
+        failure: picture.failure.map(plain),
+        broken: &broken,
+        summary: format!(
+            "steps: {}, events: {}, posts: {}; begins {} UTC",
+            script.steps.len(),
+            verdict.events,
+            verdict.posts,
+            words::date(script.start),
+        ),
+        lanes: &lanes,
+        groups: groups(&marks, &names),
+        rows: rows(script.start, &marks, &broken, lanes.len()),
+        told: told(script.start, script.steps.len(), &marks),
+        scenario: if script.source.is_empty() { script.to_yaml() } else { script.source.clone() },
+        file,
+        commands,
+    };
+    page.render().expect("a page of text and numbers can always be written")
+}
+
+/// Nothing is loaded; only the style and the script that were written here take effect.
+fn policy() -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
+}
+
+/// The name of the scenario's file, and what to type to see it again: served, and judged.
+fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
+    let path = match script.path.as_str() {
+        "" => format!("seed-{}.yaml", script.seed),
+        path => path.to_owned(),
+    };
+    let word = shell_word(&path);
+    let switch = picture.fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
+    let own = Script::parse("", &script.source).map_or(script.seed, |written| written.seed);
+    let (verb, seed) = match script.seed {
+        seed if seed == own => ("sweep", String::new()),
+        other => ("play", format!(" --seed {other}")),
+    };
+    let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let serve = format!("chargeproof serve --scenario {word}{seed}");
+    (plain(file), [serve, format!("chargeproof {verb} {word}{seed}{switch}")])
+}
+
+/// Each kind of failure once, as it was first found.
+fn broken<'a>(breaches: impl Iterator<Item = &'a Breach>) -> Vec<Broken> {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut kinds: Vec<Broken> = Vec::new();
+    for breach in breaches.filter(|breach| seen.insert(breach.to_string())) {
+        let law = format!("law {} ({})", breach.law.number(), breach.law.as_str());
+        match kinds.iter().position(|it| it.law == law && it.shape == breach.shape) {
+            Some(known) => kinds[known].times += 1,
+            None if kinds.len() < KINDS_MAX => kinds.push(Broken {
+                law,
+                shape: breach.shape.clone(),
+                what: plain(&breach.what),
+                rests_on: breach.law.rests_on(),
+                times: 1,
+                at: breach.at,
+            }),
+            None => {}
+        }
+    }
+    kinds
+}
+
+/// What there is to choose from: each object under its kind.
+fn groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<&'a str>)> {
+    let mut groups: BTreeMap<&'static str, BTreeSet<(usize, &str)>> = BTreeMap::new();
+    for object in marks.iter().flat_map(|mark| &mark.objects) {
+        // `c2` comes before `c10`.
+        groups.entry(names.kind(object)).or_default().insert((object.len(), object.as_str()));
+    }
+    groups.into_iter().map(|(kind, all)| (kind, all.into_iter().map(|(_, name)| name).collect())).collect()
+}
+
+/// Marks of one moment share a row as long as they go from left to right; a law that was broken has a row of its own.
+fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [Broken], lanes: usize) -> Vec<Row<'a>> {
+    let mut here: Vec<(Timestamp, usize)> =
+        broken.iter().enumerate().filter_map(|(n, it)| Some((it.at?, n))).collect();
+    here.sort_unstable();
+    let mut here = here.into_iter().peekable();
+    let mut rows = Vec::new();
+    let (mut day, mut last) = (String::new(), None);
+    for (number, mark) in marks.iter().enumerate() {
+        while let Some((_, n)) = here.next_if(|(at, _)| *at < mark.at) {
+            rows.push(Row::Here(n, &broken[n]));
+            last = None;
+        }
+        let clock = words::date(mark.at);
+        if day != clock[..10] {
+            day = clock[..10].to_owned();
+            rows.push(Row::Day(day.clone()));
+            last = None;
+        }
+        let fits = last.is_some_and(|(at, lane)| at == mark.at && mark.lane >= lane);
+        if !fits {
+            rows.push(Row::TimeRow(TimeRow {
+                at: mark.at,
+                since: elapsed(mark.at.since(start)),
+                clock: clock[11..19].to_owned(),
+                is_same: last.is_some_and(|(at, _)| at == mark.at),
+                lanes: vec![Vec::new(); lanes],
+            }));
+        }
+        if let Some(Row::TimeRow(moment)) = rows.last_mut() {
+            moment.lanes[mark.lane].push((number, mark));
+        }
+        last = Some((mark.at, mark.lane));
+    }
+    rows.extend(here.map(|(_, n)| Row::Here(n, &broken[n])));
+    rows
+}
+
+/// What the page shows of a mark when asked, as JSON that ends no element.
+fn told(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
+    let marks: Vec<_> = marks
+        .iter()
+        .map(|mark| {
+            let when = format!("{} UTC", words::date(mark.at));
+            let mut told = vec![("since start", format!("{}", mark.at.since(start))), ("at", when)];
+            told.extend(mark.told.iter().map(|(name, text)| (*name, plain(text))));
+            // What happens after the last step needs the clock to be moved by hand.
+            json!({ "objects": mark.objects, "step": (mark.step <= steps).then_some(mark.step), "told": told })
+        })
+        .collect();
+    json!(marks).to_string().replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use reference_core::time::Span;
+
+use super::*;
+
+#[test]
+fn times_are_short_and_exact_to_the_millisecond() {
+    for (micros, expected) in [
+        (0, "+0s"),
+        (40_000, "+0.04s"),
+        (111_951_569, "+1m 51.951s"),
+        (3_734_862_265, "+1h 2m 14.862s"),
+        (90_000_000_000, "+1d 1h 0m 0s"),
+    ] {
+        assert_eq!(elapsed(Span(micros)), expected);
+    }
+}
+
+#[test]
+fn what_turns_a_line_round_is_written_out() {
+    for (text, expected) in [
+        ("Zażółć\n二", "Zażółć\n二"),
+        ("a\u{202e}b\u{2066}", r"a\u{202e}b\u{2066}"),
+        ("\u{1b}[31m\r", r"\u{1b}[31m\u{d}"),
+    ] {
+        assert_eq!(plain(text), expected);
+    }
+}
+
+#[test]
+fn a_path_is_one_word_of_a_shell() {
+    for (path, expected) in [
+        ("scenarios/paid.yaml", "scenarios/paid.yaml"),
+        ("two words.yaml", "'two words.yaml'"),
+        ("it's $HOME", r"'it'\''s $HOME'"),
+        ("-x.yaml", "'./-x.yaml'"),
+    ] {
+        assert_eq!(shell_word(path), expected);
+    }
+}
+
+const HOSTILE: &str = r#"title: "<img src=x onerror=alert(1)> \u202egnp"
+steps:
+  - endpoint: shop
+  - open: { charge: c1, asset: BTC, amount: 49.90 EUR, description: "</script><b>" }
+  - pay: c1
+  - mine: { asset: BTC, blocks: 4 }
+"#;
+
+/// The page, and what it tells of each mark.
+fn drawn(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
+    let script = Script::parse("a b.yaml", source).unwrap();
+    let page = page(&Picture { script: &script, fault, breach: None, failure: None });
+    let (_, told) = page.split_once(r#"id="told">"#).unwrap();
+    let told = serde_json::from_str(told.split_once("</script>").unwrap().0).unwrap();
+    (page, told)
+}
+
+#[test]
+fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
+    let (page, told) = drawn(HOSTILE, None);
+    let transfers: Vec<_> = told.iter().filter(|mark| mark.to_string().contains("at first")).collect();
+    assert_eq!(transfers.len(), 1, "{told:#?}");
+    let (said, step) = (transfers[0]["told"].to_string(), &transfers[0]["step"]);
+    assert!(said.contains("0 at first") && said.contains("2 after"), "{said}");
+    assert_eq!((step, &transfers[0]["objects"][0]), (&3.into(), &"c1".into()));
+    assert!(page.contains("<b>pass</b>") && !page.contains("tabindex=\"-1\"><th"), "{page}");
+    assert!(page.contains("chargeproof serve --scenario &#39;a b.yaml&#39;"), "{page}");
+}
+
+#[test]
+fn foreign_text_is_text_and_nothing_else() {
+    let (page, told) = drawn(HOSTILE, None);
+    assert!(told.iter().any(|mark| mark.to_string().contains("</script><b>")), "{told:#?}");
+    for it in ["<img", "</script><b>"] {
+        assert!(!page.contains(it), "the page has {it}");
+    }
+    // The scenario is offered as it was written; everywhere else it is seen what is there.
+    let (head, _) = page.split_once("<textarea").unwrap();
+    assert!(head.contains(r"\u{202e}gnp") && !page.contains('\u{202e}'), "{head}");
+}
+
+#[test]
+fn a_broken_law_is_named_above_and_marked_where_it_was_broken() {
+    let fault = DemoFault::ALL.iter().find(|fault| fault.name == "one-confirmation-more");
+    let (page, _) = drawn(HOSTILE, fault);
+    assert!(page.contains("<b>fail</b>") && page.contains("id=\"here-0\""), "{page}");
+    assert!(page.contains("--demo-fault one-confirmation-more"), "{page}");
+}
+
+#[test]
+fn a_drawn_world_is_offered_as_a_file_that_reads_and_looks_the_same() {
+    let script = crate::workload::draw_sized(4, crate::workload::WorldSize::Small).script;
+    let picture = Picture { script: &script, fault: None, breach: None, failure: None };
+    let drawn = page(&picture);
+    assert_eq!(drawn, page(&picture));
+    let (_, text) = drawn.split_once("spellcheck=\"false\">\n").unwrap();
+    let text = text.split_once("</textarea>").unwrap().0;
+    let text = text.replace("&#34;", "\"").replace("&#39;", "'").replace("&#60;", "<").replace("&#62;", ">");
+    let read = Script::parse("seed-4.yaml", &text.replace("&#38;", "&")).unwrap();
+    let again = page(&Picture { script: &read, ..picture });
+    let rows = |page: &str| page.split_once("<tbody>").unwrap().1.to_owned();
+    assert_eq!(rows(&again), rows(&drawn));
+}

@@ -1,0 +1,50 @@
+//! Times, names and foreign texts as a person reads them.
+
+use reference_core::time::{Span, Timestamp};
+
+/// `+1h 2m 14.862s`: to the millisecond, which is enough to tell rows apart that a person compares.
+pub(super) fn elapsed(span: Span) -> String {
+    let millis = span.0 / 1_000;
+    let mut words = String::from("+");
+    let mut rest = millis;
+    for (unit, name) in [(86_400_000, "d "), (3_600_000, "h "), (60_000, "m ")] {
+        if millis >= unit {
+            words.push_str(&format!("{}{name}", rest / unit));
+        }
+        rest %= unit;
+    }
+    let seconds = format!("{}.{:03}", rest / 1_000, rest % 1_000);
+    words + seconds.trim_end_matches('0').trim_end_matches('.') + "s"
+}
+
+/// `2026-12-31 12:01:52.848526`
+pub(super) fn date(at: Timestamp) -> String {
+    at.to_string().replace('T', " ").trim_end_matches('Z').to_owned()
+}
+
+/// A text in which what cannot be seen, or turns the line round, is written out. Ends of lines stay.
+pub(super) fn plain(text: &str) -> String {
+    let is_odd = |it: char| {
+        it.is_control() && it != '\n'
+            || matches!(it, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(it, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+    };
+    text.chars().fold(String::with_capacity(text.len()), |mut plain, it| {
+        if is_odd(it) {
+            plain.extend(it.escape_unicode())
+        } else {
+            plain.push(it)
+        }
+        plain
+    })
+}
+
+/// A word that a shell takes for itself.
+pub(super) fn shell_word(text: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "_-./:+,@%=".contains(it);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let text = if text.starts_with('-') { format!("./{text}") } else { text.to_owned() };
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
