@@ -11,6 +11,11 @@ mod crash;
 mod deny;
 mod direction;
 mod dist;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "daemons are asked until they have changed, and no runtime is stopped"
+)]
+mod fleet;
 mod frameworks;
 mod hostile;
 mod mcp_conformance;
@@ -49,6 +54,7 @@ tasks:
   openapi              try generators of clients and types on the served /openapi.json (needs node, npm, python3)
   schemathesis [...]   compare the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
+  fleet                run a sweep on two Slurm nodes of this machine and kill one (needs Debian's Slurm packages, root)
   worlds               run suites in pytest and vitest that open a world per test (needs python3, node)
   dist                 build what is published for this platform, and try it; `dist --help`
 
@@ -102,11 +108,13 @@ fn main() -> ExitCode {
         ["openapi", extra, ..] => Err(format!("`{extra}` is not an option; `openapi` takes none")),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
+        ["fleet"] => root().and_then(|root| fleet::run(&root)),
+        ["fleet", extra, ..] => Err(format!("`{extra}` is not an option; `fleet` takes none")),
         ["worlds"] => root().and_then(|root| worlds::run(&root)),
         ["worlds", extra, ..] => Err(format!("`{extra}` is not an option; `worlds` takes none")),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `attack`, `ci`, `compare`, `crash`, `dist`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
+            "`{other}` is not a task; there are `attack`, `ci`, `compare`, `crash`, `dist`, `fleet`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
              `openapi`, `schemathesis`, `spec`, `tidy` and `worlds`"
         )),
     };

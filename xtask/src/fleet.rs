@@ -1,0 +1,298 @@
+//! `cargo xtask fleet`: a sweep on two Slurm nodes of this machine. One node is killed with its steps, and the
+//! controller once; what is merged afterwards must be the result of one process.
+//!
+//! Installs nothing: it says which of Debian's packages are missing.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::served::Served;
+
+/// Programs, and the packages that they come with.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("munged", "munge"),
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("sbatch", "slurm-client"),
+    ("squeue", "slurm-client"),
+];
+const NODES: [&str; 2] = ["a", "b"];
+const NIGHT: &str = "fleet";
+const SHARDS: u32 = 8;
+/// Enough that the first tasks have not ended when a node is killed.
+const SEEDS: u32 = 160;
+/// For all tasks; nothing else takes long.
+const PATIENCE: Duration = Duration::from_secs(1_800);
+/// What one process and many must agree on.
+const SAME: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
+
+/// Runs it. Whether the merged result is that of one process.
+pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    let missing: Vec<&str> =
+        PROGRAMS.iter().filter(|(name, _)| !is_there(name)).map(|(_, package)| *package).collect();
+    if !missing.is_empty() {
+        return Err(format!(
+            "Slurm is not here: install Debian's packages {} (apt-get install --no-install-recommends), and be root",
+            missing.join(", ")
+        ));
+    }
+    let program = Served::build(root)?;
+    let home = root.join("target/fleet");
+    let _ = fs::remove_dir_all(&home);
+    let mut cluster = Cluster::start(&home, program.parent().ok_or("the program has no directory")?)?;
+    cluster
+        .until("both nodes are idle", |it| Ok(it.ask("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle"))?;
+    let (array, script) = (format!("--array=1-{SHARDS}"), root.join("simulator/fleet/slurm.sh"));
+    let script = script.display().to_string();
+    println!("{}", cluster.ask("sbatch", &[&array, "--cpus-per-task=1", &script])?);
+    cluster
+        .until("tasks run on both nodes", |it| Ok(NODES.iter().all(|node| !it.processes(node).is_empty())))?;
+    let steps = cluster.processes("b");
+    cluster.kill("b")?;
+    for pid in &steps {
+        signal(*pid)?;
+    }
+    println!("killed node b and {} processes of its steps", steps.len());
+    cluster.kill("slurmctld")?;
+    cluster.controller()?;
+    cluster.node("b")?;
+    println!("killed the controller; both are started again");
+    cluster.until("every task has ended", |it| Ok(it.ask("squeue", &["-h"])?.is_empty()))?;
+    let shards = home.join("shards");
+    let mut merged = merge(&program, &shards)?;
+    for shard in merged["missing"].as_array().cloned().unwrap_or_default() {
+        println!("missing, and run again here: {shard}");
+    }
+    if merged["missing"].as_array().is_some_and(|missing| !missing.is_empty()) {
+        for shard in (1..=SHARDS).filter(|shard| !shards.join(format!("{shard}.json")).exists()) {
+            let part = format!("{shard}/{SHARDS}");
+            let out = shards.join(format!("{shard}.json")).display().to_string();
+            sweep(&program, &home, &["--shard", &part, "--out", &out])?;
+        }
+        merged = merge(&program, &shards)?;
+    }
+    let one = sweep(&program, &home, &[])?;
+    let other: Vec<&str> = SAME.into_iter().filter(|key| merged[*key] != one[*key]).collect();
+    for key in &other {
+        println!("{key} differs: merged {}, of one process {}", merged[*key], one[*key]);
+    }
+    let is_whole = merged["missing"].as_array().is_some_and(Vec::is_empty);
+    println!("{} worlds in {SHARDS} shards, {} events: {}", merged["seeds"], merged["events"], one["result"]);
+    Ok(other.is_empty() && is_whole)
+}
+
+fn is_there(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Without a cluster some fail even then.
+    command.status().is_ok()
+}
+
+/// The sweep of all tasks, or a part of it, in this process's machine alone.
+fn sweep(program: &Path, home: &Path, options: &[&str]) -> Result<Value, String> {
+    let seeds = SEEDS.to_string();
+    let mut command = Command::new(program);
+    command.args(["sweep", "--night", NIGHT, "--seeds", &seeds, "--format", "json"]).args(options);
+    command.arg("--save").arg(home.join("failures"));
+    json(&mut command)
+}
+
+fn merge(program: &Path, shards: &Path) -> Result<Value, String> {
+    let files = fs::read_dir(shards).map_err(|error| format!("no task left a result: {error}"))?;
+    let files = files.filter_map(|entry| Some(entry.ok()?.path()));
+    let files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
+    let mut command = Command::new(program);
+    command.args(["sweep", "merge", "--format", "json", "--save"]).arg(shards).args(files);
+    json(&mut command)
+}
+
+fn json(command: &mut Command) -> Result<Value, String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?} says no JSON: {error}"))
+}
+
+fn signal(pid: u32) -> Result<(), String> {
+    // One that has just ended by itself is as good.
+    let sent = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+    sent.map(drop).map_err(|error| format!("cannot start kill: {error}"))
+}
+
+/// The daemons of two nodes and of their controller, on the loopback interface. Dropping it ends them.
+struct Cluster {
+    home: PathBuf,
+    path: String,
+    daemons: Vec<(&'static str, Child)>,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = self.ask("scancel", &["--me"]);
+        for (_, process) in &mut self.daemons {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+impl Cluster {
+    fn start(home: &Path, programs: &Path) -> Result<Cluster, String> {
+        let failed = |error: std::io::Error| format!("`{}` can't be written: {error}", home.display());
+        for directory in ["state", "spool-a", "spool-b", "munge"] {
+            fs::create_dir_all(home.join(directory)).map_err(failed)?;
+        }
+        fs::write(home.join("slurm.conf"), settings(home)?).map_err(failed)?;
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let mut cluster = Cluster { home: home.to_owned(), path, daemons: Vec::new() };
+        let at = |name: &str| home.join("munge").join(name).display().to_string();
+        cluster.ask("mungekey", &["--create", "--keyfile", &at("key")])?;
+        let options = [
+            ("key-file", "key"),
+            ("socket", "socket"),
+            ("pid-file", "pid"),
+            ("log-file", "log"),
+            ("seed-file", "seed"),
+        ];
+        let options = options.map(|(option, name)| format!("--{option}={}", at(name)));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        cluster.daemon("munged", "munged", &[&["--foreground", "--force"], &options[..]].concat())?;
+        cluster.until("munged listens", |it| Ok(it.home.join("munge/socket").exists()))?;
+        cluster.controller()?;
+        NODES.iter().try_for_each(|node| cluster.node(node))?;
+        Ok(cluster)
+    }
+
+    fn controller(&mut self) -> Result<(), String> {
+        self.daemon("slurmctld", "slurmctld", &["-D"])
+    }
+
+    fn node(&mut self, name: &'static str) -> Result<(), String> {
+        self.daemon(name, "slurmd", &["-D", "-N", name])
+    }
+
+    fn daemon(&mut self, name: &'static str, program: &str, arguments: &[&str]) -> Result<(), String> {
+        let mut command = self.command(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
+        self.daemons.push((name, process));
+        Ok(())
+    }
+
+    /// Ends a daemon without a warning.
+    fn kill(&mut self, name: &str) -> Result<(), String> {
+        let place = self.daemons.iter().position(|(it, _)| *it == name).ok_or("no such daemon")?;
+        let (_, mut process) = self.daemons.remove(place);
+        process
+            .kill()
+            .and_then(|()| process.wait())
+            .map_err(|error| format!("{name} can't be killed: {error}"))?;
+        Ok(())
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(&self.home)
+            .env("SLURM_CONF", self.home.join("slurm.conf"))
+            .env("PATH", &self.path);
+        command.env("NIGHT", NIGHT).env("SEEDS", SEEDS.to_string()).env_remove("SHARDS");
+        command
+    }
+
+    /// What a program says. A controller that is being started is asked again.
+    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
+        let output = self.command(program).args(arguments).output();
+        let output = output.map_err(|error| format!("cannot start {program}: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Looks until something is so. A question that cannot be answered yet is asked again.
+    fn until(&self, what: &str, condition: impl Fn(&Cluster) -> Result<bool, String>) -> Result<(), String> {
+        let started = Instant::now();
+        loop {
+            match condition(self) {
+                Ok(true) => return Ok(()),
+                answer if started.elapsed() > PATIENCE => {
+                    let why = answer.err().unwrap_or_default();
+                    return Err(format!(
+                        "waited in vain until {what}; {why} (logs: {})",
+                        self.home.display()
+                    ));
+                }
+                _ => thread::sleep(Duration::from_millis(200)),
+            }
+        }
+    }
+
+    /// The processes of the steps on a node, and those that Slurm watches them with.
+    fn processes(&self, node: &str) -> Vec<u32> {
+        let marks = [
+            format!("SLURMD_NODENAME={node}"),
+            format!("SLURM_CONF={}", self.home.join("slurm.conf").display()),
+        ];
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            let has = |mark: &String| environment.split(|byte| *byte == 0).any(|it| it == mark.as_bytes());
+            if !marks.iter().all(has) {
+                continue;
+            }
+            found.push(pid);
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let parent =
+                stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
+            let is_watcher = |pid: &u32| {
+                fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name.starts_with("slurmstepd"))
+            };
+            found.extend(parent.filter(is_watcher).filter(|pid| !found.contains(pid)));
+        }
+        found
+    }
+}
+
+/// The least that two nodes on one machine need.
+fn settings(home: &Path) -> Result<String, String> {
+    let output = Command::new("hostname")
+        .arg("-s")
+        .output()
+        .map_err(|error| format!("cannot start hostname: {error}"))?;
+    let host = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    // All are taken before one is given back, so that they differ.
+    let free = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0"));
+    let mut ports = Vec::new();
+    for listener in free {
+        let address = listener.and_then(|it| it.local_addr());
+        ports.push(address.map_err(|error| format!("no free port: {error}"))?.port());
+    }
+    let home = home.display();
+    let nodes = NODES.iter().zip(&ports[1..]);
+    let nodes: String = nodes
+        .map(|(node, port)| {
+            format!("NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2\n")
+        })
+        .collect();
+    Ok(format!(
+        "ClusterName=fleet\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={}\nSlurmUser=root\nSlurmdUser=root\n\
+         AuthType=auth/munge\nAuthInfo=socket={home}/munge/socket\nCredType=cred/munge\n\
+         StateSaveLocation={home}/state\nSlurmdSpoolDir={home}/spool-%n\n\
+         SlurmctldPidFile={home}/slurmctld.pid\nSlurmdPidFile={home}/%n.pid\n\
+         SlurmctldLogFile={home}/slurmctld.log\nSlurmdLogFile={home}/%n.log\n\
+         ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nSwitchType=switch/none\nMpiDefault=none\n\
+         SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nReturnToService=2\nSlurmdTimeout=10\n\
+         JobAcctGatherType=jobacct_gather/none\n{nodes}PartitionName=all Nodes=ALL Default=YES State=UP\n",
+        ports[0]
+    ))
+}
