@@ -11,6 +11,9 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 pub(crate) struct Workspace {
     packages: Vec<Member>,
+    /// Where cargo builds: `target`, or what CARGO_TARGET_DIR or a configuration names.
+    #[serde(default)]
+    pub(crate) target_directory: PathBuf,
 }
 
 #[derive(Deserialize)]

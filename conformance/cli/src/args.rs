@@ -13,7 +13,7 @@ mod serve;
 mod sweep;
 mod trigger;
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
 use clap::{
     Args, Parser, Subcommand, ValueEnum,
@@ -126,8 +126,13 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "takes an IP address and a port such as 127.0.0.1:8402 or [::1]:8402".to_owned())
 }
 
-fn parse_seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("takes a whole number from 0 to {}", u64::MAX))
+/// Parses a whole number; the error says the bounds.
+fn whole<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let within = text.parse().is_ok_and(|number: u64| bounds.contains(&number));
+        let number = if within { text.parse().ok() } else { None };
+        number.ok_or_else(|| format!("takes a whole number from {} to {}", bounds.start(), bounds.end()))
+    }
 }
 
 /// Parses the name of a fault that can be switched on.

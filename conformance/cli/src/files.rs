@@ -41,7 +41,25 @@ pub(crate) fn text_of(path: &Path, max: u64) -> Result<String, Failure> {
 
 /// The error for a file that cannot be read.
 pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("`{}` can't be read: {error}", path.display()))
+    let shown = path.display();
+    let why = match error.kind() {
+        io::ErrorKind::NotFound if shown.to_string().contains("://") => {
+            "it is an address, and this takes a file".to_owned()
+        }
+        io::ErrorKind::NotFound => missing(path),
+        io::ErrorKind::IsADirectory => "it is a directory; name a file in it".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::usage(format!("`{shown}` can't be read: {why}"))
+}
+
+/// What is not there: the file, or the first directory on the way to it.
+fn missing(path: &Path) -> String {
+    let absent =
+        path.ancestors().filter(|it| !it.as_os_str().is_empty() && !it.exists()).last().unwrap_or(path);
+    let place = std::env::current_dir().map(|it| format!(" in `{}`", it.display())).unwrap_or_default();
+    let place = if path.is_relative() { place } else { String::new() };
+    format!("there is no `{}`{place}", absent.display())
 }
 
 /// The error for a file that cannot be written.
@@ -70,7 +88,9 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
         return Err(cannot_write(path, "it is a directory"));
     }
     if !directory.is_dir() {
-        return Err(cannot_write(path, format_args!("`{}` is not a directory", directory.display())));
+        let directory = directory.display();
+        let way_on = format_args!("`{directory}` is not a directory; create it first: mkdir -p {directory}");
+        return Err(cannot_write(path, way_on));
     }
     match is_special(path) {
         true => fs::OpenOptions::new().write(true).open(path).map(drop),

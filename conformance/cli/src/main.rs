@@ -8,6 +8,7 @@ mod command;
 mod config;
 mod files;
 mod manual;
+mod mistakes;
 mod remote;
 mod reports;
 mod screen;

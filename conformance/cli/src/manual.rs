@@ -186,4 +186,104 @@ mod tests {
         }
         assert!(count > 30, "{count} settings are shown");
     }
+
+    /// Arguments that say what one call is about, and so are not settings.
+    const OF_ONE_CALL: [&str; 8] = ["a", "b", "directory", "event", "file", "files", "paths", "shell"];
+    /// A value of each form that an option takes.
+    const SAMPLES: [&str; 14] = [
+        "7",
+        "x",
+        "/x",
+        "http://127.0.0.1:3000/a",
+        "127.0.0.1:3000",
+        "2026-01-05T09:00:00Z",
+        "90s",
+        "https://shop.example=http://127.0.0.1:3000",
+        "html=x",
+        "junit=x",
+        "1/2",
+        "incomplete",
+        "webhooks",
+        "500",
+    ];
+    /// What an option may need beside it; the first with which it is taken will do.
+    const BESIDE: [&str; 12] = [
+        "http://127.0.0.1:9 --receiver=127.0.0.1:0",
+        "http://127.0.0.1:9",
+        "",
+        "x",
+        "--list",
+        "--secret-env=x http://127.0.0.1:9",
+        "--max http://127.0.0.1:9",
+        "--watch=x",
+        "--hook=x",
+        "--tls-key=x",
+        "--tls-cert=x",
+        "--exhaust=charge",
+    ];
+
+    /// The arguments that a command does not run without.
+    fn needed(command: &Command) -> impl Iterator<Item = String> {
+        let word = |arg: &Arg| match (arg.get_long(), arg.get_possible_values().first()) {
+            (Some(long), _) => format!("--{long}=x"),
+            (None, Some(value)) => value.get_name().to_owned(),
+            (None, None) => "http://127.0.0.1:9".to_owned(),
+        };
+        command.get_arguments().filter(|arg| arg.is_required_set()).map(word)
+    }
+
+    fn parsed(words: &[String], file: &str) -> Result<String, String> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("x.toml");
+        fs::write(&path, file).expect("it can be written");
+        let argv = words.iter().map(Into::into).chain(["--config".into(), path.into_os_string()]);
+        let read = settings::read(argv.collect()).map_err(|refusal| match refusal {
+            settings::Refusal::Usage(error) => error.to_string(),
+            settings::Refusal::File(failure) => failure.message,
+        });
+        read.map(|(cli, _)| format!("{:?}", cli.command))
+    }
+
+    #[test]
+    fn what_an_option_says_the_file_says_too() {
+        let mut command = Cli::command();
+        command.build();
+        let schema = schema();
+        let mut same = 0;
+        for (name, leaf) in every(&command, "") {
+            let path: Vec<_> = name.split(' ').skip(1).collect();
+            let at = path.iter().map(|it| format!("/properties/{it}")).collect::<String>();
+            let words: Vec<_> = name.split(' ').map(str::to_owned).chain(needed(&leaf)).collect();
+            for arg in leaf.get_arguments().filter(|_| !path.is_empty()) {
+                let Some(key) = settings::key_of(arg) else {
+                    let id = arg.get_id().as_str();
+                    let why = OF_ONE_CALL.contains(&id) || settings::NOT_IN_FILE.iter().any(|it| it.0 == id);
+                    assert!(why, "{name} {id} is neither a setting nor an exception");
+                    continue;
+                };
+                assert!(schema.pointer(&format!("{at}/properties/{key}")).is_some(), "{name}: {key}");
+                let Some(long) = arg.get_long().filter(|_| !arg.is_required_set()) else { continue };
+                let section = path.join(".");
+                let listed = arg.get_possible_values();
+                let values = listed.iter().map(clap::builder::PossibleValue::get_name).chain(SAMPLES);
+                let mut ways = values.map(|value| match arg.get_action() {
+                    ArgAction::SetTrue => (format!("--{long}"), format!("[{section}]\n{key} = true")),
+                    _ => (format!("--{long}={value}"), format!("[{section}]\n{key} = {value:?}")),
+                });
+                let beside = |(typed, file): (String, String)| {
+                    let sets = BESIDE.map(|it| it.split_whitespace().map(str::to_owned));
+                    sets.into_iter().find_map(|set| {
+                        let words: Vec<_> = words.iter().cloned().chain(set).collect();
+                        let typed = parsed(&[&words[..], &[typed.clone()]].concat(), "").ok()?;
+                        Some((typed, parsed(&words, &file), file.clone()))
+                    })
+                };
+                let (typed, written, file) =
+                    ways.find_map(beside).unwrap_or_else(|| panic!("{name} --{long} is never taken"));
+                assert_eq!(written.as_ref(), Ok(&typed), "{file}");
+                same += 1;
+            }
+        }
+        assert!(same > 100, "{same} options were compared");
+    }
 }

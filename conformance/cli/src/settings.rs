@@ -16,12 +16,19 @@ use crate::{
     Failure,
     args::Cli,
     config::{Config, File, TYPED},
+    mistakes,
 };
 
 /// The positional URL of a command is this setting.
 const TARGET: &str = "target";
-/// Options that make sense on the command line only.
-const NOT_IN_FILE: [&str; 4] = ["config", "help", "version", "init"];
+/// Options that make sense on the command line only, and why.
+pub(crate) const NOT_IN_FILE: [(&str, &str); 5] = [
+    ("config", "names the file"),
+    ("help", "prints a text instead of running the command"),
+    ("version", "prints a text instead of running the command"),
+    ("init", "writes the file"),
+    ("save_from", "takes two values, and a setting has one"),
+];
 /// Options of `check` that need another one. Without it, the file's are ignored instead of refused.
 const NEEDED: [(&str, &str); 7] = [
     ("cacert", "url"),
@@ -54,9 +61,9 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), Refusal> {
     let matches = match command.clone().try_get_matches_from(&argv) {
         // The file may say what is missing.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
-            command.clone().ignore_errors(true).try_get_matches_from(&argv)?
+            lenient(command.clone()).try_get_matches_from(&argv)?
         }
-        Err(error) => return Err(hinted(error, &argv).into()),
+        Err(error) => return Err(mistakes::hinted(error, &command, &argv).into()),
         Ok(matches) => matches,
     };
     let (mut leaf, mut given, mut section) = (&command, &matches, Vec::new());
@@ -81,11 +88,17 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), Refusal> {
     // What stands behind `--` is no option.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
     argv.splice(end..end, added.iter().flat_map(|it| it.words.iter().map(OsString::from)));
-    let matches = command.try_get_matches_from(argv).map_err(|error| match explain(&error, &added) {
-        Some(why) => wrong(why),
-        None => error.into(),
-    })?;
+    let matches =
+        command.clone().try_get_matches_from(&argv).map_err(|error| match explain(&error, &added) {
+            Some(why) => wrong(why),
+            None => mistakes::hinted(error, &command, &argv).into(),
+        })?;
     Ok((Cli::from_arg_matches(&matches)?, file.config))
+}
+
+/// The command and all below it, taking what is incomplete.
+fn lenient(command: Command) -> Command {
+    command.ignore_errors(true).mut_subcommands(lenient)
 }
 
 /// A setting of the file, as words of a command line.
@@ -101,7 +114,7 @@ struct Addition {
 pub(crate) fn key_of(arg: &Arg) -> Option<String> {
     let id = arg.get_id().as_str();
     match arg.get_long() {
-        Some(long) if !NOT_IN_FILE.contains(&id) => Some(long.replace('-', "_")),
+        Some(long) if !NOT_IN_FILE.iter().any(|(name, _)| *name == id) => Some(long.replace('-', "_")),
         None if id == "url" => Some(TARGET.to_owned()),
         _ => None,
     }
@@ -210,27 +223,6 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .filter(|(likeness, _)| *likeness > ALIKE)
         .map(|(_, nearest)| nearest)
-}
-
-/// Options that people look for in vain, and what to use instead.
-const INSTEAD: [(&str, &str, &str); 3] = [
-    ("check", "--url", "the URL is given without an option: `chargeproof check https://api.example.com`"),
-    ("check", "--key", "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY"),
-    ("load", "--duration", "`--for 30s` sets the duration"),
-];
-
-/// Adds a hint to the error for an unknown option.
-fn hinted(mut error: clap::Error, argv: &[OsString]) -> clap::Error {
-    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
-    let found = INSTEAD
-        .iter()
-        .find(|(command, unknown, _)| option.starts_with(unknown) && argv.iter().any(|word| word == command));
-    if let (ErrorKind::UnknownArgument, Some((.., hint))) = (error.kind(), found) {
-        // clap's own guess is of another meaning.
-        error.remove(ContextKind::SuggestedArg);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*hint).to_owned().into()]));
-    }
-    error
 }
 
 /// What is wrong, in the file's words, if the file said it.
@@ -344,12 +336,17 @@ mod tests {
         assert!(parse("", &["load"]).is_err_and(|why| why.contains("<URL>")));
     }
 
+    /// Settings of [serve] that exclude others.
+    const ALONE: [&str; 1] = ["from"];
+
     /// A line with a setting begins with `#` and no space; prose has one.
     fn uncommented() -> String {
         let setting = |line: &str| {
             line.strip_prefix('#').filter(|it| !it.is_empty() && !it.starts_with(' ')).map(str::to_owned)
         };
-        COMMENTED.lines().map(|line| setting(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+        let alone = |line: &&str| ALONE.iter().any(|it| line.starts_with(&format!("#{it} = ")));
+        let lines = COMMENTED.lines().filter(|line| !alone(line));
+        lines.map(|line| setting(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
     }
 
     #[test]
@@ -364,6 +361,10 @@ mod tests {
         assert!(!check.allow_writes && !check.quick && check.only.is_empty() && check.without.is_empty());
         assert_eq!((check.time_limit, check.hook_time_limit), (10, 30));
         assert_eq!(serve_args(&uncommented(), &[]).rate_limit, args::RateLimit(Some(120)));
+        for name in ALONE {
+            let line = COMMENTED.lines().find_map(|line| line.strip_prefix(&format!("#{name} = ")));
+            serve_args(&format!("[serve]\n{name} = {}\n", line.expect("it is shown")), &[]);
+        }
     }
 
     #[track_caller]

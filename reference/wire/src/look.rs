@@ -17,7 +17,8 @@ use reference_core::{
     time::Timestamp,
 };
 
-/// What a request without a key asks of a book, for [`Command::Call`](reference_core::command::Command::Call).
+/// What a request without a key asks of a book, for [`Command::Call`](reference_core::command::Command::Call), and the
+/// status of a good answer.
 ///
 /// # Errors
 ///
@@ -26,12 +27,14 @@ pub fn read_call(
     book: &Book,
     (method, path, query): (&str, &str, Option<&str>),
     body: &[u8],
-) -> Result<Call, ApiError> {
+) -> Result<(Call, u16), ApiError> {
     let Found { object, route } = Route::find(method, path)?;
     if let Some(object) = object {
         object.must_be_in(book)?;
     }
-    route?.call(query, body)
+    let route = route?;
+    let status = route.success();
+    Ok((route.call(query, body)?, status))
 }
 
 /// An answer as a key of the book would get it.

@@ -114,6 +114,20 @@ pub struct NewLink {
     pub require_email: bool,
 }
 
+/// `POST /sandbox/books/{account}/{mode}/charges/{id}/refunds`, as somebody typed it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NewRefund {
+    /// How much of the coin was sent back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount: Option<String>,
+    /// The transaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub txid: Option<String>,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// `GET /sandbox/books/{account}/{mode}/search?q=`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchAnswer {

@@ -101,6 +101,37 @@ fn the_owner_makes_what_a_key_would_make() {
     assert_eq!(world.send("POST", "/sandbox/books/acme/both/charges", "", body).status, 404);
 }
 
+/// The owner changes things as a key would: the answer has the same status and the same fields.
+#[test]
+fn the_owner_records_a_refund_and_archives_a_link() {
+    let mut world = World::new();
+    let code = |answer: &Value| answer["data"]["code"].as_str().expect("a code").to_owned();
+    let book = "/sandbox/books/acme/live";
+    let charge =
+        code(&world.done("POST", &format!("{book}/charges"), json!({"asset": "BTC", "amount": "10"})));
+    world.done("POST", "/sandbox/pay", json!({ "charge": charge }));
+    world.done("POST", "/sandbox/advance", json!({ "by": "10s" }));
+    world.done("POST", "/sandbox/mine", json!({ "asset": "BTC", "blocks": 2 }));
+    let link = json!({ "title": "Coffee", "pricing_type": "open" });
+    let link = code(&world.done("POST", &format!("{book}/payment-links"), link));
+    let (refunds, archive) =
+        (format!("{book}/charges/{charge}/refunds"), format!("{book}/payment-links/{link}/archive"));
+    for (method, path, body, status, says) in [
+        ("POST", &refunds, r#"{"amount":"0.00001","reason":"Too much"}"#, 201, "Too much"),
+        ("POST", &refunds, r#"{"amount":"21"}"#, 422, "amount"),
+        ("POST", &refunds, r#"{"sum":"1"}"#, 422, "sum"),
+        ("GET", &refunds, "", 405, ""),
+        ("POST", &archive, "", 200, r#""status":"archived""#),
+        ("DELETE", &archive, "", 200, r#""status":"active""#),
+        ("POST", &archive.replace("live", "test"), "", 404, ""),
+    ] {
+        let answer = world.send(method, path, "", body);
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert_eq!(answer.status, status, "{method} {path} {body}: {text}");
+        assert!(text.contains(says), "{method} {path} {body}: {text}");
+    }
+}
+
 /// What is looked for is found in its own book, by any of the names that people know it by.
 #[test]
 fn the_owner_finds_what_holds_a_text() {

@@ -97,7 +97,8 @@ impl Build<'_> {
             return Err("the program cannot be built".to_owned());
         }
         let directory = if profile == "dev" { "debug" } else { profile };
-        let program = root.join("target").join(target.unwrap_or_default()).join(directory);
+        let workspace = Workspace::load(root)?;
+        let program = workspace.target_directory.join(target.unwrap_or_default()).join(directory);
         let program = program.join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX));
         let bytes = fs::metadata(&program)
             .map_err(|err| format!("cannot read `{}`: {err}", program.display()))?
@@ -105,8 +106,7 @@ impl Build<'_> {
         if profile == PUBLISHED && bytes > PROGRAM_BYTES_MAX {
             return Err(format!("the program has {bytes} bytes; at most {PROGRAM_BYTES_MAX}"));
         }
-        let version =
-            Workspace::load(root)?.version("chargeproof").ok_or("no package `chargeproof`")?.to_owned();
+        let version = workspace.version("chargeproof").ok_or("no package `chargeproof`")?.to_owned();
         let out = root.join("target/packages");
         fresh(&out)?;
         let platform = target.map_or_else(platform, |it| Ok(it.to_owned()))?;

@@ -22,10 +22,10 @@ pub(crate) struct Fuzz {
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Seed of the random requests; the same seed sends the same requests [default: random]
-    #[arg(long, value_name = "N", value_parser = super::parse_seed)]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// Number of requests, not counting those that shrink a finding
-    #[arg(long, value_name = "N", default_value = "400", conflicts_with = "replay")]
+    #[arg(long, value_name = "N", default_value = "400", value_parser = super::whole::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "replay")]
     pub(crate) requests: NonZeroU32,
     /// Requests per minute and key, to stay below the rate limit; `off` for a server without one
     #[arg(long, value_name = "N|off", default_value = "110", value_parser = super::parse_rate_limit)]

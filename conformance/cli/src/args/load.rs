@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use reference_core::time::Span;
 
-use super::Format;
+use super::{Format, whole};
 
 /// What a load consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,7 +37,7 @@ pub(crate) struct Load {
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Requests per second. Latency is measured from when a request was due (no coordinated omission)
-    #[arg(long, value_name = "R", conflicts_with = "max")]
+    #[arg(long, value_name = "R", value_parser = whole::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "max")]
     pub(crate) rate: Option<NonZeroU32>,
     /// No fixed rate: every connection sends its next request as soon as it has its answer
     #[arg(long)]
@@ -52,10 +52,10 @@ pub(crate) struct Load {
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_span)]
     pub(crate) span: Duration,
     /// Number of connections, all kept open
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = parse_count)]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole::<usize>(1..=10_000))]
     pub(crate) connections: usize,
     /// Number of threads [default: one for each core, at most 2]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=10_000))]
     pub(crate) threads: Option<usize>,
     /// With `--mix write`: confirm that charges may be created
     #[arg(long)]
@@ -75,12 +75,5 @@ fn parse_span(text: &str) -> Result<Duration, String> {
     match Span::parse(text) {
         Some(span) if span > Span(0) && span <= Span::hours(24) => Ok(Duration::from_micros(span.0)),
         _ => Err("takes a time up to 24h such as 30s, 5m or 1h30m".to_owned()),
-    }
-}
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n @ 1..=10_000) => Ok(n),
-        _ => Err("takes a whole number from 1 to 10000".to_owned()),
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Receiving {
     #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen, requires = "url")]
     pub(crate) receiver: Option<SocketAddr>,
     /// Public address of the receiver, if the service reaches it under another, such as a tunnel's
-    #[arg(long, value_name = "URL", requires = "receiver")]
+    #[arg(long, value_name = "URL", value_parser = parse_url, requires = "receiver")]
     pub(crate) public_url: Option<Url>,
     /// How long to receive webhooks, from the first request on, such as 90s or 5m. Ends sooner once every endpoint
     /// has got every type, but not before the other requests [default: 60s]
@@ -32,6 +32,10 @@ pub(crate) struct Receiving {
     /// Judge webhooks that were captured before with `receiver listen --record`
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "receiver")]
     pub(crate) deliveries: Option<PathBuf>,
+}
+
+fn parse_url(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| format!("takes an address such as https://hooks.example ({error})"))
 }
 
 fn parse_span(text: &str) -> Result<Duration, String> {

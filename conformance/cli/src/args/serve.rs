@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use reference_core::time::Timestamp;
 use reference_server::{Forward, LocalHandler};
 
-use super::{Format, RateLimit, parse_listen, parse_rate_limit, parse_seed};
+use super::{Format, RateLimit, parse_listen, parse_rate_limit, whole};
 
 /// What moves the service clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,7 +55,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8402", value_parser = parse_listen)]
     pub(crate) listen: SocketAddr,
     /// Port to listen on, in place of the one of `--listen`
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(0..=u64::from(u16::MAX)))]
     pub(crate) port: Option<u16>,
     /// Open the dashboard in a browser; the variable BROWSER names another than the usual one
     #[arg(long)]
@@ -80,13 +80,13 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL", value_parser = LocalHandler::parse)]
     pub(crate) forward_to: Vec<LocalHandler>,
     /// Seed of every key, code and id; the same seed and requests give the same bytes [default: random]
-    #[arg(long, value_name = "N", value_parser = parse_seed)]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// What moves the service clock
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,
     /// Seconds of service time per second of real time, with `--clock fast` [default: 60]
-    #[arg(long, value_name = "N", value_parser = parse_speed)]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroU32>(1..=u64::from(u32::MAX)))]
     pub(crate) speed: Option<NonZeroU32>,
     /// Start time of the service clock, such as 2026-01-05T09:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_start)]
@@ -125,10 +125,6 @@ pub(crate) struct Serve {
     /// Write address, keys and seed to this file as JSON once the server is ready
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
-}
-
-fn parse_speed(text: &str) -> Result<NonZeroU32, String> {
-    text.parse().map_err(|_| format!("takes a whole number from 1 to {}", u32::MAX))
 }
 
 fn parse_start(text: &str) -> Result<Timestamp, String> {

@@ -10,7 +10,7 @@ use reference_core::time::Span;
 
 use simulator::{demo::DemoFault, exhaust::Scope};
 
-use super::{Format, demo_fault, parse_seed};
+use super::{Format, demo_fault, whole};
 use crate::shard::ShardChoice;
 
 const EXAMPLES: &str = "\
@@ -40,16 +40,16 @@ pub(crate) struct Sweep {
     #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "seed", "lasting", "from", "night"])]
     pub(crate) files: Vec<PathBuf>,
     /// Number of simulations [default: 1000]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
     pub(crate) seeds: Option<u64>,
     /// Run the simulation of this seed only
-    #[arg(long, value_name = "SEED", value_parser = parse_seed, conflicts_with_all = ["seeds", "lasting", "from", "night", "shard"])]
+    #[arg(long, value_name = "SEED", value_parser = whole::<u64>(0..=u64::MAX), conflicts_with_all = ["seeds", "lasting", "from", "night", "shard"])]
     pub(crate) seed: Option<u64>,
     /// Run for this long instead, such as 5m
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "seeds")]
     pub(crate) lasting: Option<Duration>,
     /// Seed of the first simulation [default: 0]
-    #[arg(long, value_name = "SEED", value_parser = parse_seed)]
+    #[arg(long, value_name = "SEED", value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) from: Option<u64>,
     /// Derive the first seed from a text, such as a commit and a date, so that every night runs other simulations
     #[arg(long, value_name = "TEXT", conflicts_with = "from")]
@@ -61,7 +61,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lasting", "files"])]
     pub(crate) out: Option<PathBuf>,
     /// Simulations to run at the same time [default: one for each core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1..=1_024))]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Draw the first failing simulation or scenario, or else the first one, as an HTML page
     #[arg(long, value_name = "FILE")]
@@ -76,7 +76,7 @@ pub(crate) struct Sweep {
     )]
     pub(crate) exhaust: Vec<&'static Scope>,
     /// Length of the longest sequences [default: that of the scope]
-    #[arg(long, value_name = "N", requires = "exhaust")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(0..=64), requires = "exhaust")]
     pub(crate) depth: Option<usize>,
     /// Show which events happened under which faults, and what was not reached
     #[arg(long, conflicts_with = "files")]
@@ -122,13 +122,6 @@ fn scope() -> impl TypedValueParser<Value = &'static Scope> {
     let names = Scope::ALL.iter().map(|scope| PossibleValue::new(scope.name).help(scope.what));
     let find = |name: String| Scope::find(&name).ok_or("is not the name of a scope");
     PossibleValuesParser::new(names).try_map(find)
-}
-
-fn parse_count(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(count @ 1..) => Ok(count),
-        _ => Err(format!("takes a whole number from 1 to {}", u64::MAX)),
-    }
 }
 
 fn parse_span(text: &str) -> Result<Duration, String> {

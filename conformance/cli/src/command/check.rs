@@ -122,7 +122,9 @@ fn meant(args: &Check) -> String {
     catalogue.extend(extended());
     let unknown = |pattern: &&String| !catalogue.keys().any(|id| fits(pattern, id));
     let patterns = args.only.iter().chain(&args.skip).filter(unknown);
-    let meant = patterns.filter_map(|pattern| nearest(pattern, catalogue.keys().map(String::as_str)));
+    let sections = catalogue.keys().filter_map(|id| Some(format!("{}.*", id.split_once('.')?.0)));
+    let known: Vec<String> = catalogue.keys().cloned().chain(sections).collect();
+    let meant = patterns.filter_map(|pattern| nearest(pattern, known.iter().map(String::as_str)));
     meant.map(|name| format!("; did you mean `{name}`?")).collect()
 }
 

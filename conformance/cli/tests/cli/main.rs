@@ -3,6 +3,7 @@
 mod deliveries;
 mod dialect;
 mod extended;
+mod mistakes;
 mod program;
 mod receiver;
 mod reports;

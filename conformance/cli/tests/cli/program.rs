@@ -1,4 +1,4 @@
-//! Serving, playing and fuzzing, and wrong usage.
+//! Serving, playing and fuzzing.
 
 use std::{
     fs,
@@ -125,13 +125,6 @@ fn keys_are_written_where_only_their_owner_can_read_them() {
 }
 
 #[test]
-fn a_port_in_use_is_told_with_a_way_out() {
-    let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &[]);
-    check_refused(&["serve", "--listen", served.word("address")], 2, "another port with `--port`");
-}
-
-#[test]
 fn every_scenario_leaves_the_same_transcript_over_http() {
     let directory = tempfile::tempdir().unwrap();
     let here = json(&run(directory.path(), &["play", "--format", "json"]));
@@ -184,63 +177,6 @@ fn a_difference_is_shown_and_the_exit_code_says_so() {
     let (gone, new) = (shown.find("charge.invented"), shown.find("charge.created"));
     assert!(gone.is_some() && gone < new, "{shown}");
     assert_eq!(run(directory.path(), &["play", "one.yaml", "--seed", "2"]).status.code(), Some(0));
-}
-
-#[track_caller]
-fn check_refused(arguments: &[&str], code: i32, part: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("bad.yaml"), "title: Bad\nsteps:\n  - payy: c1\n").unwrap();
-    fs::write(directory.path().join("bad.toml"), "[serve]\nwhatever = 1\n").unwrap();
-    let output = run(directory.path(), arguments);
-    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    assert!(said.contains(part), "{part:?} in {said}");
-}
-
-#[test]
-fn wrong_usage_is_told_apart_and_says_what_to_do() {
-    check_refused(&["play", "nowhere.yaml"], 2, "`nowhere.yaml` can't be read");
-    check_refused(&["play", "bad.yaml"], 2, "did you mean `pay`?");
-    check_refused(&["play", "--bless"], 2, "--bless");
-    check_refused(&["play", "--against", "ftp://x"], 2, "`ftp://x` is not a served reference");
-    check_refused(
-        &["serve", "--config", "bad.toml"],
-        2,
-        "`serve.whatever` is not a setting; it takes cacert, clock",
-    );
-    check_refused(&["serve", "--config", "none.toml"], 2, "`none.toml` can't be read");
-    check_refused(&["serve", "--start", "today"], 2, "2026-01-05T09:00:00Z");
-    check_refused(&["serve", "--rate-limit", "0"], 2, "`off`");
-    check_refused(&["serve", "--listen", "localhost:1"], 2, "such as 127.0.0.1:8402");
-    check_refused(&["serve", "--seed", "x"], 2, "a whole number from 0");
-    check_refused(&["play", "--seed", "1.5"], 2, "a whole number from 0");
-    check_refused(&["serve", "--clock", "fast", "--speed", "0"], 2, "a whole number from 1");
-    check_refused(&["serve", "--speed", "5"], 2, "`--speed` is for `--clock fast`");
-    check_refused(&["play", "bad.yaml", "--seed", "2"], 2, "again: chargeproof play bad.yaml --seed 2");
-    check_refused(&["play", "bad.yaml"], 2, "1 scenario: 0 passed, 1 failed");
-    check_refused(&["serve", "--public-url", "shop"], 2, "error: the public address is `shop`");
-    check_refused(&["serve", "--forward", "shop"], 2, "--forward");
-    check_refused(&["serve", "--cacert", "none.pem"], 2, "`none.pem` can't be read");
-    check_refused(&["serve", "--cacert", "bad.yaml"], 2, "bad.yaml");
-    check_refused(&["check", "http://127.0.0.1:9"], 2, "CHARGEPROOF_LIVE_KEY");
-    check_refused(&["check", "--only", "nothing.like_it"], 2, "nothing.like_it");
-}
-
-#[test]
-fn a_common_mistake_is_answered_with_what_to_do() {
-    check_refused(&["sweep", "--seed", "7", "--seeds", "2"], 2, "cannot be used with");
-    check_refused(&["sweep", "--demo-fault", "page-gaps"], 2, "a similar value exists: 'page-gap'");
-    check_refused(&["play", "--demo-fault", "gremlin"], 2, "retry-renamed");
-    check_refused(&["sweep", "--seeds", "abc"], 2, "takes a whole number from 1");
-    check_refused(&["check", "--url", "http://a"], 2, "the URL is given without an option");
-    check_refused(&["check", "--key", "a"], 2, "keys come from the environment: CHARGEPROOF_LIVE_KEY");
-    check_refused(&["check", "--only", "pagin.joined"], 2, "did you mean `paging.joined`?");
-    check_refused(&["load", "http://127.0.0.1:9"], 2, "say how fast: `--rate 100`");
-    check_refused(&["load", "127.0.0.1:9", "--max"], 2, "it takes one such as http://127.0.0.1:8402");
-    check_refused(&["judge", "bad.yaml"], 2, "`bad.yaml` is a scenario; run it: chargeproof play bad.yaml");
-    check_refused(&["judge", "none/run.json"], 2, "`none/run.json` can't be read");
-    check_refused(&["chek"], 2, "a similar subcommand exists: 'check'");
-    check_refused(&["serve", "--lisen", "127.0.0.1:0"], 2, "a similar argument exists: '--listen'");
 }
 
 #[test]

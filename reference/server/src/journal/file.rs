@@ -18,6 +18,7 @@ pub(crate) const RECORDS_MAX: usize = 64 * 1_024 * 1_024;
 pub const WORLD_FILE_MAX: u64 = RECORDS_MAX as u64 + 64 * 1_024;
 /// What the first line of a file begins with.
 const MARK: &str = "chargeproof world";
+const NO_WORLD: &str = "it is no world; GET /sandbox/snapshots/{id} of a server gives one";
 
 /// The first line of a file.
 #[derive(Serialize, Deserialize)]
@@ -64,11 +65,11 @@ impl WorldFile {
                 file.len()
             )));
         }
-        let end = file.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it is no world"))?;
+        let end = file.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged(NO_WORLD))?;
         let (head, records) = (&file[..end], &file[end + 1..]);
-        let value: Value = serde_json::from_slice(head).map_err(|_| damaged("it is no world"))?;
+        let value: Value = serde_json::from_slice(head).map_err(|_| damaged(NO_WORLD))?;
         if value["file"] != MARK {
-            return Err(damaged("it is no world"));
+            return Err(damaged(NO_WORLD));
         }
         // The format first: what else a head has depends on it.
         SetupRecord::parse(value["setup"].to_string().as_bytes())?;

@@ -335,7 +335,12 @@ pub(crate) fn start(asked: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> 
             .map_err(|why| invalid(format!("the world in the file {why}")))?;
     }
     if let Some(data) = data {
-        let medium = Arc::new(Directory::create(&data.directory)?);
+        let medium = Arc::new(Directory::create(&data.directory).map_err(|error| {
+            invalid(format!(
+                "`{}` can't keep a world: {error}; `--data` takes a directory",
+                data.directory.display()
+            ))
+        })?);
         let judge = |kept: &SetupRecord| kept.judge(asked, data.seed, data.start);
         return Ok(Started::kept(Writer::open(medium, &setup, file.as_ref(), judge)?));
     }

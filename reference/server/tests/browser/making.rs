@@ -157,3 +157,56 @@ async fn an_invoice_and_a_link_are_paid_by_one_click() {
     }
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
+
+/// Late money that its owner sends back waits for nobody any more, and the customer reads of it.
+#[tokio::test]
+async fn money_sent_back_is_shown_as_sent_back() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let path = shop.charge("BTC").await;
+    shop.sandbox("advance", json!({ "by": "31m" })).await;
+    shop.pay(&path, "1", 2).await;
+    let due = shop.api("GET", &format!("/v1/charges/{}", Shop::code(&path)), json!(null)).await;
+    let due = due["asset_amount"].as_str().expect("an amount").to_owned();
+    let page = browser.page().await;
+    page.open(&shop.url(&format!("{LIVE}/late"))).await;
+    page.click_through(".acts a").await;
+    page.wait_for_text(".transfers", "late").await;
+    page.wait_for("#refund[open]").await;
+    page.fill("#refund-amount", "21").await;
+    page.fill("#reason", "Too late").await;
+    page.click_through("#refund-now").await;
+    page.wait_for_text("#refund-amount-wrong", "amount").await;
+    must_stay(&page, ("#reason", "Too late")).await;
+    page.fill("#refund-amount", &due).await;
+    page.click_through("#refund-now").await;
+    page.wait_for_text(".note.good", "The refund is recorded").await;
+    page.wait_for_text(".transfers", "sent back").await;
+    page.wait_for_text("main", "Too late").await;
+    page.open(&shop.url(&format!("{LIVE}/late"))).await;
+    page.wait_for_text("main", "Nothing waits for you").await;
+    page.open(&shop.url(&path)).await;
+    page.wait_for_text("main", &format!("{due} BTC was sent back to you")).await;
+    page.wait_for_text(".transfers", "came too late, and was sent back").await;
+    assert!(!page.text("main").await.contains("decides whether to accept it"), "it is decided");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_link_is_archived_and_restored() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let link = json!({ "title": "Support us", "pricing_type": "open", "currency": "EUR" });
+    let link = shop.make("payment-links", link).await;
+    let page = browser.page().await;
+    page.open(&shop.url(&format!("{LIVE}/links/{}", Shop::code(&link)))).await;
+    page.click("#archive summary").await;
+    page.click_through("#archive-now").await;
+    page.wait_for_text(".note.good", "The link is archived").await;
+    page.wait_for_text(".figure", "archived").await;
+    assert_eq!(page.count("#pay-in").await, 0, "nobody can pay by it");
+    page.click_through("#restore").await;
+    page.wait_for_text(".note.good", "active again").await;
+    page.wait_for_text(".figure", "active").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

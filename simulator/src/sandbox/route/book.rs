@@ -54,12 +54,12 @@ pub(super) fn look(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
 }
 
-/// What a key of the book would make by `POST /v1/` and the rest of the path.
-pub(super) fn make(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+/// What a key of the book would make or change by the same method, `/v1/` and the rest of the path.
+pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let place = named(call)?;
     f.finish()?;
     let request = call.request;
-    let asked = reference_wire::read_call(
+    let (asked, status) = reference_wire::read_call(
         call.book(place),
         (request.method, &api_path(call), request.query),
         request.body,
@@ -68,7 +68,7 @@ pub(super) fn make(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
         CommandResult::Answer(made) => {
             let body =
                 reference_wire::write_answer(call.service(), call.world().now, place, request.base, &made);
-            Ok(Reply::Raw(Response { status: 201, headers: Vec::new(), body }))
+            Ok(Reply::Raw(Response { status, headers: Vec::new(), body }))
         }
         other => unreachable!("a call is answered as the API does it, not by {other:?}"),
     }

@@ -203,9 +203,12 @@ routes! {
     "/sandbox/books/{account}/{mode}/late": GET World [], book::late;
     "/sandbox/books/{account}/{mode}/search": GET World [], search::search;
     "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
-    "/sandbox/books/{account}/{mode}/charges": GET World [], book::look; POST World CHARGE, book::make;
-    "/sandbox/books/{account}/{mode}/invoices": GET World [], book::look; POST World INVOICE, book::make;
-    "/sandbox/books/{account}/{mode}/payment-links": GET World [], book::look; POST World LINK, book::make;
+    "/sandbox/books/{account}/{mode}/charges": GET World [], book::look; POST World CHARGE, book::act;
+    "/sandbox/books/{account}/{mode}/invoices": GET World [], book::look; POST World INVOICE, book::act;
+    "/sandbox/books/{account}/{mode}/payment-links": GET World [], book::look; POST World LINK, book::act;
+    "/sandbox/books/{account}/{mode}/charges/{id}/refunds": POST World ["amount", "txid", "reason"], book::act;
+    "/sandbox/books/{account}/{mode}/payment-links/{id}/archive": POST World [], book::act;
+        DELETE World [], book::act;
     "/sandbox/books/{account}/{mode}/{*}": GET World [], book::look;
     "/sandbox/keys": GET World [], account::keys; POST World ["account", "mode"], account::create_key;
     "/sandbox/keys/{id}": DELETE World [], account::revoke_key;

@@ -48,6 +48,8 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
         ["charges"] => make::charge(context, form).await,
         ["invoices"] => make::invoice(context, form).await,
         ["links"] => make::link(context, form).await,
+        ["charges", code, "refund"] => make::refund(context, code, form).await,
+        ["links", code, what @ ("archive" | "restore")] => make::archive(context, code, what).await,
         ["charges", code, what] => on_charge(context, code, what, form).await,
         ["invoices", code, "pay"] => {
             pay::pay_in(context, ("invoices", Page::Invoice((*code).to_owned())), code, form).await

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 use http::StatusCode;
 use reference_core::mode::Mode;
-use simulator::api::{PageAccount as Account, PaymentStage as Stage};
+use simulator::api::{PageAccount as Account, PaymentStage as Stage, TransferRecord, TransferStanding};
 
 use super::{
     coin, load,
@@ -112,6 +112,12 @@ impl PaymentView<'_> {
             Stage::Confirming => !self.payment.covered,
             _ => false,
         }
+    }
+
+    /// Nothing that came too late waits for the owner.
+    fn all_sent_back(&self) -> bool {
+        let late = |it: &&TransferRecord| it.gone.is_none() && it.standing == TransferStanding::Late;
+        self.payment.transfers.iter().filter(late).all(|it| it.sent_back)
     }
 
     /// It goes towards being paid.

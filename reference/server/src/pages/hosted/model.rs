@@ -133,6 +133,7 @@ impl TransferWords for TransferRecord {
             (Some(TransferGone::DoubleSpent), _) => "gone: the same money was spent elsewhere".to_owned(),
             (Some(TransferGone::Replaced), _) => "gone: its sender replaced it".to_owned(),
             (Some(TransferGone::Dropped), _) => "gone: the network dropped it".to_owned(),
+            (None, TransferStanding::Late) if self.sent_back => "came too late, and was sent back".to_owned(),
             (None, TransferStanding::Late) => "came too late".to_owned(),
             (None, TransferStanding::Accepted) => "came late, and was accepted".to_owned(),
             (None, _) if self.confirmed => "confirmed".to_owned(),
@@ -144,6 +145,7 @@ impl TransferWords for TransferRecord {
     fn tone(&self) -> &'static str {
         match (self.gone, self.standing) {
             (Some(_), _) => "bad",
+            (None, TransferStanding::Late) if self.sent_back => "",
             (None, TransferStanding::Late) => "warn",
             (None, _) if self.confirmed => "good",
             (None, _) => "info",

@@ -232,6 +232,14 @@ fn looks(world: &mut World) {
     let waiting = world.act("GET", &format!("{book}/late"), &Value::Null, "");
     let waiting = waiting["late"].as_array().expect("a list");
     assert!(waiting.iter().any(|payment| payment["charge"] == late.as_str()), "{waiting:?}");
+    let first = |answer: &Value| text(answer, "/data/0/id");
+    let paid = first(&world.act("GET", &format!("{book}/charges?status=paid"), &Value::Null, ""));
+    let refund = Ask { body: br#"{"amount":"0.00000001"}"#, ..Ask::default() };
+    world.ask("POST", &format!("/sandbox{book}/charges/{paid}/refunds"), 201, refund, "");
+    let link = first(&world.act("GET", &format!("{book}/payment-links"), &Value::Null, ""));
+    for method in ["POST", "DELETE"] {
+        world.act(method, &format!("{book}/payment-links/{link}/archive"), &Value::Null, "");
+    }
 }
 
 fn refusals(world: &mut World) {

@@ -1,9 +1,9 @@
-//! Forms that make an object: a charge, an invoice, a payment link.
+//! Forms that make or change an object as the API does: a charge, a refund of it, an invoice, a payment link.
 
 use serde::Serialize;
-use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, json};
+use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, NewRefund, json};
 
-use super::{Acted, Outcome};
+use super::{Acted, Outcome, call};
 use crate::pages::{
     dashboard::{
         context::PageContext,
@@ -16,6 +16,12 @@ use crate::pages::{
 /// The name under which an order's number is kept.
 pub(in super::super) const ORDER: &str = "order_id";
 
+/// A path of the API in this place's book.
+fn in_book(context: &PageContext, rest: &str) -> String {
+    let Place { account, mode } = &context.place;
+    format!("/sandbox/books/{account}/{mode}/{rest}")
+}
+
 /// Makes an object in a list of the book and goes on to its page; what is refused is shown on the page of the form.
 async fn make(
     context: &PageContext,
@@ -23,9 +29,7 @@ async fn make(
     (form, made): (Page, fn(String) -> Page),
     said: &str,
 ) -> Acted {
-    let Place { account, mode } = &context.place;
-    let path = format!("/sandbox/books/{account}/{mode}/{list}");
-    Ok(match context.act("POST", &path, Some(&json(&request))).await? {
+    Ok(match context.act("POST", &in_book(context, list), Some(&json(&request))).await? {
         Ok(answer) => {
             let code = answer["data"]["code"].as_str().unwrap_or_default().to_owned();
             (made(code), Outcome::Done(Notice::said(said)))
@@ -94,4 +98,24 @@ pub(super) async fn link(context: &PageContext, form: &Form) -> Acted {
     };
     let said = "The link is made. Anybody who has the address of its page may pay by it.";
     make(context, ("payment-links", request), (Page::NewLink, Page::Link), said).await
+}
+
+/// Records money that the owner sent back.
+pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Acted {
+    let request =
+        NewRefund { amount: text(form, "amount"), txid: text(form, "txid"), reason: text(form, "reason") };
+    let path = in_book(context, &format!("charges/{code}/refunds"));
+    let said = "The refund is recorded. No coins moved: you sent them yourself.";
+    let asked = ("POST", path.as_str(), Some(json(&request)));
+    call(context, Page::Charge(code.to_owned()), asked, |_| Notice::said(said)).await
+}
+
+/// Puts a link into the archive, or takes it out.
+pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> Acted {
+    let path = in_book(context, &format!("payment-links/{code}/archive"));
+    let (method, said) = match what {
+        "archive" => ("POST", "The link is archived. Charges that are open on it stay."),
+        _ => ("DELETE", "The link is active again."),
+    };
+    call(context, Page::Link(code.to_owned()), (method, &path, None), |_| Notice::said(said)).await
 }

@@ -58,9 +58,16 @@ struct ChargeBlock<'a> {
     charge: &'a Charge,
     transfers: &'a [TransferRecord],
     tab: String,
+    /// Where the form for a refund is sent to.
+    refund: String,
 }
 
 impl ChargeBlock<'_> {
+    /// Whether there is confirmed money that could be sent back.
+    fn may_be_refunded(&self) -> bool {
+        self.transfers.iter().any(|it| it.gone.is_none() && it.confirmed)
+    }
+
     /// Whether canceling makes sense. What has vanished is no reason against it.
     fn may_be_canceled(&self) -> bool {
         self.charge.status == "pending" && self.transfers.iter().all(|it| it.gone.is_some())
@@ -125,10 +132,13 @@ pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView
     let form = format!("/charges/{code}/pay");
     let on_its_way = transfers.iter().rfind(|it| it.gone.is_none() && !it.confirmed);
     let is_refused = context.draft.is_of(&form);
+    let refund = format!("/charges/{code}/refund");
+    let is_refund_refused = context.draft.is_of(&refund);
+    let shown = ChargeBlock { context, charge: &charge, transfers: &transfers, tab, refund };
     let pay = PayBlock { context, charge: &charge, on_its_way, form };
     let blocks = vec![
-        live("charge", &ChargeBlock { context, charge: &charge, transfers: &transfers, tab })?,
-        // What is wrong with it stays until it is sent again.
+        // What is wrong with a form stays until it is sent again.
+        if is_refund_refused { still(&shown)? } else { live("charge", &shown)? },
         if is_refused { still(&pay)? } else { live("pay", &pay)? },
         story(context, "charge", code).await?,
         still(&ChargeAbout { charge: &charge })?,

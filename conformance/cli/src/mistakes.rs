@@ -1,0 +1,136 @@
+//! What a wrong command line meant, probably: a sentence below clap's error that says what to type instead.
+
+use std::{error::Error as _, ffi::OsString};
+
+use clap::{
+    Command, Error,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+/// Options that people look for in vain, and what to use instead.
+const INSTEAD: [(&str, &str, &str); 5] = [
+    ("check", "--key", "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY"),
+    ("load", "--duration", "`--for 30s` sets the duration"),
+    ("play", "--only", "name the files to play: `chargeproof play scenarios/charge`"),
+    ("sweep", "--only", "name the files to play: `chargeproof sweep scenarios/charge/paid.yaml`"),
+    ("trigger", "--url", "`--to` names the served reference"),
+];
+
+/// Adds what to do next to an error that leaves it open.
+pub(crate) fn hinted(mut error: Error, command: &Command, argv: &[OsString]) -> Error {
+    let leaf = leaf_of(command, argv);
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument => instead(&error, leaf),
+        ErrorKind::MissingRequiredArgument => example(leaf, "").map(|line| format!("for example: {line}")),
+        ErrorKind::InvalidValue if told(&error, ContextKind::InvalidValue).is_some_and(str::is_empty) => {
+            missing_value(&error, command, argv)
+        }
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        // clap's own guess is of another meaning.
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+fn told(error: &Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The command that a command line names.
+fn leaf_of<'a>(command: &'a Command, argv: &[OsString]) -> &'a Command {
+    let words = argv.iter().skip(1).filter_map(|word| word.to_str());
+    words.fold(command, |at, word| at.find_subcommand(word).unwrap_or(at))
+}
+
+/// The first example of a command that has this part, as it would be typed.
+fn example(command: &Command, part: &str) -> Option<String> {
+    let help = command.get_after_help()?.to_string();
+    let mut lines = help.lines().filter(|line| line.starts_with("  chargeproof ") && !line.ends_with('\\'));
+    // A comment stands behind two spaces.
+    lines.find(|line| line.contains(part)).and_then(|line| Some(line.trim().split("  ").next()?.to_owned()))
+}
+
+/// What to use in place of an option that a command does not have.
+fn instead(error: &Error, command: &Command) -> Option<String> {
+    let option = told(error, ContextKind::InvalidArg)?;
+    let found = INSTEAD.iter().find(|(of, unknown, _)| *of == command.get_name() && option == *unknown);
+    let takes_url = command.get_positionals().any(|arg| arg.get_id() == "url");
+    match found {
+        Some((.., hint)) => Some((*hint).to_owned()),
+        None if takes_url && matches!(option, "--url" | "--target") => {
+            Some(format!("the URL is given without an option: `{}`", example(command, "http")?))
+        }
+        None => None,
+    }
+}
+
+/// What an option takes that has no value: its help, and what its parser says to a value that is none.
+fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
+    let long = told(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
+    let arg = leaf_of(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;
+    let help = arg.get_help()?;
+    let option = format!("--{long}");
+    let tried =
+        argv.iter().map(|word| if *word == *option { format!("{option}=?").into() } else { word.clone() });
+    let refused = command.clone().try_get_matches_from(tried).err();
+    match refused.as_ref().filter(|it| it.kind() == ErrorKind::ValueValidation).and_then(|it| it.source()) {
+        Some(takes) => Some(format!("{help}; {takes}")),
+        None => Some(help.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{ArgAction, CommandFactory};
+
+    use super::*;
+    use crate::args::Cli;
+
+    /// Every command that can be run, with the words that name it.
+    fn leaves(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
+        let words = [words, &[command.get_name().to_owned()]].concat();
+        for below in command.get_subcommands().filter(|it| it.get_name() != "help") {
+            leaves(below, &words, found);
+        }
+        found.push((words, command.clone()));
+    }
+
+    #[test]
+    fn a_value_that_is_refused_or_missing_is_answered_with_what_is_taken() {
+        let mut command = Cli::command();
+        command.build();
+        let mut found = Vec::new();
+        leaves(&command, &[], &mut found);
+        let (mut asked, mut refused) = (0, 0);
+        for (words, leaf) in &found {
+            let takes_values = |action: &ArgAction| action.takes_values();
+            for arg in leaf.get_arguments().filter(|arg| takes_values(arg.get_action())) {
+                let Some(long) = arg.get_long() else { continue };
+                let parse = |last: &[String]| {
+                    let argv: Vec<OsString> = [words, last].concat().iter().map(OsString::from).collect();
+                    let error = command.clone().try_get_matches_from(&argv).err();
+                    error.map(|error| (error.kind(), hinted(error, &command, &argv).to_string()))
+                };
+                if let Some((ErrorKind::InvalidValue, said)) = parse(&[format!("--{long}")]) {
+                    asked += 1;
+                    assert!(
+                        said.contains("tip: ") || said.contains("[possible values: "),
+                        "{words:?} {said}"
+                    );
+                }
+                let wrong = parse(&[format!("--{long}=\u{1}")]);
+                let Some((ErrorKind::ValueValidation, said)) = wrong else { continue };
+                refused += 1;
+                let helps = ["takes ", "such as ", " is `"].iter().any(|it| said.contains(it));
+                assert!(helps, "{words:?} {said}");
+            }
+        }
+        assert!(asked > 80 && refused > 20, "{asked} options ask for a value, and {refused} refuse a text");
+    }
+}
