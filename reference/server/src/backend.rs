@@ -18,6 +18,7 @@ use crate::{
     journal::Started,
     log::{LogSink, RequestLog},
     sender::{WebhookSender, WorldAttempt, WorldNo},
+    worlds::path_of,
 };
 
 /// A world, the names that it is called by, what opens its sandbox, how much a client may ask, and the room
@@ -83,7 +84,7 @@ impl Backend {
         let Identity { no, id, requests_max } = *identity;
         let is_first = id.is_empty();
         let addresses =
-            if is_first { shared.addresses.clone() } else { shared.addresses.of_world(&format!("/w/{id}")) };
+            if is_first { shared.addresses.clone() } else { shared.addresses.of_world(&path_of(id)) };
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.of_world(id) });
         let mut clock = Clock::new(terms.clock, terms.start);
         let start = clock.read();

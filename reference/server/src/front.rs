@@ -212,7 +212,7 @@ impl Front {
                 }
                 // A world opens no worlds.
                 if room::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
-                    return room::answer(&self.worlds, head, path, authority, &body);
+                    return Box::pin(room::answer(&self.worlds, head, path, authority, &body)).await;
                 }
             }
             _ => {}

@@ -7,6 +7,7 @@
 //! Where a journal is kept, an answer leaves once what it tells is on the disk (`keep`).
 
 mod keep;
+mod moment;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

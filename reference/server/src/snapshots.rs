@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use simulator::sandbox::Setup;
 
 use crate::{
-    journal::{Journal, NoSnapshot, RECORDS_MAX, Replay, Replayed, SNAPSHOTS_MAX, Snapshot, Tip, WorldFile},
+    journal::{Journal, NoSnapshot, RECORDS_MAX, Replay, SNAPSHOTS_MAX, Snapshot, Tip, WorldFile},
     world::World,
 };
 
@@ -27,8 +27,40 @@ pub(crate) enum Ask {
     Take { name: String },
     Drop { n: u64 },
     File { n: u64 },
-    Restore { n: u64 },
+    Restore(Moment),
     Tell,
+}
+
+/// A moment of a world.
+#[derive(Clone, Debug)]
+pub(crate) enum Moment {
+    Snapshot(Snapshot),
+    At(Timestamp),
+    /// The one that it stands at.
+    Now,
+}
+
+impl Moment {
+    /// Reads which moment is meant, out of `snapshot` and `at`.
+    pub(crate) fn read(f: &mut Fields<'_>, known: &[Snapshot]) -> Moment {
+        let snapshot = f.text("snapshot", TEXT_MAX);
+        let at = f.word_like("at", "2026-01-05T09:00:00Z", Timestamp::parse);
+        match (snapshot, at) {
+            (None, None) => Moment::Now,
+            (None, Some(at)) => Moment::At(at),
+            (Some(_), Some(_)) => {
+                f.wrong("at", "The {} field is for moments without a snapshot; give one of the two.");
+                Moment::Now
+            }
+            (Some(text), None) => match find(&text, known) {
+                Some(found) => Moment::Snapshot(found.clone()),
+                None => {
+                    f.wrong("snapshot", "The selected {} is not one of that world.");
+                    Moment::Now
+                }
+            },
+        }
+    }
 }
 
 impl Ask {
@@ -45,16 +77,22 @@ pub(crate) fn serves(path: &str) -> bool {
 
 /// What a request asks for of these; who asks may use the sandbox.
 pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, ApiError> {
-    let number = |text: &str| number(text, known).ok_or(ApiError::NotFound);
+    let number = |text: &str| find(text, known).map(|it| it.n).ok_or(ApiError::NotFound);
     let (is_read, method) = (matches!(request.method, "GET" | "HEAD"), request.method);
     let id = request.path.strip_prefix(PATH).and_then(|rest| rest.strip_prefix('/'));
     match (request.path, id) {
         (RESTORE, _) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
-            fields.only(&["snapshot"]);
-            let id = fields.required_text("snapshot", TEXT_MAX);
+            fields.only(&["snapshot", "at"]);
+            if !fields.has("at") {
+                let id = fields.required_text("snapshot", TEXT_MAX);
+                fields.finish()?;
+                let found = find(&id.unwrap_or_default(), known).ok_or(ApiError::NotFound)?;
+                return Ok(Ask::Restore(Moment::Snapshot(found.clone())));
+            }
+            let moment = Moment::read(&mut fields, known);
             fields.finish()?;
-            Ok(Ask::Restore { n: number(&id.unwrap_or_default())? })
+            Ok(Ask::Restore(moment))
         }
         (RESTORE, _) => Err(ApiError::WrongMethod { allow: "POST" }),
         (SCENARIO, _) if is_read => Ok(Ask::Tell),
@@ -75,11 +113,11 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
 }
 
 /// Which one is meant by an id, `s7` is 7, or else by a name: the newest of that name.
-fn number(text: &str, known: &[Snapshot]) -> Option<u64> {
+fn find<'a>(text: &str, known: &'a [Snapshot]) -> Option<&'a Snapshot> {
     let digits = text.strip_prefix('s').filter(|digits| !digits.starts_with(['0', '+']));
-    let by_id = digits.and_then(|digits| digits.parse().ok());
-    let is_known = |n: &u64| known.iter().any(|it| it.n == *n);
-    by_id.filter(is_known).or_else(|| known.iter().rev().find(|it| it.name == text).map(|it| it.n))
+    let by_id = digits.and_then(|digits| digits.parse::<u64>().ok());
+    let by_id = by_id.and_then(|n| known.iter().find(|it| it.n == n));
+    by_id.or_else(|| known.iter().rev().find(|it| it.name == text))
 }
 
 fn shown(snapshot: &Snapshot) -> Value {
@@ -131,25 +169,10 @@ pub(crate) fn drop(journal: &Journal, n: u64, now: Timestamp) -> Response {
     if journal.drop_snapshot(n) { answer(json!({}), now) } else { Response::refusal(&ApiError::NotFound) }
 }
 
-/// The world went back to it.
-pub(crate) fn restored(snapshot: &Snapshot, now: Timestamp) -> Response {
-    answer(json!({ "snapshot": shown(snapshot) }), now)
-}
-
-/// The world at a snapshot, made again; or the refusal as it goes back.
-pub(crate) async fn replay(
-    journal: Arc<Journal>,
-    setup: Setup,
-    n: u64,
-) -> Result<(Snapshot, Replayed), Response> {
-    let replayed = move || {
-        let mut replay = Replay::new(&setup);
-        let Some(snapshot) = journal.snapshot(n) else { return Ok(None) };
-        journal.read(snapshot.position, |lines| replay.lines(lines))?;
-        let tip = snapshot.tip;
-        Ok(Some((snapshot, replay.finish(Some(tip))?)))
-    };
-    blocking(replayed).await
+/// The world went back there.
+pub(crate) fn restored(moment: &Moment, now: Timestamp) -> Response {
+    let fields = if let Moment::Snapshot(it) = moment { json!({ "snapshot": shown(it) }) } else { json!({}) };
+    answer(fields, now)
 }
 
 /// What was done until so many records had been written, told by the world that they make.
@@ -168,10 +191,7 @@ pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Respons
     let written = move || {
         let mut records = Vec::new();
         let Some(snapshot) = journal.snapshot(n) else { return Ok(None) };
-        journal.read(snapshot.position, |lines| {
-            records.extend_from_slice(lines);
-            if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
-        })?;
+        journal.read(snapshot.position, |lines| gather(&mut records, lines))?;
         Ok(Some(WorldFile::write(&setup, snapshot.tip, &mut records)))
     };
     match blocking(written).await {
@@ -184,7 +204,14 @@ pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Respons
     }
 }
 
-async fn blocking<T: Send + 'static>(
+/// Adds records to those of a file or of another world, if there is room.
+pub(crate) fn gather(records: &mut Vec<u8>, lines: &[u8]) -> io::Result<()> {
+    records.extend_from_slice(lines);
+    if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+}
+
+/// Runs what takes long beside the world; or says why it came to nothing.
+pub(crate) async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
 ) -> Result<T, Response> {
     let failed = |why: String| Response::refusal(&ApiError::conflict(why));
@@ -192,7 +219,8 @@ async fn blocking<T: Send + 'static>(
         Ok(Ok(Some(found))) => Ok(found),
         Ok(Ok(None)) => Err(Response::refusal(&ApiError::NotFound)),
         Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Err(failed(format!(
-            "The world has more than the {} MiB that a file may have. Copy the directory of a server that was stopped.",
+            "The world has more than the {} MiB that a file or a branch may have. Copy the directory of a server that was \
+             stopped.",
             RECORDS_MAX / (1_024 * 1_024)
         ))),
         Ok(Err(error)) => Err(failed(format!("The world can't be made again: {error}."))),
@@ -204,15 +232,13 @@ async fn blocking<T: Send + 'static>(
 mod tests {
     use super::*;
 
+    fn snapshot(n: u64, name: &str) -> Snapshot {
+        Snapshot { n, name: name.to_owned(), position: 9, tip: Tip { now: 0, happened: 0 } }
+    }
+
     #[track_caller]
     fn check(method: &str, path: &str, body: &str, expected: &str) {
         let request = Request::json("http://localhost", method, path, body);
-        let snapshot = |n, name: &str| Snapshot {
-            n,
-            name: name.to_owned(),
-            position: 9,
-            tip: Tip { now: 0, happened: 0 },
-        };
         let known = [snapshot(3, "paid"), snapshot(7, "paid"), snapshot(12, "s3")];
         let asked = read(&request, &known).map_err(|error| error.status());
         assert_eq!(format!("{asked:?}"), expected, "{method} {path}");
@@ -230,8 +256,20 @@ mod tests {
         for id in ["", "12", "s", "s012", "s+1", "s-1", "s1/", "s99999999999999999999"] {
             check("GET", &format!("/sandbox/snapshots/{id}"), "", "Err(404)");
         }
-        check("POST", "/sandbox/restore", r#"{"snapshot":"s3"}"#, "Ok(Restore { n: 3 })");
-        check("POST", "/sandbox/restore", r#"{"snapshot":"paid"}"#, "Ok(Restore { n: 7 })");
+        let restores = |n: u64, name: &str| {
+            let snapshot = snapshot(n, name);
+            format!("Ok(Restore(Snapshot({snapshot:?})))")
+        };
+        check("POST", "/sandbox/restore", r#"{"snapshot":"s3"}"#, &restores(3, "paid"));
+        check("POST", "/sandbox/restore", r#"{"snapshot":"paid"}"#, &restores(7, "paid"));
+        check(
+            "POST",
+            "/sandbox/restore",
+            r#"{"at":"1970-01-01T00:00:01Z"}"#,
+            "Ok(Restore(At(Timestamp(1000000))))",
+        );
+        check("POST", "/sandbox/restore", r#"{"at":"1970-01-01T00:00:01Z","snapshot":"s3"}"#, "Err(422)");
+        check("POST", "/sandbox/restore", "{}", "Err(422)");
         check("POST", "/sandbox/restore", r#"{"snapshot":"s4"}"#, "Err(404)");
         check("POST", "/sandbox/restore", r#"{"snapshot":"unpaid"}"#, "Err(404)");
         check("GET", "/sandbox/restore", "", "Err(405)");

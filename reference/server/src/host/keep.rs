@@ -9,10 +9,10 @@ use reference_wire::{Request, Response};
 use serde_json::json;
 use simulator::sandbox::Setup;
 
-use super::{Broken, Held, Host};
+use super::{Broken, Host};
 use crate::{
     clock::{Clock, ClockKind},
-    journal::{Journal, Keeping, Ticket, Writer},
+    journal::{Journal, Keeping, Snapshot, Ticket, Writer},
     snapshots::{self, Ask},
     world::Succession,
 };
@@ -40,6 +40,11 @@ impl Host {
         self.keep.as_ref().map(|keep| keep.setup.seed)
     }
 
+    /// The moments of it that were kept, the oldest first.
+    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+        self.keep.as_ref().map(|keep| keep.journal.snapshots()).unwrap_or_default()
+    }
+
     /// Whether what the world is told is on a disk.
     pub(crate) fn is_on_disk(&self) -> bool {
         self.writer().is_some()
@@ -61,6 +66,10 @@ impl Host {
         self.writer().map_or(Keeping::Yes, |writer| writer.kept())
     }
 
+    pub(super) fn keeps(&self) -> bool {
+        self.kept() == Keeping::Yes
+    }
+
     pub(super) fn ticket(&self) -> Option<Ticket> {
         self.keep.as_ref()?.journal.ticket()
     }
@@ -70,7 +79,7 @@ impl Host {
         if self.is_settled(ticket).await { response } else { self.unkept() }
     }
 
-    async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
+    pub(super) async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
         match (self.writer(), ticket) {
             (Some(writer), Some(ticket)) => writer.wait(ticket).await,
             _ => true,
@@ -150,7 +159,7 @@ impl Host {
             Ok(ask) => ask,
             Err(error) => return Ok(Response::refusal(&error)),
         };
-        if ask.changes() && self.kept() != Keeping::Yes {
+        if ask.changes() && !self.keeps() {
             return Ok(self.unkept());
         }
         // All that a snapshot leads back to is on the disk before anybody reads it.
@@ -175,50 +184,13 @@ impl Host {
                 Ok(self.settled(answer, self.ticket()).await)
             }
             Ask::File { n } => Ok(snapshots::file(Arc::clone(&keep.journal), keep.setup.clone(), n).await),
-            Ask::Restore { n } => self.go_back(keep, n).await,
-            Ask::Tell => {
-                let (now, position, ticket) = self.locked(|held| {
-                    let reading = held.clock.read();
-                    (held.clock.at(reading), keep.journal.position(), keep.journal.hurry())
-                })?;
-                if !self.is_settled(ticket).await {
-                    return Ok(self.unkept());
+            Ask::Restore(moment) => self.go_back(keep, moment).await,
+            Ask::Tell => Ok(match self.written(keep).await? {
+                Ok((now, position)) => {
+                    snapshots::tell(Arc::clone(&keep.journal), keep.setup.clone(), position, now).await
                 }
-                Ok(match position {
-                    Ok(position) => {
-                        let journal = Arc::clone(&keep.journal);
-                        snapshots::tell(journal, keep.setup.clone(), position, now).await
-                    }
-                    Err(why) => snapshots::refused(why),
-                })
-            }
+                Err(refusal) => refusal,
+            }),
         }
-    }
-
-    /// The world becomes what it was at a snapshot.
-    async fn go_back(&self, keep: &Keep, n: u64) -> Result<Response, Broken> {
-        let (snapshot, replayed) =
-            match snapshots::replay(Arc::clone(&keep.journal), keep.setup.clone(), n).await {
-                Ok(found) => found,
-                Err(response) => return Ok(response),
-            };
-        let (answer, ticket) = self.locked(|held: &mut Held| {
-            if self.kept() != Keeping::Yes {
-                return (self.unkept(), None);
-            }
-            held.world.replace(replayed.sandbox, Succession::WentBack { to: snapshot.position });
-            let (now, reading) = (held.world.now(), held.clock.read());
-            held.clock.set(reading, now);
-            held.armed = None;
-            self.shown.store(now.0, std::sync::atomic::Ordering::Relaxed);
-            held.world.take_outgoing();
-            self.hand_out(replayed.in_flight);
-            (snapshots::restored(&snapshot, now), self.ticket())
-        })?;
-        self.beat();
-        self.rearm.notify_one();
-        // Calls that waited in the world before are over.
-        self.attempt_ended.notify_waiters();
-        Ok(self.settled(answer, ticket).await)
     }
 }

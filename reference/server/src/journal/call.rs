@@ -3,15 +3,18 @@
 //! A world is a deterministic state machine, so its calls are all that there is to keep. Requests that only read are
 //! kept as far as they count against a limit.
 
-use std::{borrow::Cow, net::IpAddr};
+use std::{borrow::Cow, io, net::IpAddr};
 
 use reference_core::{
+    mode::Mode,
     outbox::{AttemptReport, AttemptResult, HttpTrace},
     time::Timestamp,
 };
-use reference_wire::Request;
+use reference_wire::{Request, bearer};
 use serde::{Deserialize, Serialize};
-use simulator::sandbox::{AdmittedRecord, AttemptId, PendingRecord, Sandbox};
+use simulator::sandbox::{AdmittedRecord, AttemptId, PendingRecord, Sandbox, Setup};
+
+use super::setup::damaged;
 
 /// A call of the host, in the order in which the world was called. `at` is the service time in microseconds.
 #[derive(Serialize, Deserialize)]
@@ -184,6 +187,74 @@ impl From<ReportRecord> for AttemptReport {
                 })
             }),
         }
+    }
+}
+
+/// What the keys and addresses of one world become in another that goes on from it.
+pub(crate) struct Renaming {
+    key_starts: [String; 2],
+    from: String,
+    to: String,
+}
+
+impl Renaming {
+    pub(crate) fn new(from: &Setup, to: &Setup) -> Renaming {
+        let key_starts = Mode::ALL.map(|mode| from.dialect.key_start(mode));
+        Renaming { key_starts, from: from.key_tag.clone(), to: to.key_tag.clone() }
+    }
+
+    /// Records of the one world as records of the other.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` if one is not readable.
+    pub(crate) fn lines(&self, lines: &[u8]) -> io::Result<Vec<u8>> {
+        let mut renamed = Vec::with_capacity(lines.len());
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let mut call = HostCall::read(line).ok_or_else(|| damaged("a record is not readable"))?;
+            match &mut call {
+                HostCall::Admit { authorization, .. } => self.key(authorization),
+                HostCall::Respond { request, .. } | HostCall::RespondAs { request, .. } => {
+                    self.key(&mut request.authorization);
+                    let base =
+                        if self.from.is_empty() { None } else { request.base.strip_suffix(&self.from) };
+                    let base = base.and_then(|base| base.strip_suffix("/w/")).unwrap_or(&request.base);
+                    request.base = format!("{base}/w/{}", self.to).into();
+                }
+                _ => {}
+            }
+            renamed.extend(call.line());
+        }
+        Ok(renamed)
+    }
+
+    /// The tag takes the place of the last characters of what was drawn.
+    fn key(&self, shown: &mut Option<Bytes<'_>>) {
+        let renamed = || {
+            let text = str::from_utf8(bearer(shown.as_ref().map(Bytes::get))?).ok()?;
+            let (start, secret) =
+                self.key_starts.iter().find_map(|start| Some((start, text.strip_prefix(start)?)))?;
+            let drawn = secret.strip_prefix(&*self.from)?;
+            let drawn = drawn.get(..secret.len().checked_sub(self.to.len())?)?;
+            Some(format!("Bearer {start}{}{drawn}", self.to))
+        };
+        if let Some(renamed) = renamed() {
+            *shown = Some(Bytes::Text(renamed.into()));
+        }
+    }
+}
+
+impl<'a> HostCall<'a> {
+    /// Reads a line of a journal.
+    pub(crate) fn read(line: &'a [u8]) -> Option<HostCall<'a>> {
+        serde_json::from_slice(line.strip_suffix(b"\n")?).ok()
+    }
+
+    /// The line of a journal.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("texts and numbers are JSON");
+        line.push(b'\n');
+        line
     }
 }
 

@@ -43,6 +43,23 @@ pub(crate) fn path(returns: &[Return], position: u64) -> Vec<Range<u64>> {
     path
 }
 
+/// Where so many records of such a path had been written.
+pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
+    let mut left = count;
+    for range in path {
+        let length = range.end - range.start;
+        if left == 0 {
+            break;
+        }
+        // The end of a part and not the beginning of the next, which is on another branch.
+        if left <= length {
+            return range.start + left;
+        }
+        left -= length;
+    }
+    0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +92,20 @@ mod tests {
         check(&[(7, 3), (9, 5)], 12, "0..5 9..12");
         check(&[(7, 3), (12, 9)], 14, "0..3 7..9 12..14");
         check(&[(7, 3), (12, 5), (20, 15)], 22, "0..5 12..15 20..22");
+    }
+
+    #[test]
+    fn every_moment_on_the_way_is_reached() {
+        for (returns, position) in
+            [(vec![], 7), (vec![(7, 3)], 9), (vec![(7, 0)], 9), (vec![(7, 3), (12, 5), (20, 15)], 22)]
+        {
+            let returns: Vec<Return> = returns.into_iter().map(|(at, to)| Return { at, to }).collect();
+            let all: Vec<u64> = path(&returns, position).into_iter().flatten().collect();
+            for count in 0..=all.len() {
+                let at = position_of(count as u64, &path(&returns, position));
+                let leads: Vec<u64> = path(&returns, at).into_iter().flatten().collect();
+                assert_eq!(leads, all[..count], "{count} of {all:?}");
+            }
+        }
     }
 }

@@ -31,17 +31,17 @@ use simulator::sandbox::{OutgoingAttempt, Setup};
 
 pub use self::file::WORLD_FILE_MAX;
 pub(crate) use self::{
-    call::HostCall,
+    call::{HostCall, Renaming},
     file::{RECORDS_MAX, WorldFile},
     history::Snapshot,
-    replay::{Replay, Replayed, Tip, begin},
+    replay::{Finder, Replay, Replayed, Tip, begin},
     setup::{SetupRecord, damaged},
     world::JournaledWorld,
     writer::{Keeping, Ticket, Writer},
 };
 use self::{
     disk::{Directory, count, part},
-    history::{Return, path},
+    history::{Return, path, position_of},
 };
 use crate::{clock, config::Data, world::World};
 
@@ -116,13 +116,13 @@ impl Journal {
     /// Writes a call down. `tip`: where the world stands after it.
     pub(crate) fn note(&self, call: &HostCall<'_>, need: Need, tip: Tip) {
         match self {
-            Journal::Disk(writer) => writer.note(line(call), need, tip),
+            Journal::Disk(writer) => writer.note(call.line(), need, tip),
             Journal::Memory(memory) => {
                 let mut memory = lock(memory);
                 memory.marks.records += 1;
                 let most = memory.most;
                 let Some(lines) = &mut memory.lines else { return };
-                lines.extend_from_slice(&line(call));
+                lines.extend_from_slice(&call.line());
                 if lines.len() > most {
                     memory.lines = None;
                     memory.marks.snapshots.clear();
@@ -177,6 +177,11 @@ impl Journal {
                 InMemory { marks, .. } => Ok(marks.records),
             },
         }
+    }
+
+    /// Where the first of the records that lead to `position` had been written, so many of them.
+    pub(crate) fn position_of(&self, count: u64, position: u64) -> u64 {
+        self.with_marks(|marks| position_of(count, &path(&marks.returns, position)))
     }
 
     /// Brings everything that was told on its way to the disk.
@@ -260,12 +265,6 @@ fn copy(lines: &[u8], ranges: &[Range<u64>]) -> Vec<Vec<u8>> {
     ranges.iter().map(|range| part(lines, range.clone()).to_vec()).collect()
 }
 
-fn line(call: &HostCall<'_>) -> Vec<u8> {
-    let mut line = serde_json::to_vec(call).expect("texts and numbers are JSON");
-    line.push(b'\n');
-    line
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What stands in it is whole between any two statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -302,6 +301,13 @@ impl Started {
         let world = Replayed { sandbox: begin(setup), in_flight: Vec::new() };
         let journal = Arc::new(Journal::in_memory(Vec::new(), most));
         Started::kept(OpenedJournal { journal, setup: setup.clone(), world, stood: None })
+    }
+
+    /// A world that goes on from these records, and goes back as long as it was told no more than so many bytes besides.
+    pub(crate) fn from_records(setup: Setup, lines: Vec<u8>, world: Replayed, further_max: usize) -> Started {
+        let stood = Some((Tip::of(&world.sandbox), clock::unix_micros()));
+        let journal = Arc::new(Journal::in_memory(lines, further_max));
+        Started::kept(OpenedJournal { journal, setup, world, stood })
     }
 
     fn kept(opened: OpenedJournal) -> Started {
@@ -346,9 +352,7 @@ pub(crate) fn start(asked: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> 
     }
     let Some(file) = file else { return Ok(Started::in_memory(&setup, MEMORY_MAX)) };
     let world = file.replay(&setup).map_err(in_file)?;
-    let stood = Some((file.tip, clock::unix_micros()));
-    let journal = Arc::new(Journal::in_memory(file.records, MEMORY_MAX));
-    Ok(Started::kept(OpenedJournal { journal, setup, world, stood }))
+    Ok(Started::from_records(setup, file.records, world, MEMORY_MAX))
 }
 
 fn invalid(why: String) -> io::Error {

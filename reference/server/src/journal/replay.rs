@@ -67,20 +67,39 @@ impl Replay {
     ///
     /// `InvalidData` names the record that is not readable, or that this world could not have written.
     pub(crate) fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            self.records += 1;
-            let n = self.records;
-            let call = line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice(line).ok());
-            let call: HostCall<'_> = call.ok_or_else(|| damaged(format!("record {n} is not readable")))?;
-            let ended = if let HostCall::Ended { id, .. } = &call { Some(*id) } else { None };
-            let fits = catch_unwind(AssertUnwindSafe(|| call.replay(&mut self.sandbox))).unwrap_or(false);
-            if !fits {
-                return Err(damaged(format!("record {n} is not one of this world")));
-            }
-            self.outgoing.extend(self.sandbox.take_outgoing().into_iter().map(|it| (it.id, it)));
-            ended.map(|id| self.outgoing.remove(&id));
+        lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| self.line(line).map(drop))
+    }
+
+    /// The same for one line. Says whether a world began by it in place of the one before.
+    fn line(&mut self, line: &[u8]) -> io::Result<bool> {
+        self.records += 1;
+        let (n, (era, _)) = (self.records, self.sandbox.lineage());
+        let call = HostCall::read(line).ok_or_else(|| damaged(format!("record {n} is not readable")))?;
+        let ended = if let HostCall::Ended { id, .. } = &call { Some(*id) } else { None };
+        let goes_on = matches!(call, HostCall::Succeed { .. });
+        let fits = catch_unwind(AssertUnwindSafe(|| call.replay(&mut self.sandbox))).unwrap_or(false);
+        if !fits {
+            return Err(damaged(format!("record {n} is not one of this world")));
         }
-        Ok(())
+        self.outgoing.extend(self.sandbox.take_outgoing().into_iter().map(|it| (it.id, it)));
+        ended.map(|id| self.outgoing.remove(&id));
+        Ok(!goes_on && self.sandbox.lineage().0 != era)
+    }
+
+    /// Lets time pass up to a moment, and adds the records of it.
+    ///
+    /// # Errors
+    ///
+    /// None that [`Replay::lines`] did not have before.
+    pub(crate) fn pass(&mut self, at: Timestamp, lines: &mut Vec<u8>) -> io::Result<()> {
+        let line = HostCall::Advance { at: at.0 }.line();
+        loop {
+            self.line(&line)?;
+            lines.extend_from_slice(&line);
+            if self.sandbox.next_due().is_none_or(|due| due > at) {
+                return Ok(());
+            }
+        }
     }
 
     /// The world, if it came to where it stood when it was kept.
@@ -111,5 +130,48 @@ impl Replay {
         let open = self.sandbox.open_attempts().collect::<Vec<_>>();
         let in_flight = open.into_iter().filter_map(|id| self.outgoing.remove(&id)).collect();
         Ok(Replayed { sandbox: self.sandbox, in_flight })
+    }
+}
+
+/// Looks for a moment of a world whose calls are being made again.
+pub(crate) struct Finder {
+    replay: Replay,
+    at: Timestamp,
+    /// When the world began that is there now.
+    begun: Timestamp,
+    /// How many records had been made when the first of it came that leads past the moment.
+    before: Option<u64>,
+}
+
+impl Finder {
+    pub(crate) fn new(setup: &Setup, at: Timestamp) -> Finder {
+        let replay = Replay::new(setup);
+        let begun = replay.sandbox.now();
+        Finder { replay, at, begun, before: None }
+    }
+
+    /// Makes the calls of these lines.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Replay::lines`].
+    pub(crate) fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let begins = self.replay.line(line)?;
+            let now = self.replay.sandbox.now();
+            if begins {
+                (self.begun, self.before) = (now, None);
+            }
+            // A call may move the clock past the moment: it is not part of what led there.
+            if self.before.is_none() && now > self.at {
+                self.before = Some(self.replay.records - 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the world began, and how many records lead to the moment if it was after that.
+    pub(crate) fn found(&self) -> (Timestamp, u64) {
+        (self.begun, self.before.unwrap_or(self.replay.records))
     }
 }

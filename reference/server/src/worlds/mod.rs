@@ -11,6 +11,7 @@ pub(crate) mod room;
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    fmt::Display,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
@@ -20,13 +21,15 @@ use std::{
 
 use http::HeaderValue;
 use reference_core::{id::Code, key::KEY_TAG_MAX, mode::Mode, outbox::AttemptReport, rng::Seed};
-use reference_wire::bearer;
+use reference_wire::{Response, bearer};
 use simulator::sandbox::{AttemptId, Setup};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 pub(crate) use self::opening::Opening;
+use self::opening::Origin;
 use crate::{
     backend::{Backend, Identity, Shared, Terms},
+    host::Broken,
     journal::{MEMORY_MAX, Started},
     log::REQUESTS_MAX,
     refusal::Refusal,
@@ -88,6 +91,15 @@ struct Usage {
 /// As many worlds are open as may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyWorlds;
+
+/// Why no world goes on from another.
+pub(crate) enum NotBranched {
+    TooMany(TooManyWorlds),
+    /// The other one is against it: the answer.
+    Refused(Response),
+    /// The other one met a bug of its own.
+    Broken(Broken),
+}
 
 /// The figures of all worlds together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -240,22 +252,50 @@ impl Worlds {
 
     /// Opens a world.
     pub(crate) fn open(&self, opening: Opening) -> Result<Arc<OpenedWorld>, TooManyWorlds> {
-        let (no, id) = {
-            let mut opened = self.opened_mut();
-            if opened.worlds.len() >= WORLDS_MAX {
-                return Err(TooManyWorlds);
-            }
-            opened.count += 1;
-            let no = WorldNo(opened.count);
-            (no, Code::draw(&self.usual.seed.rng_key("worlds", "id", "code"), no.0))
+        let place = self.reserve()?;
+        self.begin(place, opening, |setup| Started::in_memory(setup, OPENED_MEMORY_MAX))
+    }
+
+    /// Opens a world that goes on from a moment of another one.
+    pub(crate) async fn open_from(
+        &self,
+        opening: Opening,
+        Origin { backend, moment }: &Origin,
+    ) -> Result<Arc<OpenedWorld>, NotBranched> {
+        let (no, id) = self.reserve().map_err(NotBranched::TooMany)?;
+        let named = |setup: Setup| Setup {
+            public_url: self.shared.addresses.of_world(&path_of(id)).url().to_owned(),
+            key_tag: id.to_string(),
+            ..setup
         };
+        let branched = backend.host.branch(moment, named, OPENED_MEMORY_MAX).await;
+        let started = branched.map_err(NotBranched::Broken)?.map_err(NotBranched::Refused)?;
+        self.begin((no, id), opening, |_| started).map_err(NotBranched::TooMany)
+    }
+
+    /// The number and the id of a world that is about to open.
+    fn reserve(&self) -> Result<(WorldNo, Code), TooManyWorlds> {
+        let mut opened = self.opened_mut();
+        if opened.worlds.len() >= WORLDS_MAX {
+            return Err(TooManyWorlds);
+        }
+        opened.count += 1;
+        let no = WorldNo(opened.count);
+        Ok((no, Code::draw(&self.usual.seed.rng_key("worlds", "id", "code"), no.0)))
+    }
+
+    fn begin(
+        &self,
+        (no, id): (WorldNo, Code),
+        opening: Opening,
+        begin: impl FnOnce(&Setup) -> Started,
+    ) -> Result<Arc<OpenedWorld>, TooManyWorlds> {
         let Opening { name, seed, start, clock, rate_limit, ttl } = opening;
         let seed = seed.unwrap_or_else(|| seed_of(self.usual.seed, name.as_deref(), no));
         let terms = Terms { seed, start, clock, rate_limit };
         let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX };
-        let Ok::<_, Infallible>(backend) = Backend::begin(&self.shared, &terms, &identity, |setup| {
-            Ok(Started::in_memory(setup, OPENED_MEMORY_MAX))
-        });
+        let Ok::<_, Infallible>(backend) =
+            Backend::begin(&self.shared, &terms, &identity, |setup| Ok(begin(setup)));
         let backend = Arc::new(backend);
         let timer = (!backend.host.is_frozen()).then(|| {
             let backend = Arc::clone(&backend);
@@ -301,6 +341,14 @@ impl Worlds {
     pub(crate) fn get(&self, id: Code) -> Option<Arc<OpenedWorld>> {
         let opened = self.opened();
         opened.worlds.get(opened.by_id.get(&id)?).cloned()
+    }
+
+    /// What is behind an open world; `None` is the first.
+    pub(crate) fn backend(&self, id: Option<Code>) -> Option<Arc<Backend>> {
+        match id {
+            None => Some(Arc::clone(&self.first)),
+            Some(id) => self.get(id).map(|world| Arc::clone(&world.backend)),
+        }
     }
 
     /// Every world that was opened and is open, the oldest first.
@@ -373,6 +421,11 @@ impl AttemptOwners for Worlds {
             world.backend.host.end_attempt(id, report);
         }
     }
+}
+
+/// What the paths of an opened world begin with.
+pub(crate) fn path_of(id: impl Display) -> String {
+    format!("/w/{id}")
 }
 
 /// The seed of a world for which none was given: worlds of one name are the same world again, on the same server.

@@ -1,22 +1,35 @@
 //! What somebody wants of a new world.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use reference_core::{
     error::ApiError,
+    id::Code,
     rng::Seed,
     time::{Span, Timestamp},
 };
 use reference_wire::fields::{Fields, TEXT_MAX};
 
-use crate::{backend::Terms, clock::ClockKind};
+use crate::{
+    backend::{Backend, Terms},
+    clock::ClockKind,
+    snapshots::Moment,
+};
 
 /// The fields of a request for a world.
-const FIELDS: [&str; 7] = ["name", "seed", "start", "clock", "speed", "rate_limit", "ttl"];
+const FIELDS: [&str; 8] = ["name", "seed", "start", "clock", "speed", "rate_limit", "ttl", "from"];
+/// Those of them that decide what a world's calls come to: one that goes on from another has them from there.
+const GIVEN: [&str; 3] = ["seed", "start", "rate_limit"];
 /// How fast a fast clock goes if nobody says.
 const SPEED: NonZeroU32 = NonZeroU32::new(60).expect("a constant above zero");
 /// How long a world may be idle at least and at most, where it ends by that.
 const TTL: (Span, Span) = (Span::secs(1), Span::days(7));
+
+/// The world that a new one goes on from, and where.
+pub(crate) struct Origin {
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) moment: Moment,
+}
 
 /// What somebody wants of a new world.
 #[derive(Clone, Debug)]
@@ -39,14 +52,27 @@ impl Opening {
         Opening { name: None, seed: None, start, clock, rate_limit, ttl: None }
     }
 
-    /// Reads a request for a world. What it does not say is as in the server's own.
+    /// Reads a request for a world. What it does not say is as in the server's own, or as in the one that it goes on from.
+    /// `find` finds an open world; `None` is the server's own.
     ///
     /// # Errors
     ///
     /// The refusal as it goes back, with everything that is wrong.
-    pub(crate) fn read(body: &[u8], usual: &Terms) -> Result<Opening, ApiError> {
+    pub(crate) fn read(
+        body: &[u8],
+        usual: &Terms,
+        find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
+    ) -> Result<(Opening, Option<Origin>), ApiError> {
         let mut f = Fields::read(body)?;
         f.only(&FIELDS);
+        let origin = f.object("from", |f| read_origin(f, &find));
+        let given = origin.as_ref().and_then(|origin| origin.backend.host.terms());
+        for name in GIVEN {
+            if origin.is_some() && f.has(name) {
+                f.wrong(name, "The {} field is that of the world under from; leave it out.");
+            }
+        }
+        let usual = given.as_ref().unwrap_or(usual);
         let name = f.text("name", TEXT_MAX);
         let seed = f.decimal("seed").map(|text| text.parse::<u64>());
         if matches!(seed, Some(Err(_))) {
@@ -61,15 +87,30 @@ impl Opening {
         // Null is no limit, and saying nothing is the server's.
         let says_limit = f.has("rate_limit");
         f.finish()?;
-        Ok(Opening {
+        let opening = Opening {
             name,
-            seed: seed.and_then(Result::ok).map(Seed),
+            seed: seed.and_then(Result::ok).map(Seed).or(given.as_ref().map(|terms| terms.seed)),
             start: start.or(usual.start),
             clock,
             rate_limit: if says_limit { rate_limit } else { usual.rate_limit },
             ttl: ttl.map(|span| Duration::from_micros(span.0)),
-        })
+        };
+        Ok((opening, origin))
     }
+}
+
+fn read_origin(f: &mut Fields<'_>, find: impl Fn(Option<Code>) -> Option<Arc<Backend>>) -> Option<Origin> {
+    f.only(&["world", "snapshot", "at"]);
+    let backend = match f.text("world", TEXT_MAX) {
+        None => find(None),
+        Some(id) => Code::parse(&id).and_then(|id| find(Some(id))),
+    };
+    if backend.is_none() {
+        f.wrong("world", "The selected {} is not open.");
+    }
+    let backend = backend?;
+    let moment = Moment::read(f, &backend.host.snapshots());
+    Some(Origin { backend, moment })
 }
 
 fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
@@ -104,8 +145,8 @@ mod tests {
     /// Without what is as in the server's own.
     #[track_caller]
     fn check(body: &str, expected: &str) {
-        let found = match Opening::read(body.as_bytes(), &USUAL) {
-            Ok(Opening { name, seed, start, clock, rate_limit, ttl }) => {
+        let found = match Opening::read(body.as_bytes(), &USUAL, |_| None) {
+            Ok((Opening { name, seed, start, clock, rate_limit, ttl }, _)) => {
                 let seed = seed.map(|seed| seed.0);
                 let start = start.map_or(0, |start| start.unix_secs());
                 format!("{name:?} {seed:?} {start} {clock:?} {rate_limit:?} {ttl:?}")
@@ -142,6 +183,8 @@ mod tests {
             r#"{"speed":9}"#,
             "The speed field is for a clock that is fast: give \"clock\":\"fast\" with it.",
         );
+        check(r#"{"from":"a"}"#, "The from field must be an object.");
+        check(r#"{"from":{"world":"a"}}"#, "The selected from.world is not open.");
         check(r#"{"rate_limit":0}"#, "The rate_limit field must be a whole number of at least 1.");
         for ttl in ["999ms", "8d", "soon"] {
             let body = format!(r#"{{"ttl":"{ttl}"}}"#);

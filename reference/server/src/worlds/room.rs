@@ -10,7 +10,7 @@ use reference_core::{
 use reference_wire::Response;
 use serde::Serialize;
 
-use super::{OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
+use super::{NotBranched, OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
 use crate::{
     answer::{self, Answer},
     clock::ClockKind,
@@ -54,7 +54,7 @@ struct NewWorld<'a> {
 }
 
 /// Answers a request of somebody who may use the sandbox.
-pub(crate) fn answer(
+pub(crate) async fn answer(
     worlds: &Worlds,
     head: &Parts,
     path: &str,
@@ -65,7 +65,7 @@ pub(crate) fn answer(
     let reply = match path.strip_prefix(PATH).unwrap_or_default() {
         "" => match *method {
             Method::GET => list(worlds, authority),
-            Method::POST => open(worlds, authority, body),
+            Method::POST => open(worlds, authority, body).await,
             _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST" }.into()),
         },
         rest => {
@@ -85,20 +85,40 @@ pub(crate) fn answer(
     };
     match reply {
         Ok(answer) => Ok(answer),
-        Err(Refused::By(error)) => Ok(answer::of_world(Response::refusal(&error))?),
+        Err(Refused::By(response)) => Ok(answer::of_world(response)?),
         Err(Refused::Broken) => Err(Refusal::Broken),
     }
 }
 
 /// Why there is no answer.
 enum Refused {
-    By(ApiError),
+    By(Response),
     Broken,
 }
 
 impl From<ApiError> for Refused {
     fn from(error: ApiError) -> Refused {
-        Refused::By(error)
+        Refused::By(Response::refusal(&error))
+    }
+}
+
+impl From<TooManyWorlds> for Refused {
+    fn from(TooManyWorlds: TooManyWorlds) -> Refused {
+        let error = ApiError::conflict(format!(
+            "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
+             with a ttl, such as \"10m\", ends by itself when nobody uses it."
+        ));
+        error.into()
+    }
+}
+
+impl From<NotBranched> for Refused {
+    fn from(why: NotBranched) -> Refused {
+        match why {
+            NotBranched::TooMany(why) => why.into(),
+            NotBranched::Refused(response) => Refused::By(response),
+            NotBranched::Broken(why) => why.into(),
+        }
     }
 }
 
@@ -115,14 +135,12 @@ fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
     told(StatusCode::OK, &serde_json::json!({ "worlds": records, "most": WORLDS_MAX }))
 }
 
-fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
-    let opening = Opening::read(body, worlds.usual())?;
-    let world = worlds.open(opening).map_err(|TooManyWorlds| {
-        ApiError::conflict(format!(
-            "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
-             with a ttl, such as \"10m\", ends by itself when nobody uses it."
-        ))
-    })?;
+async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
+    let (opening, origin) = Opening::read(body, worlds.usual(), |id| worlds.backend(id))?;
+    let world = match origin {
+        None => worlds.open(opening)?,
+        Some(origin) => worlds.open_from(opening, &origin).await?,
+    };
     let keys = world.backend.host.first_keys()?;
     let record = record(&world, authority)?;
     let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| Broken)?;

@@ -17,7 +17,7 @@ use reference_core::{
 };
 use reference_wire::{Request, Response};
 use serde_json::{Value, json};
-use simulator::sandbox::{AttemptId, Progress, Reach, Setup};
+use simulator::sandbox::{AttemptId, Progress, Reach, Sandbox, Setup};
 
 use self::medium::{Memory, Write};
 use super::*;
@@ -186,25 +186,30 @@ impl Driver {
 
 /// Without a record: what is due by then happens at its own time all the same, whoever looks.
 fn reads(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
-    world.peek(|sandbox| {
-        let paths = [
-            "/sandbox",
-            "/sandbox/happenings",
-            "/sandbox/keys",
-            "/sandbox/wallets",
-            "/sandbox/endpoints",
-            "/sandbox/deliveries",
-            "/sandbox/mails",
-            "/sandbox/books/acme/live",
-            "/sandbox/books/acme/live/charges",
-            "/sandbox/books/acme/live/events",
-            "/sandbox/books/acme/test",
-        ];
-        let mut all: Vec<String> = paths.iter().map(|path| text(sandbox.respond(now, &get(path)))).collect();
-        let open: Vec<AttemptId> = sandbox.open_attempts().collect();
-        all.push(format!("{open:?} {:?}", sandbox.lineage()));
-        all
-    })
+    world.peek(|sandbox| looks(sandbox, now))
+}
+
+/// Where the keys are among them.
+const KEYS: usize = 2;
+
+fn looks(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
+    let paths = [
+        "/sandbox",
+        "/sandbox/happenings",
+        "/sandbox/keys",
+        "/sandbox/wallets",
+        "/sandbox/endpoints",
+        "/sandbox/deliveries",
+        "/sandbox/mails",
+        "/sandbox/books/acme/live",
+        "/sandbox/books/acme/live/charges",
+        "/sandbox/books/acme/live/events",
+        "/sandbox/books/acme/test",
+    ];
+    let mut all: Vec<String> = paths.iter().map(|path| text(sandbox.respond(now, &get(path)))).collect();
+    let open: Vec<AttemptId> = sandbox.open_attempts().collect();
+    all.push(format!("{open:?} {:?}", sandbox.lineage()));
+    all
 }
 
 /// Names the first answer that differs, from where it does.
@@ -298,12 +303,65 @@ proptest! {
             assert_eq!(journal.snapshots(), [snapshot]);
         }
     }
+
+    #[test]
+    fn a_world_that_goes_on_from_a_moment_is_what_the_other_one_was_then(
+        before in vec(ops(), 0..12),
+        after in vec(ops(), 0..8),
+        limit in prop_oneof![Just(None), Just(Some(3))],
+    ) {
+        let setup = setup(limit);
+        let (mut driver, journal) = Driver::new(open(&Memory::default(), limit));
+        before.iter().for_each(|op| driver.run(op));
+        let (at, mut expected) = (driver.now, driver.reads());
+        driver.run(&Op::Pass { seconds: 1 });
+        // A new world has no such moment.
+        let stays = |op: &&Op| !matches!(op, Op::Request { path: "/sandbox/world", .. });
+        after.iter().filter(stays).for_each(|op| driver.run(op));
+        settle(&journal, journal.hurry());
+
+        let written = journal.position().expect("it is all kept");
+        let mut finder = Finder::new(&setup, at);
+        journal.read(written, |lines| finder.lines(lines)).expect("a sound disk");
+        let (begun, count) = finder.found();
+        assert!(begun <= at);
+        let named = Setup { key_tag: "0a1b2c3d4e5f".to_owned(), ..setup.clone() };
+        let renaming = Renaming::new(&setup, &named);
+        let (mut replay, mut lines) = (Replay::new(&named), Vec::new());
+        journal
+            .read(journal.position_of(count, written), |it| {
+                let it = renaming.lines(it)?;
+                lines.extend_from_slice(&it);
+                replay.lines(&it)
+            })
+            .expect("the same calls");
+        replay.pass(at, &mut lines).expect("time passes");
+        let world = replay.finish(None).expect("a sound world");
+        let key = world.sandbox.first_keys().live;
+        assert!(key.starts_with("svc_live_0a1b2c3d4e5f"));
+        // Its records lead to the same world.
+        let tip = Tip::of(&world.sandbox);
+        let mut again = Replay::new(&named);
+        again.lines(&lines).expect("records of this world");
+        let mut world = again.finish(Some(tip)).expect("the same world");
+        let mut here = looks(&mut world.sandbox, at);
+        // Its keys have other names, and attempts that went outside are counted from its own beginning.
+        for list in [&mut here, &mut expected] {
+            list.pop();
+            list.remove(KEYS);
+        }
+        same(&here, &expected);
+    }
 }
 
 /// Waits until all that was told and has to be on the disk is.
 fn flush(journal: &Journal) {
+    settle(journal, journal.ticket());
+}
+
+fn settle(journal: &Journal, ticket: Option<Ticket>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    if let (Some(writer), Some(ticket)) = (journal.writer(), journal.ticket()) {
+    if let (Some(writer), Some(ticket)) = (journal.writer(), ticket) {
         assert!(runtime.block_on(writer.wait(ticket)));
     }
 }

@@ -256,3 +256,126 @@ async fn a_thousand_worlds_are_open_and_no_more() {
     );
     it.open(json!({})).await;
 }
+
+/// A charge at the start and one an hour later, with another hour after it; and a snapshot in between.
+async fn with_a_past() -> (Visitor, Vec<String>) {
+    let mut it = Visitor::arrive(frozen()).await;
+    let key = it.server.first_keys().expect("a sound world").live;
+    let early = it.charge(&key).await;
+    assert_eq!(it.ask("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
+    assert_eq!(it.ask("POST", "/sandbox/advance", "", json!({ "by": "1h" })).await.0, 200);
+    let late = it.charge(&key).await;
+    assert_eq!(it.ask("POST", "/sandbox/advance", &key, json!({ "by": "1h" })).await.0, 200);
+    (it, vec![late, early])
+}
+
+impl Visitor {
+    /// The codes of its charges, the newest first.
+    async fn charges(&mut self, key: &str) -> Vec<String> {
+        let (status, list) = self.get("/v1/charges", key).await;
+        assert_eq!(status, 200, "{list}");
+        let codes = list["data"].as_array().expect("a list").iter();
+        codes.map(|it| it["code"].as_str().expect("a code").to_owned()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_world_goes_on_from_a_moment_of_another() {
+    let (mut it, codes) = with_a_past().await;
+    let first = it.server.first_keys().expect("a sound world").live;
+    for (from, now, charges) in [
+        (json!({}), "2026-09-20T12:05:41.000000Z", 2),
+        (json!({ "snapshot": "one charge" }), "2026-09-20T10:05:41.000000Z", 1),
+        (json!({ "snapshot": "s1", "world": null }), "2026-09-20T10:05:41.000000Z", 1),
+        (json!({ "at": "2026-09-20T10:05:41Z" }), "2026-09-20T10:05:41.000000Z", 1),
+        (json!({ "at": "2026-09-20T10:35:41Z" }), "2026-09-20T10:35:41.000000Z", 1),
+        (json!({ "at": "2026-09-20T11:05:41Z" }), "2026-09-20T11:05:41.000000Z", 2),
+        (json!({ "at": "2026-09-20T11:05:42Z" }), "2026-09-20T11:05:42.000000Z", 2),
+    ] {
+        let world = it.open(json!({ "from": from })).await;
+        assert_eq!((&world.answer["now"], &world.answer["seed"]), (&json!(now), &json!(1)), "{from}");
+        assert_eq!(it.charges(&world.live).await, codes[2 - charges..], "{from}");
+        // Links lead into it, and what happens in it happens in no other.
+        let (_, charge) = it.get(&format!("/v1/charges/{}", codes[1]), &world.live).await;
+        let link = charge["data"]["checkout_url"].as_str().expect("an address");
+        assert!(link.starts_with(&format!("{}{}/c/", it.server.url(), world.path)), "{link}");
+        let further = it.charge(&world.live).await;
+        if charges == 1 && now.contains("11:05:41") {
+            assert_eq!(further, codes[0], "the same calls have the same codes");
+        }
+        // And another goes on from it, with all that it has.
+        let id = &world.path["/w/".len()..];
+        let next = it.open(json!({ "from": { "world": id }, "clock": "fast" })).await;
+        assert_eq!(it.charges(&next.test).await.len(), 0);
+        assert_eq!(it.charges(&next.live).await.len(), charges + 1);
+        assert_eq!(next.answer["clock"], "fast");
+        assert_eq!(it.charges(&first).await, codes, "the first world stays as it is");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_repeated_in_a_branch_leads_into_it() {
+    let mut it = Visitor::arrive(frozen()).await;
+    let one = it.open(json!({ "rate_limit": 4 })).await;
+    let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+    let repeat = format!("{}\r\nIdempotency-Key: once", one.live);
+    let (_, made) = it.ask("POST", "/v1/charges", &repeat, body.clone()).await;
+    let other = it.open(json!({ "from": { "world": &one.path["/w/".len()..] } })).await;
+    assert_eq!(other.answer["rate_limit"], 4);
+    let repeat = format!("{}\r\nIdempotency-Key: once", other.live);
+    let (status, again) = it.ask("POST", "/v1/charges", &repeat, body).await;
+    assert_eq!(status, 201, "{again}");
+    assert_eq!(again.to_string().replace(&other.path, &one.path), made.to_string());
+    // The limit goes on where it stood: two of four are left.
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(it.get("/v1/account", &other.live).await.0);
+    }
+    assert_eq!(statuses, [200, 200, 429]);
+}
+
+#[tokio::test]
+async fn a_moment_that_no_world_had_is_refused_by_name() {
+    let (mut it, _) = with_a_past().await;
+    let range = "from 2026-09-20T10:05:41.000000Z to 2026-09-20T12:05:41.000000Z";
+    for (body, field, part) in [
+        (json!({ "from": { "world": "aaaaaaaaaaaa" } }), "from.world", "not open"),
+        (json!({ "from": { "world": "x" } }), "from.world", "not open"),
+        (json!({ "from": { "snapshot": "s2" } }), "from.snapshot", "not one of that world"),
+        (json!({ "from": { "snapshot": "s1", "at": "2026-09-20T11:05:41Z" } }), "from.at", "one of the two"),
+        (json!({ "from": { "at": "2026-09-20T10:05:40.999999Z" } }), "from.at", range),
+        (json!({ "from": { "at": "2026-09-20T12:05:41.000001Z" } }), "from.at", range),
+        (json!({ "from": { "at": "soon" } }), "from.at", "2026-01-05T09:00:00Z"),
+        (json!({ "from": { "on": 1 } }), "from.on", "not known"),
+        (json!({ "from": {}, "seed": 7 }), "seed", "leave it out"),
+        (json!({ "from": {}, "rate_limit": null }), "rate_limit", "leave it out"),
+    ] {
+        let (status, answer) = it.ask("POST", "/sandbox/worlds", "", body.clone()).await;
+        let why = answer["errors"][field][0].as_str().unwrap_or_default();
+        assert!(status == 422 && why.contains(part), "{body}: {status} {answer}");
+    }
+    let (_, all) = it.get("/sandbox/worlds", "").await;
+    assert_eq!(all["worlds"].as_array().map(Vec::len), Some(0));
+}
+
+#[tokio::test]
+async fn a_world_goes_back_to_any_moment_it_had() {
+    let (mut it, codes) = with_a_past().await;
+    let key = it.server.first_keys().expect("a sound world").live;
+    let mut back = async |to: Value| it.ask("POST", "/sandbox/restore", "", to).await;
+    let (status, answer) = back(json!({ "at": "2026-09-20T12:05:42Z" })).await;
+    assert!(status == 422 && answer["errors"]["at"].is_array(), "{answer}");
+    let (status, answer) = back(json!({ "at": "2026-09-20T11:05:41Z" })).await;
+    assert_eq!((status, &answer), (200, &json!({ "now": "2026-09-20T11:05:41.000000Z" })));
+    assert_eq!(it.charges(&key).await, codes);
+    for at in ["2026-09-20T11:00:00.000000Z", "2026-09-20T10:06:00.000000Z"] {
+        let (status, answer) = it.ask("POST", "/sandbox/restore", "", json!({ "at": at })).await;
+        assert_eq!((status, &answer["now"]), (200, &json!(at)));
+        assert_eq!(it.charges(&key).await, codes[1..]);
+    }
+    // From here on it is another branch, of which all that was before is a part.
+    let other = it.charge(&key).await;
+    assert_eq!(it.charges(&key).await, [other, codes[1].clone()]);
+    let branch = it.open(json!({ "from": { "at": "2026-09-20T10:05:41Z" } })).await;
+    assert_eq!(it.charges(&branch.live).await, codes[1..]);
+}
