@@ -129,9 +129,10 @@ impl Addresses {
         if self.has_tls { "https://" } else { "http://" }
     }
 
-    /// The addresses of a world on this server, whose paths begin with `path`.
-    pub(crate) fn of_world(&self, path: &str) -> Addresses {
-        Addresses { world: path.to_owned(), url: format!("{}{path}", self.url), ..self.clone() }
+    /// The addresses of a world that was opened on this server.
+    pub(crate) fn of_world(&self, id: &str) -> Addresses {
+        let path = format!("/w/{id}");
+        Addresses { url: format!("{}{path}", self.url), world: path, ..self.clone() }
     }
 
     /// The address to give to people.

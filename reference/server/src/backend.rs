@@ -18,7 +18,6 @@ use crate::{
     journal::Started,
     log::{LogSink, RequestLog},
     sender::{WebhookSender, WorldAttempt, WorldNo},
-    worlds::path_of,
 };
 
 /// A world, the names that it is called by, what opens its sandbox, how much a client may ask, and the room
@@ -70,6 +69,16 @@ pub(crate) struct Identity<'a> {
 }
 
 impl Backend {
+    /// How the world began; `None` for one that can't be made again.
+    pub(crate) fn terms(&self) -> Option<Terms> {
+        self.host.begun().map(|(setup, clock)| Terms {
+            seed: setup.seed,
+            start: Some(setup.start),
+            clock,
+            rate_limit: setup.rate_limit,
+        })
+    }
+
     /// A world that begins now.
     ///
     /// # Errors
@@ -83,8 +92,7 @@ impl Backend {
     ) -> Result<Backend, E> {
         let Identity { no, id, requests_max } = *identity;
         let is_first = id.is_empty();
-        let addresses =
-            if is_first { shared.addresses.clone() } else { shared.addresses.of_world(&path_of(id)) };
+        let addresses = if is_first { shared.addresses.clone() } else { shared.addresses.of_world(id) };
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.of_world(id) });
         let mut clock = Clock::new(terms.clock, terms.start);
         let start = clock.read();

@@ -97,7 +97,7 @@ impl Front {
         Ok(Front {
             #[cfg(feature = "mcp")]
             mcp: Mcp::new(&backend.bounds),
-            pages: Arc::new(Pages::new(&backend.bounds, dialect)?),
+            pages: Arc::new(Pages::new(&backend.bounds, dialect, Arc::clone(&worlds))?),
             backend,
             worlds,
             metrics: Metrics::default(),

@@ -6,6 +6,7 @@
 //!
 //! Where a journal is kept, an answer leaves once what it tells is on the disk (`keep`).
 
+mod acts;
 mod keep;
 mod moment;
 
@@ -24,7 +25,8 @@ use reference_wire::{Request, Response};
 use simulator::sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress};
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
-pub(crate) use self::keep::Keep;
+use self::acts::Acts;
+pub(crate) use self::{acts::SandboxAct, keep::Keep};
 use crate::{
     clock::Clock,
     journal::{Keeping, Ticket},
@@ -61,6 +63,7 @@ pub(crate) struct Host {
     has_ended: AtomicBool,
     /// What the world was told; `None` for a world that can't be made again.
     keep: Option<Keep>,
+    acts: Acts,
 }
 
 /// What a call to the world may do to it.
@@ -120,7 +123,13 @@ impl Host {
             pulse: watch::Sender::new(Some(0)),
             has_ended: AtomicBool::new(false),
             keep,
+            acts: Acts::default(),
         }
+    }
+
+    /// The last calls of the sandbox that changed something, the newest first.
+    pub(crate) fn acts(&self) -> Vec<Arc<SandboxAct>> {
+        self.acts.newest()
     }
 
     /// Changes whenever something happened or the sandbox moved the clock; becomes nothing when the server is
@@ -193,12 +202,14 @@ impl Host {
 
     /// Answers a request at the time it is.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
-        if let Some(keep) = &self.keep
-            && keep::serves(request.path)
-        {
-            return Box::pin(self.respond_to_keeper(keep, request)).await;
-        }
-        self.answer(None, request, |world, now| world.respond(now, request)).await
+        let response = match &self.keep {
+            Some(keep) if keep::serves(request.path) => {
+                Box::pin(self.respond_to_keeper(keep, request)).await?
+            }
+            _ => self.answer(None, request, |world, now| world.respond(now, request)).await?,
+        };
+        self.acts.note(self.shown(), request, &response);
+        Ok(response)
     }
 
     /// The same for a key that was let in, without counting it again.
@@ -207,8 +218,10 @@ impl Host {
         admitted: &Admitted,
         request: &Request<'_>,
     ) -> Result<Response, Broken> {
-        self.answer(Some(admitted.account()), request, |world, now| world.respond_as(now, admitted, request))
-            .await
+        let ask = |world: &mut dyn World, now| world.respond_as(now, admitted, request);
+        let response = self.answer(Some(admitted.account()), request, ask).await?;
+        self.acts.note(self.shown(), request, &response);
+        Ok(response)
     }
 
     async fn answer(

@@ -27,36 +27,36 @@ pub(crate) enum Ask {
     Take { name: String },
     Drop { n: u64 },
     File { n: u64 },
-    Restore(Moment),
+    Restore(WorldMoment),
     Tell,
 }
 
 /// A moment of a world.
 #[derive(Clone, Debug)]
-pub(crate) enum Moment {
+pub(crate) enum WorldMoment {
     Snapshot(Snapshot),
     At(Timestamp),
     /// The one that it stands at.
     Now,
 }
 
-impl Moment {
+impl WorldMoment {
     /// Reads which moment is meant, out of `snapshot` and `at`.
-    pub(crate) fn read(f: &mut Fields<'_>, known: &[Snapshot]) -> Moment {
+    pub(crate) fn read(f: &mut Fields<'_>, known: &[Snapshot]) -> WorldMoment {
         let snapshot = f.text("snapshot", TEXT_MAX);
         let at = f.word_like("at", "2026-01-05T09:00:00Z", Timestamp::parse);
         match (snapshot, at) {
-            (None, None) => Moment::Now,
-            (None, Some(at)) => Moment::At(at),
+            (None, None) => WorldMoment::Now,
+            (None, Some(at)) => WorldMoment::At(at),
             (Some(_), Some(_)) => {
                 f.wrong("at", "The {} field is for moments without a snapshot; give one of the two.");
-                Moment::Now
+                WorldMoment::Now
             }
             (Some(text), None) => match find(&text, known) {
-                Some(found) => Moment::Snapshot(found.clone()),
+                Some(found) => WorldMoment::Snapshot(found.clone()),
                 None => {
                     f.wrong("snapshot", "The selected {} is not one of that world.");
-                    Moment::Now
+                    WorldMoment::Now
                 }
             },
         }
@@ -88,9 +88,9 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
                 let id = fields.required_text("snapshot", TEXT_MAX);
                 fields.finish()?;
                 let found = find(&id.unwrap_or_default(), known).ok_or(ApiError::NotFound)?;
-                return Ok(Ask::Restore(Moment::Snapshot(found.clone())));
+                return Ok(Ask::Restore(WorldMoment::Snapshot(found.clone())));
             }
-            let moment = Moment::read(&mut fields, known);
+            let moment = WorldMoment::read(&mut fields, known);
             fields.finish()?;
             Ok(Ask::Restore(moment))
         }
@@ -170,8 +170,9 @@ pub(crate) fn drop(journal: &Journal, n: u64, now: Timestamp) -> Response {
 }
 
 /// The world went back there.
-pub(crate) fn restored(moment: &Moment, now: Timestamp) -> Response {
-    let fields = if let Moment::Snapshot(it) = moment { json!({ "snapshot": shown(it) }) } else { json!({}) };
+pub(crate) fn restored(moment: &WorldMoment, now: Timestamp) -> Response {
+    let fields =
+        if let WorldMoment::Snapshot(it) = moment { json!({ "snapshot": shown(it) }) } else { json!({}) };
     answer(fields, now)
 }
 

@@ -8,9 +8,9 @@ use simulator::sandbox::Setup;
 
 use super::{Broken, Held, Host, keep::Keep};
 use crate::{
-    backend::Terms,
+    clock::ClockKind,
     journal::{Finder, Renaming, Replay, Started, Tip},
-    snapshots::{self, Moment, blocking},
+    snapshots::{self, WorldMoment, blocking},
     world::Succession,
 };
 
@@ -25,21 +25,16 @@ struct FoundMoment {
 }
 
 /// What a request came to.
-type Outcome<T> = Result<Result<T, Response>, Broken>;
+type Answered<T> = Result<Result<T, Response>, Broken>;
 
 impl Host {
     /// How the world began and how its clock goes; `None` for a world that can't be made again.
-    pub(crate) fn terms(&self) -> Option<Terms> {
-        self.keep.as_ref().map(|Keep { setup, clock, .. }| Terms {
-            seed: setup.seed,
-            start: Some(setup.start),
-            clock: *clock,
-            rate_limit: setup.rate_limit,
-        })
+    pub(crate) fn begun(&self) -> Option<(&Setup, ClockKind)> {
+        self.keep.as_ref().map(|Keep { setup, clock, .. }| (setup, *clock))
     }
 
     /// What the clock shows and how many records were written, all of which are on the disk then.
-    pub(super) async fn written(&self, keep: &Keep) -> Outcome<(Timestamp, u64)> {
+    pub(super) async fn written(&self, keep: &Keep) -> Answered<(Timestamp, u64)> {
         let (now, position, ticket) = self.locked(|held| {
             let reading = held.clock.read();
             (held.clock.at(reading), keep.journal.position(), keep.journal.hurry())
@@ -51,17 +46,17 @@ impl Host {
     }
 
     /// `field`: the name of what says the moment, for a refusal.
-    async fn find(&self, keep: &Keep, moment: &Moment, field: &str) -> Outcome<FoundMoment> {
+    async fn find(&self, keep: &Keep, moment: &WorldMoment, field: &str) -> Answered<FoundMoment> {
         let (now, position) = match self.written(keep).await? {
             Ok(written) => written,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let at = match moment {
-            Moment::Snapshot(it) => {
+            WorldMoment::Snapshot(it) => {
                 return Ok(Ok(FoundMoment { position: it.position, tip: Some(it.tip), until: None }));
             }
-            Moment::Now => return Ok(Ok(FoundMoment { position, tip: None, until: Some(now) })),
-            Moment::At(at) => *at,
+            WorldMoment::Now => return Ok(Ok(FoundMoment { position, tip: None, until: Some(now) })),
+            WorldMoment::At(at) => *at,
         };
         let (journal, setup) = (Arc::clone(&keep.journal), keep.setup.clone());
         let found = blocking(move || {
@@ -82,7 +77,7 @@ impl Host {
     }
 
     /// The world becomes what it was at a moment.
-    pub(super) async fn go_back(&self, keep: &Keep, moment: Moment) -> Result<Response, Broken> {
+    pub(super) async fn go_back(&self, keep: &Keep, moment: WorldMoment) -> Result<Response, Broken> {
         let found = match self.find(keep, &moment, "at").await? {
             Ok(found) => found,
             Err(refusal) => return Ok(refusal),
@@ -128,10 +123,10 @@ impl Host {
     /// A world of another name that goes on from a moment of this one, and is told `further_max` bytes besides.
     pub(crate) async fn branch(
         &self,
-        moment: &Moment,
+        moment: &WorldMoment,
         named: impl FnOnce(Setup) -> Setup,
         further_max: usize,
-    ) -> Outcome<Started> {
+    ) -> Answered<Started> {
         let Some(keep) = &self.keep else {
             let why = "This world is not written down, so it can't be made again.";
             return Ok(Err(Response::refusal(&ApiError::conflict(why))));

@@ -39,6 +39,7 @@ use crate::{
     config::Bounds,
     gate::{self, Ends},
     refusal::Refusal,
+    worlds::Worlds,
 };
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -54,12 +55,17 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub(crate) struct Pages {
     streams: Streams,
     dashboard: Dashboard,
+    worlds: Arc<Worlds>,
 }
 
 impl Pages {
     /// Fails if the operating system gives no randomness.
-    pub(crate) fn new(bounds: &Bounds, dialect: &Dialect) -> Result<Pages, getrandom::Error> {
-        Ok(Pages { streams: Streams::new(bounds), dashboard: Dashboard::new(dialect)? })
+    pub(crate) fn new(
+        bounds: &Bounds,
+        dialect: &Dialect,
+        worlds: Arc<Worlds>,
+    ) -> Result<Pages, getrandom::Error> {
+        Ok(Pages { streams: Streams::new(bounds), dashboard: Dashboard::new(dialect)?, worlds })
     }
 }
 

@@ -11,7 +11,6 @@ pub(crate) mod room;
 use std::{
     collections::BTreeMap,
     convert::Infallible,
-    fmt::Display,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
@@ -20,7 +19,9 @@ use std::{
 };
 
 use http::HeaderValue;
-use reference_core::{id::Code, key::KEY_TAG_MAX, mode::Mode, outbox::AttemptReport, rng::Seed};
+use reference_core::{
+    id::Code, key::KEY_TAG_MAX, mode::Mode, outbox::AttemptReport, rng::Seed, time::Timestamp,
+};
 use reference_wire::{Response, bearer};
 use simulator::sandbox::{AttemptId, Setup};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
@@ -34,6 +35,7 @@ use crate::{
     log::REQUESTS_MAX,
     refusal::Refusal,
     sender::{AttemptOwners, WorldNo},
+    snapshots::WorldMoment,
 };
 
 /// Worlds that may be open beside the first.
@@ -264,13 +266,30 @@ impl Worlds {
     ) -> Result<Arc<OpenedWorld>, NotBranched> {
         let (no, id) = self.reserve().map_err(NotBranched::TooMany)?;
         let named = |setup: Setup| Setup {
-            public_url: self.shared.addresses.of_world(&path_of(id)).url().to_owned(),
+            public_url: self.shared.addresses.of_world(id.as_str()).url().to_owned(),
             key_tag: id.to_string(),
             ..setup
         };
         let branched = backend.host.branch(moment, named, OPENED_MEMORY_MAX).await;
         let started = branched.map_err(NotBranched::Broken)?.map_err(NotBranched::Refused)?;
         self.begin((no, id), opening, |_| started).map_err(NotBranched::TooMany)
+    }
+
+    /// The same, for somebody who looks at the other one.
+    pub(crate) async fn branch(
+        &self,
+        backend: &Arc<Backend>,
+        at: Timestamp,
+    ) -> Result<Result<Arc<OpenedWorld>, Response>, Broken> {
+        let terms = backend.terms().unwrap_or_else(|| self.usual.clone());
+        let opening = Opening { seed: Some(terms.seed), ..Opening::usual(&terms) };
+        let origin = Origin { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
+        match self.open_from(opening, &origin).await {
+            Ok(world) => Ok(Ok(world)),
+            Err(NotBranched::TooMany(why)) => Ok(Err(room::refused(why))),
+            Err(NotBranched::Refused(response)) => Ok(Err(response)),
+            Err(NotBranched::Broken(broken)) => Err(broken),
+        }
     }
 
     /// The number and the id of a world that is about to open.
@@ -421,11 +440,6 @@ impl AttemptOwners for Worlds {
             world.backend.host.end_attempt(id, report);
         }
     }
-}
-
-/// What the paths of an opened world begin with.
-pub(crate) fn path_of(id: impl Display) -> String {
-    format!("/w/{id}")
 }
 
 /// The seed of a world for which none was given: worlds of one name are the same world again, on the same server.

@@ -13,7 +13,7 @@ use reference_wire::fields::{Fields, TEXT_MAX};
 use crate::{
     backend::{Backend, Terms},
     clock::ClockKind,
-    snapshots::Moment,
+    snapshots::WorldMoment,
 };
 
 /// The fields of a request for a world.
@@ -28,7 +28,7 @@ const TTL: (Span, Span) = (Span::secs(1), Span::days(7));
 /// The world that a new one goes on from, and where.
 pub(crate) struct Origin {
     pub(crate) backend: Arc<Backend>,
-    pub(crate) moment: Moment,
+    pub(crate) moment: WorldMoment,
 }
 
 /// What somebody wants of a new world.
@@ -66,7 +66,7 @@ impl Opening {
         let mut f = Fields::read(body)?;
         f.only(&FIELDS);
         let origin = f.object("from", |f| read_origin(f, &find));
-        let given = origin.as_ref().and_then(|origin| origin.backend.host.terms());
+        let given = origin.as_ref().and_then(|origin| origin.backend.terms());
         for name in GIVEN {
             if origin.is_some() && f.has(name) {
                 f.wrong(name, "The {} field is that of the world under from; leave it out.");
@@ -109,7 +109,7 @@ fn read_origin(f: &mut Fields<'_>, find: impl Fn(Option<Code>) -> Option<Arc<Bac
         f.wrong("world", "The selected {} is not open.");
     }
     let backend = backend?;
-    let moment = Moment::read(f, &backend.host.snapshots());
+    let moment = WorldMoment::read(f, &backend.host.snapshots());
     Some(Origin { backend, moment })
 }
 

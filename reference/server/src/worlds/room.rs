@@ -103,12 +103,8 @@ impl From<ApiError> for Refused {
 }
 
 impl From<TooManyWorlds> for Refused {
-    fn from(TooManyWorlds: TooManyWorlds) -> Refused {
-        let error = ApiError::conflict(format!(
-            "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
-             with a ttl, such as \"10m\", ends by itself when nobody uses it."
-        ));
-        error.into()
+    fn from(why: TooManyWorlds) -> Refused {
+        Refused::By(refused(why))
     }
 }
 
@@ -133,6 +129,14 @@ fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
     // One that met a bug of its own has no time to tell, and the others are shown all the same.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
     told(StatusCode::OK, &serde_json::json!({ "worlds": records, "most": WORLDS_MAX }))
+}
+
+/// The answer when no more worlds are taken.
+pub(super) fn refused(TooManyWorlds: TooManyWorlds) -> Response {
+    Response::refusal(&ApiError::conflict(format!(
+        "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
+         with a ttl, such as \"10m\", ends by itself when nobody uses it."
+    )))
 }
 
 async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {

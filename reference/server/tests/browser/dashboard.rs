@@ -227,3 +227,21 @@ async fn a_wallet_is_judged_set_and_removed() {
     page.wait_for_text("tbody tr:first-child", "extended public key").await;
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_branch_begins_at_a_row_of_the_history() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::frozen().await;
+    let charge = shop.charge("BTC").await;
+    shop.sandbox("advance", json!({ "by": "3h" })).await;
+    let page = browser.page().await;
+    page.open(&shop.url("/dashboard/acme/live/history?part=requests")).await;
+    page.wait_for_text("main", "POST /v1/charges 201").await;
+    page.click_through("tbody tr:last-child button").await;
+    page.wait_for_text(".note.good", "goes on from").await;
+    page.click_through("#go-on").await;
+    page.wait_for_address("/w/").await;
+    page.open(&format!("{}/charges/{}", page.address().await, Shop::code(&charge))).await;
+    page.wait_for_text("main", "pending").await;
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

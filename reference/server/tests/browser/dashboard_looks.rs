@@ -122,6 +122,7 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
         ("wallet-list", page("/wallets/SOL")),
         ("outbox", page("/outbox")),
         ("world", page("/world")),
+        ("history", page("/history")),
         ("settings", page("/settings")),
     ]
 }
@@ -170,6 +171,7 @@ async fn an_empty_page_says_what_to_do_next() {
         ("/deliveries", "New webhook endpoint"),
         ("/endpoints", "https://shop.sim/hooks"),
         ("/requests", "curl -s"),
+        ("/history", "curl -s"),
         ("/outbox", "Send an invoice"),
     ] {
         let path = format!("/dashboard/acme/test{name}");

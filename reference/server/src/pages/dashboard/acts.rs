@@ -123,6 +123,7 @@ async fn create_key(context: &PageContext) -> Acted {
             text: answer["key"]["secret"].as_str().unwrap_or_default().to_owned(),
             hint: format!("curl -s -H \"Authorization: Bearer $KEY\" {base}/v1/account"),
         }),
+        ..Notice::default()
     })
     .await
 }
@@ -150,6 +151,7 @@ fn secret_of(answer: &Value, text: &str) -> Notice {
             text: answer["endpoint"]["secret"].as_str().unwrap_or_default().to_owned(),
             hint: "SHOP_SECRET=whsec_… chargeproof receiver listen --secret-env SHOP_SECRET".to_owned(),
         }),
+        ..Notice::default()
     }
 }
 

@@ -167,9 +167,7 @@ impl PageContext {
         if status.is_success() {
             return Ok(Ok(body));
         }
-        let mut complaint: Complaint = serde_json::from_slice(&body).map_err(|_| Refusal::Broken)?;
-        complaint.status = status;
-        Ok(Err(complaint))
+        Complaint::read(status, &body).map(Err)
     }
 
     /// The endpoints of this place's book, oldest first.

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde::Deserialize;
 
-use crate::pages::form::Form;
+use crate::{pages::form::Form, refusal::Refusal};
 
 /// What the world has to say against something, in the words of its answer.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -14,6 +14,14 @@ pub(super) struct Complaint {
     /// By field.
     #[serde(default)]
     pub(super) errors: std::collections::BTreeMap<String, Vec<String>>,
+}
+
+impl Complaint {
+    /// Out of an answer.
+    pub(super) fn read(status: StatusCode, body: &[u8]) -> Result<Complaint, Refusal> {
+        let complaint: Complaint = serde_json::from_slice(body).map_err(|_| Refusal::Broken)?;
+        Ok(Complaint { status, ..complaint })
+    }
 }
 
 /// A refused form; empty if none was.
@@ -28,6 +36,11 @@ pub(super) struct Draft {
 impl Draft {
     pub(super) fn new(form: impl Into<String>, fields: Form, complaint: Complaint) -> Draft {
         Draft { form: form.into(), fields: Some(fields), complaint: Some(complaint) }
+    }
+
+    /// Something was refused that no form asked for.
+    pub(super) fn refused(complaint: Complaint) -> Draft {
+        Draft { complaint: Some(complaint), ..Draft::default() }
     }
 
     fn fields_of(&self, form: &str) -> Option<&Form> {

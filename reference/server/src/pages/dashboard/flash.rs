@@ -17,6 +17,8 @@ pub(super) struct Notice {
     pub(super) text: String,
     /// What is shown this once.
     pub(super) secret: Option<Secret>,
+    /// Where to go on: what is said there, and the address.
+    pub(super) link: Option<(&'static str, String)>,
 }
 
 /// A secret with its name.
@@ -37,7 +39,7 @@ impl std::fmt::Debug for Secret {
 
 impl Notice {
     pub(super) fn said(text: impl Into<String>) -> Notice {
-        Notice { text: text.into(), secret: None }
+        Notice { text: text.into(), ..Notice::default() }
     }
 }
 

@@ -25,7 +25,10 @@ mod flash;
 mod pieces;
 mod place;
 
-use http::{HeaderValue, Method, header::CACHE_CONTROL};
+use http::{
+    HeaderValue, Method, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_DISPOSITION},
+};
 use reference_core::{dialect::Dialect, mode::Mode};
 use simulator::api::Overview;
 
@@ -39,7 +42,13 @@ use self::{
     place::{Page, Place, Query},
 };
 use super::{Asker, Asset, Call, Part, follow, form::Form, see_other, takes_only};
-use crate::{answer::Answer, refusal::Refusal};
+use crate::{
+    answer::{self, Answer},
+    refusal::Refusal,
+};
+
+const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
+const SCENARIO_FILE: HeaderValue = HeaderValue::from_static("attachment; filename=\"scenario.yaml\"");
 
 /// The look of the dashboard.
 pub(super) static DASHBOARD_CSS: Asset =
@@ -113,6 +122,9 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
         [] | ["login"] if is_read => see_other(&call.site()?, &first_place(call).await?.path("")),
         ["login"] => log_in(call),
         ["logout"] if !is_read => log_out(call),
+        [account, mode, "scenario"] if is_read => {
+            scenario(call, Place::read(account, mode).ok_or(Refusal::NotFound)?).await
+        }
         [account, mode, rest @ ..] => {
             let place = Place::read(account, mode).ok_or(Refusal::NotFound)?;
             if is_read { show(call, place, rest, query).await } else { act(call, place, rest).await }
@@ -159,6 +171,22 @@ fn stream(call: &Call<'_>, context: &PageContext) -> String {
     let query = call.head.uri.query().filter(|query| !query.is_empty() && !query.contains("said="));
     let query = query.map_or("stream=1".to_owned(), |query| format!("{query}&stream=1"));
     context.to(format!("{}?{query}", context.page.path()))
+}
+
+/// What was done in the world, as a file.
+async fn scenario(call: &Call<'_>, place: Place) -> Result<Answer, Refusal> {
+    let context = PageContext::new(call.asker(), place, Page::History, Query::default())?;
+    match context.act("GET", "/sandbox/scenario", None).await? {
+        Ok(told) => {
+            let text = told["scenario"].as_str().unwrap_or_default().to_owned();
+            let mut answer = answer::own(StatusCode::OK, YAML, text);
+            answer.headers_mut().insert(CONTENT_DISPOSITION, SCENARIO_FILE);
+            Ok(answer)
+        }
+        Err(complaint) => {
+            finish(call, &PageContext { draft: Draft::refused(complaint), ..context }, None).await
+        }
+    }
 }
 
 async fn finish(call: &Call<'_>, context: &PageContext, notice: Option<&Notice>) -> Result<Answer, Refusal> {

@@ -45,6 +45,7 @@ pub(super) enum Page {
     Wallet(String),
     Outbox,
     World,
+    History,
     Settings,
 }
 
@@ -78,6 +79,7 @@ impl Page {
             ["wallets", asset] => Page::Wallet(id(asset)?),
             ["outbox"] => Page::Outbox,
             ["world"] => Page::World,
+            ["history"] => Page::History,
             ["settings"] => Page::Settings,
             _ => return None,
         })
@@ -117,6 +119,7 @@ impl Page {
             Page::Wallets | Page::Wallet(_) => "wallets",
             Page::Outbox => "outbox",
             Page::World => "world",
+            Page::History => "history",
             Page::Settings => "settings",
         }
     }
@@ -210,6 +213,7 @@ mod tests {
             "/wallets/USDT_TRON",
             "/outbox",
             "/world",
+            "/history",
             "/settings",
         ] {
             assert_eq!(read(path).map(|page| page.path()).as_deref(), Some(path));

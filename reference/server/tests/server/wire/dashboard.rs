@@ -374,3 +374,83 @@ async fn nobody_is_asked_to_pay_while_a_payment_is_on_its_way() {
     let page = get(&mut client, &format!("{PLACE}/charges/{code}"), HOST).await.body;
     assert!(page.contains("&#34;deposit_address&#34;: "), "the object is there as JSON: {page}");
 }
+
+/// What the history says with this query.
+async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) -> Reply {
+    let page = get(client, &format!("{PLACE}/history{query}"), HOST).await;
+    assert_eq!(page.status, 200, "{query}");
+    let list = page.body.split_once("data-part=\"history\"").expect("the list").1.to_owned();
+    shown.iter().for_each(|part| assert!(list.contains(part), "{query}: {part} in {list}"));
+    hidden.iter().for_each(|part| assert!(!list.contains(part), "{query}: {part} in {list}"));
+    page
+}
+
+#[tokio::test]
+async fn the_history_shows_all_that_went_on_and_any_row_of_it_begins_a_branch() {
+    let (server, mut client) = open().await;
+    let keys = server.first_keys().expect("a sound world");
+    check_history(&mut client, "", &["Nothing here", "curl -s"], &["<table"]).await;
+    let json = "Content-Type: application/json\r\n";
+    let lines = format!("{HOST}Authorization: Bearer {}\r\n{json}", keys.live);
+    let charge = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","description":"<b>"}"#;
+    let made = post(&mut client, "/v1/charges", &lines, charge).await;
+    let made: serde_json::Value = serde_json::from_str(&made.body).expect("JSON");
+    let code = made["data"]["code"].as_str().expect("a code");
+    let sandbox = format!("{HOST}{json}");
+    for (path, body) in [
+        ("endpoints", r#"{"account":"acme","mode":"live","url":"https://shop.sim/hooks"}"#.to_owned()),
+        ("pay", format!(r#"{{"charge":"{code}"}}"#)),
+        ("advance", r#"{"by":"2h"}"#.to_owned()),
+        ("mine", r#"{"asset":"BTC","blocks":"<script>"}"#.to_owned()),
+    ] {
+        post(&mut client, &format!("/sandbox/{path}"), &sandbox, &body).await;
+    }
+    let (request, paid, event) = ("POST /v1/charges 201", "transfer of", "/events/");
+    let (clock, delivery, pay) = ("/sandbox/advance", "POST to shop.sim", "/sandbox/pay");
+    let all = [request, paid, event, clock, delivery, pay, "&#34;2h&#34;", "/requests/1"];
+    check_history(&mut client, "", &all, &["Nothing here", "<script>", "/sandbox/mine"]).await;
+    for (query, shown, hidden) in [
+        ("?part=requests", &[request][..], &[paid, event, clock, delivery][..]),
+        ("?part=payments", &[paid, pay], &[request, clock, delivery]),
+        ("?part=events", &[event], &[paid, request, clock]),
+        ("?part=clock", &[clock], &[paid, request, delivery]),
+        ("?part=deliveries", &[delivery, "/sandbox/endpoints"], &[paid, request, clock]),
+        ("?part=blocks", &["Nothing here", "Show all"], &["<table"]),
+        ("?q=SHOP.SIM", &[delivery], &[paid, request]),
+        ("?q=%3Cb%3E&page=7", &["Nothing here"], &["<b>"]),
+        ("?page=99999999999999999999", &[request], &[]),
+    ] {
+        check_history(&mut client, query, shown, hidden).await;
+    }
+
+    let page = check_history(&mut client, "?part=requests", &[request], &[]).await;
+    let at = "2026-09-20T10:05:41.000000Z";
+    assert!(page.body.contains(&format!(r#"name="at" value="{at}""#)), "{}", page.body);
+    let form = |at: &str| format!("word={}&back=%2Fhistory&at={}", word(&page), at.replace(':', "%3A"));
+    let path = format!("{PLACE}/world/branch");
+    let lines = format!("{HOST}{FORM}");
+    let reply = post(&mut client, &path, &lines, &form(at)).await;
+    let said = reply.header("location").expect("a page to go on to").to_owned();
+    assert!(reply.status == 303 && said.starts_with(&format!("{PLACE}/history?said=")), "{said}");
+    let told = get(&mut client, &said, HOST).await;
+    let (_, link) = told.body.split_once(r#"id="go-on" href=""#).expect("a link");
+    let dashboard = link.split('"').next().expect("a closed attribute");
+    assert!(dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{dashboard}");
+    let branch = get(&mut client, &format!("{dashboard}/charges"), HOST).await;
+    assert!(branch.status == 200 && branch.body.contains(code) && branch.body.contains("pending"));
+    let after = form("2026-09-20T12:05:41.000001Z");
+    let reply = post(&mut client, &path, &lines, &after).await;
+    assert!(reply.status == 422 && reply.body.contains("from 2026-09-20T10:05:41"), "{}", reply.body);
+    assert_eq!(post(&mut client, &path, &lines, &form("soon")).await.status, 404);
+    let forged = post(&mut client, &path, &lines, &format!("word=x&at={at}")).await;
+    assert_eq!(forged.status, 403);
+
+    let file = get(&mut client, &format!("{PLACE}/scenario"), HOST).await;
+    assert_eq!(file.header("content-type"), Some("application/yaml"));
+    assert!(file.header("content-disposition").is_some_and(|it| it.contains("scenario.yaml")));
+    assert!(
+        file.body.contains("path: /v1/charges") && file.body.ends_with("  - wait: 2h\n"),
+        "{}",
+        file.body
+    );
+}

@@ -1,12 +1,14 @@
 //! What the forms do to the clock, the chains, the market and the handlers.
 
+use http::StatusCode;
 use reference_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Acted, back, call, typed, with_count};
+use super::{Acted, Outcome, back, call, typed, with_count};
 use crate::{
     pages::{
-        dashboard::{context::PageContext, flash::Notice, place::Page},
+        Asker,
+        dashboard::{context::PageContext, draft::Complaint, flash::Notice, place::Page},
         form::Form,
         words::MomentWords as _,
     },
@@ -68,6 +70,7 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
             .await
         }
         "transaction" => on_transaction(context, page, form).await,
+        "branch" => branch(context, form).await,
         "merchant" => {
             let body = typed(form, &["name", "state"]);
             call(context, page, ("POST", "/sandbox/merchants", Some(body)), |_| {
@@ -77,6 +80,28 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
         }
         _ => Err(Refusal::NotFound),
     }
+}
+
+/// Opens a world that goes on from a moment of this one.
+async fn branch(context: &PageContext, form: &Form) -> Acted {
+    let page = back(form, Page::History);
+    let at = form.text("at").and_then(Timestamp::parse).ok_or(Refusal::NotFound)?;
+    let Asker { pages, backend, .. } = &context.asker;
+    let outcome = match pages.worlds.branch(backend, at).await? {
+        Ok(world) => {
+            let dashboard = world.backend.addresses.prefix().to_owned() + &context.place.path("");
+            Outcome::Done(Notice {
+                text: format!("World {} goes on from {}, and this one stays as it is.", world.id, at.said()),
+                link: Some(("Open its dashboard", dashboard)),
+                ..Notice::default()
+            })
+        }
+        Err(refused) => {
+            let status = StatusCode::from_u16(refused.status).map_err(|_| Refusal::Broken)?;
+            Outcome::Refused(Complaint::read(status, &refused.body)?)
+        }
+    };
+    Ok((page, outcome))
 }
 
 /// Spends a waiting transaction's money elsewhere, or drops, announces or replaces it.

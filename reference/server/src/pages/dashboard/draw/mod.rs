@@ -2,6 +2,7 @@
 
 mod account;
 mod developers;
+mod history;
 mod make;
 mod overview;
 mod payments;
@@ -63,6 +64,7 @@ pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
     match &context.page {
         Page::Overview => overview::overview(context).await,
         Page::World => overview::world(context).await,
+        Page::History => history::history(context).await,
         Page::Charges => payments::charges(context).await,
         Page::NewCharge => make::charge(context).await,
         Page::NewInvoice => make::invoice(context).await,
@@ -123,6 +125,21 @@ impl Tabs {
         };
         Tabs { label, tabs: counts.iter().map(tab).collect() }
     }
+}
+
+/// What a list is searched for.
+#[derive(Template)]
+#[template(path = "dashboard/filter.html")]
+struct Filter<'a> {
+    context: &'a PageContext,
+    /// Of the list, below the place.
+    path: &'static str,
+    label: &'static str,
+    /// What may be looked for.
+    example: &'static str,
+    /// Which part of the list: the name of the field, and its value.
+    part: (&'static str, &'a str),
+    wanted: &'a str,
 }
 
 /// The way through a list.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::{PageView, Pager, Tab, Tabs, live, still};
+use super::{Filter, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
     log::{Half, RequestRecord},
     pages::dashboard::{context::PageContext, pieces, place},
@@ -18,15 +18,6 @@ const SHOWN: usize = 50;
 /// Which requests are asked for: a label, and the statuses.
 const STATES: [(&str, std::ops::RangeInclusive<u16>); 4] =
     [("all", 100..=599), ("answered", 100..=399), ("refused", 400..=499), ("failed", 500..=599)];
-
-#[derive(Template)]
-#[template(path = "dashboard/requests_filter.html")]
-struct RequestsFilter<'a> {
-    context: &'a PageContext,
-    /// Empty for all.
-    status: &'a str,
-    wanted: &'a str,
-}
 
 #[derive(Template)]
 #[template(path = "dashboard/requests.html")]
@@ -82,7 +73,14 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         is_filtered: status != "all" || !wanted.is_empty() || before.is_some(),
     };
     let blocks = vec![
-        still(&RequestsFilter { context, status: if status == "all" { "" } else { status }, wanted })?,
+        still(&Filter {
+            context,
+            path: "/requests",
+            label: "Method, path or status",
+            example: "POST /v1/charges",
+            part: ("status", if status == "all" { "" } else { status }),
+            wanted,
+        })?,
         live("requests", &block)?,
     ];
     Ok(PageView { state: None, title: "API requests".to_owned(), blocks })

@@ -38,7 +38,7 @@ const MENU: [(&str, &[(&str, &str)]); 5] = [
         ],
     ),
     ("Account", &[("/wallets", "Payout wallets"), ("/outbox", "E-mail outbox"), ("/settings", "Settings")]),
-    ("Simulation", &[("/world", "Chain and clock")]),
+    ("Simulation", &[("/world", "Chain and clock"), ("/history", "History")]),
 ];
 
 struct MenuEntry {

@@ -1,0 +1,172 @@
+//! All that went on in the world: what was asked of it and what came of that, in one list.
+
+use askama::Template;
+use reference_core::time::Timestamp;
+use simulator::api::{Overview, WorldEvent, WorldEventKind, WorldEvents};
+
+use super::{Filter, PageView, Pager, Tab, Tabs, live, still};
+use crate::{
+    host::SandboxAct,
+    log::RequestRecord,
+    pages::dashboard::{context::PageContext, facts::WorldEventWords as _, pieces, place},
+    refusal::Refusal,
+};
+
+/// Rows on a page.
+const SHOWN: usize = 50;
+/// Things that happened, among which is looked.
+const HAPPENINGS_SHOWN: u64 = 1_000;
+/// The parts of the list.
+const PARTS: [&str; 8] =
+    ["all", "requests", "payments", "events", "blocks", "clock", "deliveries", "e-mails"];
+
+/// Something that went on.
+struct HistoryRow {
+    at: Timestamp,
+    part: &'static str,
+    said: String,
+    /// More of it.
+    more: Option<String>,
+    href: Option<String>,
+}
+
+impl HistoryRow {
+    fn of_request(context: &PageContext, it: &RequestRecord) -> HistoryRow {
+        HistoryRow {
+            at: it.at,
+            part: "requests",
+            said: format!("{} {} {}", it.method, it.target, it.status),
+            more: it.message.clone(),
+            href: Some(context.to(format!("/requests/{}", it.n))),
+        }
+    }
+
+    fn of_act(it: &SandboxAct) -> HistoryRow {
+        let word = it.path.split('/').nth(2).unwrap_or_default();
+        let part = match word {
+            "advance" | "restart" | "world" | "restore" | "snapshots" => "clock",
+            "mine" | "reorg" | "stall" | "congest" | "watchers" | "rates" => "blocks",
+            "pay" | "double-spend" | "replace" | "drop" | "rebroadcast" => "payments",
+            "deliveries" | "endpoints" | "merchants" => "deliveries",
+            _ => "requests",
+        };
+        let more = Some(it.body.clone()).filter(|body| !matches!(body.as_str(), "" | "{}"));
+        HistoryRow { at: it.at, part, said: format!("{} {}", it.method, it.path), more, href: None }
+    }
+
+    fn of_event(context: &PageContext, it: &WorldEvent) -> HistoryRow {
+        let (part, leads) = match &it.what {
+            WorldEventKind::Event { event, .. } => ("events", Some(format!("/events/{event}"))),
+            WorldEventKind::Post { delivery, .. } => ("deliveries", Some(format!("/deliveries/{delivery}"))),
+            WorldEventKind::EndpointOff { endpoint, .. } => {
+                ("deliveries", Some(format!("/endpoints/{endpoint}")))
+            }
+            WorldEventKind::Mail { invoice, .. } => ("e-mails", Some(format!("/invoices/{invoice}"))),
+            WorldEventKind::Transfer { .. } => ("payments", None),
+            WorldEventKind::Reorg { .. } => ("blocks", None),
+            WorldEventKind::Restart => ("clock", None),
+        };
+        HistoryRow {
+            at: it.at,
+            part,
+            said: it.sentence(),
+            more: None,
+            href: leads.map(|rest| context.to(rest)),
+        }
+    }
+
+    fn holds(&self, text: &str) -> bool {
+        let mut said = [Some(&self.said), self.more.as_ref()].into_iter().flatten();
+        text.is_empty() || said.any(|it| it.to_lowercase().contains(text))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/history_about.html")]
+struct AboutHistory<'a> {
+    context: &'a PageContext,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/history.html")]
+struct HistoryBlock<'a> {
+    context: &'a PageContext,
+    tabs: Tabs,
+    rows: Vec<HistoryRow>,
+    pager: Pager,
+    is_filtered: bool,
+}
+
+pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> {
+    let asked = |part: &&&str| context.query.get("part") == Some(**part);
+    let part = PARTS.iter().find(asked).unwrap_or(&PARTS[0]);
+    let wanted = context.query.get("q").unwrap_or_default();
+    let page: usize = context.query.get("page").and_then(|n| n.parse().ok()).unwrap_or(0);
+    let text = wanted.to_lowercase();
+    let mut all = rows(context).await?;
+    all.retain(|row| row.holds(&text));
+    let of_part = |part: &str| {
+        let fits = move |row: &&HistoryRow| part == PARTS[0] || row.part == part;
+        all.iter().filter(fits).count()
+    };
+    let query = |part: &str, page: usize| {
+        let (text, page) = (Some(wanted).filter(|it| !it.is_empty()), page.to_string());
+        let fields = [
+            ("part", Some(part).filter(|it| *it != PARTS[0])),
+            ("q", text),
+            ("page", Some(page.as_str()).filter(|it| *it != "0")),
+        ];
+        context.to(format!("/history{}", place::query(&fields)))
+    };
+    let tabs = PARTS.map(|it| Tab {
+        label: it,
+        count: Some(of_part(it) as u64),
+        href: query(it, 0),
+        current: it == *part,
+    });
+    let left = of_part(part).saturating_sub(page.saturating_mul(SHOWN));
+    let pager = Pager {
+        said: String::new(),
+        newer: page.checked_sub(1).map(|page| query(part, page)),
+        older: (left > SHOWN).then(|| query(part, page.saturating_add(1))),
+    };
+    let shown = all.into_iter().filter(|row| *part == PARTS[0] || row.part == *part);
+    let block = HistoryBlock {
+        context,
+        tabs: Tabs { label: "History by part", tabs: tabs.into() },
+        rows: shown.skip(page.saturating_mul(SHOWN)).take(SHOWN).collect(),
+        pager,
+        is_filtered: *part != PARTS[0] || !wanted.is_empty() || page > 0,
+    };
+    let blocks = vec![
+        still(&AboutHistory { context })?,
+        still(&Filter {
+            context,
+            path: "/history",
+            label: "Path, code or word",
+            example: "charge.paid",
+            part: ("part", if *part == PARTS[0] { "" } else { part }),
+            wanted,
+        })?,
+        live("history", &block)?,
+    ];
+    Ok(PageView { state: None, title: "History".to_owned(), blocks })
+}
+
+/// All rows of this mode of this account, the newest first. What belongs to everybody is in all of them.
+async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
+    let Overview { happenings, .. } = context.get("/sandbox").await?;
+    let after = happenings.saturating_sub(HAPPENINGS_SHOWN);
+    let WorldEvents { happened, .. } = context.get(&format!("/sandbox/happenings?after={after}")).await?;
+    let place = &context.place;
+    let backend = &context.asker.backend;
+    let own = |it: &RequestRecord| it.mode.is_none_or(|mode| mode.as_str() == place.mode);
+    let requests = backend.requests.newest();
+    let happened = happened.iter().rev().filter(|it| it.is_seen(&place.account, place.mode));
+    let mut rows: Vec<HistoryRow> = happened.map(|it| HistoryRow::of_event(context, it)).collect();
+    rows.extend(backend.host.acts().iter().map(|it| HistoryRow::of_act(it)));
+    rows.extend(requests.iter().filter(|it| own(it)).map(|it| HistoryRow::of_request(context, it)));
+    // Stable: at one moment, what came of a request stands above it.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.at));
+    Ok(rows)
+}
