@@ -1,7 +1,8 @@
-//! `cargo xtask fleet`: a sweep on two Slurm nodes of this machine. One node is killed with its steps, and the
+//! `cargo xtask fleet`: the files of `simulator/fleet`, tried. Those for Kubernetes and GitHub are validated by their
+//! schemas. The script for Slurm sweeps on two nodes of this machine; one node is killed with its steps, and the
 //! controller once; what is merged afterwards must be the result of one process.
 //!
-//! Installs nothing: it says which of Debian's packages are missing.
+//! Installs nothing in the system: it says which of Debian's packages are missing.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,6 +14,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::served::Served;
+use crate::tools::{self, succeeds};
+
+/// Both bring the schemas along.
+const VALIDATORS: [&str; 2] = ["check-jsonschema==0.39.0", "kubernetes-validate==1.37.0"];
 
 /// Programs, and the packages that they come with.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -32,8 +37,26 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 /// What one process and many must agree on.
 const SAME: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
 
-/// Runs it. Whether the merged result is that of one process.
+/// Tries all. Whether the files are valid, and the merged result is that of one process.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    println!("==> Kubernetes and GitHub");
+    let is_valid = validate(root)?;
+    println!("==> Slurm");
+    Ok(slurm(root)? && is_valid)
+}
+
+/// Whether the files are what their schemas say.
+fn validate(root: &Path) -> Result<bool, String> {
+    let programs = tools::python(&root.join("target/validators"), &VALIDATORS)?;
+    let file = |name| root.join("simulator/fleet").join(name);
+    let mut github = Command::new(programs.join("check-jsonschema"));
+    github.args(["--builtin-schema", "vendor.github-workflows"]).arg(file("github.yaml"));
+    let mut kubernetes = Command::new(programs.join("kubernetes-validate"));
+    kubernetes.arg("--strict").arg(file("kubernetes.yaml"));
+    Ok(succeeds(&mut github)? & succeeds(&mut kubernetes)?)
+}
+
+fn slurm(root: &Path) -> Result<bool, String> {
     let missing: Vec<&str> =
         PROGRAMS.iter().filter(|(name, _)| !is_there(name)).map(|(_, package)| *package).collect();
     if !missing.is_empty() {

@@ -54,7 +54,7 @@ tasks:
   openapi              try generators of clients and types on the served /openapi.json (needs node, npm, python3)
   schemathesis [...]   compare the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
-  fleet                run a sweep on two Slurm nodes of this machine and kill one (needs Debian's Slurm packages, root)
+  fleet                validate the fleet's files, and sweep on two Slurm nodes, one killed (needs python3, Slurm, root)
   worlds               run suites in pytest and vitest that open a world per test (needs python3, node)
   dist                 build what is published for this platform, and try it; `dist --help`
 
