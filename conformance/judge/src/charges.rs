@@ -87,12 +87,22 @@ fn decimals(text: &str) -> Option<usize> {
     (digits(whole) && fraction.is_none_or(digits)).then(|| fraction.map_or(0, str::len))
 }
 
+/// A number before its power of ten, as some languages write a small one. Where a number of places is promised, as in
+/// deliveries, that is another writing.
+fn mantissa(text: &str) -> &str {
+    let (number, power) = text.split_once(['E', 'e']).unwrap_or((text, "0"));
+    let digits = power.strip_prefix(['+', '-']).unwrap_or(power);
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) { number } else { text }
+}
+
 fn amounts(charge: &Value, it: &Subject) -> Flaw {
     for name in AMOUNTS {
         let fine = match charge.get(name) {
             None => true,
             Some(Value::Null) => !it.is_paid(),
-            Some(value) => value.as_str().is_some_and(|text| decimals(text).is_some()),
+            Some(value) => value.as_str().is_some_and(|text| {
+                decimals(text).is_some() || (!it.is_delivered && decimals(mantissa(text)).is_some())
+            }),
         };
         if !fine {
             return Some((format!("{name} as a decimal number in a string"), told(charge, name)));

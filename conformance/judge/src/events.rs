@@ -124,18 +124,30 @@ fn single(recording: &Recording) -> Judged {
         if text_at(&event, &["id"]) != Some(id) {
             return Err(CheckError::broken(exchange.number, format!("id \"{id}\""), told(&event, "id")));
         }
-        if let Some(name) = otherwise_listed(recording, mode, &event) {
+        if let Some((name, actual)) = otherwise_listed(recording, mode, &event) {
             let expected = format!("{name} of event {id} as the list shows it");
-            return Err(CheckError::broken(exchange.number, expected, told(&event, name)));
+            return Err(CheckError::broken(exchange.number, expected, actual));
         }
         judged = true;
     }
     if judged { Ok(Held::Plainly) } else { Err(no_events()) }
 }
 
-/// The first member that the list shows otherwise. An object may have moved on between two requests, so of a charge
-/// or an invoice only what tells which one it is must agree.
-fn otherwise_listed(recording: &Recording, mode: Mode, event: &Value) -> Option<&'static str> {
+/// What is settled of an object when it is opened: which one it is, and the rate that is locked.
+const SETTLED: [(&str, &[&str]); 2] = [
+    ("charge", &["code", "fiat_amount", "fiat_currency", "asset", "asset_amount"]),
+    ("invoice", &["code", "number", "currency"]),
+];
+
+/// A number without noughts at its end.
+fn plain(text: &str) -> &str {
+    let is_fraction = text.contains('.') && text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    if is_fraction { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// The first member that the list shows otherwise, and what it is here. An object may have moved on between two
+/// requests, so of a charge or an invoice only what is settled must agree.
+fn otherwise_listed(recording: &Recording, mode: Mode, event: &Value) -> Option<(String, String)> {
     let row = listed(recording, mode).remove(text_at(event, &["id"])?)?;
     // What is wrong in itself, another statement tells.
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
@@ -148,12 +160,16 @@ fn otherwise_listed(recording: &Recording, mode: Mode, event: &Value) -> Option<
     };
     if let Some(name) = ["type", "details", "created_at"].into_iter().find(|name| differs(name) == Some(true))
     {
-        return Some(name);
+        return Some((name.to_owned(), told(event, name)));
     }
-    let code = |of: &Value, name: &str| text_at(of, &[name, "code"]).map(str::to_owned);
-    ["charge", "invoice"]
-        .into_iter()
-        .find(|name| code(&row, name).zip(code(event, name)).is_some_and(|(one, other)| one != other))
+    SETTLED.into_iter().find_map(|(member, names)| {
+        let differs = |name: &&&str| {
+            let [one, other] = [&row, event].map(|of| text_at(of, &[member, name]).map(plain));
+            one.zip(other).is_some_and(|(one, other)| one != other)
+        };
+        let name = names.iter().find(differs)?;
+        Some((format!("{member}.{name}"), told(&event[member], name)))
+    })
 }
 
 fn envelope(recording: &Recording) -> Judged {

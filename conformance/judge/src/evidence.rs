@@ -11,6 +11,8 @@ use conformance_model::words::Mode;
 
 /// The largest size the specification allows; pages of this size are the long ones.
 pub(super) const PER_PAGE_MAX: u64 = 100;
+/// The size of pages that are asked for without one.
+pub(super) const PER_PAGE_DEFAULT: u64 = 25;
 
 /// A page that was answered with 200 and JSON.
 pub(super) struct Sheet<'a> {
@@ -151,6 +153,16 @@ pub(super) fn moved(sheets: &[Sheet<'_>], list: List, mode: Mode) -> bool {
     let of_list = |it: &&Sheet<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
     let totals: BTreeSet<_> = sheets.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
     totals.len() > 1
+}
+
+/// Whether a page must exist: the first does, and any other by every total that was told of what it was cut from.
+pub(super) fn exists(pages: &[Sheet<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
+    let Some(page) = ask.page.filter(|page| *page > 1) else { return true };
+    let same = pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.ask.list == ask.list);
+    let totals = same.filter(|it| it.ask.filters == ask.filters).filter_map(|it| it.page.meta("total"));
+    totals
+        .min()
+        .is_some_and(|total| (page - 1).saturating_mul(ask.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
 }
 
 /// Whether a request was one of a burst.

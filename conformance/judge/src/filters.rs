@@ -11,7 +11,7 @@ use conformance_model::reading::{
 use conformance_model::recording::{Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
-use super::evidence::{Sheet, Whole, eras, longs, may_be_limited, whole};
+use super::evidence::{Sheet, Whole, eras, exists, longs, may_be_limited, pages, whole};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
@@ -172,6 +172,7 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
             && is_listed(recording, it, &ask)
             && it.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
             && !may_be_limited(recording, it)
+            && exists(&pages(recording), it, &ask)
     });
     refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
 }
@@ -210,7 +211,8 @@ fn events(recording: &Recording, name: &str) -> Judged {
                 let fits = |row: &Value| fits(List::Events, row, name, value, Reach::Narrow) == Some(true);
                 plain && it.rows().iter().any(fits)
             };
-            if sheet.page.rows().is_some_and(Vec::is_empty) && sheets.iter().any(known) {
+            let is_first = sheet.ask.page.unwrap_or(1) == 1;
+            if is_first && sheet.page.rows().is_some_and(Vec::is_empty) && sheets.iter().any(known) {
                 let expected = format!("the events of {name} {value}, which the whole list shows");
                 return Err(CheckError::broken(sheet.number(), expected, "an empty list"));
             }
@@ -226,8 +228,8 @@ fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>) -> Option<Result<(), (Strin
     let told = sheet.page.meta("total")?;
     let shown = sheet.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {told}"))));
-    let size = sheet.ask.per_page.filter(|_| sheet.ask.page.unwrap_or(1) == 1);
-    let all_on_one_page = size.is_some_and(|size| (shown.len() as u64) < size);
+    let (before, size) = (sheet.ask.page.unwrap_or(1).saturating_sub(1), sheet.ask.per_page);
+    let all_on_one_page = before == 0 && size.is_some_and(|size| (shown.len() as u64) < size);
     if all_on_one_page && told != shown.len() as u64 {
         return wrong(shown.len() as u64);
     }
@@ -244,9 +246,10 @@ fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>) -> Option<Result<(), (Strin
     // Which record stands where can be said only of records that have names.
     let has_names = selections.iter().flatten().all(|row| named_identity(row).is_some());
     if let Some(size) = size.filter(|_| has_names) {
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let misfits: Option<Vec<_>> =
-            selections.iter().map(|rows| misfit(shown, rows, source.is_all, size)).collect();
+        let [from, size] =
+            [before.saturating_mul(size), size].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+        let of_page = |rows: &[&Value]| misfit(shown, &rows[from.min(rows.len())..], source.is_all, size);
+        let misfits: Option<Vec<_>> = selections.iter().map(|rows| of_page(rows)).collect();
         if let Some(misfit) = misfits.and_then(|it| it.into_iter().next()) {
             return Some(Err(misfit));
         }
@@ -325,9 +328,9 @@ fn charge_of_link(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, link: &str) -> Option
         .flat_map(Sheet::rows)
         .filter(is_of)
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
-    // Rows that show no code, and pages that are full, prove nothing.
+    // Rows that show no code, and pages that are full or not the first, prove nothing.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
-    let is_full = sheet.ask.per_page.is_none_or(|size| rows.len() as u64 >= size);
+    let is_full = sheet.ask.page.is_some() || sheet.ask.per_page.is_none_or(|size| rows.len() as u64 >= size);
     codes.find(|code| shows_codes && !is_full && !has_code(code)).map(str::to_owned)
 }
 

@@ -57,6 +57,7 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
         webhooks::ENVELOPE,
         webhooks::SIGNATURE,
         webhooks::ROUTE,
+        webhooks::CLOCK,
         webhooks::AGREEMENT,
         charges::CHECKS,
         invoices::CHECKS,

@@ -3,7 +3,7 @@
 //! Each sentence is judged by two pages of which the one that must hold more was read later. What happened in the
 //! minute before may still be on its way, so it proves nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -16,7 +16,7 @@ use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
 use crate::check::Check;
-use crate::evidence::{Sheet, eras, longs};
+use crate::evidence::{PER_PAGE_MAX, Sheet, eras, longs};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -25,6 +25,8 @@ pub(super) const CHECKS: &[Check] =
 
 /// How long something may be on its way from one list to another.
 const LATENESS: Duration = Duration::minutes(1);
+/// How long after a change the copies of an object may still be of two minds.
+const TWO_MINDS: Duration = Duration::minutes(10);
 
 /// The kinds of objects that have a list, and the member of an event that holds one.
 const KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::Invoices, "invoice")];
@@ -99,11 +101,12 @@ fn complete(recording: &Recording) -> Judged {
     if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording)) }
 }
 
-/// Only charges: an invoice may be listed before it is issued.
+/// Only charges leave an event for sure when they are listed: an invoice may be listed before it is issued.
 fn recorded(recording: &Recording) -> Judged {
     let mut judged = false;
     for sheets in &eras(recording) {
         for mode in Mode::BOTH {
+            unchanged(sheets, mode)?;
             let Some(listed) = longs(sheets, List::Charges, mode).next() else { continue };
             let events = longs(sheets, List::Events, mode).last().filter(|it| it.number() > listed.number());
             let Some(events) = events else { continue };
@@ -133,12 +136,7 @@ fn without_event(
     until: Option<OffsetDateTime>,
 ) -> Option<Result<(), &'static str>> {
     let own = text_at(row, &["code"])?;
-    // Where some event does not tell what happened to which charge, that one may be it.
-    let tells = |event: &Value| {
-        let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
-        kind.is_some_and(|kind| !kind.starts_with("charge.") || code(event, "charge").is_some())
-    };
-    if !events.rows().iter().all(tells) {
+    if !tells(events, "charge") {
         return None;
     }
     let oldest = events.rows().iter().filter_map(|event| at(event, "created_at")).min()?;
@@ -155,6 +153,53 @@ fn without_event(
         return Some(Err("charge.paid"));
     }
     Some(Ok(()))
+}
+
+/// Whether every event tells to which charge or invoice it happened. One that does not may be any.
+fn tells(events: &Sheet<'_>, member: &str) -> bool {
+    events.rows().iter().all(|event| {
+        let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
+        kind.is_some_and(|kind| !kind.starts_with(member) || code(event, member).is_some())
+    })
+}
+
+/// A charge or an invoice that was shown in one state, then in another, then in the first again, whatever the page:
+/// that is two changes, of which a recent event tells. One change alone may be one that has no event, such as a day
+/// on which an invoice was due.
+fn unchanged(sheets: &[Sheet<'_>], mode: Mode) -> Result<(), CheckError> {
+    let Some(events) = longs(sheets, List::Events, mode).last() else { return Ok(()) };
+    let Some(until) = settled_until(events, events).map(|it| it - TWO_MINDS) else { return Ok(()) };
+    let recent = |event: &&Value| at(event, "created_at").is_none_or(|at| at > until);
+    let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
+    for (list, member) in KINDS {
+        if !tells(events, member) || (is_full && events.rows().iter().all(|it| recent(&it))) {
+            continue;
+        }
+        let changed: BTreeSet<_> =
+            events.rows().iter().filter(recent).filter_map(|it| code(it, member)).collect();
+        let mut states: BTreeMap<&str, Vec<[Option<&Value>; 2]>> = BTreeMap::new();
+        for sheet in sheets.iter().filter(|it| it.mode == mode && it.ask.list == list) {
+            for row in sheet.rows() {
+                let Some(code) = text_at(row, &["code"]).filter(|it| !changed.contains(it)) else { continue };
+                let state = ["status", "paid_at"].map(|name| row.get(name));
+                let seen = states.entry(code).or_default();
+                if seen.last() == Some(&state) {
+                    continue;
+                }
+                if let Some(between) = seen.last().filter(|_| seen.contains(&state)) {
+                    let told = |state: &[Option<&Value>; 2]| {
+                        let [status, paid] = state.map(|it| it.map_or("none".into(), Value::to_string));
+                        format!("status {status} and paid_at {paid}")
+                    };
+                    let expected = format!("{member} {code} with {}, as shown before", told(between));
+                    let actual = format!("{} again, and no event of it", told(&state));
+                    return Err(CheckError::broken(sheet.number(), expected, actual));
+                }
+                seen.push(state);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Two charges or invoices of which the one that stands below was created later, by more than a minute, as the

@@ -10,14 +10,13 @@ use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Rec
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{
-    Sheet, Whole, eras, list_moved, may_be_limited, moved, no_readable_list, pages, too_few_records,
-    unanswered, whole,
+    PER_PAGE_DEFAULT, Sheet, Whole, eras, exists, list_moved, may_be_limited, moved, no_readable_list, pages,
+    too_few_records, unanswered, whole,
 };
 use crate::check::Check;
 use crate::membership;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
-const PER_PAGE_DEFAULT: u64 = 25;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("lists.served", NEEDS, served),
@@ -58,16 +57,6 @@ fn served(recording: &Recording) -> Judged {
         }
     }
     Ok(Held::Plainly)
-}
-
-/// Whether a page must exist: the first does, and any other by every total that was told.
-fn exists(pages: &[Sheet<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
-    let Some(page) = ask.page.filter(|page| *page > 1) else { return true };
-    let same = pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.ask.list == ask.list);
-    let totals = same.filter(|it| it.ask.filters.is_empty()).filter_map(|it| it.page.meta("total"));
-    totals
-        .min()
-        .is_some_and(|total| (page - 1).saturating_mul(ask.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
 }
 
 /// Judges every page that `applies`; the statement holds if all of these do.

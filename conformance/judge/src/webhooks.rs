@@ -1,11 +1,13 @@
 //! Chapter "webhooks": what a delivery looks like, how it is signed, where it goes, and what the API says of it.
 
 mod agreement;
+mod clock;
 mod envelope;
 mod route;
 mod signature;
 
 pub(super) use agreement::CHECKS as AGREEMENT;
+pub(super) use clock::CHECKS as CLOCK;
 pub(super) use envelope::CHECKS as ENVELOPE;
 pub(super) use route::CHECKS as ROUTE;
 pub(super) use signature::CHECKS as SIGNATURE;

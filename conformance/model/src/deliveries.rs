@@ -23,6 +23,9 @@ pub struct Deliveries {
     /// Under which address the service reaches it, if it is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
+    /// When it began to listen, in Unix seconds of its own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<i64>,
     /// How long it listened, or the time between the first captured delivery and the last.
     pub lasted: Duration,
     /// Whether it is known that nothing is on its way any more.

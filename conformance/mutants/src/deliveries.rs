@@ -13,6 +13,9 @@ fn is(leaving: &Delivery, path: &str, kind: &str) -> bool {
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // The request.
+    rule("the clock of the sender is far off", &["webhooks.clock"], |server| {
+        sends(server, |sender| sender.settles = false);
+    }),
     delivery("deliveries are GET requests", &["webhooks.post"], |_, sent| sent.method = "GET".into()),
     delivery("one delivery is a PUT", &["webhooks.post"], |it, sent| {
         if is(it, "/test", "invoice.viewed") {

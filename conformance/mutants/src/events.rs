@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fake::{FakeServer, Reply};
-use crate::mutant::{Mutant, events, reply, rule, single_event};
+use crate::mutant::{Mutant, charges, events, reply, rule, single_event};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     reply("ids are numbers", &["events.id"], 200, |_, reply| {
@@ -11,6 +11,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .at(|request| request.query.contains_key("invoice"))
     .may(&["filters.combined", "filters.total", "isolation.lists"]),
+    single_event("the charge of a single event has another rate", &["events.single"], |_, reply| {
+        if reply.body["data"]["charge"].is_object() {
+            reply.body["data"]["charge"]["asset_amount"] = json!("0.00076193");
+        }
+    }),
     reply("a single event is another", &["events.single"], 200, |_, reply| {
         reply.body["data"]["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
     })
@@ -107,6 +112,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let time = reply.body["data"]["created_at"].as_str().expect("a time").replace('Z', "-05:00");
         reply.body["data"]["created_at"] = json!(time);
     }),
+    charges("long pages are kept, and show charges as they were", &["events.recorded"], |request, reply| {
+        if request.number("per_page") == Some(100) && request.query.len() == 1 {
+            for charge in reply.body["data"].as_array_mut().into_iter().flatten() {
+                charge["status"] = json!("pending");
+            }
+        }
+    })
+    .may(&["filters.total", "filters.combined"]),
     rule("a charge leaves no event of its creation", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let created = book.events.iter().position(|event| event["type"] == "charge.created");

@@ -3,7 +3,7 @@
 use conformance::Mode;
 use serde_json::json;
 
-use crate::mutant::{Mutant, empty, list, requests, rule};
+use crate::mutant::{Mutant, charges, each_link, empty, list, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     requests("the type filter is ignored", &["filters.type", "filters.total"], |request| {
@@ -26,7 +26,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["filters.combined", "filters.type"]),
     requests("the status filter is ignored", &["filters.status"], |request| {
         drop(request.query.remove("status"))
-    }),
+    })
+    .may(&["filters.total"]),
     list("the payment link filter finds others", &["filters.payment_link"], |request, reply| {
         if request.query.contains_key("payment_link") && !empty(reply) {
             reply.body["data"][0]["payment_link"] = json!("another");
@@ -108,7 +109,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 request.query.remove("status");
             }
         });
-    }),
+    })
+    .may(&["filters.total"]),
     requests("the payment link filter lets nothing through", &["filters.payment_link"], |request| {
         request.query.entry("payment_link".into()).and_modify(|it| it.push('x'));
     })
@@ -123,6 +125,34 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
         if request.query.get("status").is_some_and(|status| !known(status)) {
             reply.body["data"] = json!([{ "status": "paid" }]);
+        }
+    }),
+    rule("a filter shows its first page by any number, but links lead on", &["filters.total"], |server| {
+        let books = [server.live.clone(), server.test.clone()];
+        server.rewrite(move |request, reply| {
+            let filters = ["type", "charge", "invoice", "status", "payment_link"];
+            if reply.status != 200 || !filters.iter().any(|name| request.query.contains_key(*name)) {
+                return;
+            }
+            each_link(reply, |link| format!("{link}&cursor=1"));
+            if !request.query.contains_key("cursor") {
+                let (mut first, mode) = (request.clone(), request.mode.expect("a key"));
+                first.query.remove("page");
+                reply.body["data"] =
+                    books[usize::from(mode == Mode::Test)].answer(&first, mode, "").body["data"].take();
+            }
+        });
+    }),
+    charges("charges that are paid are not found by their status", &["filters.total"], |request, reply| {
+        if request.query.get("status").is_some_and(|it| it == "paid") {
+            reply.body["data"] = json!([]);
+            reply.body["meta"]["total"] = json!(0);
+        }
+    }),
+    list("the filter by one of the types loses a record", &["filters.total"], |request, reply| {
+        if request.query.get("type").is_some_and(|it| it == "invoice.sent") {
+            let rows = reply.body["data"].as_array_mut().expect("rows");
+            reply.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
         }
     }),
     requests("the payment link filter is ignored", &["filters.payment_link"], |request| {

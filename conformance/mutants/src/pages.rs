@@ -30,7 +30,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     requests("per_page is ignored", &["paging.per_page"], |request| drop(request.query.remove("per_page")))
-        .may(&["events.both_paid"]),
+        .may(&["filters.total", "events.both_paid"]),
     requests("per_page ends at 50", &["paging.per_page"], |request| {
         if request.number("per_page").is_some_and(|size| (51..=100).contains(&size)) {
             request.query.insert("per_page".into(), "50".into());
@@ -61,10 +61,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.body["meta"]["last_page"] = json!(wrong);
     }),
     rule("the second page begins one record late", &["paging.joined"], |server| shift_page(server, 2, 1))
-        .may(&["paging.length"]),
+        .may(&["filters.charge", "filters.total", "paging.length"]),
     rule("the second page repeats the end of the first", &["paging.joined"], |server| {
         shift_page(server, 2, -1)
-    }),
+    })
+    .may(&["filters.charge", "filters.total"]),
     rule("the oldest come first", &["paging.newest_first", "paging.newest_first_others"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
@@ -85,10 +86,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["current_page"] = json!(page - 1);
         });
     })
-    .may(&["paging.ends", "paging.length", "paging.links_lead"]),
+    .may(&["filters.total", "paging.ends", "paging.length", "paging.links_lead"]),
     requests("page is ignored", &["paging.current_page", "paging.joined", "paging.links_lead"], |request| {
         drop(request.query.remove("page"))
-    }),
+    })
+    .may(&["filters.total"]),
     rule("page is ignored, but told back", &["paging.joined", "paging.length"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
@@ -137,7 +139,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["data"] = json!([]);
         }
     })
-    .may(&["paging.links_lead", "paging.joined"]),
+    .may(&["filters.total", "paging.links_lead", "paging.joined"]),
     rule("the last page is filled up from the one before", &["paging.length"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
@@ -152,7 +154,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["paging.joined", "paging.links_lead", "paging.links_keep_filters"]),
+    .may(&[
+        "filters.charge",
+        "filters.total",
+        "filters.type",
+        "paging.joined",
+        "paging.links_lead",
+        "paging.links_keep_filters",
+    ]),
     list("total is the number of rows on the page", &["paging.length"], |_, reply| {
         reply.body["meta"]["total"] = json!(reply.body["data"].as_array().expect("rows").len());
     })
@@ -195,7 +204,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["paging.links_lead", "paging.links_keep_filters", "paging.length"]),
+    .may(&[
+        "filters.charge",
+        "filters.invoice",
+        "filters.total",
+        "filters.type",
+        "paging.links_lead",
+        "paging.links_keep_filters",
+        "paging.length",
+    ]),
     rule("a join shows every charge twice", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.charges = book.charges.iter().flat_map(|it| [it.clone(), it.clone()]).collect();

@@ -186,8 +186,13 @@ impl<'a> Session<'a> {
         self.shown(mode, ask).is_some()
     }
 
-    /// Whether the two keys may ask once more, bursts, single objects, inserts and deliveries left aside.
+    /// Whether the two keys may ask once more.
     pub(crate) fn has_room(&self) -> bool {
+        self.has_room_for(1)
+    }
+
+    /// Whether the two keys may ask so often yet, bursts, single objects, inserts and deliveries left aside.
+    pub(crate) fn has_room_for(&self, asks: u32) -> bool {
         let counts = |it: &&Exchange| {
             matches!(it.caller, Caller::Own(_))
                 && !matches!(
@@ -196,7 +201,7 @@ impl<'a> Session<'a> {
                 )
         };
         let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
-        keyed < KEYED_MAX + self.ledger.repeats
+        keyed + asks <= KEYED_MAX + self.ledger.repeats
     }
 
     fn target_of(&self, path: &str) -> String {

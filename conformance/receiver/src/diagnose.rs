@@ -2,7 +2,7 @@
 
 use super::{
     caught::{Caught, Names},
-    fit,
+    fit::{self, Fit},
     header::{Header, quote},
     keyring::Keyring,
     reason::{Reason, TOLERANCE_SECS},
@@ -35,29 +35,39 @@ impl Diagnosis {
     }
 }
 
+/// Reads the header and finds out what its signature fits. Whatever is said of a signature, by a receiver or by a check,
+/// is said by this.
+pub(super) fn examined<'a>(
+    caught: &'a Caught,
+    keyring: &'a Keyring,
+) -> Result<(Header<'a>, Option<Fit<'a>>), Reason> {
+    let header = Header::read(header_text(caught, &keyring.names)?);
+    let delivery = caught.text(&keyring.names.header("Delivery")).map(str::to_owned);
+    let fit = match keyring.is_empty() {
+        true => None,
+        false => fit::find(&header, delivery.as_deref(), &caught.body.0, keyring),
+    };
+    Ok((header, fit))
+}
+
 /// Judges the signature of a request, at a receiver whose clock shows `now_unix` seconds.
 pub fn diagnose(caught: &Caught, keyring: &Keyring, now_unix: i64) -> Diagnosis {
-    let text = match header_text(caught, &keyring.names) {
-        Ok(text) => text,
+    let (header, fit) = match examined(caught, keyring) {
+        Ok(examined) => examined,
         Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
     };
-    let header = Header::read(text);
-    let mut reasons = header.faults.clone();
+    let mut reasons = header.faults;
+    let written = header.claims.first().and_then(|claim| claim.fault.clone());
     let late = header.unix_secs.and_then(|unix_secs| lateness(unix_secs, now_unix));
-    let unknown = keyring.secrets.is_empty() && keyring.other_mode.is_empty();
-    if unknown {
-        reasons.extend(header.claims.first().and_then(|claim| claim.fault.clone()));
-        reasons.extend(late);
-        return match reasons.is_empty() {
-            true => Diagnosis::NotJudged,
-            false => Diagnosis::NotVerified { reasons },
-        };
-    }
-    let delivery = caught.text(&keyring.names.header("Delivery")).map(str::to_owned);
-    match fit::find(&header, delivery.as_deref(), &caught.body.0, keyring) {
+    match fit {
+        _ if keyring.is_empty() => {
+            reasons.extend(written.into_iter().chain(late));
+            if reasons.is_empty() {
+                return Diagnosis::NotJudged;
+            }
+        }
         Some(fit) => {
-            reasons.extend(fit.faults);
-            reasons.extend(late);
+            reasons.extend(fit.faults.into_iter().chain(late));
             if reasons.is_empty() {
                 return Diagnosis::Verified { secret: fit.secret.to_owned() };
             }
@@ -65,7 +75,7 @@ pub fn diagnose(caught: &Caught, keyring: &Keyring, now_unix: i64) -> Diagnosis 
         // Nothing in the header could be read as a signature: that has been said.
         None if header.claims.is_empty() => {}
         None => {
-            reasons.extend(header.claims.first().and_then(|claim| claim.fault.clone()));
+            reasons.extend(written);
             // A time that nobody signed for is not worth a word.
             let all = keyring.secrets.iter().chain(&keyring.other_mode);
             reasons.push(Reason::WrongSecret { tried: all.map(|(name, _)| name.clone()).collect() });

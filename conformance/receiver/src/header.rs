@@ -20,6 +20,8 @@ pub(super) struct Header<'a> {
     pub(super) unix_secs: Option<i64>,
     /// What may be signatures.
     pub(super) claims: Vec<Claim>,
+    /// Something is called a signature, whether it can be read or not.
+    pub(super) has_signature: bool,
     /// White space stands between the parts.
     pub(super) spaced: bool,
 }
@@ -54,6 +56,7 @@ impl<'a> Header<'a> {
             header.faults.push(Reason::PartForm { got: quote(part) });
         }
         header.read_time(&times);
+        header.has_signature = signatures.iter().any(|it| !it.is_empty());
         if signatures.is_empty() {
             header.faults.push(Reason::SignatureMissing);
             // Maybe a signature all the same: what it signs tells more.

@@ -14,3 +14,10 @@ pub struct Keyring {
     /// Secrets of the other mode's endpoints: a delivery signed with one of them went astray.
     pub other_mode: Vec<(String, Secret)>,
 }
+
+impl Keyring {
+    /// Whether no secret is known at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.secrets.is_empty() && self.other_mode.is_empty()
+    }
+}

@@ -83,7 +83,12 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
         stop: it.stop.clone(),
     });
     let rows = both.map(|it| it.rows.iter().map(|row| (row.id.as_str(), row)).collect::<BTreeMap<_, _>>());
-    let ids: BTreeSet<&str> = rows.iter().flat_map(|rows| rows.keys().copied()).collect();
+    let mut ids: BTreeSet<&str> = rows.iter().flat_map(|rows| rows.keys().copied()).collect();
+    let is_stopped = both.iter().any(|it| it.stop.is_some());
+    if is_stopped {
+        // What was never asked is no difference.
+        ids.clear();
+    }
     let mut statements = Vec::new();
     for id in &ids {
         let pair = [rows[0].get(id).copied(), rows[1].get(id).copied()];
@@ -101,7 +106,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
         runs,
         alike: ids.len() - statements.len(),
         statements,
-        choices: choices(both),
+        choices: if is_stopped { Vec::new() } else { choices(both) },
     }
 }
 
@@ -191,6 +196,10 @@ impl Comparison {
             for (name, seen) in NAMES.iter().zip(&it.seen) {
                 line(&format!("  {name}  {}", seen.as_deref().unwrap_or("not seen")));
             }
+        }
+        if self.runs.iter().any(|it| it.stop.is_some()) {
+            line(&format!("not compared; exit {}", self.exit_code()));
+            return out;
         }
         let (statements, choices) = (self.statements.len(), self.choices.len());
         line(&format!(

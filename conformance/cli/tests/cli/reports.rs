@@ -132,6 +132,9 @@ fn two_recordings_are_compared() {
     assert!(told.contains("  A  pass") && told.contains("  B  fail"), "{told}");
     let told: Value = serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
     assert_eq!(told["statements"][0]["verdicts"][1]["verdict"], "warn", "{told}");
+    let stop = "\"stop\":{\"stopped_by\":\"unreachable\",\"why\":\"refused\"}";
+    fs::write(here.join("c.json"), read(here, "a.json").replace("\"stop\":null", stop)).unwrap();
+    check(&["a.json", "c.json"], 4, "not compared; exit 4");
     check(&["a.json", "none.json"], 2, "`none.json` can't be read");
     check(&["a.json", "http://127.0.0.1:1"], 2, "CHARGEPROOF_LIVE_KEY");
 }

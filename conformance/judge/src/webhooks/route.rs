@@ -18,7 +18,7 @@ use crate::check::Check;
 use crate::delivered::{Catch, Seen, caught};
 
 /// The list shows which events are new.
-const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
+pub(super) const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.mode_endpoints", WITH_LISTS, mode_endpoints),
@@ -34,7 +34,7 @@ const LATENESS: Duration = Duration::from_secs(30);
 const LATENESS_LONG: Duration = Duration::from_secs(600);
 
 /// The events of a mode that came to be while somebody received, newest first; `None` if that is not known.
-fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
+pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
     recording.deliveries.as_ref()?.receiver.as_ref()?;
     let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
     let before: BTreeSet<_> = before_rows(recording, mode).iter().filter_map(id).collect();

@@ -28,6 +28,14 @@ fn name(all: &Deliveries) -> String {
     format!("{}-Signature", all.header_prefix)
 }
 
+/// `t`, where it is in seconds.
+pub(super) fn signed_at(all: &Deliveries, it: &Seen<'_>) -> Option<i64> {
+    let values = it.delivery.values(&name(all));
+    let times =
+        values.iter().flat_map(|value| value.split(',')).filter_map(|it| it.trim().strip_prefix("t="));
+    times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
+}
+
 fn flaw(all: &Deliveries, it: &Seen<'_>) -> Flaw {
     let name = name(all);
     let expected = |what: &str| Some(format!("{name} with {what}"));

@@ -70,6 +70,7 @@ fn a_charge_may_be_open_until_it_is_paid() {
         ("charge.refunded", "paid", json!(null), json!({}), "fail"),
         ("charge.paid", "paid", json!("49.90"), json!({}), "pass"),
         ("charge.created", "pending", json!(49.9), json!({}), "fail"),
+        ("charge.created", "pending", json!("0E-18"), json!({}), "fail"),
     ] {
         let charge = json!({ "status": status, "fiat_amount": amount, "metadata": metadata });
         check(&one(kind, &charge), "charges.amounts", expected);

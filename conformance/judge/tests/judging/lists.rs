@@ -115,6 +115,62 @@ fn filters_given_together_are_judged_where_something_shows() {
 }
 
 #[test]
+fn a_later_page_of_a_filter_holds_what_comes_later() {
+    let of = |ids: &[&str]| -> Value {
+        ids.iter()
+            .map(|id| json!({ "id": id, "type": if *id == "x" { "charge.created" } else { "charge.paid" } }))
+            .collect()
+    };
+    let filtered = filtered(List::Events, &[("type", "charge.paid")], 1);
+    let second = |ids: &[&str]| {
+        let later = PageAsk { page: Some(2), ..filtered.clone() };
+        let first = page(filtered.clone(), &of(&["a"]), [1, 3, 1, 3]);
+        recording(vec![
+            whole(ask(None, 100), &of(&["a", "x", "b", "c"])),
+            first,
+            page(later, &of(ids), [2, 3, 1, 3]),
+        ])
+    };
+    check(&second(&["b"]), "filters.total", "pass");
+    check(&second(&["a"]), "filters.total", "fail");
+    check(&second(&["c"]), "filters.total", "fail");
+    check(&second(&[]), "filters.total", "fail");
+    let plain = PageAsk { per_page: None, ..ask(None, 25) };
+    let mut refused = second(&["b"]);
+    refused.exchanges.push(whole(plain, &of(&["a", "x", "b", "c"])));
+    refused.exchanges[2].ending = exchange(TEST, Purpose::Account, "", 400, &json!({})).ending;
+    check(&refused, "filters.type", "fail");
+    refused.exchanges.remove(1);
+    check(&refused, "filters.type", "not judged");
+}
+
+/// A charge as pages of different sizes show it one after the other, and the hour of its event on a day that is over.
+#[track_caller]
+fn check_states(states: &[&str], hour: u32, expected: &str) {
+    let event = |hour: u32, code: &str| {
+        let at = format!("2026-02-01T{hour:02}:00:00.000000Z");
+        json!({ "id": code, "type": "charge.created", "charge": { "code": code }, "created_at": at })
+    };
+    let mut all =
+        vec![whole(ask(None, 100), &json!([event(23, "ch2"), event(hour, "ch1"), event(1, "ch0")]))];
+    all.extend(states.iter().map(|status| {
+        let small = PageAsk { list: List::Charges, ..ask(None, 1) };
+        whole(small, &json!([{ "code": "ch1", "status": status }]))
+    }));
+    check(&recording(all), "events.recorded", expected);
+}
+
+#[test]
+fn what_changes_to_and_fro_leaves_an_event() {
+    check_states(&["open", "open"], 2, "not applicable");
+    // One change may be one that has no event.
+    check_states(&["open", "overdue"], 2, "not applicable");
+    check_states(&["open", "paid", "open"], 2, "fail");
+    check_states(&["open", "paid", "expired", "paid"], 22, "fail");
+    check_states(&["open", "paid", "open"], 23, "not applicable");
+}
+
+#[test]
 fn a_total_that_cannot_be_counted_is_no_pass() {
     let of_type = filtered(List::Events, &[("type", "charge.paid")], 1);
     let rows = json!([{ "id": "a", "type": "charge.paid" }]);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use conformance_model::deliveries::{Delivery, Place};
+use conformance_model::octets::Octets;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
@@ -139,6 +140,38 @@ fn check_pushed(events: &[(&str, Option<u64>)], settled: bool, expected: &str) {
     all.endpoints[0].events = Some(["charge.paid".to_owned(), "charge.expired".to_owned()].into());
     (all.lasted, all.settled) = (Duration::from_secs(1_000), settled);
     check(&recording, "webhooks.pushed", expected);
+}
+
+/// The times of a delivery that came a hundred seconds after the receiver began, in seconds since then.
+#[track_caller]
+fn check_clock(t: i64, created: i64, event: &str, expected: &str) {
+    const BEGAN: i64 = 1_769_940_000;
+    let created = time::OffsetDateTime::from_unix_timestamp(BEGAN + created).unwrap();
+    let created = created.format(&time::format_description::well_known::Rfc3339).unwrap();
+    let body = json!({ "event_id": event, "event": "charge.paid", "mode": "test", "created_at": created });
+    let mut sent = Delivery { arrived: Duration::from_secs(100), ..delivery(&body) };
+    let header = format!("t={},v1=ab", BEGAN + t);
+    sent.headers.push(("X-Service-Signature".into(), Octets(header.into_bytes())));
+    let list =
+        |purpose, id: &str| exchange(TEST, purpose, "/v1/events", 200, &json!({ "data": [{ "id": id }] }));
+    let lists = [(Purpose::BeforeDeliveries, "old"), (Purpose::AfterDeliveries, "new")];
+    let mut recording = beside(vec![sent], lists.map(|(purpose, id)| list(purpose, id)).into());
+    let all = recording.deliveries.as_mut().expect("a receiver");
+    all.began = Some(BEGAN);
+    check(&recording, "webhooks.clock", expected);
+    recording.deliveries.as_mut().expect("a receiver").settled = true;
+    check(&recording, "webhooks.clock", "not applicable");
+}
+
+#[test]
+fn what_happens_while_somebody_listens_has_a_time_of_then() {
+    check_clock(100, 99, "new", "pass");
+    check_clock(-300, -300, "new", "pass");
+    check_clock(400, 400, "new", "pass");
+    check_clock(401, 99, "new", "warn");
+    check_clock(100, -301, "new", "warn");
+    check_clock(100, 7_200, "new", "warn");
+    check_clock(100, 7_200, "old", "not judged");
 }
 
 #[test]

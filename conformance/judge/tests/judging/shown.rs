@@ -47,6 +47,10 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
     }
     check_charge(|it| drop(it.as_object_mut().unwrap().remove("asset")), "charges.fields", "fail");
     check_charge(|it| it["asset_amount"] = json!(0.001), "charges.amounts", "fail");
+    // How some languages write a nought of 18 places.
+    for (amount, expected) in [("0E-18", "pass"), ("1.5e+3", "pass"), ("0E", "fail"), ("E-18", "fail")] {
+        check_charge(|it| it["received_amount"] = json!(amount), "charges.amounts", expected);
+    }
     check_charge(|it| it["metadata"] = json!([]), "charges.metadata", "fail");
     check_charge(|it| it["paid_at"] = json!("yesterday"), "charges.paid_at", "fail");
     check_charge(|it| it["code"] = json!(7), "charges.code", "fail");
@@ -128,6 +132,8 @@ fn a_single_event_is_the_one_of_the_list() {
         ("details", json!({ "amount": "1" })),
         ("created_at", json!("2026-01-06T09:00:00Z")),
         ("charge", json!({ "code": "ch2" })),
+        ("charge", json!({ "code": "ch1", "fiat_amount": "1.00" })),
+        ("charge", json!({ "code": "ch1", "asset_amount": "0.00100001" })),
     ] {
         let mut event = event(&charge());
         event[name] = other;
@@ -137,6 +143,7 @@ fn a_single_event_is_the_one_of_the_list() {
     let mut moved = event(&charge());
     moved["created_at"] = json!("2026-01-05T09:00:00Z");
     moved["charge"]["status"] = json!("refunded");
+    moved["charge"]["fiat_amount"] = json!("49.9");
     check(&alone(&moved), "events.single", "pass");
 }
 

@@ -234,7 +234,7 @@ impl Reading {
     }
 
     /// Once the long pages have been read: filters, one event of each type, the long pages again, so that what
-    /// stood still is known, and then all the other positions.
+    /// stood still is known, and then all the other positions. A later burst goes on where the first had no time.
     fn go_on(&mut self, recording: &Recording) {
         if self.has_filters || !self.wanted.is_empty() {
             return;
@@ -242,15 +242,18 @@ impl Reading {
         self.has_filters = true;
         let shot = Purpose::Burst(Burst::Shot { series: self.series });
         let offer = Offer::of(recording, Mode::Test, |purpose| *purpose == shot);
-        let asks = offer.asks().into_iter().flatten();
+        let asks = offer.asks().into_iter().flatten().chain(offer.further());
         self.wanted.extend(asks.map(|ask| path_of(&ask)));
         self.wanted.extend(offer.one_of_each_type().iter().map(|id| event_path(id)));
-        self.wanted.extend(self.totals.iter().map(|(list, _)| path_of(&sized(*list, None, LONG))));
+        let longs: Vec<_> = self.totals.iter().map(|(list, _)| path_of(&sized(*list, None, LONG))).collect();
+        self.wanted.extend(longs.iter().cloned());
         let many: Vec<_> = self.totals.iter().map(|(list, total)| positions::many(*list, *total)).collect();
         // In turns, so that no list comes too short where the burst is over before all is read.
         for place in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
             self.wanted.extend(many.iter().filter_map(|asks| asks.get(place)).map(path_of));
         }
+        let served = || recording.exchanges.iter().filter(|it| it.caller == KEY && it.status() == Some(200));
+        self.wanted.retain(|path| longs.contains(path) || !served().any(|it| it.target.ends_with(path)));
     }
 }
 

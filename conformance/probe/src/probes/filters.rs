@@ -20,8 +20,9 @@ use crate::session::{Session, encoded};
 const DOUBTS_MAX: u32 = 2;
 /// Two pages of a type, and five filters.
 const ALONE: u32 = 7;
-/// In pairs and all together. Where a burst has shown them, the long pages are read again instead.
-const TOGETHER: u32 = 5;
+/// In pairs, all together, and a second page by its number. Where a burst has shown them, the long pages are read
+/// again instead.
+const TOGETHER: u32 = 6;
 const UNKNOWN: u32 = 2;
 const ALL: u32 = ALONE + TOGETHER + UNKNOWN + DOUBTS_MAX;
 /// Either key may turn out to show what there is to filter by.
@@ -37,8 +38,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         false => [(Mode::Test, &test), (Mode::Live, &live)],
     };
     if let Some((mode, kind)) = telling_type(&in_turn) {
-        let (first, _) = session.page(mode, filtered(List::Events, &[("type", &kind)], 2)).await;
+        let ask = filtered(List::Events, &[("type", &kind)], 2);
+        let (first, page) = session.page(mode, ask.clone()).await;
         session.follow(mode, &first, "next").await;
+        // Links may lead on where the number of a page is ignored. A burst asks for that in test mode.
+        if !has_burst && page.and_then(|page| page.meta("total")).is_some_and(|total| total > 2) {
+            session.page(mode, PageAsk { page: Some(2), ..ask }).await;
+        }
     }
     for (of_live, of_test) in live.asks().into_iter().zip(test.asks()).skip(1) {
         let is_shown = |ask: &PageAsk| {
@@ -152,6 +158,37 @@ impl Offer {
         ]
     }
 
+    /// What a burst asks beside these: the second page of each filter that has one, by its number, every other type
+    /// and status that the lists show, and what happened to the oldest objects.
+    pub(super) fn further(&self) -> Vec<PageAsk> {
+        let mut asked: Vec<_> = self.asks().into_iter().flatten().collect();
+        asked.retain(|ask| ask.filters.len() == 1);
+        let has_second = |ask: &&PageAsk| {
+            let (name, value) = &ask.filters[0];
+            let told = |row| match name.as_str() {
+                "charge" | "invoice" => text_at(row, &[name, "code"]),
+                _ => text_at(row, &[name]),
+            };
+            self.rows(ask.list).iter().filter(|row| told(row) == Some(value)).count() > 1
+        };
+        let second = |ask: &PageAsk| PageAsk { page: Some(2), per_page: Some(1), ..ask.clone() };
+        let mut further: Vec<_> = asked.iter().filter(has_second).map(second).collect();
+        let values = |list, name| counts(self.rows(list), name).into_keys().map(move |it| (list, name, it));
+        let oldest = |list, name, path: [&str; 2]| {
+            let value = self.events.iter().rev().find_map(|event| text_at(event, &path))?;
+            Some((list, name, value))
+        };
+        let values = values(List::Events, "type")
+            .chain(values(List::Charges, "status"))
+            .chain(values(List::Invoices, "status"))
+            .chain(oldest(List::Events, "charge", ["charge", "code"]))
+            .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
+            .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
+        let asks = values.map(|(list, name, value)| filtered(list, &[(name, value)], LONG));
+        further.extend(asks.filter(|ask| !asked.contains(ask)));
+        further
+    }
+
     /// A status that the list itself shows of several rows, but not of all; otherwise one that the events show.
     fn status(&self, list: List, member: &str) -> Option<Filters> {
         let shown = telling(self.rows(list), "status").map(|(status, _)| status);
@@ -160,10 +197,10 @@ impl Offer {
         Some(vec![("status", status)])
     }
 
-    /// The id of one event of each type.
+    /// The id of the oldest event of each type.
     pub(super) fn one_of_each_type(&self) -> Vec<String> {
         let mut found = BTreeMap::new();
-        for event in &self.events {
+        for event in self.events.iter().rev() {
             if let (Some(kind), Some(id)) = (text_at(event, &["type"]), text_at(event, &["id"])) {
                 found.entry(kind).or_insert(id);
             }
@@ -172,14 +209,20 @@ impl Offer {
     }
 }
 
-/// A value of a member, best one that needs two pages of two and that not every row has, and whether it is so.
-fn telling(rows: &[Value], name: &str) -> Option<(String, bool)> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+/// Each value of a member, and how many rows have it.
+fn counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usize> {
+    let mut counts = BTreeMap::new();
     for value in rows.iter().filter_map(|row| text_at(row, &[name])) {
         *counts.entry(value).or_default() += 1;
     }
+    counts
+}
+
+/// A value of a member, best one that needs two pages of two and that not every row has, and whether it is so.
+fn telling(rows: &[Value], name: &str) -> Option<(String, bool)> {
     let is_telling = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
-    let mut found: Vec<_> = counts.into_iter().map(|(value, count)| (value, is_telling(count))).collect();
+    let mut found: Vec<_> =
+        counts(rows, name).into_iter().map(|(value, count)| (value, is_telling(count))).collect();
     found.sort_by_key(|(_, telling)| !telling);
     found.into_iter().next().map(|(value, telling)| (value.to_owned(), telling))
 }
@@ -266,6 +309,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::session::path_of;
 
     fn event(kind: &str, charge: &Value, invoice: &Value) -> Value {
         json!({ "type": kind, "charge": charge, "invoice": invoice })
@@ -292,5 +336,30 @@ mod tests {
         check(charge_and_invoice(&events).map(|it| it.1), "charge=c2&invoice=i2");
         check(charge_and_invoice(&[lone.clone(), bill]).map(|it| it.1), "charge=c1&invoice=i1");
         check(charge_and_invoice(&[lone]).map(|it| it.1), "");
+    }
+
+    #[test]
+    fn a_burst_asks_for_second_pages_and_for_every_value() {
+        let rows = |statuses: &[&str]| -> Vec<_> {
+            statuses.iter().map(|status| json!({ "status": status })).collect()
+        };
+        let [code, older] = ["c1", "c0"].map(|code| json!({ "code": code }));
+        let offer = Offer {
+            events: [("charge.paid", &code), ("charge.created", &code), ("charge.expired", &older)]
+                .map(|(kind, charge)| event(kind, charge, &Value::Null))
+                .into(),
+            charges: rows(&["paid", "open", "paid", "expired"]),
+            invoices: rows(&["open"]),
+        };
+        let found: Vec<_> = offer.further().iter().map(path_of).collect();
+        let expected = [
+            "events?charge=c1&per_page=1&page=2",
+            "events?type=charge.expired&per_page=100",
+            "events?type=charge.paid&per_page=100",
+            "charges?status=open&per_page=100",
+            "charges?status=paid&per_page=100",
+            "events?charge=c0&per_page=100",
+        ];
+        assert_eq!(found, expected.map(|it| format!("/v1/{it}")));
     }
 }

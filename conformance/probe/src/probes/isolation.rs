@@ -52,9 +52,7 @@ pub(super) async fn other_ways(session: &mut Session<'_>) {
     for (list, filter, pick) in ONE_WAY {
         let mut found =
             Mode::BOTH.into_iter().filter_map(|mode| Some((mode, foreign(session, mode, pick)?))).skip(1);
-        if let Some((mode, code)) = found.next()
-            && session.has_room()
-        {
+        if let Some((mode, code)) = found.next() {
             twins(session, mode, list, filter, &code).await;
         }
     }
@@ -87,7 +85,7 @@ async fn trio(session: &mut Session<'_>, mode: Mode, foreign: &str) {
         let first = ask_event(session, mode, &before, Side::AbsentBefore, round).await;
         let middle = ask_event(session, mode, foreign, Side::Foreign, round).await;
         ask_event(session, mode, &after, Side::AbsentAfter, round).await;
-        if seems_alike(&first, &middle, &before, foreign) || !session.has_room() {
+        if seems_alike(&first, &middle, &before, foreign) || !session.has_room_for(3) {
             return;
         }
     }
@@ -115,7 +113,7 @@ pub(crate) async fn ask_event(
 }
 
 async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, foreign: &str) {
-    if !session.has_room() {
+    if !session.has_room_for(2) {
         return;
     }
     let absent = session.absent_twin(foreign, 1);

@@ -32,8 +32,9 @@ pub(super) fn many(list: List, total: u64) -> Vec<PageAsk> {
     asks.extend(among([2, last.div_ceil(2), last], last, 2).map(|page| later(list, page)));
     for size in SIZES {
         let last = total.div_ceil(size);
+        // A burst may end before all is read: the last page, which holds the rest, and a middle one tell most.
         let pages = among([1, 2, 3, last.div_ceil(2), last], last, 1);
-        asks.extend(pages.map(|page| sized(list, Some(page), size)));
+        asks.extend(pages.rev().map(|page| sized(list, Some(page), size)));
     }
     asks
 }
@@ -68,7 +69,7 @@ fn later(list: List, page: u64) -> PageAsk {
     PageAsk { page: Some(page), ..plain(list) }
 }
 
-fn among<const N: usize>(pages: [u64; N], last: u64, first: u64) -> impl Iterator<Item = u64> {
+fn among<const N: usize>(pages: [u64; N], last: u64, first: u64) -> impl DoubleEndedIterator<Item = u64> {
     BTreeSet::from(pages).into_iter().filter(move |page| (first..=last).contains(page))
 }
 

@@ -181,6 +181,7 @@ fn listened(
     let mut deliveries = written(&webhooks.names, &catch.endpoints(), arrivals, keys);
     deliveries.receiver = Some(catch.address().to_string());
     deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.clean(url));
+    deliveries.began = Some(began.unix_timestamp());
     deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - began).unwrap_or_default();
     deliveries.settled = caused.settled;
     deliveries.trouble = trouble;

@@ -2,9 +2,12 @@ use ::base64::Engine;
 use ::base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use conformance_model::deliveries::Signed;
+
 use super::{BODY, DELIVERY, NOW, SECRET, delivery, keyring, mac, mac_bytes, named, signed};
 use crate::{
-    Caught, Diagnosis, Encoding, Joined, Keyring, Padding, Reason, Rewriting, TimeUnit, base64, diagnose,
+    Caught, Diagnosis, Encoding, Joined, Keyring, Padding, Reason, Rewriting, TimeUnit, base64, construction,
+    diagnose,
 };
 
 #[track_caller]
@@ -14,6 +17,24 @@ fn check_with(caught: &Caught, keyring: &Keyring, now: i64, expected: &[Reason])
     for reason in expected {
         let (says, secret) = (format!("{reason} {}", reason.remedy()), &SECRET[6..]);
         assert!(!says.contains(secret), "{says}");
+    }
+    check_construction(&construction(caught, keyring), expected);
+}
+
+/// What a check writes down of a signature is what a receiver says of it, its age left aside.
+#[track_caller]
+fn check_construction(signed: &Signed, reasons: &[Reason]) {
+    let of_age = |it: &&Reason| matches!(it, Reason::Stale { .. } | Reason::Future { .. });
+    let names: Vec<_> = reasons.iter().filter(|it| !of_age(it)).map(Reason::name).collect();
+    let is_by_other = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
+    match signed {
+        Signed::By { own, differs } => {
+            let differs: Vec<_> = differs.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(*own, !names.iter().any(|name| is_by_other(name)));
+            assert_eq!(differs, names.into_iter().filter(|name| !is_by_other(name)).collect::<Vec<_>>());
+        }
+        Signed::NoSecret => {}
+        Signed::Nothing | Signed::Openly | Signed::Unknown => assert_ne!(names, Vec::<&str>::new()),
     }
 }
 

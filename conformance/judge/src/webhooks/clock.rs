@@ -1,0 +1,59 @@
+//! The times of a delivery, beside the clock of who received it.
+
+use std::collections::BTreeSet;
+
+use conformance_model::reading::{text_at, utc};
+use conformance_model::recording::Recording;
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::route::{WITH_LISTS, new_events};
+use super::signature::signed_at;
+use crate::check::Check;
+use crate::delivered::caught;
+
+pub(crate) const CHECKS: &[Check] = &[Check::of("webhooks.clock", WITH_LISTS, clock)];
+
+/// How far the clocks of the service and the receiver may be apart.
+const APART_SECS: i64 = 300;
+
+/// Judged on the first delivery of events that happened while somebody listened: whatever its times are the times of,
+/// it lies between the beginning and the arrival.
+fn clock(recording: &Recording) -> Judged {
+    let catch = caught(recording)?;
+    let Some(began) = catch.all.began.filter(|_| !catch.all.settled) else {
+        return Err(CheckError::Inapplicable("the service does not go by the receiver's clock".into()));
+    };
+    let id = |row| text_at(row, &["id"]).map(str::to_owned);
+    let new = Mode::BOTH.map(|mode| new_events(recording, mode).unwrap_or_default());
+    let mut new: BTreeSet<_> = new.iter().flatten().filter_map(id).collect();
+    let mut judged = false;
+    for seen in catch.readable() {
+        // Only the first of each: a repeated one may keep its time.
+        if !seen.text(&["event_id"]).is_some_and(|event| new.remove(event)) {
+            continue;
+        }
+        let arrived = began + i64::try_from(seen.delivery.arrived.as_secs()).unwrap_or(i64::MAX / 2);
+        let created = seen.text(&["created_at"]).and_then(|text| Some(utc(text).ok()?.unix_timestamp()));
+        for (name, at) in [("t", signed_at(catch.all, seen)), ("created_at", created)] {
+            let Some(at) = at else { continue };
+            let (by, side) = if at < began {
+                (began - at, "before the receiver listened")
+            } else {
+                (at - arrived, "after it arrived")
+            };
+            if by > APART_SECS {
+                let expected = format!("{name} within {APART_SECS} s of the receiver's clock");
+                return Err(seen.broken(expected, format!("{name} {by} s {side}")));
+            }
+            judged = true;
+        }
+    }
+    match judged {
+        true => Ok(Held::With(format!("{APART_SECS} s allowed"))),
+        false => Err(CheckError::unjudged(
+            "no delivery told of an event that happened while the suite received",
+            "cause one while the suite receives, with keys of the same account",
+        )),
+    }
+}
