@@ -43,11 +43,22 @@ fn connector(trusted: &TlsIdentity) -> TlsConnector {
 
 /// The answer to a request over TLS.
 async fn ask(server: &Server, connector: &TlsConnector, path: &str) -> std::io::Result<String> {
+    send(server, connector, ("GET", path), "").await
+}
+
+/// The same with more lines in the head.
+async fn send(
+    server: &Server,
+    connector: &TlsConnector,
+    (method, path): (&str, &str),
+    lines: &str,
+) -> std::io::Result<String> {
     let stream = TcpStream::connect(server.address()).await?;
     let name = ServerName::try_from("localhost").expect("a name");
     let mut stream = connector.connect(name, stream).await?;
     let port = server.address().port();
-    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n");
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{lines}\r\n");
     stream.write_all(head.as_bytes()).await?;
     let mut answer = String::new();
     // A peer that closes without a word of goodbye has said all the same what it had to say.
@@ -74,6 +85,29 @@ async fn one_address_answers_both_and_links_are_secure() {
     drop(half);
     let answer = ask(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_them() {
+    let identity = identity();
+    let (server, connector) = (open(&identity).await, connector(&identity));
+    let own = format!("https://localhost:{}", server.address().port());
+    let json = "Content-Type: application/json\r\nContent-Length: 0\r\n";
+    let opened = send(&server, &connector, ("POST", "/sandbox/worlds"), json).await.expect("an answer");
+    let (_, body) = opened.split_once("\r\n\r\n").expect("a body");
+    let world: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let text = |name: &str| world[name].as_str().expect("a text");
+    let base = format!("{own}/w/{}", text("world"));
+    assert_eq!((text("base_url"), text("dashboard_url")), (&*base, &*format!("{base}/dashboard")));
+    let key = format!("Authorization: Bearer {}\r\n", text("test_key"));
+    // By its address and by its key alone.
+    for path in [format!("/w/{}/v1/charges", text("world")), "/v1/charges".to_owned()] {
+        let answer = send(&server, &connector, ("GET", &path), &key).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        assert!(answer.contains(&format!("\"{base}/v1/charges?")), "{path}: {answer}");
+    }
+    let page = ask(&server, &connector, &format!("/w/{}/dashboard/acme/test", text("world"))).await;
+    assert!(page.expect("an answer").starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]
