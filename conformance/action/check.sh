@@ -25,6 +25,11 @@ done <<<"${INPUT_ARGUMENTS:-}"
 code=0
 chargeproof "${arguments[@]}" || code=$?
 
+if [ ! -s "$summary" ]; then
+    told="chargeproof check ended with exit code $code before it judged anything: the log of this step says why"
+    echo "::error title=chargeproof check::$told"
+    echo "$told" >"$summary"
+fi
 cat "$summary" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
 echo "exit-code=$code" >>"${GITHUB_OUTPUT:-/dev/null}"
 rm -f "$summary"
