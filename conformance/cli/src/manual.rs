@@ -207,7 +207,7 @@ mod tests {
         "500",
     ];
     /// What an option may need beside it; the first with which it is taken will do.
-    const BESIDE: [&str; 12] = [
+    const BESIDE: [&str; 13] = [
         "http://127.0.0.1:9 --receiver=127.0.0.1:0",
         "http://127.0.0.1:9",
         "",
@@ -220,6 +220,7 @@ mod tests {
         "--tls-key=x",
         "--tls-cert=x",
         "--exhaust=charge",
+        "--scenario=x",
     ];
 
     /// The arguments that a command does not run without.

@@ -73,7 +73,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "demo", "data", "from", "clock", "speed"])]
     pub(crate) scenario: Option<PathBuf>,
     /// With `--scenario`: play its first STEP steps only
-    #[arg(long, value_name = "STEP", requires = "scenario")]
+    #[arg(long, value_name = "STEP", value_parser = whole::<usize>(1..=u64::from(u32::MAX)), requires = "scenario")]
     pub(crate) until: Option<usize>,
     /// Forward the webhooks of both modes to this handler on your machine: registers endpoints, prints their secrets; may
     /// be repeated
