@@ -382,6 +382,7 @@ fn the_built_in_server_holds_every_choice_and_every_lie_about_one_is_noticed() {
     let mut wrong = Vec::new();
     for lie in LIES {
         let mut spoiled = honest.clone();
+        spoiled.selection.only = vec!["extended.*".to_owned()];
         for exchange in &mut spoiled.recording.exchanges {
             let before = exchange.clone();
             if let Ending::Answered(answer) = &mut exchange.ending {
