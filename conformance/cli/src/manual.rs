@@ -275,7 +275,7 @@ mod tests {
                     let sets = BESIDE.map(|it| it.split_whitespace().map(str::to_owned));
                     sets.into_iter().find_map(|set| {
                         let words: Vec<_> = words.iter().cloned().chain(set).collect();
-                        let typed = parsed(&[&words[..], &[typed.clone()]].concat(), "").ok()?;
+                        let typed = parsed(&[&words[..], std::slice::from_ref(&typed)].concat(), "").ok()?;
                         Some((typed, parsed(&words, &file), file.clone()))
                     })
                 };

@@ -146,15 +146,30 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    // The library's general formatter takes ten times as long.
+    // The formatters of both libraries take ten times as long, which was a tenth of a sweep.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (secs, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
         let (days, secs) = (secs / 86_400, secs % 86_400);
         let days = i32::try_from(days).expect("a timestamp up to LAST has few days");
         let date = Date::from_julian_day(EPOCH_DAY + days).expect("a timestamp up to LAST is a date");
-        let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
-        let (hour, minute, second) = (secs / 3_600, secs / 60 % 60, secs % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+        let (month, day) = (u8::from(date.month()), date.day());
+        let numbers = [
+            (0..4, u64::from(date.year().unsigned_abs())),
+            (5..7, month.into()),
+            (8..10, day.into()),
+            (11..13, secs / 3_600),
+            (14..16, secs / 60 % 60),
+            (17..19, secs % 60),
+            (20..26, micros),
+        ];
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        for (place, mut number) in numbers {
+            for digit in text[place].iter_mut().rev() {
+                *digit += (number % 10) as u8;
+                number /= 10;
+            }
+        }
+        f.write_str(str::from_utf8(&text).expect("digits are text"))
     }
 }
 

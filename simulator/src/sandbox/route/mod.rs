@@ -257,9 +257,14 @@ routes! {
 impl Route {
     /// What stands in the place of the segments in braces, if this is the route of a path.
     fn parameters<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
+        let (path, pattern) = (path.trim_start_matches('/'), &self.path[1..]);
+        // Nearly every route differs from a path before its first parameter.
+        if !path.starts_with(pattern.split('{').next().unwrap_or_default()) {
+            return None;
+        }
         let mut parameters = Vec::new();
-        let mut rest = path.trim_start_matches('/').split('/');
-        let mut pattern = self.path[1..].split('/');
+        let mut rest = path.split('/');
+        let mut pattern = pattern.split('/');
         loop {
             match (pattern.next(), rest.next()) {
                 (None, None) => return Some(parameters),
