@@ -25,6 +25,11 @@ use reference_core::{
 const OBJECT_ROOM: usize = 1_400;
 /// More than links and meta of most pages take.
 const LINKS_ROOM: usize = 1_024;
+/// Pages above this are given [`OWN_ROOM`].
+const LARGE_PAGE: usize = 1 << 20;
+/// More than an allocator keeps for later when it is freed: it maps such a room by itself and gives it back at once. Only
+/// what is written of it takes memory.
+const OWN_ROOM: usize = 33 << 20;
 
 /// What an answer is written with.
 pub(crate) struct Scene<'a> {
@@ -153,6 +158,7 @@ fn event<'a, 'k>(
 
 /// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
 fn many(page: &Page, links: &PageUrls<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
+    let room = if room > LARGE_PAGE { room.max(OWN_ROOM) } else { room };
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
     body.extend_from_slice(b"{\"data\":[");
     for (place, &member) in page.members.iter().enumerate() {
