@@ -6,17 +6,20 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     net::{IpAddr, Ipv4Addr},
+    sync::Arc,
 };
 
 use reference_core::{
     dialect::Dialect,
     endpoint::{Secret, address_rule},
+    event::EventType,
     id::{AccountNo, EndpointNo},
     mode::Mode,
-    outbox::{AttemptReport, AttemptResult, HttpTrace},
+    outbox::{AttemptReport, AttemptResult, HttpTrace, SentHeaders},
     time::{Span, Timestamp},
 };
 use reference_wire::AttemptRequest;
+use uuid::Uuid;
 
 /// How long a post and its answer take together.
 const ROUND_TRIP: Span = Span::millis(40);
@@ -110,8 +113,15 @@ pub struct Arrival {
     pub arrived: Option<Timestamp>,
     /// How often.
     pub copies: u32,
-    /// The signature header that it carried.
-    pub signature: String,
+}
+
+/// What the delivery log keeps of an attempt inside the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogDetail {
+    /// How it ended.
+    Result,
+    /// Its headers too.
+    Headers,
 }
 
 /// Every merchant, and every post between the service and one of them.
@@ -161,20 +171,17 @@ impl Network {
         vec![IpAddr::V4(address)]
     }
 
-    /// Posts a delivery: signed with the time of the attempt, to the address that was judged. Says what the
-    /// merchant got of it.
-    ///
-    /// The headers go to the delivery log if the names in them are given.
+    /// Posts a delivery to the address that was judged. Says what the merchant got of it: what is signed with the time of
+    /// the attempt, which nobody reads here.
     pub fn post(
         &mut self,
         now: Timestamp,
         (account, mode, post): (AccountNo, Mode, &AttemptRequest),
-        keep_headers: Option<&Dialect>,
+        detail: LogDetail,
     ) -> Arrival {
         let (delay, outcome, reception) = self.meet(now, post);
-        let sent = keep_headers.filter(|_| !reception.signature.is_empty());
-        let trace = sent.map(|dialect| {
-            let request_headers = delivery_headers(dialect, post, reception.signature.clone());
+        let trace = (detail == LogDetail::Headers && reception.arrived.is_some()).then(|| {
+            let request_headers = SentHeaders::Of { url: Arc::clone(&post.url), secret: post.secret.clone() };
             Box::new(HttpTrace { request_headers, ..HttpTrace::default() })
         });
         let result = AttemptReport { result: outcome, trace };
@@ -202,7 +209,6 @@ impl Network {
         if matches!(behavior, ReceiverBehavior::Private) {
             return (Span::default(), AttemptResult::Refused("the address is private".to_owned()), nothing);
         }
-        let signature = post.secret.sign(now.unix_secs(), &post.body);
         // Signed a moment ago over these very bytes: it verifies by the secret that signed it, and by no other.
         let verified = || {
             let verifies = merchant.secrets.values().any(|secret| secret.reveal() == post.secret.reveal());
@@ -220,7 +226,7 @@ impl Network {
             ReceiverBehavior::Down | ReceiverBehavior::Private => unreachable!("nothing is sent to these"),
         };
         let copies = if matches!(behavior, ReceiverBehavior::Twice) { 2 } else { 1 };
-        (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies, signature })
+        (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies })
     }
 
     /// When the next answer comes.
@@ -243,17 +249,18 @@ impl Network {
 /// All headers of an attempt, in the order in which they are sent.
 pub fn delivery_headers(
     dialect: &Dialect,
-    post: &AttemptRequest,
+    (authority, kind, delivery): (&str, EventType, Uuid),
+    body_length: usize,
     signature: String,
 ) -> Vec<(String, String)> {
     let prefix = &dialect.header_prefix;
     vec![
-        ("Host".to_owned(), post.url.authority().to_owned()),
+        ("Host".to_owned(), authority.to_owned()),
         ("Content-Type".to_owned(), "application/json".to_owned()),
-        ("Content-Length".to_owned(), post.body.len().to_string()),
+        ("Content-Length".to_owned(), body_length.to_string()),
         ("User-Agent".to_owned(), dialect.user_agent.clone()),
-        (format!("{prefix}-Event"), post.kind.as_str().to_owned()),
-        (format!("{prefix}-Delivery"), post.id.to_string()),
+        (format!("{prefix}-Event"), kind.as_str().to_owned()),
+        (format!("{prefix}-Delivery"), delivery.to_string()),
         (format!("{prefix}-Signature"), signature),
     ]
 }

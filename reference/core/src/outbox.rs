@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     asset::Asset,
     charge::{Charge, ChargeStatus},
-    endpoint::{Endpoint, EndpointStatus, FAILED_IN_A_ROW_MAX},
+    endpoint::{Endpoint, EndpointStatus, FAILED_IN_A_ROW_MAX, Secret, address_rule::EndpointUrl},
     event::EventType,
     id::{Code, DeliveryNo, EndpointNo, EventNo},
     invoice::Invoice,
@@ -58,12 +58,12 @@ impl AttemptResult {
 }
 
 /// What went over the wire in an attempt, for the delivery log. Bounded by the host that posts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct HttpTrace {
     /// The address that was connected to.
     pub address: Option<String>,
-    /// Header names and values that were sent.
-    pub request_headers: Vec<(String, String)>,
+    /// What was sent.
+    pub request_headers: SentHeaders,
     /// Header names and values of the answer.
     pub response_headers: Vec<(String, String)>,
     /// The beginning of the answer's body.
@@ -72,6 +72,26 @@ pub struct HttpTrace {
     pub note: Option<String>,
     /// How long it took in real time, whatever the service clock showed.
     pub took_ms: Option<u64>,
+}
+
+/// The headers of an attempt.
+#[derive(Clone, Debug)]
+pub enum SentHeaders {
+    /// Names and values as they went over the wire.
+    Kept(Vec<(String, String)>),
+    /// All that they follow from besides the delivery: they are written when somebody looks.
+    Of {
+        /// Where it went.
+        url: Arc<EndpointUrl>,
+        /// What it was signed with.
+        secret: Secret,
+    },
+}
+
+impl Default for SentHeaders {
+    fn default() -> Self {
+        SentHeaders::Kept(Vec::new())
+    }
 }
 
 /// How a post ended, and what went over the wire if the host kept that.

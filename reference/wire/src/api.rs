@@ -1,10 +1,11 @@
 //! The service behind its API, with what belongs to the API alone: answers kept for repeated writes, and objects as
 //! they were last written.
 
+use bytes::Bytes;
 use reference_core::{
     call::Answer,
     error::ApiError,
-    id::AccountNo,
+    id::{AccountNo, DeliveryNo},
     key::Principal,
     mode::Mode,
     service::{Admission, Service, ServiceConfig},
@@ -28,6 +29,8 @@ pub struct Api {
     /// The service.
     pub service: Service,
     books: Vec<[BookState; 2]>,
+    /// Nobody reads what is answered.
+    is_unread: bool,
 }
 
 /// What the API keeps of one book.
@@ -40,7 +43,17 @@ struct BookState {
 impl Api {
     /// A service without accounts.
     pub fn new(config: ServiceConfig) -> Api {
-        Api { service: Service::new(config), books: Vec::new() }
+        Api { service: Service::new(config), books: Vec::new(), is_unread: false }
+    }
+
+    /// Whether anybody reads the answers from now on: where nobody does, those that are granted have no body.
+    pub fn set_unread(&mut self, is_unread: bool) {
+        self.is_unread = is_unread;
+    }
+
+    /// Whether nobody reads the answers.
+    pub fn is_unread(&self) -> bool {
+        self.is_unread
     }
 
     /// Answers a request to a path under `/v1`: finds the key, counts the request, answers the call.
@@ -96,9 +109,21 @@ impl Api {
 
     /// The next attempt to deliver a webhook that is due. Until its result comes back the delivery is in flight.
     pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
+        let (account, mode, mut post) = self.poll_delivery_label(now)?;
+        post.body = self.delivery_body((account, mode), post.delivery);
+        Some((account, mode, post))
+    }
+
+    /// The same without its body, for a host that seldom needs it: [`Api::delivery_body`] writes it then.
+    pub fn poll_delivery_label(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let (account, mode, delivery) = self.service.poll_delivery(now)?;
+        Some((account, mode, webhook::label(self.service.account(account).book(mode), delivery)))
+    }
+
+    /// The body of every attempt of a delivery.
+    pub fn delivery_body(&self, (account, mode): (AccountNo, Mode), no: DeliveryNo) -> Vec<u8> {
         let book = self.service.account(account).book(mode);
-        Some((account, mode, webhook::attempt(book, delivery, &self.service.config().public_url)))
+        webhook::delivery_body(book, book.outbox().get(no), &self.service.config().public_url)
     }
 
     /// Refusals come in one order: path and object, method, size and form of the body, fields, state.
@@ -133,7 +158,7 @@ impl Api {
             }
         }
         let answer = self.service.on_call(now, who, call)?;
-        let response = self.reply(now, who, request.base, status, &answer);
+        let response = self.written(now, who, request.base, status, &answer);
         self.book_state(who).answers.keep(now, scope, print, response.clone());
         Ok(response)
     }
@@ -148,6 +173,20 @@ impl Api {
     }
 
     fn reply(
+        &mut self,
+        now: Timestamp,
+        who: &Principal,
+        base: &str,
+        status: u16,
+        answer: &Answer,
+    ) -> Response {
+        match self.is_unread {
+            true => Response { status, headers: Vec::new(), body: Bytes::new() },
+            false => self.written(now, who, base, status, answer),
+        }
+    }
+
+    fn written(
         &mut self,
         now: Timestamp,
         who: &Principal,

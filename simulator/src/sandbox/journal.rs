@@ -124,10 +124,24 @@ impl JournaledService {
         self.api.service.on_sightings(now, sightings);
     }
 
+    /// The next attempt that is due, without its body.
     pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
-        let post = self.api.poll_delivery(now)?;
+        let post = self.api.poll_delivery_label(now)?;
         self.write_down(now, || Input::Poll);
         Some(post)
+    }
+
+    pub(super) fn delivery_body(&self, book: (AccountNo, Mode), no: DeliveryNo) -> Vec<u8> {
+        self.api.delivery_body(book, no)
+    }
+
+    /// Whether nobody reads what is answered.
+    pub(super) fn is_unread(&self) -> bool {
+        self.api.is_unread()
+    }
+
+    pub(super) fn set_unread(&mut self, is_unread: bool) {
+        self.api.set_unread(is_unread);
     }
 
     pub(super) fn outcome(
@@ -155,11 +169,13 @@ impl JournaledService {
         };
         journal.push((now, Input::Restart));
         let mut api = Api::new(self.api.service.config().clone());
+        api.set_unread(true);
         for (at, input) in journal.iter() {
             replay(&mut api, *at, input);
         }
         // What the first service announced was heard already.
         api.service.take_notices();
+        api.set_unread(self.is_unread());
         self.api = api;
         Ok(())
     }

@@ -252,6 +252,16 @@ impl Sandbox {
         self.in_slices = true;
     }
 
+    /// Until [`Sandbox::answer_again`], what calls answer has no body: for calls that were answered before.
+    pub fn answer_nobody(&mut self) {
+        self.world.service.set_unread(true);
+    }
+
+    /// Somebody reads the answers again.
+    pub fn answer_again(&mut self) {
+        self.world.service.set_unread(false);
+    }
+
     /// From now on what is done is kept, up to a bound, so that `GET /sandbox/scenario` can tell it.
     pub fn keep_history(&mut self) {
         self.history = Some(History::default());
@@ -471,7 +481,17 @@ impl Sandbox {
 
     /// Attempts that go outside the simulated network: the host makes each once.
     pub fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
-        self.world.external.take_outgoing()
+        let outgoing = self.world.external.take_outgoing();
+        outgoing.into_iter().map(|attempt| self.with_body(attempt)).collect()
+    }
+
+    fn with_body(&self, mut attempt: OutgoingAttempt) -> OutgoingAttempt {
+        let OutgoingAttempt { account, mode, post, .. } = &mut attempt;
+        // It has one already where somebody changed it.
+        if post.body.is_empty() {
+            post.body = self.world.service.delivery_body((*account, *mode), post.delivery);
+        }
+        attempt
     }
 
     /// An attempt that the host made has ended. One of an earlier world, or from before a restart,
@@ -502,6 +522,7 @@ impl Sandbox {
         new.era = self.era + 1;
         new.observers = self.observers.of_new_world();
         new.in_slices = self.in_slices;
+        new.world.service.set_unread(self.world.service.is_unread());
         new.history = self.history.is_some().then(History::default);
         *self = new;
     }

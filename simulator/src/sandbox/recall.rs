@@ -13,7 +13,7 @@ use reference_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admitted, AttemptId, PendingAdvance, Sandbox,
+    Admitted, AttemptId, OutgoingAttempt, PendingAdvance, Sandbox,
     route::{AdvanceTarget, Within},
 };
 
@@ -130,8 +130,15 @@ impl Sandbox {
         self.world.external.count = self.world.external.count.max(attempts);
     }
 
-    /// The attempts that have not ended, by their ids.
-    pub fn open_attempts(&self) -> impl Iterator<Item = AttemptId> {
-        self.world.external.open.keys().copied()
+    /// The attempts that went outside and have not ended.
+    pub fn open_attempts(&self) -> impl Iterator<Item = OutgoingAttempt> {
+        self.world.external.open.iter().map(|(id, (account, mode, post))| {
+            self.with_body(OutgoingAttempt { id: *id, account: *account, mode: *mode, post: post.clone() })
+        })
+    }
+
+    /// The attempts that the host has yet to fetch are made by nobody.
+    pub fn forget_outgoing(&mut self) {
+        self.world.external.take_outgoing();
     }
 }

@@ -15,7 +15,7 @@ use super::{
     world::World,
 };
 use crate::{
-    network::{InFlight, Network},
+    network::{InFlight, LogDetail, Network},
     tamper::PostFate,
 };
 
@@ -98,8 +98,11 @@ impl World {
                 quiet = false;
             }
             while !slice.is_over()
-                && let Some((account, mode, post)) = self.service.poll(self.now)
+                && let Some((account, mode, mut post)) = self.service.poll(self.now)
             {
+                if observers.read_posts() {
+                    post.body = self.service.delivery_body((account, mode), post.delivery);
+                }
                 self.send(account, mode, post, observers);
                 slice.spend(1);
                 quiet = false;
@@ -120,13 +123,13 @@ impl World {
                 return;
             }
             PostFate::WithAnother(other) => {
-                let arrival = Network::default().post(self.now, (account, mode, &other), None);
+                let arrival = Network::default().post(self.now, (account, mode, &other), LogDetail::Result);
                 observers.posted(&self.scene(), (account, mode), &other, &arrival);
             }
         }
         if post.url.is_simulated() || self.setup.reach == Reach::Simulated {
-            let keep_headers = (!observers.is_terse()).then_some(&self.setup.dialect);
-            let arrival = self.network.post(self.now, (account, mode, &post), keep_headers);
+            let detail = if observers.is_terse() { LogDetail::Result } else { LogDetail::Headers };
+            let arrival = self.network.post(self.now, (account, mode, &post), detail);
             observers.posted(&self.scene(), (account, mode), &post, &arrival);
         } else {
             self.external.send(account, mode, post);

@@ -20,7 +20,7 @@ use super::{
     AttemptId, FirstKeys, OutgoingAttempt, Reach, Setup, chains::Chains, journal::JournaledService, market,
     observe::Scene, watcher::Watchers,
 };
-use crate::network::{Network, label_of};
+use crate::network::Network;
 
 /// A service, its chains, its watchers and its network, at one moment.
 pub(super) struct World {
@@ -59,11 +59,11 @@ pub(super) struct External {
 }
 
 impl External {
-    /// Hands an attempt to the host.
+    /// Hands an attempt to the host, who fetches it with its body.
     pub(super) fn send(&mut self, account: AccountNo, mode: Mode, post: AttemptRequest) {
         self.count += 1;
         let id = AttemptId(self.count);
-        self.open.insert(id, (account, mode, label_of(&post)));
+        self.open.insert(id, (account, mode, post.clone()));
         self.outgoing.push(OutgoingAttempt { id, account, mode, post });
     }
 

@@ -7,7 +7,7 @@ use std::{borrow::Cow, io, net::IpAddr};
 
 use reference_core::{
     mode::Mode,
-    outbox::{AttemptReport, AttemptResult, HttpTrace},
+    outbox::{AttemptReport, AttemptResult, HttpTrace, SentHeaders},
     time::Timestamp,
 };
 use reference_wire::{Request, bearer};
@@ -159,6 +159,9 @@ impl From<AttemptReport> for ReportRecord {
             trace: report.trace.map(|trace| {
                 let HttpTrace { address, request_headers, response_headers, response_body, note, took_ms } =
                     *trace;
+                let SentHeaders::Kept(request_headers) = request_headers else {
+                    unreachable!("a post outside of the simulated network keeps what was sent")
+                };
                 TraceRecord { address, request_headers, response_headers, response_body, note, took_ms }
             }),
         }
@@ -179,7 +182,7 @@ impl From<ReportRecord> for AttemptReport {
                     trace;
                 Box::new(HttpTrace {
                     address,
-                    request_headers,
+                    request_headers: SentHeaders::Kept(request_headers),
                     response_headers,
                     response_body,
                     note,

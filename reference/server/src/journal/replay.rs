@@ -1,14 +1,13 @@
 //! A world out of its calls: each is made again, in order, with the same time.
 
 use std::{
-    collections::BTreeMap,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
 use reference_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use simulator::sandbox::{AttemptId, OutgoingAttempt, Sandbox, Setup};
+use simulator::sandbox::{OutgoingAttempt, Sandbox, Setup};
 
 use super::{call::HostCall, setup::damaged};
 
@@ -38,7 +37,6 @@ pub(crate) struct Replayed {
 /// A world whose calls are being made again.
 pub(crate) struct Replay {
     sandbox: Sandbox,
-    outgoing: BTreeMap<AttemptId, OutgoingAttempt>,
     records: u64,
 }
 
@@ -51,12 +49,16 @@ pub(crate) fn begin(setup: &Setup) -> Sandbox {
 
 impl Replay {
     pub(crate) fn new(setup: &Setup) -> Replay {
-        Replay { sandbox: begin(setup), outgoing: BTreeMap::new(), records: 0 }
+        let mut sandbox = begin(setup);
+        sandbox.answer_nobody();
+        Replay { sandbox, records: 0 }
     }
 
     /// The same for a world that tells what was done in it.
     pub(crate) fn telling(setup: &Setup) -> Replay {
         let mut replay = Replay::new(setup);
+        // What was made is named by the answers.
+        replay.sandbox.answer_again();
         replay.sandbox.keep_history();
         replay
     }
@@ -75,14 +77,12 @@ impl Replay {
         self.records += 1;
         let (n, (era, _)) = (self.records, self.sandbox.lineage());
         let call = HostCall::read(line).ok_or_else(|| damaged(format!("record {n} is not readable")))?;
-        let ended = if let HostCall::Ended { id, .. } = &call { Some(*id) } else { None };
         let goes_on = matches!(call, HostCall::Succeed { .. });
         let fits = catch_unwind(AssertUnwindSafe(|| call.replay(&mut self.sandbox))).unwrap_or(false);
         if !fits {
             return Err(damaged(format!("record {n} is not one of this world")));
         }
-        self.outgoing.extend(self.sandbox.take_outgoing().into_iter().map(|it| (it.id, it)));
-        ended.map(|id| self.outgoing.remove(&id));
+        self.sandbox.forget_outgoing();
         Ok(!goes_on && self.sandbox.lineage().0 != era)
     }
 
@@ -127,8 +127,9 @@ impl Replay {
                 kept.happened
             )));
         }
-        let open = self.sandbox.open_attempts().collect::<Vec<_>>();
-        let in_flight = open.into_iter().filter_map(|id| self.outgoing.remove(&id)).collect();
+        self.sandbox.forget_outgoing();
+        self.sandbox.answer_again();
+        let in_flight = self.sandbox.open_attempts().collect();
         Ok(Replayed { sandbox: self.sandbox, in_flight })
     }
 }

@@ -36,7 +36,7 @@ use reference_core::{
     dialect::Dialect,
     endpoint::address_rule::EndpointUrl,
     id::AccountNo,
-    outbox::{AttemptReport, AttemptResult, HttpTrace},
+    outbox::{AttemptReport, AttemptResult, HttpTrace, SentHeaders},
 };
 use reference_wire::AttemptRequest;
 pub use resolve::{Resolve, Resolved, SystemResolver};
@@ -171,14 +171,16 @@ impl WebhookSender {
         let target = self.target_of(&post.url);
         let connection = self.connect(tenant, &post.url, target.as_ref(), &mut record.trace).await?;
         let headers = self.headers(post, target.as_ref());
-        record.trace.request_headers.clone_from(&headers);
+        record.trace.request_headers = SentHeaders::Kept(headers.clone());
         exchange::exchange(connection, post, &headers, record).await
     }
 
     /// All headers of an attempt, signed with the time of day.
     fn headers(&self, post: &AttemptRequest, target: Option<&Target>) -> Vec<(String, String)> {
         let signature = post.secret.sign(clock::unix_secs(), &post.body);
-        let mut headers = simulator::network::delivery_headers(&self.dialect, post, signature);
+        let what = (post.url.authority(), post.kind, post.id);
+        let mut headers =
+            simulator::network::delivery_headers(&self.dialect, what, post.body.len(), signature);
         let host = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         if let (Some((_, host)), Some(own)) = (host, target.and_then(Target::authority)) {
             *host = own;

@@ -180,6 +180,11 @@ impl Observers {
         self.tamper = Some(tamper);
     }
 
+    /// Whether somebody reads what is posted inside the simulated network.
+    pub(super) fn read_posts(&self) -> bool {
+        self.record.is_some() || self.is_tampered()
+    }
+
     /// Somebody makes a wrong service of this one.
     pub(super) fn is_tampered(&self) -> bool {
         self.tamper.is_some()

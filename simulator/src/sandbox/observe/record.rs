@@ -27,7 +27,10 @@ impl Observer for Record {
             host: post.url.host().to_string(),
             delivery: post.id,
             kind: post.kind.as_str(),
-            signature: arrival.signature.clone(),
+            signature: match arrival.arrived {
+                Some(_) => post.secret.sign(scene.now.unix_secs(), &post.body),
+                None => String::new(),
+            },
             body: post.body.clone(),
             arrived: arrival.arrived,
             copies: arrival.copies,

@@ -131,7 +131,7 @@ pub(super) fn one(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     });
     let (account, book, delivery) = found.ok_or(ApiError::NotFound)?;
     answer(DeliveryAnswer {
-        delivery: records::delivery_in_full(account, book, delivery, &call.service().config().public_url),
+        delivery: records::delivery_in_full(account, book, delivery, call.service().config()),
     })
 }
 

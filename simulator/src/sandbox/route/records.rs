@@ -4,11 +4,11 @@ use reference_core::{
     asset::Asset,
     book::Book,
     charge::{Charge, Standing, Transfer},
-    endpoint::Endpoint,
+    endpoint::{Endpoint, Secret, address_rule::EndpointUrl},
     key::ApiKey,
     mode::Mode,
-    outbox::{Attempt, AttemptResult, Delivery, DeliveryState},
-    service::Service,
+    outbox::{Attempt, AttemptResult, Delivery, DeliveryState, SentHeaders},
+    service::{Service, ServiceConfig},
     sighting::Gone,
     wallet::Wallet,
 };
@@ -18,6 +18,7 @@ use crate::{
         AttemptRecord, AttemptTrace, CoinRecord, DeliveryRecord, EndpointRecord, HeaderRecord, KeyRecord,
         TransferGone, TransferRecord, TransferStanding, WalletRecord,
     },
+    network::delivery_headers,
     sandbox::observe::BookOf,
 };
 
@@ -138,14 +139,18 @@ pub(super) fn delivery_in_full(
     account: &str,
     book: &Book,
     it: &Delivery,
-    public_url: &str,
+    config: &ServiceConfig,
 ) -> DeliveryRecord {
     let mut record = delivery(account, book, it);
+    let body = reference_wire::delivery_body(book, it, &config.public_url);
     for (attempt, shown) in it.attempts.iter().zip(&mut record.attempts) {
-        shown.trace = Some(trace(attempt));
+        shown.trace = Some(trace(attempt, |url, secret| {
+            let signature = secret.sign(attempt.at.unix_secs(), &body);
+            let (url, kind) = (url.authority(), it.payload.kind);
+            delivery_headers(&config.dialect, (url, kind, it.id), body.len(), signature)
+        }));
     }
-    record.request_body =
-        Some(String::from_utf8_lossy(&reference_wire::delivery_body(book, it, public_url)).into_owned());
+    record.request_body = Some(String::from_utf8_lossy(&body).into_owned());
     record
 }
 
@@ -161,15 +166,22 @@ fn attempt(n: u32, attempt: &Attempt) -> AttemptRecord {
 
 /// What went over the wire, as far as the host kept it. Inside the simulated network the time is the service clock's,
 /// and answers are a status and nothing more.
-fn trace(attempt: &Attempt) -> AttemptTrace {
+fn trace(
+    attempt: &Attempt,
+    write: impl FnOnce(&EndpointUrl, &Secret) -> Vec<(String, String)>,
+) -> AttemptTrace {
     let kept = attempt.trace.as_deref().cloned().unwrap_or_default();
+    let request_headers = match kept.request_headers {
+        SentHeaders::Kept(headers) => headers,
+        SentHeaders::Of { url, secret } => write(&url, &secret),
+    };
     let headers = |all: Vec<(String, String)>| {
         all.into_iter().map(|(name, value)| HeaderRecord { name, value }).collect()
     };
     AttemptTrace {
         duration_ms: kept.took_ms.unwrap_or(attempt.ended_at.since(attempt.at).0 / MICROS_PER_MILLI),
         address: kept.address,
-        request_headers: headers(kept.request_headers),
+        request_headers: headers(request_headers),
         response_headers: headers(kept.response_headers),
         response_body: kept.response_body,
         note: kept.note,

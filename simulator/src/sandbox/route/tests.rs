@@ -384,6 +384,12 @@ fn a_post_inside_the_simulated_network_shows_its_headers() {
     assert_eq!(headers[0], "Host: shop.sim");
     assert_eq!(headers[4], "X-Service-Event: charge.paid");
     assert!(headers[6].starts_with("X-Service-Signature: t="), "{headers:?}");
+
+    // What was sent stays what it was.
+    let moved = format!("/sandbox/endpoints/{id}");
+    done(&mut world, "POST", &format!("{moved}/rotate"), "{}");
+    done(&mut world, "PATCH", &moved, r#"{"url":"https://other.sim/hooks"}"#);
+    assert_eq!(done(&mut world, "GET", &path, "")["delivery"]["attempts"][0], attempt);
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn looks(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
         "/sandbox/books/acme/test",
     ];
     let mut all: Vec<String> = paths.iter().map(|path| text(sandbox.respond(now, &get(path)))).collect();
-    let open: Vec<AttemptId> = sandbox.open_attempts().collect();
+    let open: Vec<AttemptId> = sandbox.open_attempts().map(|it| it.id).collect();
     all.push(format!("{open:?} {:?}", sandbox.lineage()));
     all
 }
