@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("paging.joined", NEEDS, joined),
     Check::of("paging.newest_first", NEEDS, newest_first),
     Check::of("paging.newest_first_others", NEEDS, newest_first_others),
-    Check::of("paging.out_of_range", NEEDS, out_of_range),
+    Check::of("paging.out_of_range", NEEDS, out_of_range).and(&[Group::Leaks]),
 ];
 
 /// A refusal of a page that is promised is no gap in the sample: it breaks the statement. Only what may pass is
@@ -288,6 +288,12 @@ fn newest_first_others(recording: &Recording) -> Judged {
 fn out_of_range(recording: &Recording) -> Judged {
     let asked =
         recording.last(|it| matches!(&it.purpose, Purpose::Page(PageAsk { per_page: Some(101), .. })));
+    if asked.is_none() && recording.no_burst.is_some() {
+        return Err(CheckError::unjudged(
+            "what can fail has used up the requests of a quick run",
+            "check again without --quick",
+        ));
+    }
     let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
         return Err(unanswered(asked, "per_page=101"));
     };

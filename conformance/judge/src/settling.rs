@@ -6,12 +6,13 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, text_at, utc};
+use conformance_model::reading::{Page, charges_of, text_at, utc};
 use conformance_model::recording::{Caller, List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
 use crate::check::Check;
+use crate::evidence::pages;
 use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -27,12 +28,16 @@ const APART: time::Duration = time::Duration::minutes(1);
 /// What belongs to an event lies no further back.
 const BEFORE: time::Duration = time::Duration::days(1);
 
-/// The long page of events of a mode.
+/// The long page of events of a mode, and what filtered lists show besides.
 struct Ledger {
     number: u32,
     rows: Vec<Value>,
     /// Whether the page holds all of them.
     is_whole: bool,
+    /// From lists by one filter, whatever their age.
+    filtered: Vec<Value>,
+    /// Charges of which a list by that filter has shown everything.
+    told: BTreeSet<String>,
 }
 
 fn ledgers(recording: &Recording) -> Vec<Ledger> {
@@ -51,12 +56,23 @@ fn ledger(recording: &Recording, mode: Mode) -> Option<Ledger> {
     let page = Page::of(exchange)?;
     let rows = page.rows()?.clone();
     let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
-    Some(Ledger { number: exchange.number, rows, is_whole })
+    let mut ledger =
+        Ledger { number: exchange.number, rows, is_whole, filtered: Vec::new(), told: BTreeSet::new() };
+    for sheet in pages(recording).iter().filter(|it| it.mode == mode && it.ask.list == List::Events) {
+        let [(name, value)] = &sheet.ask.filters[..] else { continue };
+        ledger.filtered.extend(sheet.rows().iter().cloned());
+        let is_all = sheet.page.meta("total") == Some(sheet.rows().len() as u64);
+        if name == "charge" && is_all && !sheet.rows().is_empty() {
+            ledger.told.insert(value.clone());
+        }
+    }
+    Some(ledger)
 }
 
 impl Ledger {
     fn of_type(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        self.rows.iter().filter(move |row| text_at(row, &["type"]) == Some(kind))
+        let all = self.rows.iter().chain(&self.filtered);
+        all.filter(move |row| text_at(row, &["type"]) == Some(kind))
     }
 
     fn paid_charge(&self, code: &str) -> Option<&Value> {
@@ -68,10 +84,11 @@ impl Ledger {
     }
 
     /// Whether what belongs to an event is not there if it is not found: the page holds all events, or goes back
-    /// long before it, and each says which charge was paid.
+    /// long before it, or all that happened to its charges was shown, and each says which charge was paid.
     fn is_telling(&self, row: &Value) -> bool {
         let tells = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
-        tells && self.is_long_ago(row) && self.goes_back_before(row)
+        let is_told = || charges_of(row).is_some_and(|codes| codes.iter().all(|code| self.told.contains(*code)));
+        tells && self.is_long_ago(row) && (self.goes_back_before(row) || is_told())
     }
 
     fn goes_back_before(&self, row: &Value) -> bool {
@@ -89,12 +106,6 @@ impl Ledger {
 /// When an event was recorded.
 fn at(row: &Value) -> Option<OffsetDateTime> {
     utc(text_at(row, &["created_at"])?).ok()
-}
-
-/// The codes of an invoice's charges: they may be told as objects or as codes.
-fn charges_of(row: &Value) -> Option<Vec<&str>> {
-    let charges = row.get("invoice")?.get("charges")?.as_array()?;
-    charges.iter().map(|it| it.as_str().or_else(|| text_at(it, &["code"]))).collect()
 }
 
 fn name(row: &Value) -> &str {
@@ -171,7 +182,7 @@ fn settled(recording: &Recording) -> Judged {
     for ledger in ledgers(recording) {
         let voided: BTreeSet<&str> =
             ledger.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
-        for row in &ledger.rows {
+        for row in ledger.rows.iter().chain(&ledger.filtered) {
             let Some(code) = text_at(row, &["invoice", "code"]) else { continue };
             let codes = charges_of(row).unwrap_or_default();
             let Some(paid) = codes.iter().find_map(|code| ledger.paid_charge(code)) else { continue };

@@ -127,6 +127,18 @@ fn cost(group: Group) -> Cost {
     }
 }
 
+/// What it must be able to ask with the two keys, however much the groups before would like to ask.
+fn needed(group: Group) -> u32 {
+    match group {
+        Group::Filters => filters::NEEDED,
+        Group::Isolation => isolation::NEEDED,
+        Group::Auth => auth::COST.test,
+        Group::Other => isolation::OTHER_COST.total - isolation::OTHER_COST.other,
+        Group::Leaks => 1,
+        _ => 0,
+    }
+}
+
 async fn talk(
     session: &mut Session<'_>,
     groups: &BTreeSet<Group>,
@@ -136,6 +148,7 @@ async fn talk(
         session.recording.no_burst = Some("--quick leaves it out".into());
     }
     for group in groups {
+        session.reserved = groups.iter().filter(|later| *later > group).map(|later| needed(*later)).sum();
         let before = session.mark();
         let result = probe(session, *group).await;
         if session.plan.interrupt.is_raised() {

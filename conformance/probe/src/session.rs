@@ -60,6 +60,8 @@ pub(crate) struct Session<'a> {
     kept_bytes: usize,
     /// Whether a second idle window was waited for.
     has_rested: bool,
+    /// Requests of the two keys that are kept for the groups to come, so that each of their statements is judged.
+    pub(crate) reserved: u32,
     /// What is left of the longest that the run may wait.
     wait_left: Duration,
     /// Since when deliveries count, if somebody receives them.
@@ -97,6 +99,7 @@ impl<'a> Session<'a> {
             silences: 0,
             kept_bytes: 0,
             has_rested: false,
+            reserved: 0,
             wait_left: wait_max,
             receiving_since: None,
         }
@@ -191,7 +194,8 @@ impl<'a> Session<'a> {
         self.has_room_for(1)
     }
 
-    /// Whether the two keys may ask so often yet, bursts, single objects, inserts and deliveries left aside.
+    /// Whether the two keys may ask so often yet, and leave the groups to come what they need. Bursts, single
+    /// objects, inserts and deliveries are left aside.
     pub(crate) fn has_room_for(&self, asks: u32) -> bool {
         let counts = |it: &&Exchange| {
             matches!(it.caller, Caller::Own(_))
@@ -201,7 +205,7 @@ impl<'a> Session<'a> {
                 )
         };
         let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
-        keyed + asks <= KEYED_MAX + self.ledger.repeats
+        keyed + asks + self.reserved <= KEYED_MAX + self.ledger.repeats
     }
 
     fn target_of(&self, path: &str) -> String {

@@ -12,5 +12,7 @@ pub use learnt::{
     single_event,
 };
 pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, most_in_a_minute};
-pub use page::{Page, holds_charge, identity, named_identity, names_invoice, page_ask, text_at, twin_of};
+pub use page::{
+    Page, charges_of, holds_charge, identity, named_identity, names_invoice, page_ask, text_at, twin_of,
+};
 pub use time::{http_date, retry_after, utc};

@@ -113,10 +113,15 @@ pub fn named_identity(row: &Value) -> Option<String> {
     })
 }
 
+/// The codes of an invoice event's charges: they may be told as objects or as codes.
+pub fn charges_of(event: &Value) -> Option<Vec<&str>> {
+    let charges = event.get("invoice")?.get("charges")?.as_array()?;
+    charges.iter().map(|it| it.as_str().or_else(|| text_at(it, &["code"]))).collect()
+}
+
 /// Whether the invoice of an event counts that charge among its own.
 pub fn holds_charge(event: &Value, charge: &str) -> bool {
-    let charges = event.get("invoice").and_then(|it| it.get("charges")).and_then(Value::as_array);
-    charges.into_iter().flatten().any(|it| text_at(it, &["code"]) == Some(charge))
+    charges_of(event).is_some_and(|codes| codes.contains(&charge))
 }
 
 /// Whether the charge of an event says that it is of that invoice.

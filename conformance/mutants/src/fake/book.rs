@@ -99,6 +99,17 @@ impl Book {
         book.newest_first()
     }
 
+    /// Hundreds of records of each kind, of which only the oldest invoices were paid.
+    pub fn full(world: u64) -> Book {
+        let mut book = Book::empty();
+        for number in 0..275 {
+            book.open_charge(world, number);
+            let paid = book.charges.last().filter(|_| number < 3).cloned();
+            book.issue_invoice(world, number, paid);
+        }
+        book.newest_first()
+    }
+
     fn newest_first(mut self) -> Book {
         for list in [&mut self.charges, &mut self.invoices, &mut self.events] {
             list.reverse();
@@ -163,7 +174,8 @@ impl Book {
 
     fn next_time(&self) -> String {
         let minute = self.events.len() + self.charges.len() + self.invoices.len();
-        format!("2025-12-01T{:02}:{:02}:00.000000Z", minute / 60, minute % 60)
+        let (day, hour) = (1 + minute / 1_440, minute / 60 % 24);
+        format!("2025-12-{day:02}T{hour:02}:{:02}:00.000000Z", minute % 60)
     }
 
     fn event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use conformance_model::budget::Cost;
-use conformance_model::reading::{Page, holds_charge, names_invoice, page_ask, text_at};
+use conformance_model::reading::{Page, charges_of, holds_charge, names_invoice, page_ask, text_at};
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
@@ -24,7 +24,11 @@ const ALONE: u32 = 7;
 /// again instead.
 const TOGETHER: u32 = 6;
 const UNKNOWN: u32 = 2;
-const ALL: u32 = ALONE + TOGETHER + UNKNOWN + DOUBTS_MAX;
+/// An invoice that was paid long ago, and its charge.
+const SETTLED: u32 = 2;
+/// What the statements about filters cannot do without.
+pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN;
+const ALL: u32 = NEEDED + DOUBTS_MAX;
 /// Either key may turn out to show what there is to filter by.
 pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
 
@@ -60,11 +64,33 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             ask(session, mode, filters, &mut doubts).await;
         }
     }
+    settled_long_ago(session, &in_turn).await;
     unknown_values(session, &in_turn).await;
     if has_burst {
         // What stood still meanwhile can be compared with what was filtered.
         for list in List::ALL.into_iter().filter(|list| !live.rows(*list).is_empty()) {
             session.page(Mode::Live, sized(list, None, LONG)).await;
+        }
+    }
+}
+
+/// Where so much has happened since that no recent event shows a paid invoice: one that was paid before, and all that
+/// happened to its charge.
+async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]) {
+    let is_paid = |event: &Value| text_at(event, &["type"]) == Some("invoice.paid");
+    if in_turn.iter().any(|(_, offer)| offer.events.iter().any(is_paid)) {
+        return;
+    }
+    let full = in_turn.iter().filter(|(_, offer)| offer.events.len() as u64 >= LONG);
+    for (mode, _) in full {
+        if !session.has_room_for(SETTLED) {
+            return;
+        }
+        let (_, page) = session.page(*mode, filtered(List::Events, &[("type", "invoice.paid")], LONG)).await;
+        let rows = page.and_then(|page| page.rows().cloned()).unwrap_or_default();
+        if let Some(code) = rows.iter().find_map(|row| charges_of(row)?.first().map(|it| (*it).to_owned())) {
+            session.page(*mode, filtered(List::Events, &[("charge", &code)], LONG)).await;
+            return;
         }
     }
 }

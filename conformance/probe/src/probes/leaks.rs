@@ -8,21 +8,27 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::reading::{events, text_at};
-use conformance_model::recording::{Purpose, Recording, Side};
+use conformance_model::recording::{List, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
 use crate::probes::isolation::{ask_event, other_ways};
+use crate::probes::positions::sized;
 use crate::session::Session;
 
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
-/// And two filters, each with two values.
-const MOST: u32 = ASKED_MAX + 4;
+/// And a page of a size out of range, and two filters, each with two values.
+const MOST: u32 = ASKED_MAX + 1 + 4;
+const OUT_OF_RANGE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
 /// Beside the rounds that have absent twins.
 pub(crate) const ROUND: u8 = 9;
 
 /// Asks for as many types as the budget has left.
 pub(crate) async fn probe(session: &mut Session<'_>) {
+    // What comes of it is left open, so it gives way to all that can fail.
+    if session.has_room() {
+        session.page(Mode::Test, sized(List::Events, None, OUT_OF_RANGE)).await;
+    }
     let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
     for (place, (_, of)) in wanted {
         // In turns, so that both walls are tried.

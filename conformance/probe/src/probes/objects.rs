@@ -6,7 +6,7 @@ use conformance_model::recording::{Caller, Exchange, Kind, Purpose, Side};
 use conformance_model::words::Mode;
 
 use crate::plan::Plan;
-use crate::probes::isolation::{ROUNDS, seems_alike};
+use crate::probes::isolation::{ROUNDS, seem_alike};
 use crate::session::{Session, encoded};
 
 const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
@@ -53,8 +53,8 @@ impl Objects<'_> {
             let after = session.absent_twin(foreign, which + 1);
             let first = self.one(session, &before, Side::AbsentBefore, round).await;
             let middle = self.one(session, foreign, Side::Foreign, round).await;
-            self.one(session, &after, Side::AbsentAfter, round).await;
-            if seems_alike(&first, &middle, &before, foreign) {
+            let last = self.one(session, &after, Side::AbsentAfter, round).await;
+            if seem_alike([(&first, &before), (&middle, foreign), (&last, &after)]) {
                 return;
             }
         }
