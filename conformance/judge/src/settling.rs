@@ -87,7 +87,8 @@ impl Ledger {
     /// long before it, or all that happened to its charges was shown, and each says which charge was paid.
     fn is_telling(&self, row: &Value) -> bool {
         let tells = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
-        let is_told = || charges_of(row).is_some_and(|codes| codes.iter().all(|code| self.told.contains(*code)));
+        let is_told =
+            || charges_of(row).is_some_and(|codes| codes.iter().all(|code| self.told.contains(*code)));
         tells && self.is_long_ago(row) && (self.goes_back_before(row) || is_told())
     }
 

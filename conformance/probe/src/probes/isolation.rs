@@ -104,7 +104,8 @@ pub(super) fn seem_alike(trio: [(&Exchange, &str); 3]) -> bool {
     let [Some(first), Some(middle), Some(last)] = answers else { return true };
     let neutral = |(answer, id): (&Answer, &str)| answer.body.replace(id, "");
     let bodies = [first, middle, last].map(neutral);
-    let names = || [first, middle, last].into_iter().flat_map(|(it, _)| it.headers.iter().map(|(name, _)| name));
+    let names =
+        || [first, middle, last].into_iter().flat_map(|(it, _)| it.headers.iter().map(|(name, _)| name));
     let is_noise = |name: &String| first.0.header(name) != last.0.header(name);
     first.0.status == middle.0.status
         && (bodies[0] == bodies[1] || bodies[0] != bodies[2])
