@@ -5,8 +5,10 @@
 
 mod diagnostic;
 mod names;
+mod node;
 mod schema;
 pub mod step;
+mod typed;
 pub mod value;
 mod write;
 mod yaml;
@@ -27,7 +29,7 @@ pub use self::{
     diagnostic::{ScriptError, SourceSpan},
     names::Kind,
     schema::schema,
-    yaml::At,
+    typed::At,
 };
 use self::{
     step::{Settings, Step},

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, fmt};
 use super::{
     diagnostic::{Diagnostic, SourceSpan, did_you_mean},
     step::{Answers, Choose, Expect, Keep, Pay, Request, Step, Until},
+    typed::At,
     value::Name,
-    yaml::At,
 };
 
 /// What a name can stand for.

@@ -65,10 +65,10 @@ fn a_step_that_does_not_exist_is_shown_with_the_one_that_may_be_meant() {
 fn a_key_that_is_missing_or_said_twice_is_shown() {
     assert_snapshot!(complaint("  - open: { asset: BTC, amount: 49.90 EUR }"), @"
     error: a key is missing
-     --> scenarios/charge/underpaid.yaml:3:25
+     --> scenarios/charge/underpaid.yaml:3:11
       |
     3 |   - open: { asset: BTC, amount: 49.90 EUR }
-      |                         ^^^^^^ needs `charge`
+      |           ^ needs `charge`
     ");
     assert_snapshot!(complaint("  - open: { charge: c1, asset: BTC, asset: LTC }"), @"
     error: a key stands twice
@@ -178,6 +178,27 @@ fn a_value_that_cannot_be_read_says_what_can() {
     3 |   - mine: { asset: BTC, blocks: two }
       |                                 ^^^ it takes a whole number
     ");
+    assert_snapshot!(complaint("  - request: { path: /v1/charges, expect: { status: 70000 } }"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:53
+      |
+    3 |   - request: { path: /v1/charges, expect: { status: 70000 } }
+      |                                                     ^^^^^ it takes a whole number from 0 to 65535
+    ");
+    assert_snapshot!(complaint("  - open"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:5
+      |
+    3 |   - open
+      |     ^^^^ it takes more than this word; write `: ` behind it, and what it takes
+    ");
+    assert_snapshot!(complaint("  - restart: now"), @"
+    error: this value is not understood
+     --> scenarios/charge/underpaid.yaml:3:14
+      |
+    3 |   - restart: now
+      |              ^^^ it takes nothing
+    ");
     assert_snapshot!(complaint("  - mine: { asset: BTC, at_once: yes }"), @"
     error: this value is not understood
      --> scenarios/charge/underpaid.yaml:3:34
@@ -262,11 +283,11 @@ fn what_is_no_scenario_at_all_is_refused() {
     ");
     let empty = Script::parse("empty.yaml", "").expect_err("an empty file").to_string();
     assert_snapshot!(empty, @"
-    error: this is not a scenario
+    error: a key is missing
      --> empty.yaml:1:1
       |
     1 |
-      | ^ unexpected end of input
+      | ^ needs `title`
     ");
 }
 

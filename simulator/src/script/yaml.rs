@@ -1,60 +1,13 @@
-//! YAML in, typed values with their places out. The only module that knows the YAML library.
+//! YAML in, a tree or typed values with their places out. The only module but the tree's that knows the YAML library.
 
-use std::{borrow::Cow, ops::Deref};
+use serde::de::DeserializeOwned;
+use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
-use serde_saphyr::{DuplicateKeyPolicy, Error, Location, Spanned};
-
-use super::diagnostic::{Diagnostic, SourceSpan, did_you_mean, listed};
-
-/// A value and where the file says it.
-#[derive(Clone, Debug)]
-pub struct At<T> {
-    /// The value.
-    pub value: T,
-    /// Where it stands.
-    pub span: SourceSpan,
-}
-
-impl<T> Deref for At<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T: Serialize> Serialize for At<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(serializer)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<At<T>, D::Error> {
-        let spanned = Spanned::<T>::deserialize(deserializer)?;
-        Ok(At { value: spanned.value, span: span(spanned.referenced) })
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn schema_id() -> Cow<'static, str> {
-        T::schema_id()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
-    }
-}
+use super::{
+    diagnostic::{Diagnostic, SourceSpan},
+    node::Node,
+    typed::typed,
+};
 
 /// Reads one YAML document. Duplicate keys, anchors and merges are refused: each line says what it means.
 pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
@@ -65,10 +18,10 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
         strict_booleans: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(source, options).map_err(|error| {
-        let found = diagnostic(&error, source);
-        tab(source).or_else(|| unclosed(source, found.span.offset)).unwrap_or(found)
-    })
+    let read = serde_saphyr::from_str_with_options::<Node>(source, options);
+    let typed = read.map_err(|error| diagnostic(&error, source)).and_then(|node| typed(&node, source));
+    // Either makes what follows read as something else, and another error stands at another place.
+    typed.map_err(|found| tab(source).or_else(|| unclosed(source, found.span.offset)).unwrap_or(found))
 }
 
 /// A tab where a line is indented, which the library reports at another place.
@@ -128,7 +81,7 @@ const fn closing(bracket: char) -> char {
     if bracket == '{' { '}' } else { ']' }
 }
 
-fn span(location: Location) -> SourceSpan {
+pub(super) fn span(location: Location) -> SourceSpan {
     let span = location.span();
     let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
     SourceSpan {
@@ -143,36 +96,9 @@ fn diagnostic(error: &Error, source: &str) -> Diagnostic {
     let span = error.location().filter(|place| *place != Location::UNKNOWN).map_or(end, span);
     let diagnostic = |title: &str, label: String| Diagnostic { title: title.to_owned(), span, label };
     match error.without_snippet() {
-        Error::SerdeUnknownVariant { variant, expected, .. } => {
-            let title = if expected.contains(&"expect") { "no such step" } else { "no such word" };
-            diagnostic(
-                title,
-                did_you_mean(variant, expected.iter().copied()).unwrap_or_else(|| listed(expected)),
-            )
-        }
-        Error::SerdeUnknownField { field, expected, .. } => {
-            let label = did_you_mean(field, expected.iter().copied()).unwrap_or_else(|| listed(expected));
-            diagnostic("no such key", label)
-        }
-        Error::SerdeMissingField { field, .. } => diagnostic("a key is missing", format!("needs `{field}`")),
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("this key");
             diagnostic("a key stands twice", format!("`{key}` is already said above"))
-        }
-        Error::ExpectedMappingEndAfterEnumVariantValue { .. } => diagnostic(
-            "a step says two things",
-            "a step has one key; begin the next step with `-`".to_owned(),
-        ),
-        Error::Message { msg, .. } => diagnostic("this value is not understood", msg.clone()),
-        Error::SerdeInvalidType { unexpected, expected, .. }
-        | Error::SerdeInvalidValue { unexpected, expected, .. } => {
-            diagnostic("this value is not understood", format!("it is {unexpected}; it takes {expected}"))
-        }
-        Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => {
-            diagnostic("this value is not understood", "it takes a whole number".to_owned())
-        }
-        Error::InvalidBooleanStrict { .. } => {
-            diagnostic("this value is not understood", "it takes `true` or `false`".to_owned())
         }
         Error::Budget { .. } => diagnostic(
             "this file asks for too much",

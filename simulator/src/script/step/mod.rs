@@ -28,8 +28,8 @@ pub use crate::chain::FeeLevel;
 use serde_json::Value;
 
 use super::{
+    typed::At,
     value::{Duration, Name},
-    yaml::At,
 };
 
 /// One thing that happens, or that must hold.

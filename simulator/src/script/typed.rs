@@ -1,0 +1,420 @@
+//! Typed values from the tree of a YAML document, each able to say where it stands. The YAML library's own reader is
+//! large and compiled again for each type that it fills, so it fills the tree only.
+
+use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref, slice};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{
+        self, DeserializeSeed, EnumAccess, Error as _, Expected, IntoDeserializer, MapAccess, SeqAccess,
+        Unexpected, VariantAccess, Visitor,
+    },
+};
+
+use super::{
+    diagnostic::{Diagnostic, SourceSpan, did_you_mean, listed},
+    node::{Kind, Node},
+};
+
+/// The name under which a value asks for its place as well.
+const AT: &str = "simulator::script::At";
+
+/// A value and where the file says it.
+#[derive(Clone, Debug)]
+pub struct At<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub span: SourceSpan,
+}
+
+impl<T> Deref for At<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Serialize> Serialize for At<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<At<T>, D::Error> {
+        struct Parts<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
+            type Value = At<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value of a scenario file")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<At<T>, A::Error> {
+                let missing = |n| A::Error::invalid_length(n, &self);
+                let offset = parts.next_element()?.ok_or_else(|| missing(0))?;
+                let len = parts.next_element()?.ok_or_else(|| missing(1))?;
+                let value = parts.next_element()?.ok_or_else(|| missing(2))?;
+                Ok(At { value, span: SourceSpan { offset, len } })
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(AT, Parts(PhantomData))
+    }
+}
+
+/// Fills a typed value from a node.
+///
+/// # Errors
+///
+/// The first value that the type does not take, with its place.
+pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> Result<T, Diagnostic> {
+    Reader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
+        title: title.to_owned(),
+        span: span.unwrap_or(node.span),
+        label,
+    })
+}
+
+/// Why a node is not what a type takes. The place is that of the innermost node that is refused.
+#[derive(Debug)]
+struct Refusal {
+    title: &'static str,
+    label: String,
+    span: Option<SourceSpan>,
+}
+
+impl Refusal {
+    fn at(mut self, span: SourceSpan) -> Refusal {
+        self.span.get_or_insert(span);
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+fn refused(title: &'static str, label: String) -> Refusal {
+    Refusal { title, label, span: None }
+}
+
+impl de::Error for Refusal {
+    fn custom<T: fmt::Display>(message: T) -> Refusal {
+        refused("this value is not understood", message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Refusal {
+        let found = if found == Unexpected::Unit { "nothing".to_owned() } else { found.to_string() };
+        Refusal::custom(format_args!("it is {found}; it takes {wanted}"))
+    }
+
+    fn unknown_variant(word: &str, known: &'static [&'static str]) -> Refusal {
+        let title = if known.contains(&"expect") { "no such step" } else { "no such word" };
+        refused(title, did_you_mean(word, known.iter().copied()).unwrap_or_else(|| listed(known)))
+    }
+
+    fn unknown_field(key: &str, known: &'static [&'static str]) -> Refusal {
+        refused("no such key", did_you_mean(key, known.iter().copied()).unwrap_or_else(|| listed(known)))
+    }
+
+    fn missing_field(key: &'static str) -> Refusal {
+        refused("a key is missing", format!("needs `{key}`"))
+    }
+}
+
+/// A node, and the text in which its digits are kept as they are written.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    node: &'a Node,
+    source: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn of(self, node: &'a Node) -> Reader<'a> {
+        Reader { node, ..self }
+    }
+
+    /// Fills a value from the node. What is refused inside without a place is refused here.
+    fn fill<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Refusal> {
+        seed.deserialize(self).map_err(|refusal| refusal.at(self.node.span))
+    }
+
+    /// The word of a scalar as the file says it: `0.50` keeps its zero.
+    fn word(self) -> Option<&'a str> {
+        match &self.node.kind {
+            Kind::Text(text) => Some(text),
+            Kind::Bool(_) | Kind::Number(_) => {
+                let SourceSpan { offset, len } = self.node.span;
+                self.source.get(offset..offset.saturating_add(len))
+            }
+            Kind::Null | Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    fn is_null(self) -> bool {
+        matches!(self.node.kind, Kind::Null)
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($method:ident $visit:ident $type:ty),*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+            let whole = match &self.node.kind {
+                Kind::Number(number) => number.as_i64().map(i128::from).or(number.as_u64().map(i128::from)),
+                _ => None,
+            };
+            match whole.map(<$type>::try_from) {
+                Some(Ok(number)) => visitor.$visit(number),
+                Some(Err(_)) => {
+                    let (least, most) = (<$type>::MIN, <$type>::MAX);
+                    Err(Refusal::custom(format_args!("it takes a whole number from {least} to {most}")))
+                }
+                None => Err(Refusal::custom("it takes a whole number")),
+            }
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = Refusal;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        match &self.node.kind {
+            Kind::Null => visitor.visit_unit(),
+            Kind::Bool(value) => visitor.visit_bool(*value),
+            Kind::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+                (Some(number), ..) => visitor.visit_u64(number),
+                (_, Some(number), _) => visitor.visit_i64(number),
+                (.., number) => visitor.visit_f64(number.unwrap_or(f64::NAN)),
+            },
+            Kind::Text(text) => visitor.visit_borrowed_str(text),
+            Kind::List(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), source: self.source }),
+            Kind::Map(entries) => {
+                visitor.visit_map(Entries { entries: entries.iter(), value: None, source: self.source })
+            }
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        match self.node.kind {
+            Kind::Bool(_) => self.deserialize_any(visitor),
+            _ => Err(Refusal::custom("it takes `true` or `false`")),
+        }
+    }
+
+    whole_numbers!(
+        deserialize_i8 visit_i8 i8,
+        deserialize_i16 visit_i16 i16,
+        deserialize_i32 visit_i32 i32,
+        deserialize_i64 visit_i64 i64,
+        deserialize_u8 visit_u8 u8,
+        deserialize_u16 visit_u16 u16,
+        deserialize_u32 visit_u32 u32,
+        deserialize_u64 visit_u64 u64
+    );
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        match self.word() {
+            Some(word) => visitor.visit_borrowed_str(word),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Refusal> {
+        match name {
+            AT => visitor.visit_seq(Parts { reader: self, given: 0 }),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    /// Nothing is a list without elements.
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        if self.is_null() {
+            return visitor.visit_seq(Elements { nodes: [].iter(), source: self.source });
+        }
+        self.deserialize_any(visitor)
+    }
+
+    /// Nothing is a map without keys.
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        if self.is_null() {
+            return visitor.visit_map(Entries { entries: [].iter(), value: None, source: self.source });
+        }
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refusal> {
+        self.deserialize_map(visitor)
+    }
+
+    /// One word, or a map of one key.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refusal> {
+        let (word, value) = match &self.node.kind {
+            Kind::Map(entries) => match entries.as_slice() {
+                [(key, value)] => (self.of(key), Some(self.of(value))),
+                [_, (second, _), ..] => {
+                    let label = "a step has one key; begin the next step with `-`".to_owned();
+                    return Err(refused("a step says two things", label).at(second.span));
+                }
+                [] => return Err(Refusal::custom("it is empty; it takes one key")),
+            },
+            _ => (self, None),
+        };
+        visitor.visit_enum(Variant { word, value })
+    }
+
+    serde::forward_to_deserialize_any! {
+        i128 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct ignored_any
+    }
+}
+
+struct Elements<'a> {
+    nodes: slice::Iter<'a, Node>,
+    source: &'a str,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'de> {
+    type Error = Refusal;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
+        self.nodes.next().map(|node| Reader { node, source: self.source }.fill(seed)).transpose()
+    }
+}
+
+struct Entries<'a> {
+    entries: slice::Iter<'a, (Node, Node)>,
+    value: Option<&'a Node>,
+    source: &'a str,
+}
+
+impl<'de> MapAccess<'de> for Entries<'de> {
+    type Error = Refusal;
+
+    fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
+        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        self.value = Some(value);
+        Reader { node: key, source: self.source }.fill(seed).map(Some)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refusal> {
+        let node = self.value.take().ok_or_else(|| Refusal::custom("a value without a key"))?;
+        Reader { node, source: self.source }.fill(seed)
+    }
+}
+
+/// The parts of an [`At`]: offset, length and value.
+struct Parts<'a> {
+    reader: Reader<'a>,
+    given: u8,
+}
+
+impl<'de> SeqAccess<'de> for Parts<'de> {
+    type Error = Refusal;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
+        let SourceSpan { offset, len } = self.reader.node.span;
+        self.given += 1;
+        match self.given {
+            1 => seed.deserialize(offset.into_deserializer()).map(Some),
+            2 => seed.deserialize(len.into_deserializer()).map(Some),
+            3 => self.reader.fill(seed).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A word that says which, and what is said about it.
+struct Variant<'a> {
+    word: Reader<'a>,
+    value: Option<Reader<'a>>,
+}
+
+impl<'de> EnumAccess<'de> for Variant<'de> {
+    type Error = Refusal;
+    type Variant = Self;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Refusal> {
+        Ok((self.word.fill(seed)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'de> {
+    type Error = Refusal;
+
+    fn unit_variant(self) -> Result<(), Refusal> {
+        match self.value {
+            Some(value) if !value.is_null() => Err(Refusal::custom("it takes nothing").at(value.node.span)),
+            _ => Ok(()),
+        }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Refusal> {
+        let nothing = "it takes more than this word; write `: ` behind it, and what it takes";
+        self.value.ok_or_else(|| Refusal::custom(nothing).at(self.word.node.span))?.fill(seed)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refusal> {
+        self.value.unwrap_or(self.word).deserialize_any(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refusal> {
+        self.value.unwrap_or(self.word).deserialize_map(visitor)
+    }
+}
