@@ -41,15 +41,15 @@ impl Reply {
 
     pub(crate) fn of(answer: &Answer) -> Reply {
         let Answer { status, headers, body } = answer;
-        let (body, raw) = match serde_json::from_str(body) {
-            Ok(value) => (value, None),
-            Err(_) => (Value::Null, Some(body.clone())),
+        let (body, raw) = match body.json() {
+            Some(value) => (Value::clone(&value), None),
+            None => (Value::Null, Some(body.to_string())),
         };
         Reply { status: *status, headers: headers.clone(), body, raw }
     }
 
     pub(crate) fn into_answer(self) -> Answer {
         let body = self.raw.unwrap_or_else(|| self.body.to_string());
-        Answer { status: self.status, headers: self.headers, body }
+        Answer { status: self.status, headers: self.headers, body: body.into() }
     }
 }

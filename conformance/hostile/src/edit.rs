@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use conformance::{Answer, Ending, Exchange, Purpose, Recording};
+use conformance::{Answer, Body, Ending, Exchange, Purpose, Recording};
 use serde_json::Value;
 
 /// Applies every line.
@@ -43,7 +43,7 @@ fn apply_to(exchange: &mut Exchange, word: &str, rest: &str) {
     match word {
         "lost" => exchange.ending = Ending::Lost(rest.to_owned()),
         "status" => answer(exchange).status = u16::try_from(number).unwrap_or(u16::MAX),
-        "body" => answer(exchange).body = rest.to_owned(),
+        "body" => answer(exchange).body = rest.into(),
         "header" => {
             let (name, value) = rest.split_once(": ").unwrap_or((rest, ""));
             let headers = &mut answer(exchange).headers;
@@ -70,9 +70,9 @@ fn apply_to(exchange: &mut Exchange, word: &str, rest: &str) {
 }
 
 /// `/data/0/id "text"`: puts a JSON value, or else the text itself, at a place of a JSON body.
-fn set(body: &mut String, rest: &str) {
+fn set(body: &mut Body, rest: &str) {
     let (pointer, value) = rest.split_once(' ').unwrap_or((rest, "null"));
-    let Ok(mut whole) = serde_json::from_str::<Value>(body) else { return };
+    let Some(mut whole) = body.json().as_deref().cloned() else { return };
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
     match whole.pointer_mut(pointer) {
         Some(at) => *at = value,
@@ -85,12 +85,13 @@ fn set(body: &mut String, rest: &str) {
             }
         }
     }
-    *body = whole.to_string();
+    *body = whole.to_string().into();
 }
 
 fn answer(exchange: &mut Exchange) -> &mut Answer {
     if !matches!(exchange.ending, Ending::Answered(_)) {
-        exchange.ending = Ending::Answered(Answer { status: 200, headers: Vec::new(), body: String::new() });
+        exchange.ending =
+            Ending::Answered(Answer { status: 200, headers: Vec::new(), body: Body::default() });
     }
     let Ending::Answered(answer) = &mut exchange.ending else { unreachable!("it was just answered") };
     answer

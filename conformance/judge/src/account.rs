@@ -1,9 +1,11 @@
 //! Chapter "account": who is behind a key.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{mode_told, parse};
+use conformance_model::reading::mode_told;
 use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
@@ -24,7 +26,7 @@ fn served(recording: &Recording) -> Judged {
         if exchange.status() != Some(200) {
             return Err(CheckError::broken(exchange.number, "200", exchange.summary()));
         }
-        if let Some(body) = exchange.answer().and_then(parse)
+        if let Some(body) = exchange.answer().and_then(|answer| answer.body.json())
             && !body.is_object()
         {
             return Err(CheckError::broken(exchange.number, "a JSON object", exchange.summary()));
@@ -80,9 +82,9 @@ fn answered(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> 
     found.filter(|it| it.answer().is_some()).ok_or_else(|| unanswered(found, "the account"))
 }
 
-fn body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
+fn body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {
     let exchange = answered(recording, mode)?;
-    let body = exchange.answer().filter(|answer| answer.status == 200).and_then(parse);
+    let body = exchange.answer().filter(|answer| answer.status == 200).and_then(|answer| answer.body.json());
     body.map(|body| (exchange, body)).ok_or_else(|| {
         CheckError::unjudged("the account was not answered with JSON", "see account.served and answers.json")
     })

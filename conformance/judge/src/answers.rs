@@ -1,7 +1,7 @@
 //! Chapter "answers": what every successful answer has in common.
 
 use conformance_model::group::Group;
-use conformance_model::reading::{duplicate_key, is_json, parse};
+use conformance_model::reading::{duplicate_key, is_json};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, shorten};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
@@ -63,7 +63,7 @@ fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckEr
 
 fn json(recording: &Recording) -> Judged {
     for (exchange, answer) in successes(recording)? {
-        if parse(answer).is_none() {
+        if answer.body.json().is_none() {
             return Err(CheckError::broken(exchange.number, "a body of JSON", shorten(&answer.body)));
         }
     }
@@ -72,7 +72,7 @@ fn json(recording: &Recording) -> Judged {
 
 fn content_type(recording: &Recording) -> Judged {
     for (exchange, answer) in successes(recording)? {
-        if parse(answer).is_some() && !is_json(answer) {
+        if answer.body.json().is_some() && !is_json(answer) {
             let told = answer.header("content-type").unwrap_or("none");
             return Err(CheckError::broken(
                 exchange.number,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use conformance_model::group::Group;
-use conformance_model::reading::{has_text, parse};
+use conformance_model::reading::has_text;
 use conformance_model::recording::{
     Answer, Caller, Exchange, Forgery, List, PageAsk, Purpose, Recording, Side,
 };
@@ -139,7 +139,7 @@ fn every_path(recording: &Recording) -> Judged {
 
 fn message(recording: &Recording) -> Judged {
     for (exchange, answer) in answers_401(recording)? {
-        if !parse(answer).is_some_and(|body| body.is_object() && has_text(&body)) {
+        if !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body)) {
             return Err(CheckError::broken(
                 exchange.number,
                 "a JSON object with a message",

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
-use conformance_model::reading::{listed, own_event_asked, parse, single_event, text_at, utc};
+use conformance_model::reading::{listed, own_event_asked, single_event, text_at, utc};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
@@ -173,7 +173,7 @@ fn otherwise_listed(recording: &Recording, mode: Mode, event: &Value) -> Option<
 }
 
 fn envelope(recording: &Recording) -> Judged {
-    let body = own(recording).find_map(|it| parse(it.answer().filter(|answer| answer.status == 200)?));
+    let body = own(recording).find_map(|it| it.answer().filter(|answer| answer.status == 200)?.body.json());
     let body = body.ok_or_else(no_events)?;
     let event = own(recording).filter(|it| it.status() == Some(200)).find_map(single_event);
     let under = body.as_object().into_iter().flatten().find(|(_, it)| Some(*it) == event.as_ref());

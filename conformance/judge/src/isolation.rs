@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, has_text, identity, named_identity, parse};
+use conformance_model::reading::{Page, has_text, identity, named_identity};
 use conformance_model::recording::{Caller, Exchange, Kind, List, Purpose, Recording, Side, shorten};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
@@ -77,7 +77,7 @@ fn not_found(recording: &Recording) -> Judged {
 fn not_found_json(recording: &Recording) -> Judged {
     for exchange in asked(recording, ABSENT)? {
         let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
-        if !parse(answer).is_some_and(|body| has_text(&body)) {
+        if !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
         called_json(exchange, answer)?;

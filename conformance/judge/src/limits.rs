@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{
-    Fit, LIMIT, SERVED_MAX, Series, WINDOW, has_text, http_date, most_in_a_minute, parse, retry_after,
+    Fit, LIMIT, SERVED_MAX, Series, WINDOW, has_text, http_date, most_in_a_minute, retry_after,
 };
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
@@ -510,7 +510,7 @@ fn shared_key(why: String) -> CheckError {
 fn json(recording: &Recording) -> Judged {
     series(recording)?;
     for (exchange, answer) in answers_429(recording)? {
-        if !parse(answer).is_some_and(|body| has_text(&body)) {
+        if !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
         called_json(exchange, answer)?;

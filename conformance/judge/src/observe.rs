@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::reading::{Page, http_date, is_json, parse, text_at};
+use conformance_model::reading::{Page, http_date, is_json, text_at};
 use conformance_model::recording::{Answer, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{Row, Verdict};
 
@@ -97,7 +97,9 @@ fn refusal_types(recording: &Recording) -> BTreeSet<String> {
     let refused = answers(recording).filter(|(_, answer)| matches!(answer.status, 401 | 404 | 429));
     let told = refused.map(|(_, answer)| {
         let kind = answer.header("content-type").unwrap_or("none");
-        let members = parse(answer)
+        let members = answer
+            .body
+            .json()
             .filter(|_| is_json(answer))
             .and_then(|body| Some(body.as_object()?.keys().cloned().collect::<Vec<_>>().join(" ")));
         match members {

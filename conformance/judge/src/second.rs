@@ -1,7 +1,7 @@
 //! Chapters "auth" and "limits", as far as a second key of the same account and mode shows more.
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, identity, parse};
+use conformance_model::reading::{Page, identity};
 use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
@@ -38,7 +38,7 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
 /// of different accounts.
 fn is_same_account(recording: &Recording) -> bool {
     let told = |it: &Exchange| {
-        let body = it.answer().and_then(parse)?;
+        let body = it.answer().and_then(|answer| answer.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
     let of_second = |wanted: fn(&Purpose) -> bool| {

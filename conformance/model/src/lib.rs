@@ -5,6 +5,7 @@
 //! it; both see this package and never each other.
 
 pub mod baseline;
+pub mod body;
 pub mod budget;
 pub mod catalogue;
 pub mod deliveries;

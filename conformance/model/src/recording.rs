@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::body::Body;
 use crate::deliveries::Deliveries;
 use crate::words::{Mode, Part};
 
@@ -83,7 +84,7 @@ pub struct Answer {
     /// The header fields in order, names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body. Bytes that are not UTF-8 are replaced.
-    pub body: String,
+    pub body: Body,
 }
 
 impl Answer {

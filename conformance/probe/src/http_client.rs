@@ -100,7 +100,7 @@ impl HttpClient {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
             .collect();
-        Ok(Answer { status, headers, body: text(&body.to_bytes()) })
+        Ok(Answer { status, headers, body: text(&body.to_bytes()).into() })
     }
 }
 

@@ -417,7 +417,7 @@ impl<'a> Session<'a> {
                     .into_iter()
                     .map(|(name, value)| (name, self.redactor.clean(&value)))
                     .collect(),
-                body: self.redactor.clean(&answer.body),
+                body: self.redactor.clean(&answer.body).into(),
             }),
         }
     }

@@ -239,7 +239,7 @@ impl Reader<'_> {
             ending: Ending::Answered(Answer {
                 status,
                 headers: headers.map(|(name, value)| (name, self.redactor.clean(&value))).collect(),
-                body: self.redactor.clean(body),
+                body: self.redactor.clean(body).into(),
             }),
         })
     }

@@ -17,6 +17,7 @@ pub use compare::{ChoiceDifference, ComparedRun, ComparedVerdict, Comparison, St
 pub use conformance_faults::{Chapter, Power};
 pub use conformance_judge::{Observation, judge, needs_deliveries};
 pub use conformance_model::baseline::{Baseline, fingerprint};
+pub use conformance_model::body::Body;
 pub use conformance_model::budget::{Budget, Cost, Ledger};
 pub use conformance_model::catalogue::{EVENT_TYPES, Level, Requirement, catalogue, extended, fits, judged};
 pub use conformance_model::deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};

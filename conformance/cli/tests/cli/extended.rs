@@ -19,7 +19,7 @@ struct Lie {
 fn body(answer: &mut Answer, change: impl Fn(&mut Value)) {
     if let Ok(mut body) = serde_json::from_str(&answer.body) {
         change(&mut body);
-        answer.body = body.to_string();
+        answer.body = body.to_string().into();
     }
 }
 
@@ -70,7 +70,7 @@ fn choice(exchange: &Exchange, wanted: &str) -> bool {
 
 fn no(answer: &mut Answer, status: u16) {
     answer.status = status;
-    answer.body = json!({ "message": "No." }).to_string();
+    answer.body = json!({ "message": "No." }).to_string().into();
 }
 
 const LIES: &[Lie] = &[
@@ -239,7 +239,7 @@ const LIES: &[Lie] = &[
         breaks: "extended.error_body",
         spoil: |_, answer| {
             if answer.status == 404 {
-                answer.body = json!({ "error": "not found" }).to_string();
+                answer.body = json!({ "error": "not found" }).to_string().into();
             }
         },
     },
@@ -288,7 +288,7 @@ const LIES: &[Lie] = &[
         breaks: "extended.filter_values",
         spoil: |exchange, answer| {
             if choice(exchange, "status=") {
-                (answer.status, answer.body) = (200, json!({ "data": [] }).to_string());
+                (answer.status, answer.body) = (200, json!({ "data": [] }).to_string().into());
             }
         },
     },
@@ -297,7 +297,7 @@ const LIES: &[Lie] = &[
         breaks: "extended.anchors",
         spoil: |exchange, answer| {
             if choice(exchange, "anchor=") {
-                (answer.status, answer.body) = (200, json!({ "data": [] }).to_string());
+                (answer.status, answer.body) = (200, json!({ "data": [] }).to_string().into());
             }
         },
     },

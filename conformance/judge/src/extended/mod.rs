@@ -7,8 +7,10 @@ mod shapes;
 
 use serde_json::Value;
 
+use std::sync::Arc;
+
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, parse};
+use conformance_model::reading::Page;
 use conformance_model::recording::{Answer, Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
@@ -73,10 +75,10 @@ fn none(what: &str) -> CheckError {
 }
 
 /// Successful answers to the account's own keys, as JSON.
-fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Value)> {
+fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
     recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))).filter_map(|it| {
         let answer = it.answer().filter(|answer| answer.status == 200)?;
-        Some((it, parse(answer)?))
+        Some((it, answer.body.json()?))
     })
 }
 
@@ -105,7 +107,7 @@ fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Foun
 fn accounts(recording: &Recording) -> impl Iterator<Item = Found> {
     Mode::BOTH.into_iter().filter_map(|mode| {
         let exchange = recording.account(mode)?;
-        Some((exchange.number, parse(exchange.answer()?)?))
+        Some((exchange.number, Value::clone(&*exchange.answer()?.body.json()?)))
     })
 }
 
@@ -131,7 +133,7 @@ mod tests {
     use conformance_model::recording::{Ending, FORMAT, Inserts};
 
     fn asked(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
-        let ending = Ending::Answered(Answer { status, headers: Vec::new(), body: body.to_string() });
+        let ending = Ending::Answered(Answer { status, headers: Vec::new(), body: body.to_string().into() });
         let (caller, target) = (Caller::Own(Mode::Test), target.to_owned());
         let (sent, ended) = Default::default();
         Recording {

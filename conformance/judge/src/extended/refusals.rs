@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use conformance_model::reading::{LIMIT, Page, parse};
+use conformance_model::reading::{LIMIT, Page};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
@@ -17,7 +17,7 @@ pub(super) fn error_body(recording: &Recording) -> Judged {
     let mut judged = false;
     // An answer to HEAD has no body.
     for (exchange, answer) in refusals(recording).filter(|(exchange, _)| exchange.method() != "HEAD") {
-        let body = parse(answer).unwrap_or(Value::Null);
+        let body = answer.body.json().unwrap_or_default();
         let message = body.get("message");
         if message.and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(CheckError::broken(exchange.number, "an object with a message", exchange.summary()));
@@ -52,7 +52,7 @@ pub(super) fn challenge(recording: &Recording) -> Judged {
 /// Refused with 422 that names the parameter.
 fn refused(recording: &Recording, what: &str, name: &str) -> Result<(), CheckError> {
     let (exchange, answer) = choice(recording, what)?;
-    let named = || parse(answer)?.get("errors")?.get(name).cloned();
+    let named = || answer.body.json()?.get("errors")?.get(name).cloned();
     if answer.status != 422 || named().is_none() {
         return Err(CheckError::broken(
             exchange.number,

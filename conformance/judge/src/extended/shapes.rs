@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use conformance_model::reading::{Page, parse, text_at};
+use conformance_model::reading::{Page, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
@@ -42,7 +42,7 @@ const CODE_LEN: usize = 12;
 pub(super) fn envelope(recording: &Recording) -> Judged {
     let alone = successes(recording)
         .filter(|(it, _)| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }))
-        .map(|(it, body)| (it.number, body));
+        .map(|(it, body)| (it.number, Value::clone(&body)));
     let found: Vec<_> = alone.chain(accounts(recording)).collect();
     each(found, "single object", |body| {
         let wrapped = body.get("data").is_some_and(Value::is_object);
@@ -228,7 +228,7 @@ pub(super) fn times(recording: &Recording) -> Judged {
 
 pub(super) fn meta(recording: &Recording) -> Judged {
     let pages = successes(recording).filter(|(it, _)| matches!(it.purpose, Purpose::Page(_)));
-    each(pages.map(|(it, body)| (it.number, body)), "page", |body| {
+    each(pages.map(|(it, body)| (it.number, Value::clone(&body))), "page", |body| {
         let meta = body.get("meta")?;
         let empty = body.get("data").and_then(Value::as_array).is_some_and(Vec::is_empty);
         let bound =
@@ -273,7 +273,7 @@ pub(super) fn single_objects(recording: &Recording) -> Judged {
     for what in ["charge", "invoice", "payment link"] {
         let (exchange, answer) = choice(recording, what)?;
         let asked = exchange.target.rsplit('/').next().unwrap_or_default();
-        let body = parse(answer).unwrap_or_default();
+        let body = answer.body.json().unwrap_or_default();
         if answer.status != 200 || text_at(&body, &["data", "code"]) != Some(asked) {
             return Err(CheckError::broken(
                 exchange.number,

@@ -65,7 +65,7 @@ fn a_cache_is_known_by_an_answer_given_again_after_a_later_one() {
     check_served(&[elsewhere, later(3)], again(), "fail");
     let mut otherwise = again();
     let Ending::Answered(answer) = &mut otherwise.ending else { panic!("an answer") };
-    answer.body.push(' ');
+    answer.body = format!("{} ", &*answer.body).into();
     check_served(&[otherwise, later(3)], again(), "fail");
 }
 

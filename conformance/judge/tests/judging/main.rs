@@ -47,7 +47,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
 
 fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchange {
     let headers = vec![("content-type".into(), "application/json".into())];
-    let ending = Ending::Answered(Answer { status, headers, body: body.to_string() });
+    let ending = Ending::Answered(Answer { status, headers, body: body.to_string().into() });
     Exchange {
         number: 0,
         caller,

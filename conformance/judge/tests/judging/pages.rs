@@ -71,7 +71,7 @@ fn leads(exchange: Exchange, rel: &str, address: &str) -> Exchange {
     let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
     let mut body: Value = serde_json::from_str(&answer.body).expect("JSON");
     body["links"][rel] = json!(address);
-    answer.body = body.to_string();
+    answer.body = body.to_string().into();
     exchange
 }
 

@@ -9,11 +9,6 @@ use serde_json::Value;
 
 use crate::recording::Answer;
 
-/// The body as JSON, if it is JSON.
-pub fn parse(answer: &Answer) -> Option<Value> {
-    serde_json::from_str(&answer.body).ok()
-}
-
 /// Whether the header says that the body is JSON.
 pub fn is_json(answer: &Answer) -> bool {
     let kind = answer.header("content-type").unwrap_or_default();

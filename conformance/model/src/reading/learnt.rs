@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Page, parse, text_at};
+use super::{Page, text_at};
 use crate::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use crate::words::Mode;
 
@@ -54,12 +54,12 @@ pub fn learn(recording: &Recording, mode: Mode) -> Learnt {
 /// the object with the most members of an event.
 pub fn single_event(exchange: &Exchange) -> Option<Value> {
     const MEMBERS: [&str; 6] = ["id", "type", "details", "charge", "invoice", "created_at"];
-    let body = parse(exchange.answer()?)?;
+    let body = exchange.answer()?.body.json()?;
     let likeness = |it: &Value| MEMBERS.iter().filter(|name| it.get(**name).is_some()).count();
     let wrapped = body.as_object().into_iter().flat_map(|members| members.values());
     let wrapped = wrapped.filter(|it| it.is_object()).max_by_key(|it| likeness(it)).cloned();
     // What stands around an event has none of its members, or only few.
-    Some(wrapped.filter(|it| likeness(it) > likeness(&body)).unwrap_or(body))
+    Some(wrapped.filter(|it| likeness(it) > likeness(&body)).unwrap_or_else(|| Value::clone(&body)))
 }
 
 /// The id of the event that a key was to see alone, be it to read it or as part of a burst.
@@ -81,7 +81,7 @@ pub fn first_event_id(rows: &[Value]) -> Option<String> {
 
 /// What `meta.mode` says.
 pub fn mode_told(exchange: &Exchange) -> Option<String> {
-    let body: Value = parse(exchange.answer()?)?;
+    let body = exchange.answer()?.body.json()?;
     text_at(&body, &["meta", "mode"]).map(str::to_owned)
 }
 

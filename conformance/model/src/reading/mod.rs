@@ -6,7 +6,7 @@ mod limit;
 mod page;
 mod time;
 
-pub use json::{duplicate_key, has_text, is_json, parse};
+pub use json::{duplicate_key, has_text, is_json};
 pub use learnt::{
     Learnt, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
     single_event,

@@ -1,38 +1,10 @@
 //! A page of a list, and what can be learnt from its items.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::reading::parse;
-use crate::recording::{Answer, Exchange, List, PageAsk, Purpose, Step};
-
-/// Bodies from here on are parsed once, since every check reads the pages. No page of a hundred records is as large.
-const LARGE_BYTES: usize = 256 * 1024;
-/// Texts of large bodies that are remembered together: all that a run keeps.
-const REMEMBERED_BYTES_MAX: usize = 48 * 1024 * 1024;
-
-thread_local! {
-    /// Large bodies, and what they say.
-    static LARGE: RefCell<Vec<(String, Option<Arc<Value>>)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The same as `parse`, which it remembers.
-fn large(answer: &Answer) -> Option<Arc<Value>> {
-    LARGE.with_borrow_mut(|remembered| {
-        if let Some((_, value)) = remembered.iter().find(|(body, _)| *body == answer.body) {
-            return value.clone();
-        }
-        let value = parse(answer).map(Arc::new);
-        let bytes: usize = remembered.iter().map(|(body, _)| body.len()).sum();
-        if bytes + answer.body.len() > REMEMBERED_BYTES_MAX {
-            remembered.clear();
-        }
-        remembered.push((answer.body.clone(), value.clone()));
-        value
-    })
-}
+use crate::recording::{Exchange, List, PageAsk, Purpose, Step};
 
 /// A list answered with 200 and JSON. Each part may still be missing or of another type.
 #[derive(Clone, Debug)]
@@ -41,11 +13,7 @@ pub struct Page(Arc<Value>);
 impl Page {
     /// The page in an answer of 200 with a body of JSON.
     pub fn of(exchange: &Exchange) -> Option<Page> {
-        let answer = exchange.answer().filter(|answer| answer.status == 200)?;
-        match answer.body.len() {
-            LARGE_BYTES.. => large(answer).map(Page),
-            _ => parse(answer).map(|value| Page(Arc::new(value))),
-        }
+        exchange.answer().filter(|answer| answer.status == 200)?.body.json().map(Page)
     }
 
     /// The whole, if it is an object.

@@ -1,8 +1,6 @@
 //! Paging while something creates records: the create call, the operator's hook, or both.
 
-use serde_json::Value;
-
-use conformance_model::reading::{Page, parse};
+use conformance_model::reading::Page;
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
 use conformance_model::words::Mode;
 
@@ -115,7 +113,7 @@ fn fault(session: &mut Session<'_>, why: String) {
 
 /// The first coin that the test mode takes, be it a code or an object with one.
 fn accepted_asset(session: &Session<'_>) -> Option<String> {
-    let body: Value = parse(session.recording.account(Mode::Test)?.answer()?)?;
+    let body = session.recording.account(Mode::Test)?.answer()?.body.json()?;
     let first = body.get("meta")?.get("accepted_assets")?.get(0)?;
     let code = first.as_str().or_else(|| first.get("code")?.as_str())?;
     // It becomes part of a JSON text.

@@ -27,7 +27,7 @@ fn known() -> Known {
 
 fn answer(status: u16, body: &Value) -> Answer {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    Answer { status, headers, body: body.to_string() }
+    Answer { status, headers, body: body.to_string().into() }
 }
 
 fn list(rows: &[Value], numbers: [u64; 4]) -> Value {

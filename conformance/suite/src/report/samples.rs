@@ -233,6 +233,6 @@ fn exchange(purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchan
         target: target.into(),
         sent: Duration::ZERO,
         ended: Duration::ZERO,
-        ending: Ending::Answered(Answer { status, headers, body: body.to_string() }),
+        ending: Ending::Answered(Answer { status, headers, body: body.to_string().into() }),
     }
 }

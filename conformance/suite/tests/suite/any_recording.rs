@@ -91,7 +91,8 @@ fn text(pick: usize) -> String {
 
 fn answer(exchange: &mut Exchange) -> &mut Answer {
     if !matches!(exchange.ending, Ending::Answered(_)) {
-        exchange.ending = Ending::Answered(Answer { status: 200, headers: Vec::new(), body: String::new() });
+        exchange.ending =
+            Ending::Answered(Answer { status: 200, headers: Vec::new(), body: conformance::Body::default() });
     }
     let Ending::Answered(answer) = &mut exchange.ending else { unreachable!("it was just answered") };
     answer
@@ -142,12 +143,12 @@ fn changed(mut recording: Recording, steps: &[Step]) -> Recording {
             5 => all[at].ending = all[other].ending.clone(),
             6 => (all[at].sent, all[at].ended) = (Duration::from_nanos(*span), Duration::from_millis(*span)),
             7 => (all[at].sent, all[at].ended) = (Duration::MAX, Duration::ZERO),
-            8 => answer(&mut all[at]).body = BODIES[pick % BODIES.len()].to_owned(),
+            8 => answer(&mut all[at]).body = BODIES[pick % BODIES.len()].into(),
             9 => answer(&mut all[at]).status = STATUSES[pick % STATUSES.len()],
             10 => answer(&mut all[at]).headers.push((HEADERS[pick % HEADERS.len()].into(), text(pick / 7))),
             11 => {
                 let answer = answer(&mut all[at]);
-                answer.body = graft(&answer.body, pick);
+                answer.body = graft(&answer.body, pick).into();
             }
             12 => all[at].target = text(pick),
             13 => all[at].number = [0, 1, u32::MAX, all[other].number][pick % 4],
@@ -209,7 +210,7 @@ proptest! {
         let mut recording = shortened(&MATERIAL[0]);
         let at = at % recording.exchanges.len();
         let answer = answer(&mut recording.exchanges[at]);
-        answer.body = body;
+        answer.body = body.into();
         answer.headers = vec![("retry-after".into(), header.clone()), ("content-type".into(), header)];
         prop_assert_eq!(judge(&recording).len(), judged().len());
     }
@@ -256,7 +257,7 @@ fn a_body_nested_deeper_than_any_reader_goes_is_no_json() {
     for depth in [10, 60, 64, 100_000] {
         let mut recording = MATERIAL[0].recording.clone();
         for exchange in &mut recording.exchanges {
-            answer(exchange).body = deep(depth);
+            answer(exchange).body = deep(depth).into();
         }
         assert_eq!(judge(&recording).len(), judged().len());
     }
