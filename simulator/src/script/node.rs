@@ -7,20 +7,20 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_json::Number;
-use serde_saphyr::Spanned;
+use serde_saphyr::{Location, Spanned};
 
-use super::{diagnostic::SourceSpan, yaml};
+use super::diagnostic::SourceSpan;
 
 /// One node of a document.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     pub(super) span: SourceSpan,
 }
 
 /// What a node is, as YAML reads it when nothing says which type is wanted.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Null,
     Bool(bool),
     Number(Number),
@@ -32,63 +32,74 @@ pub(super) enum Kind {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
         let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
-        Ok(Node { kind: value, span: yaml::span(referenced) })
+        Ok(Node { kind: value, span: span(referenced) })
     }
 }
 
-impl<'de> Deserialize<'de> for Kind {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
+impl<'de> Deserialize<'de> for NodeKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NodeKind, D::Error> {
         struct Any;
 
         impl<'de> Visitor<'de> for Any {
-            type Value = Kind;
+            type Value = NodeKind;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("any value")
             }
 
-            fn visit_unit<E>(self) -> Result<Kind, E> {
-                Ok(Kind::Null)
+            fn visit_unit<E>(self) -> Result<NodeKind, E> {
+                Ok(NodeKind::Null)
             }
 
-            fn visit_bool<E>(self, value: bool) -> Result<Kind, E> {
-                Ok(Kind::Bool(value))
+            fn visit_bool<E>(self, value: bool) -> Result<NodeKind, E> {
+                Ok(NodeKind::Bool(value))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Kind, E> {
-                Ok(Kind::Number(value.into()))
+            fn visit_i64<E>(self, value: i64) -> Result<NodeKind, E> {
+                Ok(NodeKind::Number(value.into()))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<Kind, E> {
-                Ok(Kind::Number(value.into()))
+            fn visit_u64<E>(self, value: u64) -> Result<NodeKind, E> {
+                Ok(NodeKind::Number(value.into()))
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Kind, E> {
+            fn visit_f64<E>(self, value: f64) -> Result<NodeKind, E> {
                 // What JSON has no number for is a word.
-                Ok(Number::from_f64(value).map_or_else(|| Kind::Text(value.to_string()), Kind::Number))
+                Ok(Number::from_f64(value)
+                    .map_or_else(|| NodeKind::Text(value.to_string()), NodeKind::Number))
             }
 
-            fn visit_str<E>(self, value: &str) -> Result<Kind, E> {
-                Ok(Kind::Text(value.to_owned()))
+            fn visit_str<E>(self, value: &str) -> Result<NodeKind, E> {
+                Ok(NodeKind::Text(value.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Kind, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<NodeKind, A::Error> {
                 let mut list = Vec::new();
                 while let Some(node) = elements.next_element()? {
                     list.push(node);
                 }
-                Ok(Kind::List(list))
+                Ok(NodeKind::List(list))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Kind, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<NodeKind, A::Error> {
                 let mut map = Vec::new();
                 while let Some(entry) = entries.next_entry()? {
                     map.push(entry);
                 }
-                Ok(Kind::Map(map))
+                Ok(NodeKind::Map(map))
             }
         }
 
         deserializer.deserialize_any(Any)
+    }
+}
+
+/// The bytes of the file that the library speaks of.
+pub(super) fn span(location: Location) -> SourceSpan {
+    let span = location.span();
+    let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
+    SourceSpan {
+        offset: bytes(span.byte_offset()).unwrap_or_default(),
+        len: bytes(span.byte_len()).unwrap_or_default(),
     }
 }

@@ -14,7 +14,7 @@ use serde::{
 
 use super::{
     diagnostic::{Diagnostic, SourceSpan, did_you_mean, listed},
-    node::{Kind, Node},
+    node::{Node, NodeKind},
 };
 
 /// The name under which a value asks for its place as well.
@@ -91,7 +91,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 ///
 /// The first value that the type does not take, with its place.
 pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> Result<T, Diagnostic> {
-    Reader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
+    NodeReader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
         title: title.to_owned(),
         span: span.unwrap_or(node.span),
         label,
@@ -151,14 +151,14 @@ impl de::Error for Refusal {
 
 /// A node, and the text in which its digits are kept as they are written.
 #[derive(Clone, Copy)]
-struct Reader<'a> {
+struct NodeReader<'a> {
     node: &'a Node,
     source: &'a str,
 }
 
-impl<'a> Reader<'a> {
-    fn of(self, node: &'a Node) -> Reader<'a> {
-        Reader { node, ..self }
+impl<'a> NodeReader<'a> {
+    fn of(self, node: &'a Node) -> NodeReader<'a> {
+        NodeReader { node, ..self }
     }
 
     /// Fills a value from the node. What is refused inside without a place is refused here.
@@ -169,17 +169,17 @@ impl<'a> Reader<'a> {
     /// The word of a scalar as the file says it: `0.50` keeps its zero.
     fn word(self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Text(text) => Some(text),
-            Kind::Bool(_) | Kind::Number(_) => {
+            NodeKind::Text(text) => Some(text),
+            NodeKind::Bool(_) | NodeKind::Number(_) => {
                 let SourceSpan { offset, len } = self.node.span;
                 self.source.get(offset..offset.saturating_add(len))
             }
-            Kind::Null | Kind::List(_) | Kind::Map(_) => None,
+            NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => None,
         }
     }
 
     fn is_null(self) -> bool {
-        matches!(self.node.kind, Kind::Null)
+        matches!(self.node.kind, NodeKind::Null)
     }
 }
 
@@ -187,7 +187,7 @@ macro_rules! whole_numbers {
     ($($method:ident $visit:ident $type:ty),*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
             let whole = match &self.node.kind {
-                Kind::Number(number) => number.as_i64().map(i128::from).or(number.as_u64().map(i128::from)),
+                NodeKind::Number(number) => number.as_i64().map(i128::from).or(number.as_u64().map(i128::from)),
                 _ => None,
             };
             match whole.map(<$type>::try_from) {
@@ -202,21 +202,21 @@ macro_rules! whole_numbers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Reader<'de> {
+impl<'de> Deserializer<'de> for NodeReader<'de> {
     type Error = Refusal;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         match &self.node.kind {
-            Kind::Null => visitor.visit_unit(),
-            Kind::Bool(value) => visitor.visit_bool(*value),
-            Kind::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+            NodeKind::Null => visitor.visit_unit(),
+            NodeKind::Bool(value) => visitor.visit_bool(*value),
+            NodeKind::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
                 (Some(number), ..) => visitor.visit_u64(number),
                 (_, Some(number), _) => visitor.visit_i64(number),
                 (.., number) => visitor.visit_f64(number.unwrap_or(f64::NAN)),
             },
-            Kind::Text(text) => visitor.visit_borrowed_str(text),
-            Kind::List(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), source: self.source }),
-            Kind::Map(entries) => {
+            NodeKind::Text(text) => visitor.visit_borrowed_str(text),
+            NodeKind::List(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), source: self.source }),
+            NodeKind::Map(entries) => {
                 visitor.visit_map(Entries { entries: entries.iter(), value: None, source: self.source })
             }
         }
@@ -224,7 +224,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         match self.node.kind {
-            Kind::Bool(_) => self.deserialize_any(visitor),
+            NodeKind::Bool(_) => self.deserialize_any(visitor),
             _ => Err(Refusal::custom("it takes `true` or `false`")),
         }
     }
@@ -303,7 +303,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, Refusal> {
         let (word, value) = match &self.node.kind {
-            Kind::Map(entries) => match entries.as_slice() {
+            NodeKind::Map(entries) => match entries.as_slice() {
                 [(key, value)] => (self.of(key), Some(self.of(value))),
                 [_, (second, _), ..] => {
                     let label = "a step has one key; begin the next step with `-`".to_owned();
@@ -330,7 +330,7 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
     type Error = Refusal;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
-        self.nodes.next().map(|node| Reader { node, source: self.source }.fill(seed)).transpose()
+        self.nodes.next().map(|node| NodeReader { node, source: self.source }.fill(seed)).transpose()
     }
 }
 
@@ -346,18 +346,18 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         self.value = Some(value);
-        Reader { node: key, source: self.source }.fill(seed).map(Some)
+        NodeReader { node: key, source: self.source }.fill(seed).map(Some)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refusal> {
         let node = self.value.take().ok_or_else(|| Refusal::custom("a value without a key"))?;
-        Reader { node, source: self.source }.fill(seed)
+        NodeReader { node, source: self.source }.fill(seed)
     }
 }
 
 /// The parts of an [`At`]: offset, length and value.
 struct Parts<'a> {
-    reader: Reader<'a>,
+    reader: NodeReader<'a>,
     given: u8,
 }
 
@@ -378,8 +378,8 @@ impl<'de> SeqAccess<'de> for Parts<'de> {
 
 /// A word that says which, and what is said about it.
 struct Variant<'a> {
-    word: Reader<'a>,
-    value: Option<Reader<'a>>,
+    word: NodeReader<'a>,
+    value: Option<NodeReader<'a>>,
 }
 
 impl<'de> EnumAccess<'de> for Variant<'de> {

@@ -1,11 +1,11 @@
-//! YAML in, a tree or typed values with their places out. The only module but the tree's that knows the YAML library.
+//! YAML in, typed values with their places out. Knows the YAML library, as the tree that it fills does.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
 
 use super::{
     diagnostic::{Diagnostic, SourceSpan},
-    node::Node,
+    node::{Node, span},
     typed::typed,
 };
 
@@ -79,15 +79,6 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
 
 const fn closing(bracket: char) -> char {
     if bracket == '{' { '}' } else { ']' }
-}
-
-pub(super) fn span(location: Location) -> SourceSpan {
-    let span = location.span();
-    let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
-    SourceSpan {
-        offset: bytes(span.byte_offset()).unwrap_or_default(),
-        len: bytes(span.byte_len()).unwrap_or_default(),
-    }
 }
 
 fn diagnostic(error: &Error, source: &str) -> Diagnostic {
