@@ -84,7 +84,7 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
         (RESTORE, _) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
             fields.only(&["snapshot", "at"]);
-            if !fields.has("at") {
+            if !fields.gives("at") {
                 let id = fields.required_text("snapshot", TEXT_MAX);
                 fields.finish()?;
                 let found = find(&id.unwrap_or_default(), known).ok_or(ApiError::NotFound)?;
@@ -107,7 +107,11 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
         }
         (_, None) => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST" }),
         (_, Some(id)) if is_read => Ok(Ask::File { n: number(id)? }),
-        (_, Some(id)) if method == "DELETE" => Ok(Ask::Drop { n: number(id)? }),
+        (_, Some(id)) if method == "DELETE" => {
+            let n = number(id)?;
+            Fields::none(request.body)?;
+            Ok(Ask::Drop { n })
+        }
         _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE" }),
     }
 }
@@ -198,7 +202,7 @@ pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Respons
     match blocking(written).await {
         Ok(file) => Response {
             status: 200,
-            headers: vec![("content-type", "application/x-ndjson".to_owned())],
+            headers: vec![("content-type", "application/octet-stream".to_owned())],
             body: file.into(),
         },
         Err(response) => response,
@@ -254,6 +258,7 @@ mod tests {
         check("PUT", "/sandbox/snapshots", "", "Err(405)");
         check("GET", "/sandbox/snapshots/s12", "", "Ok(File { n: 12 })");
         check("DELETE", "/sandbox/snapshots/s12", "", "Ok(Drop { n: 12 })");
+        check("DELETE", "/sandbox/snapshots/s12", r#"{"name":"paid"}"#, "Err(422)");
         for id in ["", "12", "s", "s012", "s+1", "s-1", "s1/", "s99999999999999999999"] {
             check("GET", &format!("/sandbox/snapshots/{id}"), "", "Err(404)");
         }
@@ -271,6 +276,8 @@ mod tests {
         );
         check("POST", "/sandbox/restore", r#"{"at":"1970-01-01T00:00:01Z","snapshot":"s3"}"#, "Err(422)");
         check("POST", "/sandbox/restore", "{}", "Err(422)");
+        check("POST", "/sandbox/restore", r#"{"at":null,"snapshot":""}"#, "Err(422)");
+        check("POST", "/sandbox/restore", r#"{"at":"","snapshot":"s3"}"#, &restores(3, "paid"));
         check("POST", "/sandbox/restore", r#"{"snapshot":"s4"}"#, "Err(404)");
         check("POST", "/sandbox/restore", r#"{"snapshot":"unpaid"}"#, "Err(404)");
         check("GET", "/sandbox/restore", "", "Err(405)");

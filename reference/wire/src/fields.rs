@@ -98,6 +98,17 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Reads the body of a request that has no fields.
+    ///
+    /// # Errors
+    ///
+    /// As [`Fields::read`], and if there is a field all the same.
+    pub fn none(body: &'a [u8]) -> Result<(), ApiError> {
+        let mut fields = Fields::read(body)?;
+        fields.only(&[]);
+        fields.finish()
+    }
+
     /// Reads a request body. No body at all is an object without fields.
     ///
     /// # Errors
@@ -148,6 +159,11 @@ impl<'a> Fields<'a> {
     /// The field is there, null or not.
     pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(key, _)| key == name)
+    }
+
+    /// The field has a value: neither null nor the empty text, which both mean that it is not given.
+    pub fn gives(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value.get() != r#""""#)
     }
 
     /// The value of a field, unless it is missing or null.
@@ -259,17 +275,21 @@ impl<'a> Fields<'a> {
 
     /// A whole number from 1 up.
     pub fn count(&mut self, name: &str) -> Option<u32> {
-        let value = self.get(name)?;
-        // `5.0` is as whole as `5`: some writers of JSON know only one kind of number.
-        let (whole, part) = value.get().split_once('.').unwrap_or((value.get(), ""));
-        let digits = if part.bytes().all(|b| b == b'0') { whole } else { value.get() };
-        match digits.parse::<u32>() {
-            Ok(n) if n >= 1 => Some(n),
-            _ => {
-                self.wrong(name, "The {} field must be a whole number of at least 1.");
-                None
-            }
+        let count =
+            parse_whole(self.get(name)?.get()).and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
+        if count.is_none() {
+            self.wrong(name, "The {} field must be a whole number of at least 1.");
         }
+        count
+    }
+
+    /// A whole number, as a number or as text.
+    pub fn whole(&mut self, name: &str) -> Option<u64> {
+        let whole = parse_whole(&self.decimal(name)?);
+        if whole.is_none() {
+            self.wrong(name, "The {} field must be a whole number below 2^64.");
+        }
+        whole
     }
 
     /// One of a few words that the refusal names.
@@ -502,6 +522,12 @@ pub enum Scalar {
     Truth(bool),
     /// `null`.
     Null,
+}
+
+/// `5.0` is as whole as `5`: some writers of JSON know only one kind of number.
+fn parse_whole(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if part.bytes().all(|b| b == b'0') { whole } else { text }.parse().ok()
 }
 
 #[cfg(test)]

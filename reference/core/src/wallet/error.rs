@@ -138,7 +138,7 @@ impl fmt::Display for WalletError {
                 write!(f, "this is a {got}, which stands for {script}; leave the script out, or give another key")
             }
             WalletError::NoScript(form) => {
-                write!(f, "a {} wallet has one kind of address only; leave the script out", name(*form))
+                write!(f, "{} has one kind of address only; leave the script out", name(*form))
             }
             WalletError::NoPoint => f.write_str("this is no key: its point is not on the curve"),
             WalletError::Contradiction => f.write_str("this is no key: it has a parent and depth 0"),

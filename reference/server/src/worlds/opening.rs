@@ -74,10 +74,7 @@ impl Opening {
         }
         let usual = given.as_ref().unwrap_or(usual);
         let name = f.text("name", TEXT_MAX);
-        let seed = f.decimal("seed").map(|text| text.parse::<u64>());
-        if matches!(seed, Some(Err(_))) {
-            f.wrong("seed", "The {} field must be a whole number below 2^64.");
-        }
+        let seed = f.whole("seed");
         let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
         let clock = read_clock(&mut f, usual);
         let rate_limit = f.count("rate_limit");
@@ -89,7 +86,7 @@ impl Opening {
         f.finish()?;
         let opening = Opening {
             name,
-            seed: seed.and_then(Result::ok).map(Seed).or(given.as_ref().map(|terms| terms.seed)),
+            seed: seed.map(Seed).or(given.as_ref().map(|terms| terms.seed)),
             start: start.or(usual.start),
             clock,
             rate_limit: if says_limit { rate_limit } else { usual.rate_limit },

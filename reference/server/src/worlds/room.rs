@@ -7,7 +7,7 @@ use reference_core::{
     id::Code,
     time::{Span, Timestamp},
 };
-use reference_wire::Response;
+use reference_wire::{Response, fields::Fields};
 use serde::Serialize;
 
 use super::{NotBranched, OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
@@ -75,10 +75,13 @@ pub(crate) async fn answer(
                     let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
                     told(StatusCode::OK, &record(&world, authority)?)
                 }
-                Method::DELETE => {
-                    let world = worlds.end(id).ok_or(Refusal::UnknownWorld)?;
-                    told(StatusCode::OK, &record(&world, authority)?)
-                }
+                Method::DELETE => match Fields::none(body) {
+                    Ok(()) => {
+                        let world = worlds.end(id).ok_or(Refusal::UnknownWorld)?;
+                        told(StatusCode::OK, &record(&world, authority)?)
+                    }
+                    Err(error) => Err(error.into()),
+                },
                 _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE" }.into()),
             }
         }

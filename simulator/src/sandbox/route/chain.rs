@@ -63,7 +63,7 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     if amount.is_some() && share.is_some() {
         f.wrong("share", "Give either {} or amount.");
     }
-    if charge.is_some() && f.has("mode") {
+    if charge.is_some() && f.gives("mode") {
         f.wrong("mode", "The {} field goes with address; a charge is paid in its own mode.");
     }
     if address.is_some() && share.is_some() {

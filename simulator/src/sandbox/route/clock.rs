@@ -85,10 +85,7 @@ pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 
 /// A new world in place of this one. The host allows it only while nobody's clock is running.
 pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let seed = f.decimal("seed").map(|text| text.parse::<u64>());
-    if matches!(seed, Some(Err(_))) {
-        f.wrong("seed", "The {} field must be a whole number below 2^64.");
-    }
+    let seed = f.whole("seed");
     let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
     let journal = f.truth("journal");
     let mut settings = Sandbox::first_settings();
@@ -102,7 +99,7 @@ pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     }
     let before = &call.world().setup;
     let setup = Setup {
-        seed: seed.and_then(Result::ok).map_or(before.seed, Seed),
+        seed: seed.map_or(before.seed, Seed),
         start: start.unwrap_or(before.start),
         journal: journal.unwrap_or(before.journal),
         ..before.clone()
@@ -117,14 +114,8 @@ pub(super) fn advance(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome 
     let by = f.word_like("by", "30s, 250us or 1h30m", Span::parse);
     let to = f.word_like("to", "2026-01-05T09:00:00Z", Timestamp::parse);
     let stop_early = f.truth("stop_early").unwrap_or(false);
-    let after = match f.decimal("after").map(|text| text.parse::<u64>()) {
-        Some(Err(_)) => {
-            f.wrong("after", "The {} field must be the number of a happening.");
-            None
-        }
-        after => after.and_then(Result::ok),
-    };
-    if f.has("by") == f.has("to") {
+    let after = f.whole("after");
+    if f.gives("by") == f.gives("to") {
         f.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
     }
     f.finish()?;

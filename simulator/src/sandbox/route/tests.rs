@@ -99,6 +99,18 @@ fn a_wrong_call_says_what_is_taken() {
     check("GET", "/sandbox/nowhere", "", 404, "Not found.");
 }
 
+#[test]
+fn null_and_the_empty_text_are_as_if_not_given() {
+    let mut world = world();
+    for advance in [r#"{"by":"1s","to":""}"#, r#"{"by":null,"to":"2026-01-05T09:00:02Z"}"#] {
+        done(&mut world, "POST", "/sandbox/advance", advance);
+    }
+    check("POST", "/sandbox/advance", r#"{"by":null,"to":""}"#, 422, "Give either by");
+    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
+    let pay = format!(r#"{{"charge":"{charge}","mode":null,"address":""}}"#);
+    done(&mut world, "POST", "/sandbox/pay", &pay);
+}
+
 #[track_caller]
 fn takes(method: &str, path: &str, body: &Value) {
     let route = ROUTES.iter().find(|route| route.path == path).expect("a route");

@@ -107,6 +107,47 @@ fn a_documented_body_has_the_fields_of_its_route() {
     }
 }
 
+/// Whether a schema names all that may be there.
+fn is_closed(document: &Document, schema: &Value) -> bool {
+    let named = schema["$ref"].as_str().and_then(|reference| document.value.pointer(&reference[1..]));
+    ["additionalProperties", "unevaluatedProperties"].iter().any(|word| schema[word] == false)
+        || named.is_some_and(|schema| is_closed(document, schema))
+}
+
+#[test]
+fn a_body_below_the_sandbox_has_no_other_fields() {
+    let document = Document::read();
+    for operation in document.operations().iter().filter(|it| it.path.starts_with("/sandbox")) {
+        if let Some(body) = document.operation(operation).get("requestBody") {
+            let schema = &body["content"]["application/json"]["schema"];
+            assert!(is_closed(&document, schema), "{operation:?}");
+        }
+    }
+}
+
+#[test]
+fn operations_have_different_names() {
+    let document = Document::read();
+    let operations = document.operations();
+    let names: BTreeSet<_> =
+        operations.iter().map(|it| document.operation(it)["operationId"].as_str().expect("a name")).collect();
+    assert_eq!(names.len(), operations.len());
+}
+
+/// Generators leave out answers of other types.
+#[test]
+fn answers_have_types_that_generators_read() {
+    let document = Document::read();
+    for operation in document.operations() {
+        let answers = document.operation(&operation)["responses"].as_object().expect("answers");
+        let types = answers.values().filter_map(|answer| answer["content"].as_object());
+        for kind in types.flat_map(serde_json::Map::keys) {
+            let read = matches!(&**kind, "application/json" | "application/octet-stream");
+            assert!(read || kind.starts_with("text/"), "{operation:?}: {kind}");
+        }
+    }
+}
+
 #[test]
 fn the_document_names_the_routes_of_the_routers_and_no_others() {
     assert_eq!(documented("/v1"), api_routes());

@@ -211,6 +211,7 @@ async fn what_may_not_be_opened_is_refused_and_opens_nothing() {
     let mut it = Visitor::arrive(frozen()).await;
     let world = it.open(json!({})).await;
     let inside = format!("{}/sandbox/worlds", world.path);
+    let itself = format!("/sandbox/worlds/{}", &world.path[3..]);
     for (method, path, body, status) in [
         ("POST", "/sandbox/worlds", json!({ "names": "a" }), 422),
         ("POST", "/sandbox/worlds", json!({ "ttl": "1ms" }), 422),
@@ -220,6 +221,7 @@ async fn what_may_not_be_opened_is_refused_and_opens_nothing() {
         ("GET", "/sandbox/worlds/aaaaaaaaaaaa", Value::Null, 404),
         ("DELETE", "/sandbox/worlds/aaaaaaaaaaaa", Value::Null, 404),
         ("DELETE", "/sandbox/worlds/a", Value::Null, 404),
+        ("DELETE", &*itself, json!({ "name": "a" }), 422),
         ("POST", &*inside, json!({}), 404),
     ] {
         let (found, answer) = it.ask(method, path, "", body).await;
