@@ -70,6 +70,8 @@ const IDEMPOTENT: [&str; 6] = [
 ];
 
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
+/// Arguments that can only say what the key says.
+const OF_THE_KEY: [&str; 2] = ["account", "mode"];
 /// What stands in one segment of a path as it is.
 const IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -167,6 +169,10 @@ impl Tool {
         let in_body = operation.get("requestBody").is_some().then_some(fields);
         required.extend(body.required);
         arguments.extend(body.properties);
+        for (name, described) in arguments.iter_mut().filter(|(name, _)| OF_THE_KEY.contains(&name.as_str()))
+        {
+            described["description"] = format!("The key's own {name}; no other is reached.").into();
+        }
 
         let text = |field: &str| operation[field].as_str().unwrap_or_default();
         let (title, more) = (text("summary").to_owned(), text("description"));

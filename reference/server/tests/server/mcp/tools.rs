@@ -53,6 +53,27 @@ async fn a_test_key_has_those_of_the_sandbox_too() {
     insta::assert_snapshot!(more);
 }
 
+/// A key of test mode cannot do what is told of live mode.
+#[tokio::test]
+async fn account_and_mode_are_those_of_the_key() {
+    let (_server, _, test) = start(config()).await;
+    let result = test.result("tools/list", json!({})).await;
+    let mut told = 0;
+    for tool in result["tools"].as_array().expect("a list") {
+        for name in ["account", "mode"] {
+            if let Some(argument) = tool["inputSchema"]["properties"].get(name) {
+                assert_eq!(
+                    argument["description"],
+                    format!("The key's own {name}; no other is reached."),
+                    "{tool}"
+                );
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 5, "only {told}");
+}
+
 #[tokio::test]
 async fn a_schema_is_whole_and_plain() {
     let (_server, live, _) = start(config()).await;

@@ -154,7 +154,7 @@ pub(super) async fn charge(context: &PageContext) -> Result<PageView, Refusal> {
         f.select(("asset", "Paid in", ""), "", f.coins()),
         f.line(("customer_email", "Customer's e-mail", "optional"), "customer@shop.example"),
         f.line(("metadata", "Order", "optional, kept as metadata order_id"), "A-1001"),
-        f.line(("description", "Description", "optional, the customer reads it"), "Blue mug"),
+        f.line(("description", "Description", "optional, for the customer"), "Blue mug"),
     ];
     let about = "A charge asks one customer for one amount of one coin. Its rate is locked for 30 minutes.";
     let form = MakeForm {
