@@ -189,7 +189,9 @@ fn known_status<E: serde::de::Error>(word: String) -> Result<String, E> {
     if STATUSES.contains(&word.as_str()) {
         return Ok(word);
     }
-    let way_on = did_you_mean(&word, STATUSES).unwrap_or_else(|| listed(&STATUSES));
+    let way_on = did_you_mean(&word, STATUSES).unwrap_or_else(|| {
+        format!("write a name and its status, `expect: {{ c1: paid }}`; a status {}", listed(&STATUSES))
+    });
     Err(E::custom(format_args!("`{word}` is no status; {way_on}")))
 }
 
@@ -290,5 +292,26 @@ impl JsonSchema for Expected {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let full = generator.subschema_for::<ExpectedMap>();
         json_schema!({ "anyOf": [{ "type": "string", "description": "Its status." }, full] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::script::Script;
+
+    /// The name stands before the status, not beside it.
+    #[test]
+    fn whoever_names_the_object_beside_its_status_is_told_the_form() {
+        for beside in ["charge: c1, status: paid", "status: paid, invoice: i1"] {
+            let text = format!(
+                "title: Paid\nsteps:\n  - open: {{ charge: c1, asset: BTC, amount: 5 EUR }}\n  - expect: {{ {beside} }}\n"
+            );
+            let told = Script::parse("paid.yaml", &text).expect_err("no such form").to_string();
+            assert!(
+                told.contains("is no status; write a name and its status, `expect: { c1: paid }`"),
+                "{told}"
+            );
+            assert!(told.contains("paid.yaml:4:"), "{told}");
+        }
     }
 }
