@@ -1,3 +1,4 @@
+// In an ES module: import { createHmac, timingSafeEqual } from "node:crypto";
 const { createHmac, timingSafeEqual } = require("node:crypto");
 
 // Whether a delivery is genuine and at most five minutes old. `body`: the bytes as they came, a Buffer.
