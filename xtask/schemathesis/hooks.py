@@ -69,7 +69,7 @@ DEPENDS_ON_THE_REST = {
     "makeInvoice": INVOICE,
     "sendInvoice": [("customer_email", "required to send|In test mode")],
     "sendInvoiceAsOwner": [("customer_email", "required to send|In test mode")],
-    "advance": [("to", "never goes back"), ("by", "Give either by")],
+    "advance": [("to", "never goes back"), ("by", "Give either by"), ("(by|to)", "too far")],
     "restoreSnapshot": MOMENT,
     "openWorld": MOMENT + [("(seed|start|rate_limit|clock|speed)", "leave it out|for a clock that is fast"), ("ttl", "to 7d")],
     "pay": [
@@ -87,11 +87,11 @@ DEPENDS_ON_THE_REST = {
     "replace": TXID,
     "createKey": ACCOUNT,
     "removeWallet": ACCOUNT,
-    "setWallet": ACCOUNT + [("(key|addresses)", "is invalid|is in use|Give either key"), ("script", "give it with a key|kind of address|this is a")],
+    "setWallet": ACCOUNT + [("(key|addresses)", "is invalid|is in use|Give either key"), ("script", "give it with a key|kinds? of address|this is a")],
     # Whether an address is public is asked of the network, and whether it is this machine's.
-    "addEndpoint": ACCOUNT + [("url", "is invalid")],
+    "addEndpoint": ACCOUNT + [("url", "is invalid|endpoints already")],
     "changeEndpoint": [("url", "is invalid")],
-    "addForward": ACCOUNT + [("to", "is invalid")],
+    "addForward": ACCOUNT + [("to", "is invalid"), ("url", "endpoints already")],
     "payLink": [("(asset|amount|customer.email|custom_fields)", ".")],
     "chooseCoin": [("asset", ".")],
     "setRate": [],
