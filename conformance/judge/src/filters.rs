@@ -257,10 +257,29 @@ fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>) -> Option<Result<(), (Strin
     if source.is_all { Some(Ok(())) } else { undecided }
 }
 
+/// What a page behind a link says of itself must agree: how many pages its total makes, and how many rows this one has.
+fn counted(sheet: &Sheet<'_>) -> Result<(), CheckError> {
+    let Some(numbers) = sheet.numbers().filter(|it| it.total > 0) else { return Ok(()) };
+    let rows = Some(sheet.rows().len() as u64);
+    for (name, expected, told) in
+        [("meta.last_page", numbers.pages(), sheet.page.meta("last_page")), ("rows:", numbers.len(), rows)]
+    {
+        if let Some(told) = told.filter(|told| *told != expected) {
+            let expected = format!("{name} {expected} by a total of {}", numbers.total);
+            return Err(CheckError::broken(sheet.number(), expected, format!("{name} {told}")));
+        }
+    }
+    Ok(())
+}
+
 fn total(recording: &Recording) -> Judged {
     let mut judged = false;
     for sheets in &eras(recording) {
-        for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() == 1) {
+        for sheet in sheets.iter().filter(|it| it.ask.filters.len() == 1) {
+            if sheet.ask.link.is_some() {
+                counted(sheet)?;
+                continue;
+            }
             // A page of strangers is the business of the filter's own statement.
             if sheet.ask.list != List::Events && stranger(sheet).is_some() {
                 continue;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{
-    Fit, LIMIT, SERVED_MAX, Series, WINDOW, has_text, http_date, most_in_a_minute, retry_after,
+    Fit, LIMIT, SERVED_MAX, Series, WINDOW, asks_for_more, has_text, http_date, most_in_a_minute, retry_after,
 };
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
@@ -411,6 +411,10 @@ fn retry_after_held(recording: &Recording) -> Judged {
         Some(429) if used_by_others(recording).is_some() => {
             Err(shared_key(used_by_others(recording).unwrap_or_default()))
         }
+        Some(429) if asks_for_more(recording, exchange).is_some() => Err(CheckError::unjudged(
+            "the limit also counts what it refuses, and asked for more each time",
+            "a check waits twice; see the recording",
+        )),
         Some(429) => Err(CheckError::broken(
             exchange.number,
             format!("served after {} s, as Retry-After said", span.as_secs()),
@@ -428,13 +432,14 @@ fn retry_after_held(recording: &Recording) -> Judged {
     }
 }
 
-/// A request of the same key that was served once a refusal's own time had passed: whatever it was sent for, it
-/// proves that the time did pass.
+/// A request of the same key that was the first once a refusal's own time had passed, and served: whatever it was sent
+/// for, it proves that the time did pass. Later refusals, as of what was asked during the wait, may have asked for more.
 fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
-    let (last, answer) = refused.last()?;
-    let until = last.ended.saturating_add(retry_after(answer)?);
-    let later = recording.exchanges.iter().filter(|it| it.caller == last.caller && it.sent >= until);
-    later.filter(|it| it.status() == Some(200)).map(|it| it.target.as_str()).next()
+    refused.iter().rev().find_map(|(last, answer)| {
+        let until = last.ended.saturating_add(retry_after(answer)?);
+        let first = recording.exchanges.iter().find(|it| it.caller == last.caller && it.sent >= until)?;
+        (first.status() == Some(200)).then_some(first.target.as_str())
+    })
 }
 
 /// Why the key seems to be used by somebody else as well, if it does: what the server says is left of the limit

@@ -11,7 +11,7 @@ use time::{Duration, OffsetDateTime};
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
 use conformance_model::reading::{http_date, text_at, utc};
-use conformance_model::recording::{List, Recording};
+use conformance_model::recording::{Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
@@ -50,6 +50,16 @@ fn settled_until(later: &Sheet<'_>, events: &Sheet<'_>) -> Option<OffsetDateTime
     // A clock that is far off, or a cache's, tells less than the events.
     let told = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
     told.map(|it| it - LATENESS)
+}
+
+/// Whether nothing had been recorded for a while when an answer came, nor was since, as the last long page of events
+/// tells.
+pub(super) fn is_quiet(sheets: &[Sheet<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
+    let date = since.and_then(|it| http_date(it.answer()?.header("date")?));
+    let events = longs(sheets, List::Events, mode).next_back();
+    let newest = events.filter(|it| since.is_some_and(|since| it.number() > since.number));
+    let newest = newest.and_then(|it| it.rows().iter().filter_map(|row| at(row, "created_at")).max());
+    date.zip(newest).is_some_and(|(date, newest)| newest + TWO_MINDS < date)
 }
 
 /// The codes of a list's rows, if every row shows one.

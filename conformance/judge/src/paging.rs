@@ -153,7 +153,37 @@ fn length(recording: &Recording) -> Judged {
         full |= numbers.len() > 0;
         Some(equal("rows:", numbers.len(), sheet.page.rows()?.len() as u64))
     })?;
+    for sheets in &eras(recording) {
+        steady(recording, sheets)?;
+    }
     if full { Ok(judged) } else { Err(too_few_records()) }
+}
+
+/// A total that differs from the one that was told before and after, by pages with the same record at their head,
+/// although no event tells of anything within the minute before: nothing was created, and nothing is ever deleted.
+fn steady(recording: &Recording, sheets: &[Sheet<'_>]) -> Result<(), CheckError> {
+    for sheet in sheets.iter().filter(|it| it.is_plain()) {
+        let head = |it: &&Sheet<'_>| {
+            let is_first = it.is_plain() && it.ask.page.is_none_or(|page| page == 1);
+            is_first && (it.ask.list, it.mode) == (sheet.ask.list, sheet.mode)
+        };
+        let before = sheets.iter().rfind(|it| it.number() < sheet.number() && head(it));
+        let after = sheets.iter().find(|it| it.number() > sheet.number() && head(it));
+        let (Some(before), Some(after), Some(told)) = (before, after, sheet.page.meta("total")) else {
+            continue;
+        };
+        let [first, last] = [before, after].map(|it| Some((it.page.meta("total")?, it.rows().first()?)));
+        if let Some((total, _)) = first.filter(|it| last.as_ref() == Some(it) && it.0 != told)
+            && membership::is_quiet(sheets, recording.exchange(before.number()), sheet.mode)
+        {
+            return Err(CheckError::broken(
+                sheet.number(),
+                format!("meta.total {total}, as before and after"),
+                format!("meta.total {told}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn last_page(recording: &Recording) -> Judged {

@@ -9,7 +9,7 @@ use crate::recording::Caller;
 use crate::words::Mode;
 
 /// Requests at worst in the bursts of a run that does not repeat them to settle the reading of the limit.
-pub const BURST_MAX: u32 = 896;
+pub const BURST_MAX: u32 = 900;
 
 /// Requests at worst, by the key that they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,9 +46,9 @@ pub struct Budget {
     /// Of these, the ones that create something, with the test key.
     #[serde(default)]
     pub writes: u32,
-    /// Waits in the ordinary case.
+    /// Waits if nobody used the test key before, and its limit is one of a minute.
     pub wait: Duration,
-    /// Waits when a burst must be repeated.
+    /// Waits at worst: a burst is repeated, and the limit asks for more than a minute.
     pub wait_worst: Duration,
 }
 
@@ -99,7 +99,8 @@ impl fmt::Display for Budget {
             write!(
                 f,
                 ", before that bursts of about {} with the test key ({} at worst), \
-                 and {} s of waiting ({} s at worst)",
+                 and at most {} s of waiting ({} s where the key was in use before, or its limit asks for \
+                 more than a minute)",
                 if self.burst > BURST_MAX { 270 } else { 140 },
                 self.burst,
                 self.wait.as_secs(),

@@ -91,6 +91,8 @@ v1.use((req, res, next) => {
   const [scheme, key] = (req.get('authorization') ?? '').split(' ');
   const mode = scheme === 'Bearer' ? KEYS.get(key) : undefined;
   if (!mode) {
+    // HTTP wants the challenge with a 401; Express adds none of its own.
+    res.set('WWW-Authenticate', 'Bearer');
     res.status(401).json({ error: { code: 'unauthorized', message: 'Invalid or missing API key' } });
     return;
   }

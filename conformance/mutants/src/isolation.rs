@@ -194,6 +194,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&[
+        "paging.length",
         "paging.newest_first",
         "paging.joined",
         "filters.total",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use conformance::Mode;
 use serde_json::json;
 
-use crate::fake::{Limiter, Reply};
+use crate::fake::{Limiter, Reply, TEST_KEY};
 use crate::mutant::{Mutant, reply, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -109,6 +109,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     reply("Retry-After is a date that has passed", &["limits.retry_after_held"], 429, |_, reply| {
         reply.set("retry-after", "Wed, 31 Dec 2025 23:59:50 GMT");
+    }),
+    rule("windows of twenty seconds, and refusals that ask for a minute", &["limits.refused"], |server| {
+        server.limiter = Limiter::Off;
+        let (clock, mut window, mut served) = (server.clock.clone(), 0, 0);
+        server.rewrite(move |request, reply| {
+            let now = clock.micros() / 20_000_000;
+            let is_of_key = request.authorization.as_deref() == Some(&format!("Bearer {TEST_KEY}"));
+            if !is_of_key || reply.status >= 400 {
+                return;
+            }
+            served = if now == window { served + 1 } else { 1 };
+            window = now;
+            if served > 120 {
+                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
+                reply.set("retry-after", "60");
+            }
+        });
     }),
     reply("429 has no body", &["limits.json"], 429, |_, reply| reply.raw = Some(String::new())),
 ];

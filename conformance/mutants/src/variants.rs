@@ -69,6 +69,11 @@ const SINGLE: &[Variant] = &[
     plain("Retry-After always asks for a minute", |server| {
         on(server, 429, |reply| reply.set("retry-after", "60"));
     }),
+    plain("Retry-After always asks for a minute, and the window ends within it", |server| {
+        server.limiter = Limiter::AlignedMinute;
+        server.clock.advance(Duration::from_secs(28));
+        on(server, 429, |reply| reply.set("retry-after", "60"));
+    }),
     plain("Retry-After asks for more patience than it takes", |server| {
         on(server, 429, |reply| reply.set("retry-after", "75"));
     }),

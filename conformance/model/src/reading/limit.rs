@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::reading::retry_after;
 use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use crate::words::Mode;
 
@@ -96,6 +97,20 @@ impl Series {
     pub fn refused_at(&self) -> u32 {
         self.served + 1
     }
+}
+
+/// A refusal during a wait whose time has not passed at this exchange: where refusals count as well, a key that is tried
+/// meanwhile waits longer than the first of them said.
+pub fn asks_for_more<'a>(recording: &'a Recording, exchange: &Exchange) -> Option<&'a Exchange> {
+    /// Whole seconds are rounded up.
+    const SLACK: Duration = Duration::from_secs(2);
+    let until = exchange.sent + SLACK;
+    let earlier = recording.exchanges.iter().filter(|it| it.number < exchange.number);
+    earlier.rev().find(|it| {
+        let told = || retry_after(it.answer().filter(|answer| answer.status == 429)?);
+        it.purpose == Purpose::Burst(Burst::Midway)
+            && told().is_some_and(|told| it.ended.saturating_add(told) > until)
+    })
 }
 
 /// The most requests of the test key that were served within any minute, with the last of these.

@@ -11,7 +11,7 @@ pub use learnt::{
     Learnt, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
     single_event,
 };
-pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, most_in_a_minute};
+pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, asks_for_more, most_in_a_minute};
 pub use page::{
     Page, charges_of, holds_charge, identity, named_identity, names_invoice, page_ask, text_at, twin_of,
 };

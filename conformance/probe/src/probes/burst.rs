@@ -1,12 +1,13 @@
 //! The burst: as many requests as it takes to be refused, with the test key only.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use conformance_model::budget::BURST_MAX;
 use conformance_model::reading::{
-    BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, most_in_a_minute,
-    page_ask, retry_after,
+    BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, asks_for_more, first_event_id, http_date,
+    most_in_a_minute, page_ask, retry_after,
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
@@ -26,13 +27,15 @@ const STILL_MAX: u32 = 8;
 /// Where a wait is so brief that a bucket must refill, or so odd that it may be none.
 const AGAIN_ROUNDS: u8 = 3;
 const AGAIN_MAX: u32 = 372;
+/// When the key is tried during a wait: as long as no window of a minute has ended.
+const LOOKS: [u64; 3] = [20, 35, 50];
 /// The live key, the second key, the same key again, after a second twice, during the wait, and twice after it.
-const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + 1 + 2 + AGAIN_MAX;
+const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + LOOKS.len() as u32 + 4 + AGAIN_MAX;
 /// What the live key asks beside the shots of a series.
 const BESIDE: u32 = 6;
 /// What that burst costs more.
 pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + BESIDE;
-pub(crate) const SETTLING_WAIT: Duration = Duration::from_secs(61 + 5);
+pub(crate) const SETTLING_WAIT: Duration = WAIT_USUAL;
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
 
@@ -40,15 +43,19 @@ pub(crate) const REQUESTS_MAX: u32 =
 const BRIEF: Duration = Duration::from_secs(2);
 /// By then a bucket of two a second has refilled.
 const REFILLED: Duration = Duration::from_millis(1_200);
-/// So soon a window that is aligned may end during the burst.
-const NEAR: Duration = Duration::from_secs(5);
-/// A wait that is long enough to look in between.
-const LONG_WAIT: Duration = Duration::from_secs(15);
+/// A window that is aligned may end during the burst: so much less than a minute is left for it, and no more is
+/// waited for.
+const NEAR_MIN: Duration = Duration::from_secs(1);
+const NEAR_MAX: Duration = Duration::from_secs(3);
+/// As many answers does a burst wait for, one after the other.
+const TURNS: u32 = 50;
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
-pub(crate) const WAIT_USUAL: Duration = IDLE_WINDOW;
-/// All waits together, whatever the server asks for: two idle windows before a burst is repeated, what it asks for
-/// after it (the fresh window that follows passes meanwhile), and one more window for limiters that count a share of it.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(121 + 91 + 61);
+/// What is left of the server's minute, with the second that dates cut off, and a window: no more is waited for if
+/// nobody used the key before.
+pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
+/// All waits together, whatever the server asks for: two idle windows before a burst is repeated, and after it what the
+/// server asks for, or one more window for limiters that count a share of it. None asks for both.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(65 + 121 + 61);
 
 const KEY: Caller = Caller::Own(Mode::Test);
 
@@ -132,7 +139,10 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
 
 /// A window that is aligned with the minute of the server's clock would end during the burst.
 async fn past_the_minute(session: &mut Session<'_>) {
-    if let Some(left) = until_minute(&session.recording).filter(|left| *left <= NEAR) {
+    let last = session.recording.last(|it| it.caller == KEY);
+    let turn = last.map_or(Duration::ZERO, |it| it.ended.saturating_sub(it.sent));
+    let near = (turn * TURNS).clamp(NEAR_MIN, NEAR_MAX);
+    if let Some(left) = until_minute(&session.recording).filter(|left| *left <= near + NEAR_MIN) {
         session.pause(left, "the server's minute ends").await;
     }
 }
@@ -265,44 +275,55 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
 /// servers that cut the rest of a second off.
 async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     let Some(told) = patience_asked(refused) else { return };
-    let midway = midway(session, refused, told).await;
-    if let Some(it) = midway.as_ref().filter(|it| it.status() == Some(200)) {
-        return press(session, it.sent, paths).await;
+    if look(session, refused, told, paths).await {
+        return;
     }
-    // Where refusals count as well, the later one has the last word.
-    let later = midway.and_then(|it| Some((patience_asked(&it)?, it)));
-    let later = later.filter(|(told_then, it)| it.ended + *told_then > refused.ended + told);
-    let (told, refused) = later.map_or((told, refused.clone()), |it| it);
-    for span in [told, told + Duration::from_secs(1)] {
-        let left = (refused.ended + span).saturating_sub(session.waiter.now());
-        if !session.pause(left, "Retry-After asks for it").await {
-            return;
-        }
-        let purpose = Purpose::Burst(Burst::Waited { span });
-        let waited = session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
-        if waited.status() == Some(200) && is_odd(session, &refused, told) {
-            press(session, waited.sent, paths).await;
-        }
-        if waited.status() != Some(429) {
-            return;
+    let mut word = Some((refused.clone(), told));
+    while let Some((refused, told)) = word.take() {
+        for span in [told, told + Duration::from_secs(1)] {
+            let left = (refused.ended + span).saturating_sub(session.waiter.now());
+            if !session.pause(left, "Retry-After asks for it").await {
+                return;
+            }
+            let purpose = Purpose::Burst(Burst::Waited { span });
+            let waited = session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
+            if waited.status() == Some(200) && is_odd(session, &refused, told) {
+                press(session, waited.sent, paths, &mut (1..=AGAIN_ROUNDS)).await;
+            }
+            let again = patience_asked(&waited).filter(|_| waited.status() == Some(429));
+            let Some(again) = again else { return };
+            // Where refusals count as well, the latest has the last word. One more wait, and no third.
+            if refused.purpose == Purpose::Burst(Burst::StillRefused)
+                && asks_for_more(&session.recording, &waited).is_some()
+            {
+                word = Some((waited, again));
+                break;
+            }
         }
     }
+}
+
+/// Until a long wait ends the key must stay refused, unless the wait is longer than it takes. Whoever is served asks as
+/// much as it gets, and looks on: no minute holds three windows. Tells whether it was, for then no refusal's word counts
+/// any more.
+async fn look(session: &mut Session<'_>, refused: &Exchange, told: Duration, paths: &[String]) -> bool {
+    let mut rounds = 1..=AGAIN_ROUNDS;
+    let mut since = None;
+    for at in LOOKS.map(Duration::from_secs) {
+        let left = (refused.ended + at).saturating_sub(session.waiter.now());
+        if at + BRIEF >= told || !session.pause(left, "Retry-After asks for it").await {
+            break;
+        }
+        let looked = session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
+        if looked.status() == Some(200) {
+            press(session, *since.get_or_insert(looked.sent), paths, &mut rounds).await;
+        }
+    }
+    since.is_some()
 }
 
 fn patience_asked(refused: &Exchange) -> Option<Duration> {
     refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE)
-}
-
-/// A third of a long wait later the key must still be refused, unless the wait is longer than it takes.
-async fn midway(session: &mut Session<'_>, refused: &Exchange, told: Duration) -> Option<Exchange> {
-    if told < LONG_WAIT {
-        return None;
-    }
-    let left = (refused.ended + told / 3).saturating_sub(session.waiter.now());
-    if !session.pause(left, "Retry-After asks for it").await {
-        return None;
-    }
-    Some(session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await)
 }
 
 /// Whether no window of a minute ends after that wait, be it aligned with the server's clock or begun by our first
@@ -322,8 +343,13 @@ fn is_odd(session: &Session<'_>, refused: &Exchange, told: Duration) -> bool {
 }
 
 /// Asks as long as it is served, and again after each brief wait, until no minute could hold as many.
-async fn press(session: &mut Session<'_>, since: Duration, paths: &[String]) {
-    for round in 1..=AGAIN_ROUNDS {
+async fn press(
+    session: &mut Session<'_>,
+    since: Duration,
+    paths: &[String],
+    rounds: &mut RangeInclusive<u8>,
+) {
+    for round in rounds {
         let purpose = Purpose::Burst(Burst::Again { round });
         let mut refused = None;
         for place in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / VOLLEY as u32 {
@@ -338,7 +364,7 @@ async fn press(session: &mut Session<'_>, since: Duration, paths: &[String]) {
         }
         let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
         let Some(told) = refused.as_ref().and_then(patience_asked) else { return };
-        let is_over = session.waiter.now() + told > since + WINDOW;
+        let is_over = session.waiter.now() + told >= since + WINDOW;
         if served > SERVED_MAX as usize || is_over || !session.pause(told, "Retry-After asks for it").await {
             return;
         }

@@ -205,8 +205,9 @@ fn the_budget_is_stated_before_the_first_byte() {
     let expected = "at most 97 requests: 70 with the two keys (at most 70 with the live one, 70 with the test \
                     one), 27 with other keys or none; 28 more for single objects; 16 more with the test \
                     key to page while something is created, 2 of them writes, \
-                    before that bursts of about 140 with the test key (896 at worst), \
-                    and 61 s of waiting (273 s at worst)";
+                    before that bursts of about 140 with the test key (900 at worst), \
+                    and at most 65 s of waiting (247 s where the key was in use before, or its limit asks for \
+                    more than a minute)";
     assert_eq!(told.0[..2], [expected, "1 asked"]);
 }
 
