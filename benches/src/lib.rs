@@ -42,6 +42,10 @@ impl World {
     }
 
     /// Asks for something that must be granted.
+    ///
+    /// # Panics
+    ///
+    /// If it is refused.
     pub fn granted(&mut self, method: &str, path: &str, body: &str) -> Value {
         let response = self.ask(method, path, body);
         let text = String::from_utf8_lossy(&response.body);

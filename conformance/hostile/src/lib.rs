@@ -45,7 +45,11 @@ pub const TARGETS: [Target; 4] = [
     },
 ];
 
-/// The target with this name. The error names all of them.
+/// The target with this name.
+///
+/// # Errors
+///
+/// Names all of them, if there is none of this name.
 pub fn target(name: &str) -> Result<Target, String> {
     TARGETS.into_iter().find(|target| target.name == name).ok_or_else(|| {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();

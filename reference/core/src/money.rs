@@ -277,6 +277,10 @@ impl Coin {
     }
 
     /// The sum.
+    ///
+    /// # Panics
+    ///
+    /// If 128 bits do not hold it. Single amounts are bounded by [`Coin::MAX`], so it would take a great many.
     pub fn plus(self, other: Coin) -> Coin {
         Coin(self.0.checked_add(other.0).expect("single amounts are bounded by Coin::MAX"))
     }

@@ -24,6 +24,10 @@ impl<const CLASSES: usize> Default for StatusIndex<CLASSES> {
 
 impl<const CLASSES: usize> StatusIndex<CLASSES> {
     /// Adds the newest member.
+    ///
+    /// # Panics
+    ///
+    /// If a member as new is there.
     pub fn push(&mut self, member: u32, class: usize) {
         assert!(self.members.last().is_none_or(|&last| last < member), "members are added in rising order");
         self.members.push(member);
@@ -34,6 +38,10 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     }
 
     /// Moves a member to another class. Does nothing if it is not in the index.
+    ///
+    /// # Panics
+    ///
+    /// If `class` is above 255.
     pub fn change(&mut self, member: u32, class: usize) {
         let Ok(place) = self.members.binary_search(&member) else { return };
         let old = usize::from(self.class_of[place]);

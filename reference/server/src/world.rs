@@ -67,7 +67,11 @@ pub trait World: Send {
 
     // A world that knows no keys lets nobody in.
 
-    /// Who asks, for a request that is answered by [`World::respond_as`]; or the refusal as it goes back.
+    /// Who asks, for a request that is answered by [`World::respond_as`].
+    ///
+    /// # Errors
+    ///
+    /// The refusal as it goes back.
     fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<Admitted, Response> {
         Err(Response::refusal(&ApiError::UnknownKey))
     }

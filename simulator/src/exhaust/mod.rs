@@ -70,6 +70,10 @@ pub struct Extent {
 
 impl Exploration {
     /// A search that has tried nothing yet.
+    ///
+    /// # Panics
+    ///
+    /// If a step of the scope cannot be read; the scopes are constants, and a test reads them all.
     pub fn new(scope: &'static Scope) -> Exploration {
         let read =
             |text| read_steps(text).unwrap_or_else(|why| panic!("scope `{}`: {why}: {text}", scope.name));

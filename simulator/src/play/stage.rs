@@ -70,7 +70,11 @@ impl std::error::Error for StageError {}
 
 /// A world that answers calls: in this process, or behind HTTP.
 pub trait Stage {
-    /// Asks, and waits for the answer.
+    /// Asks, and waits for the answer. A refusal is an answer.
+    ///
+    /// # Errors
+    ///
+    /// If no answer comes.
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError>;
 
     /// The world itself, if it is here and nobody wants to hear what happens in it.

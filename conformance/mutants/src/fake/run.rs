@@ -25,6 +25,10 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// Serves the fake server and checks it, with a plan that may be changed first. If it sends, somebody
 /// receives.
+///
+/// # Panics
+///
+/// If the fake server crashed: that is no fault to be caught.
 pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = server.clock.clone();
@@ -44,6 +48,10 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
 }
 
 /// The same, for tests: how the run must end, and what its report must say.
+///
+/// # Panics
+///
+/// If it does not.
 #[track_caller]
 pub fn run_and_read(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
     let outcome = run_with(server, change);

@@ -34,8 +34,16 @@ pub struct Order {
 /// Knows what the handler did.
 pub trait Witness {
     /// Makes ready for a trial, such as by putting the order into the shop.
+    ///
+    /// # Errors
+    ///
+    /// Why the shop could not be made ready, as a sentence.
     fn prepare(&mut self, order: &Order) -> Result<(), String>;
     /// How often the handler has acted on the order so far.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be told, as a sentence.
     fn acts(&mut self, order: &Order) -> Result<u64, String>;
 }
 
