@@ -9,9 +9,11 @@ use std::{
 };
 
 use reference_core::time::{Span, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// What moves the service clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ClockKind {
     /// Real time.
     Wall,

@@ -16,7 +16,7 @@ use tokio::{
 use crate::{
     Bounds, ClockKind, Config, McpClock, SandboxAccess, SenderConfig, Server,
     backend::Backend,
-    worlds::{OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds},
+    worlds::{NotOpened, OpenedWorld, Opening, WORLDS_MAX, Worlds},
 };
 
 /// Requests per minute and key, as the specification has it.
@@ -212,8 +212,9 @@ impl Local {
         let opening = Opening { name: Some(name.to_owned()), ..usual };
         // The timer of the world runs where the server does.
         let _inside = self.runtime.enter();
-        let world = self.worlds.open(opening).map_err(|TooManyWorlds| {
-            io::Error::other(format!("{WORLDS_MAX} worlds are open; drop one before you open another"))
+        let world = self.worlds.open(opening).map_err(|why| match why {
+            NotOpened::Unkept(error) => error,
+            _ => io::Error::other(format!("{WORLDS_MAX} worlds are open; drop one before you open another")),
         })?;
         let keys = world.backend.host.first_keys().map_err(|_| broken())?;
         Ok(LocalWorld {

@@ -25,8 +25,11 @@ use crate::{
     sender::{AttemptOwners, Dispatcher, LocalHandler, SenderBounds, WebhookSender},
     tls::TlsIdentity,
     world::World,
-    worlds::Worlds,
+    worlds::{LostWorld, WORLDS_MAX, Worlds},
 };
+
+/// Where worlds that are opened on request are kept, below the directory of the first.
+const WORLDS: &str = "worlds";
 
 /// A running server. Dropping it cuts every connection off; [`Server::stop`] lets them finish.
 ///
@@ -48,6 +51,7 @@ pub struct Server {
     address: SocketAddr,
     seed: Seed,
     worlds: Arc<Worlds>,
+    lost: Vec<LostWorld>,
     stop: oneshot::Sender<()>,
     listening: CutOnDrop<usize>,
     /// The timer of the first world, and what ends idle ones. Aborted on drop.
@@ -118,7 +122,10 @@ impl Server {
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
-        bounds.connections = descriptors::connections(bounds.connections, posts.saturating_add(2 * lookups));
+        let directory = config.data.map(|data| data.directory.join(WORLDS));
+        let files = if directory.is_some() { WORLDS_MAX } else { 0 };
+        let others = posts.saturating_add(2 * lookups).saturating_add(files);
+        bounds.connections = descriptors::connections(bounds.connections, others);
         let shared = Shared {
             addresses,
             token: Arc::new(token),
@@ -131,7 +138,9 @@ impl Server {
             mcp_clock: config.mcp_clock,
         };
         let Config { seed, start, clock, rate_limit, dialect, .. } = config;
-        let worlds = Arc::new(Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?);
+        let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?;
+        let lost = directory.map_or(Ok(Vec::new()), |directory| worlds.keep_in(&directory))?;
+        let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.
         let seed = worlds.first().host.seed().unwrap_or(seed);
         let front = Front::new(Arc::clone(&worlds), &dialect).map_err(no_randomness)?;
@@ -155,7 +164,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let listening = listen::accept(listener, acceptor, Arc::new(front), stopped);
         let listening = CutOnDrop(tokio::spawn(listening));
-        Ok(Server { address, seed, worlds, stop, listening, timer, dispatcher })
+        Ok(Server { address, seed, worlds, lost, stop, listening, timer, dispatcher })
     }
 
     /// The address it listens on.
@@ -171,6 +180,11 @@ impl Server {
     /// The seed of its first world: the one that a kept world was begun with.
     pub fn seed(&self) -> Seed {
         self.seed
+    }
+
+    /// The worlds that were opened on request and kept, and can't be opened now. What is left of them stays where it is.
+    pub fn lost_worlds(&self) -> &[LostWorld] {
+        &self.lost
     }
 
     /// The keys that its present world started with; `None` once the world has met a bug of its own.
@@ -229,7 +243,7 @@ impl Server {
             // An error would be a bug in it, which must not keep the server from ending.
             let _ = (&mut dispatcher.0).await;
         }
-        worlds.first().host.close_journal();
+        worlds.close_journals();
         cut_off
     }
 

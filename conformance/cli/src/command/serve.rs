@@ -80,6 +80,9 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         let server = Server::start(server_config)
             .await
             .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
+        for lost in server.lost_worlds() {
+            note!("the world {} was kept and is not open: {}", lost.id, lost.why);
+        }
         if let Some(start) = demo_from {
             let play = move |url: &str, token: &str| demo::play(url, token, start);
             in_world(&server, play).await?;

@@ -57,6 +57,28 @@ impl Host {
         }
     }
 
+    /// Takes away what was written. Nobody tells the world anything any more.
+    pub(crate) fn discard_journal(&self) -> Option<Ticket> {
+        self.writer()?.discard()
+    }
+
+    /// So many worlds were opened beside this one.
+    pub(crate) fn count_worlds(&self, worlds: u64) {
+        if let Some(keep) = &self.keep {
+            keep.journal.count_worlds(worlds);
+        }
+    }
+
+    /// How many worlds were opened beside this one, before this server and since.
+    pub(crate) fn worlds_counted(&self) -> u64 {
+        self.keep.as_ref().map_or(0, |keep| keep.journal.worlds())
+    }
+
+    /// Waits until all that has to be on the disk is; else says why it is not.
+    pub(crate) async fn all_settled(&self) -> Result<(), Response> {
+        if self.is_settled(self.ticket()).await { Ok(()) } else { Err(self.unkept()) }
+    }
+
     fn writer(&self) -> Option<&Writer> {
         self.keep.as_ref()?.journal.writer()
     }
@@ -79,7 +101,7 @@ impl Host {
         if self.is_settled(ticket).await { response } else { self.unkept() }
     }
 
-    pub(super) async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
+    pub(crate) async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
         match (self.writer(), ticket) {
             (Some(writer), Some(ticket)) => writer.wait(ticket).await,
             _ => true,
@@ -87,7 +109,7 @@ impl Host {
     }
 
     /// Why nothing can be changed now.
-    pub(super) fn unkept(&self) -> Response {
+    pub(crate) fn unkept(&self) -> Response {
         let why = self.writer().map(Writer::why);
         let message = format!(
             "The directory of this world can't be written to now ({}), so nothing was changed. Reading goes on. Make \

@@ -9,7 +9,7 @@ use simulator::sandbox::Setup;
 use super::{Broken, Held, Host, keep::Keep};
 use crate::{
     clock::ClockKind,
-    journal::{Finder, Renaming, Replay, Started, Tip},
+    journal::{Beginning, Finder, Renaming, Replay, Tip},
     snapshots::{self, WorldMoment, blocking},
     world::Succession,
 };
@@ -120,13 +120,12 @@ impl Host {
         Ok(self.settled(answer, ticket).await)
     }
 
-    /// A world of another name that goes on from a moment of this one, and is told `further_max` bytes besides.
+    /// A world of another name that goes on from a moment of this one.
     pub(crate) async fn branch(
         &self,
         moment: &WorldMoment,
         named: impl FnOnce(Setup) -> Setup,
-        further_max: usize,
-    ) -> Answered<Started> {
+    ) -> Answered<Beginning> {
         let Some(keep) = &self.keep else {
             let why = "This world is not written down, so it can't be made again.";
             return Ok(Err(Response::refusal(&ApiError::conflict(why))));
@@ -149,7 +148,7 @@ impl Host {
                 replay.pass(until, &mut records)?;
             }
             let world = replay.finish(tip)?;
-            Ok(Some(Started::from_records(setup, records, world, further_max)))
+            Ok(Some(Beginning { setup, records, world }))
         });
         Ok(begun.await)
     }

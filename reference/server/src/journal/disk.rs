@@ -27,11 +27,11 @@ use super::{
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
 const RETURNS: TableDefinition<'_, u64, u64> = TableDefinition::new("returns");
 const SNAPSHOTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("snapshots");
-/// One row each: `setup`, `end` and `snapshot`.
+/// One row each: `setup`, `opening`, `end`, `snapshot` and `worlds`.
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 const FILE: &str = "world.redb";
-/// Pages that redb keeps in memory. A journal is written at its end and read once.
-const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
+/// Bytes that redb keeps in memory of the first world. A journal is written at its end and read once.
+pub(crate) const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
 
 /// Where a journal is, and how it is opened.
 pub(crate) trait Medium: Send + Sync {
@@ -41,25 +41,35 @@ pub(crate) trait Medium: Send + Sync {
     /// For reading what was written, although nothing can be written now.
     fn open_to_read(&self) -> Result<Database, DatabaseError>;
 
+    /// Takes away what is there.
+    fn remove(&self) -> io::Result<()>;
+
     /// What an error calls it.
     fn name(&self) -> String;
 }
 
 /// A directory of its own.
-pub(crate) struct Directory(PathBuf);
+pub(crate) struct Directory {
+    path: PathBuf,
+    cache_bytes: usize,
+}
 
 impl Directory {
+    /// One that is made when it is opened.
+    pub(crate) fn at(path: PathBuf, cache_bytes: usize) -> Directory {
+        Directory { path, cache_bytes }
+    }
+
     /// # Errors
     ///
     /// The operating system's.
-    pub(crate) fn create(path: &Path) -> io::Result<Directory> {
+    pub(crate) fn create(&self) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         // The keys of the world are in it.
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(path)?;
-        Ok(Directory(path.to_owned()))
+        builder.create(&self.path)
     }
 
     /// Whether a world was begun in it.
@@ -72,27 +82,36 @@ impl Directory {
         options.read(true).write(writes).create(writes);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(options.open(self.0.join(FILE))?)
+        Ok(options.open(self.path.join(FILE))?)
     }
 }
 
 impl Medium for Directory {
     fn open(&self) -> Result<Database, DatabaseError> {
-        database(FileBackend::new(self.file(true)?)?)
+        self.create()?;
+        database(FileBackend::new(self.file(true)?)?, self.cache_bytes)
     }
 
     fn open_to_read(&self) -> Result<Database, DatabaseError> {
-        database(Overlay::new(FileBackend::new(self.file(false)?)?)?)
+        database(Overlay::new(FileBackend::new(self.file(false)?)?)?, self.cache_bytes)
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.path)?;
+        #[cfg(unix)]
+        // So that it stays away after a power cut.
+        self.path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())?;
+        Ok(())
     }
 
     fn name(&self) -> String {
-        self.0.display().to_string()
+        self.path.display().to_string()
     }
 }
 
 /// A journal in this storage.
-pub(crate) fn database(backend: impl StorageBackend) -> Result<Database, DatabaseError> {
-    Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend)
+pub(crate) fn database(backend: impl StorageBackend, cache_bytes: usize) -> Result<Database, DatabaseError> {
+    Builder::new().set_cache_size(cache_bytes).create_with_backend(backend)
 }
 
 /// What one commit adds.
@@ -107,6 +126,8 @@ pub(crate) struct Batch {
     pub(crate) returns: Vec<Return>,
     /// Snapshots by their numbers, made or dropped.
     pub(crate) snapshots: Vec<(u64, Option<Snapshot>)>,
+    /// How many worlds were opened beside it.
+    pub(crate) worlds: Option<u64>,
 }
 
 /// Where a kept world stands.
@@ -141,13 +162,26 @@ impl Disk {
         self.fact("setup")
     }
 
+    /// Why the world was opened, if somebody asked for it.
+    pub(crate) fn opening(&self) -> io::Result<Option<Vec<u8>>> {
+        self.fact("opening")
+    }
+
+    /// How many worlds were opened beside it.
+    pub(crate) fn worlds(&self) -> io::Result<u64> {
+        Ok(self.fact("worlds")?.map_or(0, |text| number(&text)))
+    }
+
     /// Keeps what the world begins with, and what it was told already.
-    pub(crate) fn begin(&self, setup: &[u8], batch: &Batch) -> io::Result<()> {
+    pub(crate) fn begin(&self, setup: &[u8], opening: Option<&[u8]>, batch: &Batch) -> io::Result<()> {
         self.change(|transaction| {
             transaction.open_table(CHUNKS)?;
             transaction.open_table(RETURNS)?;
             transaction.open_table(SNAPSHOTS)?;
             transaction.open_table(FACTS)?.insert("setup", setup)?;
+            if let Some(opening) = opening {
+                transaction.open_table(FACTS)?.insert("opening", opening)?;
+            }
             add(transaction, batch)
         })
     }
@@ -267,6 +301,9 @@ fn add(transaction: &redb::WriteTransaction, batch: &Batch) -> Result<(), redb::
     if let Some((tip, wall)) = &batch.end {
         let end = json(&(tip, wall));
         transaction.open_table(FACTS)?.insert("end", &*end)?;
+    }
+    if let Some(worlds) = &batch.worlds {
+        transaction.open_table(FACTS)?.insert("worlds", &*json(worlds))?;
     }
     for Return { at, to } in &batch.returns {
         transaction.open_table(RETURNS)?.insert(at, to)?;

@@ -32,15 +32,16 @@ use simulator::sandbox::{OutgoingAttempt, Setup};
 pub use self::file::WORLD_FILE_MAX;
 pub(crate) use self::{
     call::{HostCall, Renaming},
+    disk::Directory,
     file::{RECORDS_MAX, WorldFile},
     history::Snapshot,
     replay::{Finder, Replay, Replayed, Tip, begin},
     setup::{SetupRecord, damaged},
     world::JournaledWorld,
-    writer::{Keeping, Ticket, Writer},
+    writer::{Keeping, KeptWorld, Ticket, Writer},
 };
 use self::{
-    disk::{Directory, count, part},
+    disk::{count, part},
     history::{Return, path, position_of},
 };
 use crate::{clock, config::Data, world::World};
@@ -85,6 +86,8 @@ pub(crate) struct Marks {
     snapshots: Vec<Snapshot>,
     /// The highest number that a snapshot had.
     last_snapshot: u64,
+    /// How many worlds were opened beside it.
+    worlds: u64,
 }
 
 impl Marks {
@@ -234,6 +237,19 @@ impl Journal {
         }
     }
 
+    /// How many worlds were opened beside it.
+    pub(crate) fn worlds(&self) -> u64 {
+        self.with_marks(|marks| marks.worlds)
+    }
+
+    /// So many were, from now on.
+    pub(crate) fn count_worlds(&self, worlds: u64) {
+        self.with_marks(|marks| marks.worlds = worlds);
+        if let Journal::Disk(writer) = self {
+            writer.count_worlds(worlds);
+        }
+    }
+
     /// A snapshot by its number.
     pub(crate) fn snapshot(&self, n: u64) -> Option<Snapshot> {
         self.with_marks(|marks| marks.snapshot(n).cloned())
@@ -279,6 +295,22 @@ pub(crate) struct OpenedJournal {
     pub(crate) stood: Option<(Tip, u64)>,
 }
 
+/// A world before it is known where it is kept.
+pub(crate) struct Beginning {
+    pub(crate) setup: Setup,
+    /// What it was told already.
+    pub(crate) records: Vec<u8>,
+    pub(crate) world: Replayed,
+}
+
+impl Beginning {
+    /// A new world.
+    pub(crate) fn new(setup: &Setup) -> Beginning {
+        let world = Replayed { sandbox: begin(setup), in_flight: Vec::new() };
+        Beginning { setup: setup.clone(), records: Vec::new(), world }
+    }
+}
+
 /// A world that a server begins with, or goes on with.
 pub(crate) struct Started {
     pub(crate) world: Box<dyn World>,
@@ -298,19 +330,37 @@ impl Started {
 
     /// A new world that goes back as long as it was told no more than so many bytes.
     pub(crate) fn in_memory(setup: &Setup, most: usize) -> Started {
-        let world = Replayed { sandbox: begin(setup), in_flight: Vec::new() };
-        let journal = Arc::new(Journal::in_memory(Vec::new(), most));
-        Started::kept(OpenedJournal { journal, setup: setup.clone(), world, stood: None })
+        let Beginning { setup, records, world } = Beginning::new(setup);
+        let journal = Arc::new(Journal::in_memory(records, most));
+        Started::kept(OpenedJournal { journal, setup, world, stood: None })
     }
 
-    /// A world that goes on from these records, and goes back as long as it was told no more than so many bytes besides.
-    pub(crate) fn from_records(setup: Setup, lines: Vec<u8>, world: Replayed, further_max: usize) -> Started {
+    /// A world that goes back as long as it was told no more than so many bytes besides what it begins with.
+    pub(crate) fn from_records(
+        Beginning { setup, records, world }: Beginning,
+        further_max: usize,
+    ) -> Started {
         let stood = Some((Tip::of(&world.sandbox), clock::unix_micros()));
-        let journal = Arc::new(Journal::in_memory(lines, further_max));
+        let journal = Arc::new(Journal::in_memory(records, further_max));
         Started::kept(OpenedJournal { journal, setup, world, stood })
     }
 
-    fn kept(opened: OpenedJournal) -> Started {
+    /// A world that is kept from now on. It is once its journal's [ticket](Journal::ticket) is.
+    ///
+    /// # Errors
+    ///
+    /// The operating system has no thread.
+    pub(crate) fn on_disk(
+        medium: Arc<Directory>,
+        opening: Vec<u8>,
+        Beginning { setup, records, world }: Beginning,
+    ) -> io::Result<Started> {
+        let stood = (Tip::of(&world.sandbox), clock::unix_micros());
+        let journal = Arc::new(Journal::Disk(Writer::begin(medium, &setup, opening, (records, stood))?));
+        Ok(Started::kept(OpenedJournal { journal, setup, world, stood: Some(stood) }))
+    }
+
+    pub(crate) fn kept(opened: OpenedJournal) -> Started {
         let OpenedJournal { journal, setup, world: Replayed { sandbox, in_flight }, stood } = opened;
         let world = Box::new(JournaledWorld::new(sandbox, Arc::clone(&journal)));
         Started { world, journal: Some(journal), setup, in_flight, stood }
@@ -341,18 +391,19 @@ pub(crate) fn start(asked: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> 
             .map_err(|why| invalid(format!("the world in the file {why}")))?;
     }
     if let Some(data) = data {
-        let medium = Arc::new(Directory::create(&data.directory).map_err(|error| {
+        let medium = Arc::new(Directory::at(data.directory.clone(), disk::CACHE_BYTES));
+        medium.create().map_err(|error| {
             invalid(format!(
                 "`{}` can't keep a world: {error}; `--data` takes a directory",
                 data.directory.display()
             ))
-        })?);
+        })?;
         let judge = |kept: &SetupRecord| kept.judge(asked, data.seed, data.start);
         return Ok(Started::kept(Writer::open(medium, &setup, file.as_ref(), judge)?));
     }
     let Some(file) = file else { return Ok(Started::in_memory(&setup, MEMORY_MAX)) };
     let world = file.replay(&setup).map_err(in_file)?;
-    Ok(Started::from_records(setup, file.records, world, MEMORY_MAX))
+    Ok(Started::from_records(Beginning { setup, records: file.records, world }, MEMORY_MAX))
 }
 
 fn invalid(why: String) -> io::Error {

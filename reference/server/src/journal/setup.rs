@@ -66,6 +66,11 @@ impl SetupRecord {
         serde_json::from_slice(text).map_err(|error| damaged(format!("its head is not readable: {error}")))
     }
 
+    /// What [`SetupRecord::parse`] reads.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts and numbers are JSON")
+    }
+
     /// The same for the world, whose hosted pages are at `public_url`.
     pub(crate) fn setup(&self, public_url: &str) -> Setup {
         Setup {

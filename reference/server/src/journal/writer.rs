@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::{
     Journal, Marks, Need, OpenedJournal, SetupRecord,
-    disk::{Batch, Disk, Medium},
+    disk::{Batch, Disk, Medium, count},
     file::WorldFile,
     history::{Return, Snapshot, path},
     lock,
@@ -91,6 +91,22 @@ struct Queue {
     /// Why the disk failed.
     why: String,
     is_closing: bool,
+    /// What was kept is taken away then.
+    is_discarded: bool,
+}
+
+/// A journal that is not on the disk yet.
+struct Begins {
+    setup: Vec<u8>,
+    opening: Vec<u8>,
+    first: Batch,
+}
+
+/// A world that was opened on request, and kept.
+pub(crate) struct KeptWorld {
+    /// Why.
+    pub(crate) opening: Vec<u8>,
+    pub(crate) opened: OpenedJournal,
 }
 
 impl Writer {
@@ -108,17 +124,14 @@ impl Writer {
         brought: Option<&WorldFile>,
         judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<OpenedJournal> {
-        let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("the world in `{}`: {error}", medium.name()))
-        };
+        let named = |error: io::Error| named(&*medium, error);
         let disk = Disk::open(&*medium).map_err(named)?;
         let (record, stood) = match disk.setup().map_err(named)? {
             None => {
                 let record = SetupRecord::of(begins);
-                let setup = serde_json::to_vec(&record).expect("texts and numbers are JSON");
                 let end = brought.map(|file| (file.tip, clock::unix_micros()));
                 let lines = brought.map(|file| file.records.clone()).unwrap_or_default();
-                disk.begin(&setup, &Batch { lines, end, ..Batch::default() }).map_err(named)?;
+                disk.begin(&record.text(), None, &Batch { lines, end, ..Batch::default() }).map_err(named)?;
                 (record, end)
             }
             Some(_) if brought.is_some() => {
@@ -126,51 +139,88 @@ impl Writer {
                     format!("`{}` has a world already, so none can begin there from a file", medium.name());
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
             }
-            Some(text) => {
-                let record = SetupRecord::parse(&text).map_err(named)?;
-                judge(&record).map_err(|why| {
-                    io::Error::new(
-                        io::ErrorKind::InvalidInput,
-                        format!("the world in `{}` {why}", medium.name()),
-                    )
-                })?;
-                (record, disk.end().map_err(named)?.map(|end| (end.tip, end.wall)))
-            }
+            Some(text) => (judged(&*medium, &text, judge)?, stood(&disk).map_err(named)?),
         };
-        let setup = record.setup(&begins.public_url);
-        let marks = read_marks(&disk).map_err(named)?;
-        let world = rebuild(&disk, &marks, stood.map(|(tip, _)| tip), &setup).map_err(named)?;
-        let writer = Writer::start(Arc::clone(&medium), disk, (stood, marks))?;
-        Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, stood })
+        resume(medium, disk, record.setup(&begins.public_url), stood)
+    }
+
+    /// Opens the journal of a world that was opened on request, and makes its calls again; `None` if nobody was told that
+    /// it was opened, and then nothing of it is left.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Writer::open`].
+    pub(crate) fn go_on(
+        medium: Arc<dyn Medium>,
+        public_url: &str,
+        judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
+    ) -> io::Result<Option<KeptWorld>> {
+        let named = |error: io::Error| named(&*medium, error);
+        let disk = Disk::open(&*medium).map_err(named)?;
+        let (Some(text), Some(opening)) = (disk.setup().map_err(named)?, disk.opening().map_err(named)?)
+        else {
+            drop(disk);
+            medium.remove().map_err(named)?;
+            return Ok(None);
+        };
+        let record = judged(&*medium, &text, judge)?;
+        let stood = stood(&disk).map_err(named)?;
+        let opened = resume(Arc::clone(&medium), disk, record.setup(public_url), stood)?;
+        Ok(Some(KeptWorld { opening, opened }))
+    }
+
+    /// Begins a journal, which is there once its [ticket](Writer::ticket) is. `opening`: why it was opened.
+    pub(super) fn begin(
+        medium: Arc<dyn Medium>,
+        setup: &Setup,
+        opening: Vec<u8>,
+        (lines, end): (Vec<u8>, (Tip, u64)),
+    ) -> io::Result<Writer> {
+        let marks = Marks { records: count(&lines), ..Marks::default() };
+        let first = Batch { lines, end: Some(end), ..Batch::default() };
+        let begins = Begins { setup: SetupRecord::of(setup).text(), opening, first };
+        Writer::start(medium, Err(begins), (Some(end), marks))
     }
 
     fn start(
         medium: Arc<dyn Medium>,
-        disk: Disk,
+        disk: Result<Disk, Begins>,
         (stood, marks): (Option<(Tip, u64)>, Marks),
     ) -> io::Result<Writer> {
         let records = marks.records;
+        let (disk, begins) = match disk {
+            Ok(disk) => (Some(Arc::new(disk)), None),
+            Err(begins) => (None, Some(begins)),
+        };
+        let told = u64::from(begins.is_some());
         let shared = Arc::new(WriterState {
             queue: Mutex::new(Queue {
-                disk: Some(Arc::new(disk)),
+                disk,
                 batch: Batch { first: records, ..Batch::default() },
                 held: Vec::new(),
                 is_urgent: false,
-                told: 0,
-                must: 0,
+                told,
+                must: told,
                 progress: Progress::default(),
                 last: (stood, marks.clone()),
                 marks,
                 kept: Keeping::Yes,
                 why: String::new(),
                 is_closing: false,
+                is_discarded: false,
             }),
             wake: Condvar::new(),
             progress: watch::Sender::new(Progress::default()),
         });
         let thread = {
-            let shared = Arc::clone(&shared);
-            thread::Builder::new().name("journal".to_owned()).spawn(move || shared.write())?
+            let (shared, medium) = (Arc::clone(&shared), Arc::clone(&medium));
+            let write = move || {
+                if let Some(begins) = begins {
+                    shared.begin(&*medium, &begins);
+                }
+                shared.write(&*medium);
+            };
+            thread::Builder::new().name("journal".to_owned()).spawn(write)?
         };
         Ok(Writer { shared, medium, thread: Some(thread) })
     }
@@ -199,6 +249,11 @@ impl Writer {
 
     pub(super) fn mark(&self, n: u64, snapshot: Option<Snapshot>) {
         self.add(|batch| batch.snapshots.push((n, snapshot)));
+    }
+
+    /// So many worlds were opened beside this one.
+    pub(super) fn count_worlds(&self, worlds: u64) {
+        self.add(|batch| batch.worlds = Some(worlds));
     }
 
     pub(super) fn go_back(&self, back: Return) {
@@ -314,6 +369,18 @@ impl Writer {
         queue.disk = disk.map(|ReopenedDisk(disk)| Arc::new(disk));
     }
 
+    /// Closes the file and takes it away, which is done once the ticket is.
+    pub(crate) fn discard(&self) -> Option<Ticket> {
+        {
+            let mut queue = self.queue();
+            (queue.is_closing, queue.is_discarded) = (true, true);
+            queue.told += 1;
+            queue.must = queue.told;
+        }
+        self.shared.wake.notify_one();
+        self.ticket()
+    }
+
     /// Writes what is left, and closes the file. Later records are lost.
     pub(crate) fn close(&self) {
         self.queue().is_closing = true;
@@ -336,8 +403,11 @@ impl Drop for Writer {
 
 impl Queue {
     fn hurry(&mut self) {
-        self.is_urgent = true;
-        self.must = self.told;
+        // While the disk fails there is nothing to be written.
+        if self.kept == Keeping::Yes {
+            self.is_urgent = true;
+            self.must = self.told;
+        }
     }
 
     fn has_work(&self) -> bool {
@@ -362,13 +432,32 @@ impl Queue {
 }
 
 impl WriterState {
+    /// Makes the file.
+    fn begin(&self, medium: &dyn Medium, Begins { setup, opening, first }: &Begins) {
+        let begun = Disk::open(medium)
+            .and_then(|disk| disk.begin(setup, Some(opening), first).map(|()| Arc::new(disk)));
+        let mut queue = lock(&self.queue);
+        match begun {
+            Ok(disk) => (queue.disk, queue.progress.durable) = (Some(disk), 1),
+            Err(error) => queue.fail(&error),
+        }
+        self.progress.send_replace(queue.progress);
+    }
+
     /// Until the journal is closed.
-    fn write(&self) {
+    fn write(&self, medium: &dyn Medium) {
         let mut queue = lock(&self.queue);
         loop {
             while !queue.has_work() {
                 if queue.is_closing {
                     queue.disk = None;
+                    if queue.is_discarded {
+                        match medium.remove() {
+                            Ok(()) => queue.progress.durable = queue.told,
+                            Err(error) => queue.fail(&error),
+                        }
+                        self.progress.send_replace(queue.progress);
+                    }
                     return;
                 }
                 if queue.batch.lines.is_empty() || queue.disk.is_none() {
@@ -411,7 +500,42 @@ impl WriterState {
 
 fn read_marks(disk: &Disk) -> io::Result<Marks> {
     let (snapshots, last_snapshot) = disk.snapshots()?;
-    Ok(Marks { records: disk.records()?, returns: disk.returns()?, snapshots, last_snapshot })
+    let (records, returns, worlds) = (disk.records()?, disk.returns()?, disk.worlds()?);
+    Ok(Marks { records, returns, snapshots, last_snapshot, worlds })
+}
+
+fn named(medium: &dyn Medium, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the world in `{}`: {error}", medium.name()))
+}
+
+/// What a world began with, if it may be gone on with.
+fn judged(
+    medium: &dyn Medium,
+    setup: &[u8],
+    judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
+) -> io::Result<SetupRecord> {
+    let record = SetupRecord::parse(setup).map_err(|error| named(medium, error))?;
+    let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+    judge(&record).map_err(|why| refused(format!("the world in `{}` {why}", medium.name())))?;
+    Ok(record)
+}
+
+fn stood(disk: &Disk) -> io::Result<Option<(Tip, u64)>> {
+    Ok(disk.end()?.map(|end| (end.tip, end.wall)))
+}
+
+/// Makes the calls of a journal again, and goes on with it.
+fn resume(
+    medium: Arc<dyn Medium>,
+    disk: Disk,
+    setup: Setup,
+    stood: Option<(Tip, u64)>,
+) -> io::Result<OpenedJournal> {
+    let named = |error: io::Error| named(&*medium, error);
+    let marks = read_marks(&disk).map_err(named)?;
+    let world = rebuild(&disk, &marks, stood.map(|(tip, _)| tip), &setup).map_err(named)?;
+    let writer = Writer::start(Arc::clone(&medium), Ok(disk), (stood, marks))?;
+    Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, stood })
 }
 
 fn rebuild(disk: &Disk, marks: &Marks, tip: Option<Tip>, setup: &Setup) -> io::Result<Replayed> {

@@ -5,12 +5,13 @@
 //!
 //! Owns who is open and for how long. What happens in a world is the host's.
 
+mod kept;
 mod opening;
 pub(crate) mod room;
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
+    io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
@@ -26,12 +27,13 @@ use reference_wire::{Response, bearer};
 use simulator::sandbox::{AttemptId, Setup};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
+pub use self::kept::LostWorld;
 pub(crate) use self::opening::Opening;
-use self::opening::Origin;
+use self::{kept::WorldsDirectory, opening::Origin};
 use crate::{
     backend::{Backend, Identity, Shared, Terms},
     host::Broken,
-    journal::{MEMORY_MAX, Started},
+    journal::{Beginning, MEMORY_MAX, Started},
     log::REQUESTS_MAX,
     refusal::Refusal,
     sender::{AttemptOwners, WorldNo},
@@ -60,6 +62,8 @@ pub(crate) struct Worlds {
     open: AtomicUsize,
     /// Rings when a world opens that may end by itself.
     opened_with_ttl: Notify,
+    /// Where worlds are kept that are opened; `None` if they end with the server.
+    directory: Option<WorldsDirectory>,
 }
 
 #[derive(Default)]
@@ -80,6 +84,8 @@ pub(crate) struct OpenedWorld {
     usage: Mutex<Usage>,
     /// `None` if the clock stands still.
     timer: Option<AbortHandle>,
+    /// Mends what a failing disk leaves; `None` without a disk.
+    keeper: Option<AbortHandle>,
 }
 
 /// When a world was last used.
@@ -94,10 +100,12 @@ struct Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyWorlds;
 
-/// Why no world goes on from another.
-pub(crate) enum NotBranched {
+/// Why no world was opened.
+pub(crate) enum NotOpened {
     TooMany(TooManyWorlds),
-    /// The other one is against it: the answer.
+    /// It can't be kept.
+    Unkept(io::Error),
+    /// The one that it would go on from is against it: the answer.
     Refused(Response),
     /// The other one met a bug of its own.
     Broken(Broken),
@@ -154,7 +162,7 @@ impl OpenedWorld {
 
     fn end(&self) {
         self.backend.host.end();
-        self.timer.iter().for_each(AbortHandle::abort);
+        self.timer.iter().chain(&self.keeper).for_each(AbortHandle::abort);
     }
 }
 
@@ -172,11 +180,13 @@ impl Worlds {
     /// Those of `begin`.
     pub(crate) fn new<E>(
         shared: Shared,
-        usual: Terms,
+        mut usual: Terms,
         begin: impl FnOnce(&Setup) -> Result<Started, E>,
     ) -> Result<Worlds, E> {
         let identity = Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX };
         let first = Arc::new(Backend::begin(&shared, &usual, &identity, begin)?);
+        // A kept world has the seed that it began with, and so have the worlds beside it that are opened by a name.
+        usual.seed = first.host.seed().unwrap_or(usual.seed);
         Ok(Worlds {
             first,
             key_starts: Mode::ALL.map(|mode| shared.dialect.key_start(mode)),
@@ -185,6 +195,7 @@ impl Worlds {
             opened: RwLock::default(),
             open: AtomicUsize::new(0),
             opened_with_ttl: Notify::new(),
+            directory: None,
         })
     }
 
@@ -252,10 +263,22 @@ impl Worlds {
         self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))
     }
 
-    /// Opens a world.
-    pub(crate) fn open(&self, opening: Opening) -> Result<Arc<OpenedWorld>, TooManyWorlds> {
+    /// Opens a world, which is kept once it has [settled](Worlds::settle).
+    pub(crate) fn open(&self, opening: Opening) -> Result<Arc<OpenedWorld>, NotOpened> {
         let place = self.reserve()?;
-        self.begin(place, opening, |setup| Started::in_memory(setup, OPENED_MEMORY_MAX))
+        self.begin(place, opening, |opening, setup| self.started(place, opening, Beginning::new(setup)))
+    }
+
+    /// Waits until a world that was opened is kept; one that can't be ends.
+    pub(crate) async fn settle(&self, world: &OpenedWorld) -> Result<(), Response> {
+        let settled = match world.backend.host.all_settled().await {
+            Ok(()) => self.first.host.all_settled().await,
+            refused => refused,
+        };
+        if settled.is_err() {
+            self.end(world.id);
+        }
+        settled
     }
 
     /// Opens a world that goes on from a moment of another one.
@@ -263,16 +286,16 @@ impl Worlds {
         &self,
         opening: Opening,
         Origin { backend, moment }: &Origin,
-    ) -> Result<Arc<OpenedWorld>, NotBranched> {
-        let (no, id) = self.reserve().map_err(NotBranched::TooMany)?;
+    ) -> Result<Arc<OpenedWorld>, NotOpened> {
+        let (no, id) = self.reserve()?;
         let named = |setup: Setup| Setup {
             public_url: self.shared.addresses.of_world(id.as_str()).url().to_owned(),
             key_tag: id.to_string(),
             ..setup
         };
-        let branched = backend.host.branch(moment, named, OPENED_MEMORY_MAX).await;
-        let started = branched.map_err(NotBranched::Broken)?.map_err(NotBranched::Refused)?;
-        self.begin((no, id), opening, |_| started).map_err(NotBranched::TooMany)
+        let branched = backend.host.branch(moment, named).await;
+        let branch = branched.map_err(NotOpened::Broken)?.map_err(NotOpened::Refused)?;
+        self.begin((no, id), opening, |opening, _| self.started((no, id), opening, branch))
     }
 
     /// The same, for somebody who looks at the other one.
@@ -285,20 +308,22 @@ impl Worlds {
         let opening = Opening { seed: Some(terms.seed), ..Opening::usual(&terms) };
         let origin = Origin { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
         match self.open_from(opening, &origin).await {
-            Ok(world) => Ok(Ok(world)),
-            Err(NotBranched::TooMany(why)) => Ok(Err(room::refused(why))),
-            Err(NotBranched::Refused(response)) => Ok(Err(response)),
-            Err(NotBranched::Broken(broken)) => Err(broken),
+            Ok(world) => Ok(self.settle(&world).await.map(|()| world)),
+            Err(NotOpened::Broken(broken)) => Err(broken),
+            Err(why) => Ok(Err(room::refused(why))),
         }
     }
 
     /// The number and the id of a world that is about to open.
-    fn reserve(&self) -> Result<(WorldNo, Code), TooManyWorlds> {
+    fn reserve(&self) -> Result<(WorldNo, Code), NotOpened> {
         let mut opened = self.opened_mut();
         if opened.worlds.len() >= WORLDS_MAX {
-            return Err(TooManyWorlds);
+            return Err(NotOpened::TooMany(TooManyWorlds));
         }
         opened.count += 1;
+        if self.directory.is_some() {
+            self.first.host.count_worlds(opened.count);
+        }
         let no = WorldNo(opened.count);
         Ok((no, Code::draw(&self.usual.seed.rng_key("worlds", "id", "code"), no.0)))
     }
@@ -307,25 +332,31 @@ impl Worlds {
         &self,
         (no, id): (WorldNo, Code),
         opening: Opening,
-        begin: impl FnOnce(&Setup) -> Started,
-    ) -> Result<Arc<OpenedWorld>, TooManyWorlds> {
-        let Opening { name, seed, start, clock, rate_limit, ttl } = opening;
+        begin: impl FnOnce(&Opening, &Setup) -> io::Result<Started>,
+    ) -> Result<Arc<OpenedWorld>, NotOpened> {
+        let Opening { ref name, seed, start, clock, rate_limit, ttl } = opening;
         let seed = seed.unwrap_or_else(|| seed_of(self.usual.seed, name.as_deref(), no));
         let terms = Terms { seed, start, clock, rate_limit };
         let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX };
-        let Ok::<_, Infallible>(backend) =
-            Backend::begin(&self.shared, &terms, &identity, |setup| Ok(begin(setup)));
-        let backend = Arc::new(backend);
+        let backend = Backend::begin(&self.shared, &terms, &identity, |setup| begin(&opening, setup));
+        let backend = Arc::new(backend.map_err(NotOpened::Unkept)?);
         let timer = (!backend.host.is_frozen()).then(|| {
             let backend = Arc::clone(&backend);
             tokio::spawn(async move { backend.host.keep_time().await }).abort_handle()
         });
+        let keeper = backend.host.is_on_disk().then(|| {
+            let host = Arc::clone(&backend.host);
+            tokio::spawn(async move { host.keep_records().await }).abort_handle()
+        });
         let usage = Mutex::new(Usage { under_way: 0, idle_since: Instant::now() });
-        let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer });
+        let name = opening.name;
+        let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, keeper });
         let mut opened = self.opened_mut();
         // Others may have been faster, while this one was made.
         if opened.worlds.len() >= WORLDS_MAX {
-            return Err(TooManyWorlds);
+            drop(opened);
+            world.backend.host.discard_journal();
+            return Err(NotOpened::TooMany(TooManyWorlds));
         }
         opened.by_id.insert(id, no);
         opened.worlds.insert(no, Arc::clone(&world));
@@ -346,6 +377,7 @@ impl Worlds {
             self.remove(&mut opened, no)
         }?;
         world.end();
+        world.backend.host.discard_journal();
         Some(world)
     }
 
@@ -405,7 +437,10 @@ impl Worlds {
         let (due, later): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(_, at)| *at <= now);
         let ended: Vec<_> = due.into_iter().filter_map(|(no, _)| self.remove(&mut opened, no)).collect();
         drop(opened);
-        ended.iter().for_each(|world| world.end());
+        for world in ended {
+            world.end();
+            world.backend.host.discard_journal();
+        }
         later.into_iter().map(|(_, at)| at).min()
     }
 
@@ -413,6 +448,12 @@ impl Worlds {
     pub(crate) fn end_pulses(&self) {
         self.first.host.end_pulse();
         self.all().iter().for_each(|world| world.backend.host.end_pulse());
+    }
+
+    /// Writes what is left of every world. What they are told from now on is lost.
+    pub(crate) fn close_journals(&self) {
+        self.first.host.close_journal();
+        self.all().iter().for_each(|world| world.backend.host.close_journal());
     }
 
     fn opened(&self) -> std::sync::RwLockReadGuard<'_, Opened> {

@@ -10,7 +10,7 @@ use reference_core::{
 use reference_wire::{Response, fields::Fields};
 use serde::Serialize;
 
-use super::{NotBranched, OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
+use super::{NotOpened, OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
 use crate::{
     answer::{self, Answer},
     clock::ClockKind,
@@ -75,13 +75,7 @@ pub(crate) async fn answer(
                     let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
                     told(StatusCode::OK, &record(&world, authority)?)
                 }
-                Method::DELETE => match Fields::none(body) {
-                    Ok(()) => {
-                        let world = worlds.end(id).ok_or(Refusal::UnknownWorld)?;
-                        told(StatusCode::OK, &record(&world, authority)?)
-                    }
-                    Err(error) => Err(error.into()),
-                },
+                Method::DELETE => end(worlds, id, authority, body).await,
                 _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE" }.into()),
             }
         }
@@ -89,6 +83,7 @@ pub(crate) async fn answer(
     match reply {
         Ok(answer) => Ok(answer),
         Err(Refused::By(response)) => Ok(answer::of_world(response)?),
+        Err(Refused::Unknown) => Err(Refusal::UnknownWorld),
         Err(Refused::Broken) => Err(Refusal::Broken),
     }
 }
@@ -96,6 +91,7 @@ pub(crate) async fn answer(
 /// Why there is no answer.
 enum Refused {
     By(Response),
+    Unknown,
     Broken,
 }
 
@@ -105,18 +101,11 @@ impl From<ApiError> for Refused {
     }
 }
 
-impl From<TooManyWorlds> for Refused {
-    fn from(why: TooManyWorlds) -> Refused {
-        Refused::By(refused(why))
-    }
-}
-
-impl From<NotBranched> for Refused {
-    fn from(why: NotBranched) -> Refused {
+impl From<NotOpened> for Refused {
+    fn from(why: NotOpened) -> Refused {
         match why {
-            NotBranched::TooMany(why) => why.into(),
-            NotBranched::Refused(response) => Refused::By(response),
-            NotBranched::Broken(why) => why.into(),
+            NotOpened::Broken(why) => why.into(),
+            why => Refused::By(refused(why)),
         }
     }
 }
@@ -127,6 +116,14 @@ impl From<Broken> for Refused {
     }
 }
 
+/// Ends a world, and takes away what is kept of it.
+async fn end(worlds: &Worlds, id: Code, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
+    Fields::none(body)?;
+    let world = worlds.end(id).ok_or(Refused::Unknown)?;
+    world.backend.host.all_settled().await.map_err(Refused::By)?;
+    told(StatusCode::OK, &record(&world, authority)?)
+}
+
 fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
     let all = worlds.all();
     // One that met a bug of its own has no time to tell, and the others are shown all the same.
@@ -134,12 +131,18 @@ fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
     told(StatusCode::OK, &serde_json::json!({ "worlds": records, "most": WORLDS_MAX }))
 }
 
-/// The answer when no more worlds are taken.
-pub(super) fn refused(TooManyWorlds: TooManyWorlds) -> Response {
-    Response::refusal(&ApiError::conflict(format!(
-        "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
-         with a ttl, such as \"10m\", ends by itself when nobody uses it."
-    )))
+/// The answer when a world is not opened.
+pub(super) fn refused(why: NotOpened) -> Response {
+    let why = match why {
+        NotOpened::Refused(response) => return response,
+        NotOpened::TooMany(TooManyWorlds) => format!(
+            "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
+             with a ttl, such as \"10m\", ends by itself when nobody uses it."
+        ),
+        NotOpened::Unkept(error) => format!("The world can't be kept ({error}), so it was not opened."),
+        NotOpened::Broken(Broken) => "The world that it would go on from met a bug of its own.".to_owned(),
+    };
+    Response::refusal(&ApiError::conflict(why))
 }
 
 async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
@@ -148,6 +151,7 @@ async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<
         None => worlds.open(opening)?,
         Some(origin) => worlds.open_from(opening, &origin).await?,
     };
+    worlds.settle(&world).await.map_err(Refused::By)?;
     let keys = world.backend.host.first_keys()?;
     let record = record(&world, authority)?;
     let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| Broken)?;

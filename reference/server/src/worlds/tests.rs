@@ -1,6 +1,6 @@
 //! Who is open and for how long, in virtual time.
 
-use std::net::Ipv4Addr;
+use std::{convert::Infallible, net::Ipv4Addr};
 
 use reference_core::{dialect::Dialect, time::Timestamp};
 
@@ -29,14 +29,14 @@ fn worlds() -> Worlds {
     };
     let terms =
         Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
-    let Ok::<_, Infallible>(worlds) =
-        Worlds::new(shared, terms, |setup| Ok(Started::in_memory(setup, OPENED_MEMORY_MAX)));
+    let begin = |setup: &Setup| Ok::<_, Infallible>(Started::in_memory(setup, OPENED_MEMORY_MAX));
+    let Ok(worlds) = Worlds::new(shared, terms, begin);
     worlds
 }
 
 fn open(worlds: &Worlds, name: Option<&str>, ttl: Option<Duration>) -> Arc<OpenedWorld> {
     let opening = Opening { name: name.map(str::to_owned), ttl, ..Opening::usual(worlds.usual()) };
-    worlds.open(opening).expect("there is room")
+    worlds.open(opening).ok().expect("there is room")
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn idle_worlds_end_by_themselves() {
 async fn the_end_of_a_world_stops_its_timer() {
     let worlds = worlds();
     let opening = Opening { clock: ClockKind::Wall, ..Opening::usual(worlds.usual()) };
-    let world = worlds.open(opening).expect("there is room");
+    let world = worlds.open(opening).ok().expect("there is room");
     let timer = world.timer.clone().expect("its clock goes");
     worlds.end(world.id).expect("it is open");
     tokio::task::yield_now().await;

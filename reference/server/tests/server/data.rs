@@ -195,6 +195,105 @@ async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
     }
 }
 
+/// A world beside the server's own: its id, and a charge in it.
+async fn open_world(server: &Server, body: &Value) -> (String, String) {
+    let (status, world) = ask(server, "POST", "/sandbox/worlds", body).await;
+    assert_eq!(status, 201, "{world}");
+    let id = world["world"].as_str().expect("an id").to_owned();
+    let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+    let path = format!("/w/{id}/sandbox/books/acme/live/charges");
+    let (status, charge) = ask(server, "POST", &path, &draft).await;
+    assert_eq!(status, 201, "{charge}");
+    (id, charge["data"]["code"].as_str().expect("a code").to_owned())
+}
+
+async fn all_worlds(server: &Server) -> Value {
+    // The port differs from start to start.
+    let all = ok(server, "GET", "/sandbox/worlds", &Value::Null).await;
+    let all = all.to_string().replace(&server.address().to_string(), "here");
+    serde_json::from_str(&all).expect("it was JSON")
+}
+
+#[tokio::test]
+async fn worlds_that_were_opened_go_on_where_they_stood() {
+    let directory = TempDir::new().unwrap();
+    let server = start(kept(directory.path())).await;
+    let opening = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
+    let (timed, _) = open_world(&server, &opening).await;
+    let (plain, code) = open_world(&server, &json!({ "name": "plain", "rate_limit": 9 })).await;
+    let (branch, _) = open_world(&server, &json!({ "from": { "world": plain } })).await;
+    let (gone, _) = open_world(&server, &json!({})).await;
+    ok(&server, "DELETE", &format!("/sandbox/worlds/{gone}"), &Value::Null).await;
+    assert!(!directory.path().join("worlds").join(&gone).exists());
+    let path = format!("/w/{plain}/sandbox/snapshots");
+    ok(&server, "POST", &path, &json!({ "name": "here" })).await;
+    ok(&server, "POST", &format!("/w/{plain}/sandbox/advance"), &json!({ "by": "1h" })).await;
+    let keys = async |server: &Server, id: &str| {
+        ok(server, "GET", &format!("/w/{id}/sandbox/keys"), &Value::Null).await["keys"].clone()
+    };
+    let (before, known) = (all_worlds(&server).await, keys(&server, &plain).await);
+    server.stop().await;
+
+    // One that nobody was told of.
+    fs::create_dir(directory.path().join("worlds").join("0a1b2c3d4e5f")).unwrap();
+    let server = start(Config { seed: Seed(99), ..kept(directory.path()) }).await;
+    assert!(server.lost_worlds().is_empty(), "{:?}", server.lost_worlds());
+    let after = all_worlds(&server).await;
+    let ids = |all: &Value| {
+        let all = all["worlds"].as_array().expect("a list").iter();
+        all.map(|it| it["world"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&after), [timed, plain.clone(), branch.clone()]);
+    // A fast clock went on while they were looked at.
+    assert_eq!(after["worlds"][1], before["worlds"][1]);
+    assert_eq!(after["worlds"][0]["ttl"], before["worlds"][0]["ttl"]);
+    assert_eq!(after["worlds"][0]["speed"], 9);
+    assert_eq!(keys(&server, &plain).await, known);
+    for (id, charges) in [(&plain, 1), (&branch, 2)] {
+        let path = format!("/w/{id}/sandbox/books/acme/live/charges");
+        let found = ok(&server, "GET", &path, &Value::Null).await;
+        assert_eq!(found["data"].as_array().map(Vec::len), Some(charges), "{found}");
+        assert!(found.to_string().contains(&code));
+    }
+    let back = format!("/w/{plain}/sandbox/restore");
+    ok(&server, "POST", &back, &json!({ "snapshot": "here" })).await;
+    // No id comes twice, and worlds of one name are the same as before.
+    let (next, again) = open_world(&server, &json!({ "name": "plain" })).await;
+    assert!(next != gone && again == code, "{next} {gone}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_broken_world_is_told_by_name_and_the_others_go_on() {
+    let directory = TempDir::new().unwrap();
+    let server = start(kept(directory.path())).await;
+    let (broken, _) = open_world(&server, &json!({})).await;
+    let (moved, _) = open_world(&server, &json!({})).await;
+    let (sound, _) = open_world(&server, &json!({})).await;
+    server.stop().await;
+    let place = |name: &str| directory.path().join("worlds").join(name);
+    fs::write(place(&broken).join("world.redb"), "a diary").unwrap();
+    fs::rename(place(&moved), place("0a1b2c3d4e5f")).unwrap();
+    fs::write(place("notes.txt"), "a diary").unwrap();
+
+    let server = start(kept(directory.path())).await;
+    let open = all_worlds(&server).await;
+    assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
+    assert_eq!(open["worlds"][0]["world"], sound);
+    let mut lost: Vec<_> = server.lost_worlds().iter().map(|it| (it.id.as_str(), it.why.as_str())).collect();
+    lost.sort_by_key(|(id, _)| [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|it| it == id));
+    for ((id, why), (name, part)) in lost.iter().zip([
+        (broken.as_str(), "the world in `"),
+        ("0a1b2c3d4e5f", "not the one that its directory is named by"),
+        ("notes.txt", "no id of a world"),
+    ]) {
+        assert!(*id == name && why.contains(part), "{lost:?}");
+    }
+    assert_eq!(lost.len(), 3);
+    assert_eq!(fs::read_to_string(place(&broken).join("world.redb")).unwrap(), "a diary");
+    server.stop().await;
+}
+
 /// The bytes of a snapshot's file.
 async fn file(server: &Server) -> Vec<u8> {
     ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;

@@ -8,7 +8,7 @@ use std::{
 use redb::{Database, DatabaseError, StorageBackend};
 
 use crate::journal::{
-    disk::{Medium, database},
+    disk::{CACHE_BYTES, Medium, database},
     overlay::Overlay,
 };
 
@@ -67,11 +67,16 @@ impl Memory {
 
 impl Medium for Memory {
     fn open(&self) -> Result<Database, DatabaseError> {
-        database(self.clone())
+        database(self.clone(), CACHE_BYTES)
     }
 
     fn open_to_read(&self) -> Result<Database, DatabaseError> {
-        database(Overlay::new(self.clone())?)
+        database(Overlay::new(self.clone())?, CACHE_BYTES)
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        self.state().bytes.clear();
+        Ok(())
     }
 
     fn name(&self) -> String {

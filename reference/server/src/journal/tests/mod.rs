@@ -24,6 +24,7 @@ use super::*;
 use crate::{
     clock::{Clock, ClockKind},
     host::{Host, Keep},
+    snapshots::WorldMoment,
     world::{RequestHead, Succession, World},
 };
 
@@ -467,6 +468,8 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
     let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
+    let branched = host.branch(&WorldMoment::Now, |setup| setup).await.expect("a sound world");
+    assert_eq!(branched.err().map(|refused| refused.status), Some(503));
     // Read again until the world is back where the disk has it.
     let mut found = overview().await;
     while found.0 == 503 {
