@@ -243,7 +243,8 @@ impl Server {
             // An error would be a bug in it, which must not keep the server from ending.
             let _ = (&mut dispatcher.0).await;
         }
-        worlds.close_journals();
+        // An error would be a bug in it, as above.
+        let _ = tokio::task::spawn_blocking(move || worlds.close_journals()).await;
         cut_off
     }
 

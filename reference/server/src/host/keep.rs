@@ -57,6 +57,13 @@ impl Host {
         }
     }
 
+    /// The same, and waits until its file is closed.
+    pub(crate) fn finish_journal(&self) {
+        if let Some(writer) = self.writer() {
+            writer.finish();
+        }
+    }
+
     /// Takes away what was written. Nobody tells the world anything any more.
     pub(crate) fn discard_journal(&self) -> Option<Ticket> {
         self.writer()?.discard()

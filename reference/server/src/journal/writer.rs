@@ -61,7 +61,7 @@ pub(crate) enum Keeping {
 pub(crate) struct Writer {
     shared: Arc<WriterState>,
     medium: Arc<dyn Medium>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct WriterState {
@@ -222,7 +222,7 @@ impl Writer {
             };
             thread::Builder::new().name("journal".to_owned()).spawn(write)?
         };
-        Ok(Writer { shared, medium, thread: Some(thread) })
+        Ok(Writer { shared, medium, thread: Mutex::new(Some(thread)) })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -386,6 +386,15 @@ impl Writer {
         self.queue().is_closing = true;
         self.shared.wake.notify_one();
     }
+
+    /// The same, and waits until the file is closed.
+    pub(crate) fn finish(&self) {
+        self.close();
+        if let Some(thread) = lock(&self.thread).take() {
+            // A panic in it was printed already.
+            let _ = thread.join();
+        }
+    }
 }
 
 /// A disk that can be written to again.
@@ -393,11 +402,7 @@ pub(crate) struct ReopenedDisk(Disk);
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.close();
-        if let Some(thread) = self.thread.take() {
-            // A panic in it was printed already.
-            let _ = thread.join();
-        }
+        self.finish();
     }
 }
 

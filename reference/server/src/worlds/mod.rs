@@ -450,10 +450,13 @@ impl Worlds {
         self.all().iter().for_each(|world| world.backend.host.end_pulse());
     }
 
-    /// Writes what is left of every world. What they are told from now on is lost.
+    /// Writes what is left of every world, and waits until it is written. What they are told from now on is lost.
     pub(crate) fn close_journals(&self) {
-        self.first.host.close_journal();
-        self.all().iter().for_each(|world| world.backend.host.close_journal());
+        let opened = self.all();
+        let hosts = || opened.iter().map(|world| &world.backend.host).chain([&self.first.host]);
+        // All of them write at the same time.
+        hosts().for_each(|host| host.close_journal());
+        hosts().for_each(|host| host.finish_journal());
     }
 
     fn opened(&self) -> std::sync::RwLockReadGuard<'_, Opened> {
