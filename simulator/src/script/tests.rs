@@ -171,6 +171,10 @@ fn a_value_that_cannot_be_read_says_what_can() {
     3 |   - merchant: { shop: dwn }
       |                       ^^^ `dwn` is no way to answer; a merchant is up, down, slow, lost, twice, lagging, redirect, private or a status
     ");
+}
+
+#[test]
+fn a_value_of_another_type_says_which_is_taken() {
     assert_snapshot!(complaint("  - mine: { asset: BTC, blocks: two }"), @"
     error: this value is not understood
      --> scenarios/charge/underpaid.yaml:3:33

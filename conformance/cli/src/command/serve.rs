@@ -76,13 +76,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     super::runtime()?.block_on(async {
         // Before anything is printed, so that whoever reads it may already send a signal.
         let mut stop = StopSignals::catch()?;
-        let address = server_config.address;
-        let server = Server::start(server_config)
-            .await
-            .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
-        for lost in server.lost_worlds() {
-            note!("the world {} was kept and is not open: {}", lost.id, lost.why);
-        }
+        let server = started(server_config).await?;
         if let Some(start) = demo_from {
             let play = move |url: &str, token: &str| demo::play(url, token, start);
             in_world(&server, play).await?;
@@ -128,6 +122,17 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         }
         Ok(0)
     })
+}
+
+/// The server, once it listens. Says which kept worlds it could not open.
+async fn started(config: ServerConfig) -> Result<Server, Failure> {
+    let address = config.address;
+    let server =
+        Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
+    for lost in server.lost_worlds() {
+        note!("the world {} was kept and is not open: {}", lost.id, lost.why);
+    }
+    Ok(server)
 }
 
 /// Whether a server was started with this directory before.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::support::{Running, program, run, said, until};
 
@@ -250,6 +251,68 @@ fn a_scenario_is_opened_as_it_stands_after_a_step() {
         let output = run(directory.path(), &[&["serve", "--port", "0"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains(part), "{}", said(&output));
+    }
+}
+
+#[test]
+fn what_was_done_by_hand_is_saved_as_a_scenario_and_plays() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Running::serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
+    one_charge(&served);
+    let charge = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "");
+    let charge: Value = serde_json::from_str(charge.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
+    served.post("/sandbox/pay", None, &json!({ "charge": charge["data"][0]["code"] }));
+    let url = &format!("http://{}", served.word("address"));
+    for (arguments, code, part) in [
+        (&["play", "--save-from", url, "mine.yaml"][..], 0, "wrote `mine.yaml`"),
+        (&["play", "mine.yaml", "--bless"], 0, "mine"),
+        (&["play", "mine.yaml"], 0, "mine"),
+        (&["play", "--save-from", url, "nowhere/mine.yaml"], 2, "nowhere/mine.yaml"),
+        (&["play", "--save-from", "http://127.0.0.1:1", "other.yaml"], 4, "127.0.0.1:1"),
+    ] {
+        let output = run(directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(part), "{arguments:?}: {}", said(&output));
+    }
+    let scenario = fs::read_to_string(directory.path().join("mine.yaml")).unwrap();
+    assert!(scenario.contains("/v1/charges") && scenario.contains("/sandbox/pay"), "{scenario}");
+    assert!(!directory.path().join("other.yaml").exists());
+}
+
+#[test]
+fn a_world_in_a_file_that_no_server_wrote_is_refused_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Running::serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
+    one_charge(&served);
+    served.post("/sandbox/snapshots", None, &json!({ "name": "one charge" }));
+    let file = served.ask("GET", "/sandbox/snapshots/s1", None, "");
+    let (head, records) =
+        file.split_once("\r\n\r\n").and_then(|(_, file)| file.split_once('\n')).expect("a file");
+    let head: Value = serde_json::from_str(head).expect("JSON");
+    let now = head["setup"]["start"].to_string();
+    for (of_head, from, to) in [
+        (false, now.as_str(), "18446744073709551615"),
+        (false, "\"key\":0", "\"key\":77"),
+        (false, "\"book\":[0,", "\"book\":[9,"),
+        (true, now.as_str(), "18446744073709551615"),
+        (true, "\"rate_limit\":120", "\"rate_limit\":-1"),
+    ] {
+        let spoiled = |text: &str, is_meant: bool| {
+            assert!(!is_meant || text.contains(from), "{from} in {text}");
+            if is_meant { text.replace(from, to) } else { text.to_owned() }
+        };
+        let records = spoiled(records, !of_head);
+        let mut head = head.clone();
+        head["sha256"] = hex::encode(Sha256::digest(&records)).into();
+        fs::write(
+            directory.path().join("spoiled"),
+            format!("{}\n{records}", spoiled(&head.to_string(), of_head)),
+        )
+        .unwrap();
+        let output = run(directory.path(), &["serve", "--port", "0", "--from", "spoiled"]);
+        assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", said(&output));
+        let told = said(&output);
+        assert!(told.starts_with("error: ") && !told.contains("panicked"), "{from} {to}: {told}");
     }
 }
 

@@ -1,8 +1,10 @@
 //! A world out of its calls: each is made again, in order, with the same time.
 
 use std::{
+    cell::Cell,
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{self, AssertUnwindSafe, catch_unwind},
+    sync::Once,
 };
 
 use reference_core::time::Timestamp;
@@ -40,6 +42,29 @@ pub(crate) struct Replay {
     records: u64,
 }
 
+thread_local! {
+    /// Whether this thread makes a call of a file.
+    static IS_TRYING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes a call of a file. What panics in it was written by another program or by nobody's: that is an error, and no bug
+/// to be printed.
+fn tried(call: impl FnOnce() -> bool) -> bool {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |bug| {
+            if !IS_TRYING.get() {
+                print(bug);
+            }
+        }));
+    });
+    IS_TRYING.set(true);
+    let fits = catch_unwind(AssertUnwindSafe(call)).unwrap_or(false);
+    IS_TRYING.set(false);
+    fits
+}
+
 /// The world that a server begins with.
 pub(crate) fn begin(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
@@ -63,7 +88,7 @@ impl Replay {
         replay
     }
 
-    /// Makes the calls of these lines. What panics in them was written by another program or by nobody's.
+    /// Makes the calls of these lines.
     ///
     /// # Errors
     ///
@@ -78,8 +103,7 @@ impl Replay {
         let (n, (era, _)) = (self.records, self.sandbox.lineage());
         let call = HostCall::read(line).ok_or_else(|| damaged(format!("record {n} is not readable")))?;
         let goes_on = matches!(call, HostCall::Succeed { .. });
-        let fits = catch_unwind(AssertUnwindSafe(|| call.replay(&mut self.sandbox))).unwrap_or(false);
-        if !fits {
+        if !tried(|| call.replay(&mut self.sandbox)) {
             return Err(damaged(format!("record {n} is not one of this world")));
         }
         self.sandbox.forget_outgoing();
