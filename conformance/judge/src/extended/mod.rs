@@ -5,9 +5,9 @@
 mod refusals;
 mod shapes;
 
-use serde_json::Value;
-
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::reading::Page;
