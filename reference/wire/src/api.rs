@@ -137,14 +137,14 @@ impl Api {
                 "HEAD" => self.service.peek(now, who, call)?,
                 _ => self.service.on_call(now, who, call)?,
             };
-            return Ok(self.reply(now, who, request.base, status, &answer));
+            return Ok(self.reply(now, who, request.base, status, (&answer, !self.is_unread)));
         }
         http::must_be_json(request)?;
         let scope = http::idempotency_scope(request)?;
         let call = route.call(request.query, request.body)?;
         let Some(scope) = scope else {
             let answer = self.service.on_call(now, who, call)?;
-            return Ok(self.reply(now, who, request.base, status, &answer));
+            return Ok(self.reply(now, who, request.base, status, (&answer, !self.is_unread)));
         };
         let print = idempotency::fingerprint(request.query, request.body);
         match self.book_state(who).answers.look_up(now, &scope, &print) {
@@ -158,7 +158,8 @@ impl Api {
             }
         }
         let answer = self.service.on_call(now, who, call)?;
-        let response = self.written(now, who, request.base, status, &answer);
+        // A repeated request may have a reader.
+        let response = self.reply(now, who, request.base, status, (&answer, true));
         self.book_state(who).answers.keep(now, scope, print, response.clone());
         Ok(response)
     }
@@ -178,22 +179,11 @@ impl Api {
         who: &Principal,
         base: &str,
         status: u16,
-        answer: &Answer,
+        (answer, has_reader): (&Answer, bool),
     ) -> Response {
-        match self.is_unread {
-            true => Response { status, headers: Vec::new(), body: Bytes::new() },
-            false => self.written(now, who, base, status, answer),
+        if !has_reader {
+            return Response { status, headers: Vec::new(), body: Bytes::new() };
         }
-    }
-
-    fn written(
-        &mut self,
-        now: Timestamp,
-        who: &Principal,
-        base: &str,
-        status: u16,
-        answer: &Answer,
-    ) -> Response {
         let cache = &mut book_state(&mut self.books, who).json;
         let (account, public_url) = (self.service.account(who.account), &self.service.config().public_url);
         let scene = json::Scene { account, mode: who.mode, public_url, base, now };
