@@ -3,7 +3,8 @@
 //! - `call` is what is kept of a call, `setup` what a world began with, `replay` makes a world of both, `history` says
 //!   which records lead to a moment.
 //! - `file` is a world that somebody takes along. `disk` keeps the records in a directory; `writer` is the thread that
-//!   commits for everybody who waits. Without a directory they stay in memory, up to a bound.
+//!   commits for everybody who waits, and `open` goes on with what it wrote. Without a directory they stay in memory, up
+//!   to a bound.
 //! - `world` is the world that writes down what it is told.
 //!
 //! Nothing waits under the world's lock: who asked waits for the commit after it was given back.
@@ -12,6 +13,7 @@ mod call;
 mod disk;
 mod file;
 mod history;
+mod open;
 mod overlay;
 mod replay;
 mod setup;
@@ -35,10 +37,11 @@ pub(crate) use self::{
     disk::Directory,
     file::{RECORDS_MAX, WorldFile},
     history::Snapshot,
+    open::KeptWorld,
     replay::{Finder, Replay, Replayed, Tip, begin},
     setup::{SetupRecord, damaged},
     world::JournaledWorld,
-    writer::{Keeping, KeptWorld, Ticket, Writer},
+    writer::{Keeping, Ticket, Writer},
 };
 use self::{
     disk::{count, part},

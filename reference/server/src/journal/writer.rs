@@ -12,12 +12,11 @@ use simulator::sandbox::Setup;
 use tokio::sync::watch;
 
 use super::{
-    Journal, Marks, Need, OpenedJournal, SetupRecord,
+    Marks, Need, SetupRecord,
     disk::{Batch, Disk, Medium, count},
-    file::WorldFile,
-    history::{Return, Snapshot, path},
+    history::{Return, Snapshot},
     lock,
-    replay::{Replay, Replayed, Tip},
+    replay::Tip,
 };
 use crate::clock;
 
@@ -60,7 +59,7 @@ pub(crate) enum Keeping {
 /// Writes to a directory.
 pub(crate) struct Writer {
     shared: Arc<WriterState>,
-    medium: Arc<dyn Medium>,
+    pub(super) medium: Arc<dyn Medium>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -96,79 +95,13 @@ struct Queue {
 }
 
 /// A journal that is not on the disk yet.
-struct Begins {
+pub(super) struct Begins {
     setup: Vec<u8>,
     opening: Vec<u8>,
     first: Batch,
 }
 
-/// A world that was opened on request, and kept.
-pub(crate) struct KeptWorld {
-    /// Why.
-    pub(crate) opening: Vec<u8>,
-    pub(crate) opened: OpenedJournal,
-}
-
 impl Writer {
-    /// Opens a journal and makes its calls again; or begins one, with the records of `brought` if there are some.
-    ///
-    /// `judge` says whether the server may go on with what the world began with.
-    ///
-    /// # Errors
-    ///
-    /// `WouldBlock` if another process has it, `InvalidData` if it does not check out, `InvalidInput` if it is not the
-    /// world that was asked for; otherwise the storage's.
-    pub(crate) fn open(
-        medium: Arc<dyn Medium>,
-        begins: &Setup,
-        brought: Option<&WorldFile>,
-        judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
-    ) -> io::Result<OpenedJournal> {
-        let named = |error: io::Error| named(&*medium, error);
-        let disk = Disk::open(&*medium).map_err(named)?;
-        let (record, stood) = match disk.setup().map_err(named)? {
-            None => {
-                let record = SetupRecord::of(begins);
-                let end = brought.map(|file| (file.tip, clock::unix_micros()));
-                let lines = brought.map(|file| file.records.clone()).unwrap_or_default();
-                disk.begin(&record.text(), None, &Batch { lines, end, ..Batch::default() }).map_err(named)?;
-                (record, end)
-            }
-            Some(_) if brought.is_some() => {
-                let why =
-                    format!("`{}` has a world already, so none can begin there from a file", medium.name());
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-            }
-            Some(text) => (judged(&*medium, &text, judge)?, stood(&disk).map_err(named)?),
-        };
-        resume(medium, disk, record.setup(&begins.public_url), stood)
-    }
-
-    /// Opens the journal of a world that was opened on request, and makes its calls again; `None` if nobody was told that
-    /// it was opened, and then nothing of it is left.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Writer::open`].
-    pub(crate) fn go_on(
-        medium: Arc<dyn Medium>,
-        public_url: &str,
-        judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
-    ) -> io::Result<Option<KeptWorld>> {
-        let named = |error: io::Error| named(&*medium, error);
-        let disk = Disk::open(&*medium).map_err(named)?;
-        let (Some(text), Some(opening)) = (disk.setup().map_err(named)?, disk.opening().map_err(named)?)
-        else {
-            drop(disk);
-            medium.remove().map_err(named)?;
-            return Ok(None);
-        };
-        let record = judged(&*medium, &text, judge)?;
-        let stood = stood(&disk).map_err(named)?;
-        let opened = resume(Arc::clone(&medium), disk, record.setup(public_url), stood)?;
-        Ok(Some(KeptWorld { opening, opened }))
-    }
-
     /// Begins a journal, which is there once its [ticket](Writer::ticket) is. `opening`: why it was opened.
     pub(super) fn begin(
         medium: Arc<dyn Medium>,
@@ -182,7 +115,8 @@ impl Writer {
         Writer::start(medium, Err(begins), (Some(end), marks))
     }
 
-    fn start(
+    /// `disk`: one that is open, or what it will begin with.
+    pub(super) fn start(
         medium: Arc<dyn Medium>,
         disk: Result<Disk, Begins>,
         (stood, marks): (Option<(Tip, u64)>, Marks),
@@ -335,26 +269,9 @@ impl Writer {
         self.queue().disk.clone()
     }
 
-    /// After a failure: the world as the disk has it, and the disk if it can be written to again. Takes as long as making
-    /// all calls again.
-    ///
-    /// # Errors
-    ///
-    /// The disk can't be read, or still not be written to while the world stands where the disk has it.
-    pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(Replayed, Option<ReopenedDisk>)> {
-        let ((end, marks), kept) = {
-            let queue = self.queue();
-            (queue.last.clone(), queue.kept)
-        };
-        // What was being written when the disk failed may be there all the same; nobody was told so.
-        let writable = Disk::open(&*self.medium).and_then(|disk| disk.cut(marks.records, end).map(|()| disk));
-        let (disk, is_writable) = match writable {
-            Ok(disk) => (disk, true),
-            Err(error) if kept == Keeping::ReadOnly => return Err(error),
-            Err(_) => (Disk::open_to_read(&*self.medium)?, false),
-        };
-        let world = rebuild(&disk, &marks, end.map(|(tip, _)| tip), setup)?;
-        Ok((world, is_writable.then_some(ReopenedDisk(disk))))
+    /// Where the world stood at the end of the last commit, with the time of day then, and the marks then.
+    pub(super) fn reached(&self) -> (Option<(Tip, u64)>, Marks) {
+        self.queue().last.clone()
     }
 
     /// Where the world stood at the end of the last commit, and the time of day then in microseconds since 1970.
@@ -398,7 +315,7 @@ impl Writer {
 }
 
 /// A disk that can be written to again.
-pub(crate) struct ReopenedDisk(Disk);
+pub(crate) struct ReopenedDisk(pub(super) Disk);
 
 impl Drop for Writer {
     fn drop(&mut self) {
@@ -501,52 +418,4 @@ impl WriterState {
             }
         }
     }
-}
-
-fn read_marks(disk: &Disk) -> io::Result<Marks> {
-    let (snapshots, last_snapshot) = disk.snapshots()?;
-    let (records, returns, worlds) = (disk.records()?, disk.returns()?, disk.worlds()?);
-    Ok(Marks { records, returns, snapshots, last_snapshot, worlds })
-}
-
-fn named(medium: &dyn Medium, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("the world in `{}`: {error}", medium.name()))
-}
-
-/// What a world began with, if it may be gone on with.
-fn judged(
-    medium: &dyn Medium,
-    setup: &[u8],
-    judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
-) -> io::Result<SetupRecord> {
-    let record = SetupRecord::parse(setup).map_err(|error| named(medium, error))?;
-    let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
-    judge(&record).map_err(|why| refused(format!("the world in `{}` {why}", medium.name())))?;
-    Ok(record)
-}
-
-fn stood(disk: &Disk) -> io::Result<Option<(Tip, u64)>> {
-    Ok(disk.end()?.map(|end| (end.tip, end.wall)))
-}
-
-/// Makes the calls of a journal again, and goes on with it.
-fn resume(
-    medium: Arc<dyn Medium>,
-    disk: Disk,
-    setup: Setup,
-    stood: Option<(Tip, u64)>,
-) -> io::Result<OpenedJournal> {
-    let named = |error: io::Error| named(&*medium, error);
-    let marks = read_marks(&disk).map_err(named)?;
-    let world = rebuild(&disk, &marks, stood.map(|(tip, _)| tip), &setup).map_err(named)?;
-    let writer = Writer::start(Arc::clone(&medium), Ok(disk), (stood, marks))?;
-    Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, stood })
-}
-
-fn rebuild(disk: &Disk, marks: &Marks, tip: Option<Tip>, setup: &Setup) -> io::Result<Replayed> {
-    let mut replay = Replay::new(setup);
-    for range in path(&marks.returns, marks.records) {
-        disk.read(range, |lines| replay.lines(lines))?;
-    }
-    replay.finish(tip)
 }
