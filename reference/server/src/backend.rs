@@ -17,6 +17,7 @@ use crate::{
     in_flight::InFlight,
     journal::Started,
     log::{LogSink, RequestLog},
+    memory::MemoryShare,
     sender::{WebhookSender, WorldAttempt, WorldNo},
 };
 
@@ -66,6 +67,8 @@ pub(crate) struct Identity<'a> {
     pub(crate) id: &'a str,
     /// How many of its last requests are kept for the dashboard.
     pub(crate) requests_max: usize,
+    /// What it holds of the memory of all worlds.
+    pub(crate) memory: MemoryShare,
 }
 
 impl Backend {
@@ -87,10 +90,10 @@ impl Backend {
     pub(crate) fn begin<E>(
         shared: &Shared,
         terms: &Terms,
-        identity: &Identity<'_>,
+        identity: Identity<'_>,
         begin: impl FnOnce(&Setup) -> Result<Started, E>,
     ) -> Result<Backend, E> {
-        let Identity { no, id, requests_max } = *identity;
+        let Identity { no, id, requests_max, memory } = identity;
         let is_first = id.is_empty();
         let addresses = if is_first { shared.addresses.clone() } else { shared.addresses.of_world(id) };
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.of_world(id) });
@@ -116,7 +119,8 @@ impl Backend {
             dispatches: dispatches.clone(),
             world: no,
         });
-        let host = Arc::new(Host::new(world, clock, exit, log.clone(), keep));
+        let requests = RequestLog::new(&shared.dialect, log.clone(), requests_max, memory.beside());
+        let host = Arc::new(Host::new(world, clock, exit, log, keep, memory));
         host.hand_out(in_flight);
         Ok(Backend {
             host,
@@ -124,7 +128,7 @@ impl Backend {
             token: Arc::clone(&shared.token),
             bounds: shared.bounds,
             in_flight: Arc::clone(&shared.in_flight),
-            requests: RequestLog::new(&shared.dialect, log, requests_max),
+            requests,
             #[cfg(feature = "mcp")]
             mcp_clock: shared.mcp_clock,
         })

@@ -93,6 +93,9 @@ pub struct Bounds {
     /// which there is no room is 503; connections that have been taking theirs for more than two seconds are closed
     /// before that, those that have done so the longest first, if that makes room.
     pub bytes_in_flight: usize,
+    /// Bytes of memory that all worlds together may hold, estimated. At the bound none is opened beside the first, and those
+    /// that were opened change no more; the first goes on.
+    pub world_bytes: usize,
     /// Bytes of request line and headers together.
     pub head_bytes: usize,
     /// Bytes of a body.
@@ -114,6 +117,7 @@ impl Default for Bounds {
         Bounds {
             connections: 1_024,
             bytes_in_flight: 32 * 1_024 * 1_024,
+            world_bytes: 1_024 * 1_024 * 1_024,
             head_bytes: 32 * 1_024,
             body_bytes: 256 * 1_024,
             head_time: Duration::from_secs(10),

@@ -31,6 +31,7 @@ use crate::{
     clock::Clock,
     journal::{Keeping, Ticket},
     log::{LogEntry, LogSink},
+    memory::MemoryShare,
     sender::{self, Hearsay, WebhookSender, WorldAttempt, WorldNo},
     world::{RequestHead, World},
 };
@@ -64,6 +65,8 @@ pub(crate) struct Host {
     /// What the world was told; `None` for a world that can't be made again.
     keep: Option<Keep>,
     acts: Acts,
+    /// What the world holds of the memory of all.
+    memory: MemoryShare,
 }
 
 /// What a call to the world may do to it.
@@ -110,7 +113,9 @@ impl Host {
         exit: Option<Exit>,
         log: Option<LogSink>,
         keep: Option<Keep>,
+        memory: MemoryShare,
     ) -> Host {
+        memory.set(world.held_bytes());
         let frozen = clock.is_frozen();
         Host {
             shown: AtomicU64::new(world.now().0),
@@ -124,6 +129,7 @@ impl Host {
             has_ended: AtomicBool::new(false),
             keep,
             acts: Acts::default(),
+            memory,
         }
     }
 
@@ -165,6 +171,11 @@ impl Host {
     /// What the service clock showed when the world was last asked. Takes no lock.
     pub(crate) fn shown(&self) -> Timestamp {
         Timestamp(self.shown.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of memory that the world holds, estimated.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.memory.held()
     }
 
     /// Whether only `/sandbox` moves the clock.
@@ -230,6 +241,11 @@ impl Host {
         request: &Request<'_>,
         ask: impl FnOnce(&mut dyn World, Timestamp) -> Progress,
     ) -> Result<Response, Broken> {
+        if Effect::of(request) == Effect::Changes
+            && let Some(refusal) = self.no_room()
+        {
+            return Ok(refusal);
+        }
         // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
         let heard = match &self.exit {
             Some(exit) if sender::may_save(request) => {
@@ -317,6 +333,9 @@ impl Host {
             let moved = kept == Keeping::Yes && held.clock.follow(reading, held.world.now());
             let changed = moved || held.world.happened() != before;
             self.tell(held, before);
+            if changed || effect == Effect::Changes {
+                self.memory.set(held.world.held_bytes());
+            }
             self.send_out(held);
             let due = held.world.next_due();
             let sooner = due.is_some_and(|due| held.armed.is_none_or(|armed| due < armed));
@@ -426,6 +445,7 @@ impl Host {
                 held.world.advance_to(now);
                 held.clock.follow(reading, held.world.now());
                 self.tell(held, before);
+                self.memory.set(held.world.held_bytes());
                 self.send_out(held);
             }
             held.armed = held.world.next_due();

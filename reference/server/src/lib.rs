@@ -38,6 +38,7 @@ mod local;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod memory;
 mod metrics;
 mod openapi;
 mod pages;

@@ -214,6 +214,7 @@ impl Local {
         let _inside = self.runtime.enter();
         let world = self.worlds.open(opening).map_err(|why| match why {
             NotOpened::Unkept(error) => error,
+            NotOpened::NoRoom(why) => io::Error::other(format!("{why}; drop one before you open another")),
             _ => io::Error::other(format!("{WORLDS_MAX} worlds are open; drop one before you open another")),
         })?;
         let keys = world.backend.host.first_keys().map_err(|_| broken())?;

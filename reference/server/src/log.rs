@@ -17,6 +17,8 @@ use http::{HeaderMap, StatusCode, header::AUTHORIZATION, request::Parts};
 use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
 use simulator::api::WorldEvent;
 
+use crate::memory::MemoryShare;
+
 /// Requests that are kept of the first world.
 pub(crate) const REQUESTS_MAX: usize = 500;
 /// Bytes of a body that are kept, each way.
@@ -91,6 +93,17 @@ pub(crate) struct Half {
     pub(crate) length: usize,
 }
 
+impl RequestRecord {
+    fn held_bytes(&self) -> u64 {
+        let halves = [&self.request, &self.answer].map(|half| {
+            let headers = half.headers.iter().map(|it| size_of_val(it) + it.0.len() + it.1.len());
+            half.body.len() + headers.sum::<usize>()
+        });
+        let texts = self.target.len() + self.message.as_ref().map_or(0, String::len);
+        (size_of_val(self) + texts + halves.iter().sum::<usize>()) as u64
+    }
+}
+
 impl Half {
     /// Whether the body is longer than what is kept.
     pub(crate) fn is_cut(&self) -> bool {
@@ -134,12 +147,15 @@ pub(crate) struct RequestLog {
     /// How many are kept.
     most: usize,
     kept: Mutex<Kept>,
+    memory: MemoryShare,
 }
 
 #[derive(Default)]
 struct Kept {
     count: u64,
     last: VecDeque<Arc<RequestRecord>>,
+    /// Of all of them.
+    bytes: u64,
 }
 
 /// A request that was answered.
@@ -158,9 +174,14 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl RequestLog {
-    pub(crate) fn new(dialect: &Dialect, sink: Option<LogSink>, most: usize) -> RequestLog {
+    pub(crate) fn new(
+        dialect: &Dialect,
+        sink: Option<LogSink>,
+        most: usize,
+        memory: MemoryShare,
+    ) -> RequestLog {
         let key_starts = Mode::ALL.map(|mode| (mode, dialect.key_start(mode)));
-        RequestLog { key_starts, sink, most, kept: Mutex::default() }
+        RequestLog { key_starts, sink, most, kept: Mutex::default(), memory }
     }
 
     /// Notes a request, if it is one that operators want to see.
@@ -178,9 +199,12 @@ impl RequestLog {
             record.n = kept.count;
             let record = Arc::new(record);
             if kept.last.len() >= self.most {
-                kept.last.pop_front();
+                let gone = kept.last.pop_front().map_or(0, |record| record.held_bytes());
+                kept.bytes -= gone;
             }
+            kept.bytes += record.held_bytes();
             kept.last.push_back(Arc::clone(&record));
+            self.memory.set(kept.bytes);
             drop(kept);
             self.tell(record);
         } else {
@@ -293,9 +317,10 @@ mod tests {
     use http::Request;
 
     use super::*;
+    use crate::memory::MemoryBudget;
 
     fn log() -> RequestLog {
-        RequestLog::new(&Dialect::default(), None, REQUESTS_MAX)
+        RequestLog::new(&Dialect::default(), None, REQUESTS_MAX, MemoryBudget::new(usize::MAX).share())
     }
 
     fn note(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
@@ -354,6 +379,9 @@ mod tests {
         note(&log, "/v10", KEY, "", (404, "{}"));
         note(&log, "/sandbox/keys", KEY, "", (200, "{}"));
         let kept = log.newest();
+        let bytes: u64 = kept.iter().map(|it| it.held_bytes()).sum();
+        assert!(bytes > (REQUESTS_MAX * BODY_BYTES_KEPT) as u64);
+        assert_eq!(log.memory.held(), bytes);
         assert_eq!((kept.len(), kept[0].n), (REQUESTS_MAX, 507));
         assert!(kept.iter().all(|it| it.request.body.len() <= BODY_BYTES_KEPT && it.request.is_cut()));
         assert!(log.find(7).is_none() && log.find(8).is_some());

@@ -64,6 +64,18 @@ impl Metrics {
                 Some(u8::from(times.is_some()).to_string()),
             ),
             ("worlds", "gauge", "Worlds that are open.", Some(census.open.to_string())),
+            (
+                "worlds_memory_bytes",
+                "gauge",
+                "Memory that all worlds hold, estimated.",
+                Some(census.held_bytes.to_string()),
+            ),
+            (
+                "worlds_memory_max_bytes",
+                "gauge",
+                "Memory that all worlds may hold.",
+                Some(census.held_bytes_max.to_string()),
+            ),
             ("worlds_opened_total", "counter", "Worlds opened on request.", Some(census.opened.to_string())),
             (
                 "resident_memory_bytes",
@@ -101,7 +113,7 @@ mod tests {
 
     #[track_caller]
     fn check(metrics: &Metrics, times: Option<(Timestamp, Option<Timestamp>)>, expected: &[&str]) {
-        let page = metrics.page(times, Census { open: 3, opened: 5 });
+        let page = metrics.page(times, Census { open: 3, opened: 5, held_bytes: 7, held_bytes_max: 11 });
         // What the machine holds differs from run to run.
         let is_fixed = |line: &&str| !line.starts_with('#') && !line.contains("resident_memory");
         let figures: Vec<_> = page.lines().filter(is_fixed).collect();
@@ -130,6 +142,8 @@ mod tests {
                 "chargeproof_http_connections 1",
                 "chargeproof_healthy 1",
                 "chargeproof_worlds 3",
+                "chargeproof_worlds_memory_bytes 7",
+                "chargeproof_worlds_memory_max_bytes 11",
                 "chargeproof_worlds_opened_total 5",
                 "chargeproof_service_time_seconds 1.500000",
                 "chargeproof_service_next_due_seconds 2.000001",

@@ -10,6 +10,7 @@ use reference_wire::{
 };
 use serde_json::{Value, json};
 use simulator::sandbox::Setup;
+use tokio::sync::Semaphore;
 
 use crate::{
     journal::{Journal, NoSnapshot, RECORDS_MAX, Replay, SNAPSHOTS_MAX, Snapshot, Tip, WorldFile},
@@ -19,6 +20,8 @@ use crate::{
 const PATH: &str = "/sandbox/snapshots";
 const RESTORE: &str = "/sandbox/restore";
 const SCENARIO: &str = "/sandbox/scenario";
+/// Worlds that are made again at a time, others wait: each takes as much memory as it will hold.
+static REPLAYS: Semaphore = Semaphore::const_new(4);
 
 /// A request for one of these paths.
 #[derive(Debug)]
@@ -220,6 +223,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
 ) -> Result<T, Response> {
     let failed = |why: String| Response::refusal(&ApiError::conflict(why));
+    let _permit = REPLAYS.acquire().await;
     match tokio::task::spawn_blocking(act).await {
         Ok(Ok(Some(found))) => Ok(found),
         Ok(Ok(None)) => Err(Response::refusal(&ApiError::NotFound)),

@@ -86,6 +86,11 @@ pub trait World: Send {
         0
     }
 
+    /// Bytes of memory that the world and its records hold, estimated.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// What happened after the `n`th thing, as far as it is still known.
     fn events_after(&self, _n: u64) -> Vec<WorldEvent> {
         Vec::new()
@@ -177,6 +182,10 @@ impl World for Sandbox {
 
     fn happened(&self) -> u64 {
         self.log().count()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        Sandbox::held_bytes(self)
     }
 
     fn events_after(&self, n: u64) -> Vec<WorldEvent> {

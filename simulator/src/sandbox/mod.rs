@@ -6,6 +6,7 @@
 //!   answers to posts arrive, then new posts leave.
 
 mod chains;
+mod held;
 mod history;
 mod journal;
 mod market;
@@ -35,6 +36,7 @@ use reference_core::{
 use reference_wire::{AttemptRequest, Request, Response, bearer};
 use serde::{Deserialize, Serialize};
 
+pub use self::held::WORLD_BYTES;
 pub(crate) use self::route::EVENTS_MAX;
 use self::{
     history::{Caller, History},
@@ -267,7 +269,7 @@ impl Sandbox {
         self.history = Some(History::default());
     }
 
-    /// A call was answered: what it changed is part of the history.
+    /// A call was answered: what it changed is held, and part of the history.
     fn note_done(
         &mut self,
         at: Timestamp,
@@ -276,6 +278,7 @@ impl Sandbox {
         progress: &Progress,
     ) {
         let Progress::Done(response) = progress else { return };
+        self.world.told_bytes += held::bytes_of(request, response);
         if self.history.is_none() || !history::tells(request, response) {
             return;
         }
@@ -499,6 +502,8 @@ impl Sandbox {
     pub fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
         self.advance_to(now);
         if let Some((account, mode, post)) = self.world.external.open.remove(&id) {
+            self.world.told_bytes +=
+                report.trace.as_ref().map_or(0, |trace| trace.response_body.len() as u64);
             self.world.end_attempt((account, mode), &post, report, &mut self.observers);
             self.work();
         }

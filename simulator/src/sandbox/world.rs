@@ -35,6 +35,8 @@ pub(super) struct World {
     names: BTreeMap<String, KnownName>,
     /// A slice ended before everything was done that is due at this moment.
     pub(super) is_behind: bool,
+    /// Bytes held of what it was told, estimated: see `held`.
+    pub(super) told_bytes: u64,
     /// When something happens by itself, since that was last found out; `None` after a change.
     pub(super) due: Cell<Option<Option<Timestamp>>>,
 }
@@ -99,6 +101,7 @@ impl World {
             external: External::default(),
             names: BTreeMap::new(),
             is_behind: false,
+            told_bytes: 0,
             due: Cell::new(None),
         };
         for (asset, currency, rate) in market::rates(setup.seed) {

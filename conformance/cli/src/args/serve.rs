@@ -116,6 +116,10 @@ pub(crate) struct Serve {
     /// Rate limit in requests per minute and key, or `off`
     #[arg(long, value_name = "N|off", default_value = "120", value_parser = parse_rate_limit)]
     pub(crate) rate_limit: RateLimit,
+    /// Memory in MiB that all worlds together may hold, estimated; at the bound no other is opened, and only the server's own
+    /// goes on
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<usize>(1..=1_048_576))]
+    pub(crate) worlds_memory: usize,
     /// Deliver webhooks for this host to a local address instead, during development; may be repeated
     #[arg(long, value_name = "https://HOST=http://LOCAL", value_parser = Forward::parse)]
     pub(crate) forward: Vec<Forward>,

@@ -16,8 +16,8 @@ use std::{
 
 use reference_core::{rng::Seed, time::Timestamp};
 use reference_server::{
-    ClockKind, Config as ServerConfig, Data, Forwarded, McpClock, Reach, SandboxAccess, SenderConfig, Server,
-    WORLD_FILE_MAX,
+    Bounds, ClockKind, Config as ServerConfig, Data, Forwarded, McpClock, Reach, SandboxAccess, SenderConfig,
+    Server, WORLD_FILE_MAX,
 };
 use serde::Serialize;
 
@@ -213,6 +213,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
             SandboxAccess::TokenWhenPublic
         },
         sandbox_token: args.sandbox_token_env.as_deref().map(super::variable).transpose()?,
+        bounds: Bounds { world_bytes: args.worlds_memory.saturating_mul(1 << 20), ..Bounds::default() },
         mcp_clock: if args.mcp_clock { McpClock::Any } else { McpClock::FrozenOnly },
         sender: sender(args)?,
         data: args.data.clone().map(|directory| Data {

@@ -123,11 +123,16 @@ impl Host {
              room or mend the disk, and try again.",
             why.unwrap_or_default()
         );
-        Response {
-            status: 503,
-            headers: vec![("retry-after", RETRY_AFTER.to_owned())],
-            body: json!({ "message": message }).to_string().into(),
-        }
+        unavailable(&message)
+    }
+
+    /// The answer to what would change a world that was opened on request, while all worlds hold as much memory as they may.
+    pub(super) fn no_room(&self) -> Option<Response> {
+        let exceeded = self.memory.exceeded()?;
+        Some(unavailable(&format!(
+            "{exceeded}, so nothing was changed. Reading goes on. End worlds that nobody needs (DELETE /sandbox/worlds/{{world}}), \
+             or start the server with more, and try again."
+        )))
     }
 
     /// Mends what a failing disk leaves: the world goes back to where the disk has it, and on once that can be written
@@ -163,6 +168,7 @@ impl Host {
             let reading = held.clock.read();
             held.clock.set(reading, now);
             held.armed = None;
+            self.memory.set(held.world.held_bytes());
             writer.recover(disk);
             if is_writable {
                 let late = std::mem::take(&mut held.late);
@@ -198,6 +204,9 @@ impl Host {
         match ask {
             Ask::List => self.locked(|held| snapshots::list(&keep.journal, held.world.now())),
             Ask::Take { name } => {
+                if let Some(refusal) = self.no_room() {
+                    return Ok(refusal);
+                }
                 // What was due happens first, so that the moment is whole.
                 let stepped = self.step(super::Effect::Changes, |world, now| {
                     world.advance_to(now);
@@ -221,5 +230,13 @@ impl Host {
                 Err(refusal) => refusal,
             }),
         }
+    }
+}
+
+fn unavailable(message: &str) -> Response {
+    Response {
+        status: 503,
+        headers: vec![("retry-after", RETRY_AFTER.to_owned())],
+        body: json!({ "message": message }).to_string().into(),
     }
 }

@@ -109,6 +109,7 @@ impl Host {
             let (now, reading) = (held.world.now(), held.clock.read());
             held.clock.set(reading, now);
             held.armed = None;
+            self.memory.set(held.world.held_bytes());
             self.shown.store(now.0, std::sync::atomic::Ordering::Relaxed);
             self.send_out(held);
             (snapshots::restored(&moment, now), self.ticket())

@@ -97,6 +97,12 @@ impl Marks {
     fn snapshot(&self, n: u64) -> Option<&Snapshot> {
         self.snapshots.iter().find(|it| it.n == n)
     }
+
+    fn held_bytes(&self) -> u64 {
+        let names: usize = self.snapshots.iter().map(|it| it.name.len()).sum();
+        let rows = size_of_val(&*self.snapshots) + size_of_val(&*self.returns);
+        (names + rows) as u64
+    }
 }
 
 /// Why there is no new snapshot.
@@ -188,6 +194,17 @@ impl Journal {
     /// Where the first of the records that lead to `position` had been written, so many of them.
     pub(crate) fn position_of(&self, count: u64, position: u64) -> u64 {
         self.with_marks(|marks| position_of(count, &path(&marks.returns, position)))
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        match self {
+            Journal::Memory(memory) => {
+                let memory = lock(memory);
+                memory.lines.as_ref().map_or(0, |lines| lines.capacity() as u64) + memory.marks.held_bytes()
+            }
+            Journal::Disk(writer) => disk::OPEN_BYTES + writer.with_marks(|marks| marks.held_bytes()),
+        }
     }
 
     /// Brings everything that was told on its way to the disk.

@@ -169,6 +169,10 @@ impl World for JournaledWorld {
         self.sandbox.log().count()
     }
 
+    fn held_bytes(&self) -> u64 {
+        self.sandbox.held_bytes() + self.journal.held_bytes()
+    }
+
     fn events_after(&self, n: u64) -> Vec<WorldEvent> {
         self.sandbox.log().after(n).cloned().collect()
     }

@@ -11,7 +11,7 @@ use reference_core::id::Code;
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::Setup;
 
-use super::{OPENED_MEMORY_MAX, Opening, WORLDS_MAX, Worlds};
+use super::{OPENED_MEMORY_MAX, Opening, Place, WORLDS_MAX, Worlds};
 use crate::{
     clock::ClockKind,
     journal::{Beginning, Directory, KeptWorld, SetupRecord, Started, Writer, damaged},
@@ -143,7 +143,9 @@ impl Worlds {
             rate_limit: setup.rate_limit,
             ttl: record.ttl_micros.map(Duration::from_micros),
         };
-        let place = (WorldNo(record.no), id);
+        // Its memory is known now that it is open.
+        let memory = self.memory.reserve(0).map_err(io::Error::other)?;
+        let place = Place { no: WorldNo(record.no), id, memory };
         self.begin(place, opening, |_, _| Ok(Started::kept(opened)))
             .map_err(|_| damaged("there is no room for it"))?;
         let mut all = self.opened_mut();

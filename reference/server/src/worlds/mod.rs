@@ -24,7 +24,7 @@ use reference_core::{
     id::Code, key::KEY_TAG_MAX, mode::Mode, outbox::AttemptReport, rng::Seed, time::Timestamp,
 };
 use reference_wire::{Response, bearer};
-use simulator::sandbox::{AttemptId, Setup};
+use simulator::sandbox::{AttemptId, Setup, WORLD_BYTES};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 pub use self::kept::LostWorld;
@@ -35,6 +35,7 @@ use crate::{
     host::Broken,
     journal::{Beginning, MEMORY_MAX, Started},
     log::REQUESTS_MAX,
+    memory::{MemoryBudget, MemoryShare},
     refusal::Refusal,
     sender::{AttemptOwners, WorldNo},
     snapshots::WorldMoment,
@@ -64,6 +65,7 @@ pub(crate) struct Worlds {
     opened_with_ttl: Notify,
     /// Where worlds are kept that are opened; `None` if they end with the server.
     directory: Option<WorldsDirectory>,
+    memory: Arc<MemoryBudget>,
 }
 
 #[derive(Default)]
@@ -103,6 +105,8 @@ pub(crate) struct TooManyWorlds;
 /// Why no world was opened.
 pub(crate) enum NotOpened {
     TooMany(TooManyWorlds),
+    /// All worlds hold as much memory as they may: a sentence without its end.
+    NoRoom(String),
     /// It can't be kept.
     Unkept(io::Error),
     /// The one that it would go on from is against it: the answer.
@@ -118,6 +122,16 @@ pub(crate) struct Census {
     pub(crate) open: usize,
     /// Those that were opened on request so far.
     pub(crate) opened: u64,
+    /// Bytes of memory that all of them hold, estimated.
+    pub(crate) held_bytes: u64,
+    pub(crate) held_bytes_max: u64,
+}
+
+/// What a world that is about to open is called, and what it may hold at first.
+struct Place {
+    no: WorldNo,
+    id: Code,
+    memory: MemoryShare,
 }
 
 /// The world that a request is for, for as long as it is answered.
@@ -183,8 +197,10 @@ impl Worlds {
         mut usual: Terms,
         begin: impl FnOnce(&Setup) -> Result<Started, E>,
     ) -> Result<Worlds, E> {
-        let identity = Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX };
-        let first = Arc::new(Backend::begin(&shared, &usual, &identity, begin)?);
+        let memory = MemoryBudget::new(shared.bounds.world_bytes);
+        let identity =
+            Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX, memory: memory.share() };
+        let first = Arc::new(Backend::begin(&shared, &usual, identity, begin)?);
         // A kept world has the seed that it began with, and so have the worlds beside it that are opened by a name.
         usual.seed = first.host.seed().unwrap_or(usual.seed);
         Ok(Worlds {
@@ -196,6 +212,7 @@ impl Worlds {
             open: AtomicUsize::new(0),
             opened_with_ttl: Notify::new(),
             directory: None,
+            memory,
         })
     }
 
@@ -211,7 +228,12 @@ impl Worlds {
 
     pub(crate) fn census(&self) -> Census {
         let opened = self.opened();
-        Census { open: opened.worlds.len() + 1, opened: opened.count }
+        Census {
+            open: opened.worlds.len() + 1,
+            opened: opened.count,
+            held_bytes: self.memory.held(),
+            held_bytes_max: self.memory.most(),
+        }
     }
 
     /// The world that a path or a key names. `path`: without the public prefix.
@@ -265,8 +287,9 @@ impl Worlds {
 
     /// Opens a world, which is kept once it has [settled](Worlds::settle).
     pub(crate) fn open(&self, opening: Opening) -> Result<Arc<OpenedWorld>, NotOpened> {
-        let place = self.reserve()?;
-        self.begin(place, opening, |opening, setup| self.started(place, opening, Beginning::new(setup)))
+        let place = self.reserve(WORLD_BYTES)?;
+        let named = (place.no, place.id);
+        self.begin(place, opening, |opening, setup| self.started(named, opening, Beginning::new(setup)))
     }
 
     /// Waits until a world that was opened is kept; one that can't be ends.
@@ -287,7 +310,9 @@ impl Worlds {
         opening: Opening,
         Origin { backend, moment }: &Origin,
     ) -> Result<Arc<OpenedWorld>, NotOpened> {
-        let (no, id) = self.reserve()?;
+        // It holds no more than the other one does now.
+        let place = self.reserve(backend.host.held_bytes())?;
+        let (no, id) = (place.no, place.id);
         let named = |setup: Setup| Setup {
             public_url: self.shared.addresses.of_world(id.as_str()).url().to_owned(),
             key_tag: id.to_string(),
@@ -295,7 +320,7 @@ impl Worlds {
         };
         let branched = backend.host.branch(moment, named).await;
         let branch = branched.map_err(NotOpened::Broken)?.map_err(NotOpened::Refused)?;
-        self.begin((no, id), opening, |opening, _| self.started((no, id), opening, branch))
+        self.begin(place, opening, |opening, _| self.started((no, id), opening, branch))
     }
 
     /// The same, for somebody who looks at the other one.
@@ -314,31 +339,33 @@ impl Worlds {
         }
     }
 
-    /// The number and the id of a world that is about to open.
-    fn reserve(&self) -> Result<(WorldNo, Code), NotOpened> {
+    /// A place for a world that is about to open, and so many bytes for it.
+    fn reserve(&self, bytes: u64) -> Result<Place, NotOpened> {
         let mut opened = self.opened_mut();
         if opened.worlds.len() >= WORLDS_MAX {
             return Err(NotOpened::TooMany(TooManyWorlds));
         }
+        let memory = self.memory.reserve(bytes).map_err(NotOpened::NoRoom)?;
         opened.count += 1;
         if self.directory.is_some() {
             self.first.host.count_worlds(opened.count);
         }
         let no = WorldNo(opened.count);
-        Ok((no, Code::draw(&self.usual.seed.rng_key("worlds", "id", "code"), no.0)))
+        let id = Code::draw(&self.usual.seed.rng_key("worlds", "id", "code"), no.0);
+        Ok(Place { no, id, memory })
     }
 
     fn begin(
         &self,
-        (no, id): (WorldNo, Code),
+        Place { no, id, memory }: Place,
         opening: Opening,
         begin: impl FnOnce(&Opening, &Setup) -> io::Result<Started>,
     ) -> Result<Arc<OpenedWorld>, NotOpened> {
         let Opening { ref name, seed, start, clock, rate_limit, ttl } = opening;
         let seed = seed.unwrap_or_else(|| seed_of(self.usual.seed, name.as_deref(), no));
         let terms = Terms { seed, start, clock, rate_limit };
-        let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX };
-        let backend = Backend::begin(&self.shared, &terms, &identity, |setup| begin(&opening, setup));
+        let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX, memory };
+        let backend = Backend::begin(&self.shared, &terms, identity, |setup| begin(&opening, setup));
         let backend = Arc::new(backend.map_err(NotOpened::Unkept)?);
         let timer = (!backend.host.is_frozen()).then(|| {
             let backend = Arc::clone(&backend);

@@ -40,6 +40,8 @@ struct WorldRecord<'a> {
     speed: u64,
     rate_limit: Option<u32>,
     ttl: Option<String>,
+    /// Bytes of memory that it holds, estimated.
+    memory: u64,
     /// What its clock shows.
     now: String,
 }
@@ -139,6 +141,10 @@ pub(super) fn refused(why: NotOpened) -> Response {
             "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
              with a ttl, such as \"10m\", ends by itself when nobody uses it."
         ),
+        NotOpened::NoRoom(why) => format!(
+            "{why}, so no world is opened. DELETE {PATH}/{{world}} ends one, and GET {PATH} says what each holds; or start the \
+             server with more."
+        ),
         NotOpened::Unkept(error) => format!("The world can't be kept ({error}), so it was not opened."),
         NotOpened::Broken(Broken) => "The world that it would go on from met a bug of its own.".to_owned(),
     };
@@ -179,6 +185,7 @@ fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRe
         speed,
         rate_limit: world.terms.rate_limit,
         ttl: world.ttl.map(|ttl| Span(u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)).to_string()),
+        memory: world.backend.host.held_bytes(),
         now: now.to_string(),
     })
 }

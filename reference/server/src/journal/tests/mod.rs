@@ -24,6 +24,7 @@ use super::*;
 use crate::{
     clock::{Clock, ClockKind},
     host::{Host, Keep},
+    memory::MemoryBudget,
     snapshots::WorldMoment,
     world::{RequestHead, Succession, World},
 };
@@ -440,7 +441,7 @@ fn host_of(opened: OpenedJournal) -> Arc<Host> {
     let world = JournaledWorld::new(opened.world.sandbox, Arc::clone(&opened.journal));
     let keep = Keep { journal: opened.journal, setup: opened.setup, clock: ClockKind::Frozen };
     let clock = Clock::new(ClockKind::Frozen, Some(world.now()));
-    Arc::new(Host::new(Box::new(world), clock, None, None, Some(keep)))
+    Arc::new(Host::new(Box::new(world), clock, None, None, Some(keep), MemoryBudget::new(usize::MAX).share()))
 }
 
 async fn ask(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value) {

@@ -1,8 +1,8 @@
 //! Worlds that are opened on request: each on its own, by its path and by its keys.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use reference_server::{ClockKind, Config, Server};
+use reference_server::{Bounds, ClockKind, Config, Server};
 use serde_json::{Value, json};
 
 use super::{Client, config};
@@ -257,6 +257,83 @@ async fn a_thousand_worlds_are_open_and_no_more() {
         200
     );
     it.open(json!({})).await;
+}
+
+/// What the worlds hold in memory, and may hold.
+async fn memory(it: &mut Visitor) -> (u64, u64) {
+    let (_, page) = it.get("/metrics", "").await;
+    let page = page.as_str().expect("a page").to_owned();
+    let [held, most] = ["", "_max"].map(|which| {
+        let name = format!("chargeproof_worlds_memory{which}_bytes ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&name));
+        line.and_then(|figure| figure.parse().ok()).expect("a figure")
+    });
+    (held, most)
+}
+
+#[tokio::test]
+async fn all_worlds_together_hold_no_more_memory_than_they_may() {
+    const MOST: usize = 16 << 20;
+    // What was under way when the bound was reached.
+    const SLACK: u64 = 1 << 18;
+    let bounds = Bounds { world_bytes: MOST, ..Bounds::default() };
+    let mut it = Visitor::arrive(Config { bounds, rate_limit: None, ..frozen() }).await;
+    let own = it.server.first_keys().expect("a sound world").live;
+    let large = json!({
+        "asset": "SOL", "amount": "49.90", "currency": "EUR",
+        "metadata": BTreeMap::from_iter((0..20).map(|n| (format!("k{n}"), "x".repeat(500)))),
+    });
+    for n in 0..50 {
+        assert_eq!(it.ask("POST", "/v1/charges", &own, large.clone()).await.0, 201);
+        let name = json!({ "name": format!("{n}") });
+        assert_eq!(it.ask("POST", "/sandbox/snapshots", "", name).await.0, 200);
+    }
+
+    // Branches with all of it, until there is no room for another.
+    let mut branches = Vec::new();
+    let refusal = loop {
+        let (status, answer) = it.ask("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
+        if status != 201 {
+            break (status, answer["message"].as_str().expect("a reason").to_owned());
+        }
+        branches.push(answer);
+    };
+    assert_eq!(refusal.0, 409);
+    for part in ["of the 16.0 MiB that they may (serve --worlds-memory)", "DELETE /sandbox/worlds"] {
+        assert!(refusal.1.contains(part), "{}", refusal.1);
+    }
+    let (held, most) = memory(&mut it).await;
+    assert!(branches.len() > 1 && held < most + SLACK && most == MOST as u64, "{held}");
+
+    // One of them grows, until what would change it is refused.
+    let branch = branches[0]["live_key"].as_str().expect("a key").to_owned();
+    let mut grown = 0;
+    let refusal = loop {
+        let (status, answer) = it.ask("POST", "/v1/charges", &branch, large.clone()).await;
+        if status != 201 {
+            break (status, answer["message"].as_str().expect("a reason").to_owned());
+        }
+        grown += 1;
+    };
+    assert!(refusal.0 == 503 && refusal.1.contains("nothing was changed"), "{refusal:?}");
+    let snapshot = format!("/w/{}/sandbox/snapshots", branches[0]["world"].as_str().expect("an id"));
+    assert_eq!(it.ask("POST", &snapshot, "", json!({ "name": "more" })).await.0, 503);
+    assert_eq!(it.charges(&branch).await.len(), 25, "it can be read, and its lists have pages");
+    let (held, most) = memory(&mut it).await;
+    assert!(grown > 0 && held < most + SLACK, "{held}");
+
+    // The first world goes on, and so do the others once there is room.
+    it.charge(&own).await;
+    assert_eq!(it.ask("POST", "/sandbox/snapshots", "", json!({ "name": "more" })).await.0, 200);
+    for branch in &branches[1..] {
+        let path = format!("/sandbox/worlds/{}", branch["world"].as_str().expect("an id"));
+        assert_eq!(it.ask("DELETE", &path, "", Value::Null).await.0, 200);
+    }
+    assert!(memory(&mut it).await.0 < held);
+    it.charge(&branch).await;
+    let (_, all) = it.get("/sandbox/worlds", "").await;
+    let told = all["worlds"][0]["memory"].as_u64().expect("a figure");
+    assert!(told > 20 * 10_000 && told < MOST as u64, "{told}");
 }
 
 /// A charge at the start and one an hour later, with another hour after it; and a snapshot in between.

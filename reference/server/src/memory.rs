@@ -1,0 +1,122 @@
+//! The memory of all worlds of a server: each says what it holds, and none is opened or told more beyond the bound.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+const MIB: u64 = 1_024 * 1_024;
+
+/// What all worlds of a server hold, and may hold. Estimated bytes, which order nothing.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    most: u64,
+    held: AtomicU64,
+}
+
+/// What one holder has of it. Given back on drop.
+#[derive(Debug)]
+pub(crate) struct MemoryShare {
+    budget: Arc<MemoryBudget>,
+    held: AtomicU64,
+    /// Whether its holder stops at the bound.
+    is_bounded: bool,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(most: usize) -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget { most: most as u64, held: AtomicU64::new(0) })
+    }
+
+    /// A share of somebody who does not stop at the bound, and holds nothing yet.
+    pub(crate) fn share(self: &Arc<MemoryBudget>) -> MemoryShare {
+        MemoryShare { budget: Arc::clone(self), held: AtomicU64::new(0), is_bounded: false }
+    }
+
+    /// A share of so much, if there is room for it.
+    ///
+    /// # Errors
+    ///
+    /// What there is no room for, as a sentence without its end.
+    pub(crate) fn reserve(self: &Arc<MemoryBudget>, bytes: u64) -> Result<MemoryShare, String> {
+        let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= self.most);
+        match self.held.fetch_update(Relaxed, Relaxed, add) {
+            Ok(_) => {
+                Ok(MemoryShare { budget: Arc::clone(self), held: AtomicU64::new(bytes), is_bounded: true })
+            }
+            Err(_) => Err(self.told()),
+        }
+    }
+
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Relaxed)
+    }
+
+    pub(crate) fn most(&self) -> u64 {
+        self.most
+    }
+
+    fn told(&self) -> String {
+        let mib = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
+        format!(
+            "The worlds of this server hold {} MiB of memory together, of the {} MiB that they may (serve --worlds-memory)",
+            mib(self.held()),
+            mib(self.most)
+        )
+    }
+}
+
+impl MemoryShare {
+    /// Says what is held now.
+    pub(crate) fn set(&self, bytes: u64) {
+        let before = self.held.swap(bytes, Relaxed);
+        if bytes >= before {
+            self.budget.held.fetch_add(bytes - before, Relaxed);
+        } else {
+            self.budget.held.fetch_sub(before - bytes, Relaxed);
+        }
+    }
+
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Relaxed)
+    }
+
+    /// Another share of the same budget, for something that has a bound of its own.
+    pub(crate) fn beside(&self) -> MemoryShare {
+        self.budget.share()
+    }
+
+    /// Why its holder may not take more, as a sentence without its end; `None` if it may.
+    pub(crate) fn exceeded(&self) -> Option<String> {
+        (self.is_bounded && self.budget.held() >= self.budget.most).then(|| self.budget.told())
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_hold_is_the_sum_of_what_each_does() {
+        let budget = MemoryBudget::new(10 << 20);
+        let first = budget.share();
+        let second = budget.reserve(4 << 20).expect("there is room");
+        assert_eq!(
+            budget.reserve((6 << 20) + 1).expect_err("there is none"),
+            "The worlds of this server hold 4.0 MiB of memory together, of the 10.0 MiB that they may (serve --worlds-memory)"
+        );
+        first.set(6 << 20);
+        assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first one goes on");
+        first.set(1 << 20);
+        second.set(2 << 20);
+        assert_eq!((budget.held(), second.exceeded()), (3 << 20, None));
+        drop(second);
+        assert_eq!(budget.held(), 1 << 20);
+    }
+}
