@@ -117,6 +117,10 @@ impl Front {
         let (begun, mut sent) = (Instant::now(), Bytes::new());
         let said = Said::of(&head.headers);
         let whole_path = self.backend.addresses.inside(head.uri.path());
+        if self.worlds.has_waiting() {
+            // In a box, because no request needs it once all are open.
+            Box::pin(self.worlds.wait_for(whole_path, said.authorization.once())).await;
+        }
         let place = self.worlds.place(whole_path, said.authorization.once());
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));

@@ -61,4 +61,4 @@ pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use tls::TlsIdentity;
 pub use world::{RequestHead, Succession, World};
-pub use worlds::LostWorld;
+pub use worlds::{LostWorld, Openings};

@@ -76,6 +76,12 @@ impl Metrics {
                 "Memory that all worlds may hold.",
                 Some(census.held_bytes_max.to_string()),
             ),
+            (
+                "worlds_opening",
+                "gauge",
+                "Kept worlds that are yet to be opened.",
+                Some(census.opening.to_string()),
+            ),
             ("worlds_opened_total", "counter", "Worlds opened on request.", Some(census.opened.to_string())),
             (
                 "resident_memory_bytes",
@@ -113,7 +119,8 @@ mod tests {
 
     #[track_caller]
     fn check(metrics: &Metrics, times: Option<(Timestamp, Option<Timestamp>)>, expected: &[&str]) {
-        let page = metrics.page(times, Census { open: 3, opened: 5, held_bytes: 7, held_bytes_max: 11 });
+        let page =
+            metrics.page(times, Census { open: 3, opened: 5, opening: 2, held_bytes: 7, held_bytes_max: 11 });
         // What the machine holds differs from run to run.
         let is_fixed = |line: &&str| !line.starts_with('#') && !line.contains("resident_memory");
         let figures: Vec<_> = page.lines().filter(is_fixed).collect();
@@ -144,6 +151,7 @@ mod tests {
                 "chargeproof_worlds 3",
                 "chargeproof_worlds_memory_bytes 7",
                 "chargeproof_worlds_memory_max_bytes 11",
+                "chargeproof_worlds_opening 2",
                 "chargeproof_worlds_opened_total 5",
                 "chargeproof_service_time_seconds 1.500000",
                 "chargeproof_service_next_due_seconds 2.000001",

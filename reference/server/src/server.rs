@@ -1,12 +1,12 @@
 //! A running server, from binding its socket to the last connection.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, io, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use reference_core::{rng::Seed, time::Timestamp};
 use simulator::sandbox::{FirstKeys, Reach, Setup};
 use tokio::{
     net::TcpListener,
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::{JoinHandle, JoinSet},
     time::Instant,
 };
@@ -25,11 +25,13 @@ use crate::{
     sender::{AttemptOwners, Dispatcher, LocalHandler, SenderBounds, WebhookSender},
     tls::TlsIdentity,
     world::World,
-    worlds::{LostWorld, WORLDS_MAX, Worlds},
+    worlds::{LostWorld, Openings, WORLDS_MAX, Worlds},
 };
 
 /// Where worlds that are opened on request are kept, below the directory of the first.
 const WORLDS: &str = "worlds";
+/// Kept worlds that are opened at a time. Each keeps a core busy.
+const OPENERS: usize = 4;
 
 /// A running server. Dropping it cuts every connection off; [`Server::stop`] lets them finish.
 ///
@@ -51,7 +53,8 @@ pub struct Server {
     address: SocketAddr,
     seed: Seed,
     worlds: Arc<Worlds>,
-    lost: Vec<LostWorld>,
+    /// They open kept worlds. Aborted on drop.
+    openers: JoinSet<()>,
     stop: oneshot::Sender<()>,
     listening: CutOnDrop<usize>,
     /// The timer of the first world, and what ends idle ones. Aborted on drop.
@@ -139,7 +142,7 @@ impl Server {
         };
         let Config { seed, start, clock, rate_limit, dialect, .. } = config;
         let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?;
-        let lost = directory.map_or(Ok(Vec::new()), |directory| worlds.keep_in(&directory))?;
+        directory.map_or(Ok(()), |directory| worlds.keep_in(&directory))?;
         let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.
         let seed = worlds.first().host.seed().unwrap_or(seed);
@@ -154,6 +157,10 @@ impl Server {
         if !first.host.is_frozen() {
             timer.spawn(async move { first.host.keep_time().await });
         }
+        let mut openers = JoinSet::new();
+        for _ in 0..OPENERS.min(thread::available_parallelism().map_or(1, usize::from)) {
+            openers.spawn(Arc::clone(&worlds).open_waiting());
+        }
         let idle_ones = Arc::clone(&worlds);
         timer.spawn(async move { idle_ones.end_idle_ones().await });
         let dispatcher = sender.map(|sender| {
@@ -164,7 +171,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let listening = listen::accept(listener, acceptor, Arc::new(front), stopped);
         let listening = CutOnDrop(tokio::spawn(listening));
-        Ok(Server { address, seed, worlds, lost, stop, listening, timer, dispatcher })
+        Ok(Server { address, seed, worlds, openers, stop, listening, timer, dispatcher })
     }
 
     /// The address it listens on.
@@ -182,9 +189,17 @@ impl Server {
         self.seed
     }
 
-    /// The worlds that were opened on request and kept, and can't be opened now. What is left of them stays where it is.
-    pub fn lost_worlds(&self) -> &[LostWorld] {
-        &self.lost
+    /// How far it is with opening the worlds that were opened on request and kept. It serves meanwhile; a request to one
+    /// that is not open yet waits until it is.
+    pub fn openings(&self) -> watch::Receiver<Openings> {
+        self.worlds.openings()
+    }
+
+    /// Waits until all of them are open. Gives those that can't be opened; what is left of them stays where it is.
+    pub async fn lost_worlds(&self) -> Vec<LostWorld> {
+        let mut openings = self.openings();
+        // The sender is part of the server.
+        openings.wait_for(|it| it.waiting == 0).await.map(|it| it.lost.clone()).unwrap_or_default()
     }
 
     /// The keys that its present world started with; `None` once the world has met a bug of its own.
@@ -230,13 +245,16 @@ impl Server {
     /// [`Bounds::drain_time`](crate::Bounds::drain_time). Both together may take that long. A post that takes
     /// longer, or has not begun, is recorded as not having arrived.
     pub async fn stop(self) -> usize {
-        let Server { stop, mut listening, mut timer, dispatcher, worlds, .. } = self;
+        let Server { stop, mut listening, mut timer, mut openers, dispatcher, worlds, .. } = self;
         let until = Instant::now() + worlds.first().bounds.drain_time;
         // What would go on for ever goes first.
         worlds.end_pulses();
         // An error means that it has stopped already.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);
+        // Only now: requests waited for them.
+        worlds.stop_opening();
+        while openers.join_next().await.is_some() {}
         timer.shutdown().await;
         if let Some((mut dispatcher, stop)) = dispatcher {
             let _ = stop.send(until.saturating_duration_since(Instant::now()));

@@ -16,10 +16,11 @@ use std::{
 
 use reference_core::{rng::Seed, time::Timestamp};
 use reference_server::{
-    Bounds, ClockKind, Config as ServerConfig, Data, Forwarded, McpClock, Reach, SandboxAccess, SenderConfig,
-    Server, WORLD_FILE_MAX,
+    Bounds, ClockKind, Config as ServerConfig, Data, Forwarded, LostWorld, McpClock, Openings, Reach,
+    SandboxAccess, SenderConfig, Server, WORLD_FILE_MAX,
 };
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::{
     Failure,
@@ -124,15 +125,37 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     })
 }
 
-/// The server, once it listens. Says which kept worlds it could not open.
+/// The server, once it listens.
 async fn started(config: ServerConfig) -> Result<Server, Failure> {
     let address = config.address;
     let server =
         Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
-    for lost in server.lost_worlds() {
-        note!("the world {} was kept and is not open: {}", lost.id, lost.why);
-    }
+    tokio::spawn(tell_openings(server.openings()));
     Ok(server)
+}
+
+/// Says how far the server is with opening kept worlds, and which it can't open.
+async fn tell_openings(mut openings: watch::Receiver<Openings>) {
+    let (mut named, all) = (0, openings.borrow().waiting);
+    // By tenths.
+    let mut below = all;
+    loop {
+        let Openings { waiting, lost } = openings.borrow_and_update().clone();
+        for LostWorld { id, why } in &lost[named..] {
+            note!("the world {id} was kept and is not open: {why}");
+        }
+        named = lost.len();
+        if waiting > 0 && waiting <= below {
+            note!("kept worlds to open: {waiting}; a request to one of them waits until it is open");
+            below = waiting.saturating_sub(all.div_ceil(10));
+        }
+        if waiting == 0 || openings.changed().await.is_err() {
+            break;
+        }
+    }
+    if all > 0 && openings.borrow().waiting == 0 {
+        note!("all kept worlds are open that can be");
+    }
 }
 
 /// Whether a server was started with this directory before.

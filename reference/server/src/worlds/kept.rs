@@ -1,6 +1,7 @@
 //! Worlds that last: each in a directory of its own, which its id names, under that of the server's own world.
 
 use std::{
+    collections::VecDeque,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,8 +11,11 @@ use std::{
 use reference_core::id::Code;
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::Setup;
+use tokio::sync::watch;
 
-use super::{OPENED_MEMORY_MAX, Opening, Place, WORLDS_MAX, Worlds};
+use super::{
+    LostWorld, OPENED_MEMORY_MAX, Opening, Openings, Reservation, WORLDS_MAX, WaitingWorlds, Worlds,
+};
 use crate::{
     clock::ClockKind,
     journal::{Beginning, Directory, KeptWorld, SetupRecord, Started, Writer, damaged},
@@ -29,15 +33,6 @@ struct OpeningRecord {
     name: Option<String>,
     clock: ClockKind,
     ttl_micros: Option<u64>,
-}
-
-/// A world that was kept and can't be opened.
-#[derive(Clone, Debug)]
-pub struct LostWorld {
-    /// Its id, or the name of what stands in its place.
-    pub id: String,
-    /// Why, with where it is.
-    pub why: String,
 }
 
 /// Where worlds are kept that are opened on request.
@@ -87,32 +82,61 @@ impl Worlds {
         }
     }
 
-    /// Opens the worlds that are kept in a directory, and keeps there those that are opened from now on. Gives those that
-    /// can't be opened.
+    /// Keeps in a directory the worlds that are opened from now on. Those that are kept there already wait to be opened.
     ///
     /// # Errors
     ///
     /// The directory can't be read.
-    pub(crate) fn keep_in(&mut self, directory: &Path) -> io::Result<Vec<LostWorld>> {
+    pub(crate) fn keep_in(&mut self, directory: &Path) -> io::Result<()> {
         let directory = WorldsDirectory(directory.to_owned());
-        let mut lost = Vec::new();
+        let (mut worlds, mut lost) = (VecDeque::new(), Vec::new());
         for name in directory.names()? {
-            if let Err(error) = self.open_kept(&directory, &name) {
-                lost.push(LostWorld { id: name, why: error.to_string() });
+            match Code::parse(&name) {
+                Some(id) => worlds.push_back(id),
+                None => {
+                    let why = damaged("its name is no id of a world").to_string();
+                    lost.push(LostWorld { id: name, why });
+                }
             }
         }
+        self.waiting = WaitingWorlds::new(worlds, lost);
         self.directory = Some(directory);
+        // No number is given twice, because ids and seeds are drawn from it.
         let counted = self.first.host.worlds_counted();
         let mut opened = self.opened_mut();
-        // No number is given twice, because ids and seeds are drawn from it.
         opened.count = opened.count.max(counted);
-        drop(opened);
-        Ok(lost)
+        Ok(())
     }
 
-    fn open_kept(&self, directory: &WorldsDirectory, name: &str) -> io::Result<()> {
-        let id = Code::parse(name).ok_or_else(|| damaged("its name is no id of a world"))?;
-        let Some((asked, _)) = self.first.host.begun() else { return Ok(()) };
+    /// Opens worlds that wait, until there are none.
+    pub(crate) async fn open_waiting(self: Arc<Self>) {
+        while let Some(id) = self.waiting.take() {
+            let worlds = Arc::clone(&self);
+            let opened = tokio::task::spawn_blocking(move || worlds.open_kept(id)).await;
+            let why = match opened {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("opening it met a bug of the server".to_owned()),
+            };
+            self.waiting.done(id, why.map(|why| LostWorld { id: id.to_string(), why }));
+        }
+    }
+
+    /// How far that is.
+    pub(crate) fn openings(&self) -> watch::Receiver<Openings> {
+        self.waiting.openings()
+    }
+
+    /// Opens no more of them.
+    pub(crate) fn stop_opening(&self) {
+        self.waiting.stop();
+    }
+
+    fn open_kept(&self, id: Code) -> io::Result<()> {
+        let (Some(directory), Some((asked, _))) = (&self.directory, self.first.host.begun()) else {
+            return Ok(());
+        };
+        let name = id.as_str();
         let public_url = self.shared.addresses.of_world(name).url().to_owned();
         let judge = |kept: &SetupRecord| {
             let setup = kept.setup(&public_url);
@@ -145,7 +169,7 @@ impl Worlds {
         };
         // Its memory is known now that it is open.
         let memory = self.memory.reserve(0).map_err(io::Error::other)?;
-        let place = Place { no: WorldNo(record.no), id, memory };
+        let place = Reservation { no: WorldNo(record.no), id, memory };
         self.begin(place, opening, |_, _| Ok(Started::kept(opened)))
             .map_err(|_| damaged("there is no room for it"))?;
         let mut all = self.opened_mut();

@@ -8,6 +8,7 @@
 mod kept;
 mod opening;
 pub(crate) mod room;
+mod waiting;
 
 use std::{
     collections::BTreeMap,
@@ -27,9 +28,9 @@ use reference_wire::{Response, bearer};
 use simulator::sandbox::{AttemptId, Setup, WORLD_BYTES};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
-pub use self::kept::LostWorld;
 pub(crate) use self::opening::Opening;
-use self::{kept::WorldsDirectory, opening::Origin};
+pub use self::waiting::{LostWorld, Openings};
+use self::{kept::WorldsDirectory, opening::Origin, waiting::WaitingWorlds};
 use crate::{
     backend::{Backend, Identity, Shared, Terms},
     host::Broken,
@@ -66,6 +67,8 @@ pub(crate) struct Worlds {
     /// Where worlds are kept that are opened; `None` if they end with the server.
     directory: Option<WorldsDirectory>,
     memory: Arc<MemoryBudget>,
+    /// Worlds in it that are not open yet.
+    waiting: WaitingWorlds,
 }
 
 #[derive(Default)]
@@ -122,13 +125,15 @@ pub(crate) struct Census {
     pub(crate) open: usize,
     /// Those that were opened on request so far.
     pub(crate) opened: u64,
+    /// Those that were kept and are not open yet.
+    pub(crate) opening: usize,
     /// Bytes of memory that all of them hold, estimated.
     pub(crate) held_bytes: u64,
     pub(crate) held_bytes_max: u64,
 }
 
 /// What a world that is about to open is called, and what it may hold at first.
-struct Place {
+struct Reservation {
     no: WorldNo,
     id: Code,
     memory: MemoryShare,
@@ -213,6 +218,7 @@ impl Worlds {
             opened_with_ttl: Notify::new(),
             directory: None,
             memory,
+            waiting: WaitingWorlds::default(),
         })
     }
 
@@ -231,6 +237,7 @@ impl Worlds {
         Census {
             open: opened.worlds.len() + 1,
             opened: opened.count,
+            opening: self.waiting.left(),
             held_bytes: self.memory.held(),
             held_bytes_max: self.memory.most(),
         }
@@ -262,9 +269,29 @@ impl Worlds {
         Ok(AddressedWorld { first: &self.first, stay, path })
     }
 
-    /// The world whose keys look like this one.
+    /// Whether kept worlds are yet to be opened.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.left() > 0
+    }
+
+    /// Waits for the world that a path or a key names, if it was kept and is not open yet.
+    pub(crate) async fn wait_for(&self, path: &str, authorization: Option<&HeaderValue>) {
+        let id = match path.strip_prefix("/w/") {
+            Some(named) => named.split('/').next().and_then(Code::parse),
+            None => authorization.and_then(|shown| self.id_in_key(shown)),
+        };
+        if let Some(id) = id {
+            self.waiting.open(id).await;
+        }
+    }
+
+    /// The id of the world whose keys look like this one.
+    fn id_in_key(&self, shown: &HeaderValue) -> Option<Code> {
+        Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)
+    }
+
     fn world_of_key(&self, shown: &HeaderValue) -> Option<Stay> {
-        self.enter(Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)?)
+        self.enter(self.id_in_key(shown)?)
     }
 
     /// The same for the sandbox, where a key only says which world is meant. A key of a world that has ended must not do
@@ -340,24 +367,30 @@ impl Worlds {
     }
 
     /// A place for a world that is about to open, and so many bytes for it.
-    fn reserve(&self, bytes: u64) -> Result<Place, NotOpened> {
+    fn reserve(&self, bytes: u64) -> Result<Reservation, NotOpened> {
         let mut opened = self.opened_mut();
-        if opened.worlds.len() >= WORLDS_MAX {
+        if opened.worlds.len() + self.waiting.left() >= WORLDS_MAX {
             return Err(NotOpened::TooMany(TooManyWorlds));
         }
         let memory = self.memory.reserve(bytes).map_err(NotOpened::NoRoom)?;
-        opened.count += 1;
+        let ids = self.usual.seed.rng_key("worlds", "id", "code");
+        let (no, id) = loop {
+            opened.count += 1;
+            let id = Code::draw(&ids, opened.count);
+            // A kept one may have a number that the first world's journal does not know of.
+            if !opened.by_id.contains_key(&id) && !self.waiting.has(id) {
+                break (WorldNo(opened.count), id);
+            }
+        };
         if self.directory.is_some() {
             self.first.host.count_worlds(opened.count);
         }
-        let no = WorldNo(opened.count);
-        let id = Code::draw(&self.usual.seed.rng_key("worlds", "id", "code"), no.0);
-        Ok(Place { no, id, memory })
+        Ok(Reservation { no, id, memory })
     }
 
     fn begin(
         &self,
-        Place { no, id, memory }: Place,
+        Reservation { no, id, memory }: Reservation,
         opening: Opening,
         begin: impl FnOnce(&Opening, &Setup) -> io::Result<Started>,
     ) -> Result<Arc<OpenedWorld>, NotOpened> {

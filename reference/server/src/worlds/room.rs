@@ -9,6 +9,7 @@ use reference_core::{
 };
 use reference_wire::{Response, fields::Fields};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{NotOpened, OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
 use crate::{
@@ -66,12 +67,13 @@ pub(crate) async fn answer(
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
     let reply = match path.strip_prefix(PATH).unwrap_or_default() {
         "" => match *method {
-            Method::GET => list(worlds, authority),
+            Method::GET => list(worlds, authority).await,
             Method::POST => open(worlds, authority, body).await,
             _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST" }.into()),
         },
         rest => {
             let id = Code::parse(rest.trim_start_matches('/')).ok_or(Refusal::UnknownWorld)?;
+            worlds.waiting.open(id).await;
             match *method {
                 Method::GET => {
                     let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
@@ -126,11 +128,12 @@ async fn end(worlds: &Worlds, id: Code, authority: Option<&str>, body: &Bytes) -
     told(StatusCode::OK, &record(&world, authority)?)
 }
 
-fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
+async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
+    worlds.waiting.all().await;
     let all = worlds.all();
     // One that met a bug of its own has no time to tell, and the others are shown all the same.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
-    told(StatusCode::OK, &serde_json::json!({ "worlds": records, "most": WORLDS_MAX }))
+    told(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX }))
 }
 
 /// The answer when a world is not opened.
@@ -152,6 +155,13 @@ pub(super) fn refused(why: NotOpened) -> Response {
 }
 
 async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
+    if worlds.has_waiting() {
+        // The one that it goes on from, if that is still to be opened.
+        let asked: Value = serde_json::from_slice(body).unwrap_or_default();
+        if let Some(id) = asked["from"]["world"].as_str().and_then(Code::parse) {
+            worlds.waiting.open(id).await;
+        }
+    }
     let (opening, origin) = Opening::read(body, worlds.usual(), |id| worlds.backend(id))?;
     let world = match origin {
         None => worlds.open(opening)?,

@@ -237,7 +237,8 @@ async fn worlds_that_were_opened_go_on_where_they_stood() {
     // One that nobody was told of.
     fs::create_dir(directory.path().join("worlds").join("0a1b2c3d4e5f")).unwrap();
     let server = start(Config { seed: Seed(99), ..kept(directory.path()) }).await;
-    assert!(server.lost_worlds().is_empty(), "{:?}", server.lost_worlds());
+    let lost = server.lost_worlds().await;
+    assert!(lost.is_empty(), "{lost:?}");
     let after = all_worlds(&server).await;
     let ids = |all: &Value| {
         let all = all["worlds"].as_array().expect("a list").iter();
@@ -264,6 +265,36 @@ async fn worlds_that_were_opened_go_on_where_they_stood() {
 }
 
 #[tokio::test]
+async fn a_request_to_a_kept_world_waits_until_it_is_open() {
+    let directory = TempDir::new().unwrap();
+    let server = start(kept(directory.path())).await;
+    let mut worlds = Vec::new();
+    for _ in 0..12 {
+        worlds.push(open_world(&server, &json!({})).await);
+    }
+    server.stop().await;
+    let server = start(kept(directory.path())).await;
+    // The newest ones are asked for first, each in a way of its own.
+    let last = |n: usize| &worlds[worlds.len() - 1 - n];
+    for (n, path) in ["/w/{}/sandbox/books/acme/live/charges", "/sandbox/worlds/{}"].iter().enumerate() {
+        let found = ok(&server, "GET", &path.replace("{}", &last(n).0), &Value::Null).await;
+        assert!(found.to_string().contains(if n == 0 { &last(n).1 } else { &last(n).0 }), "{found}");
+    }
+    let (_, branched) = open_world(&server, &json!({ "from": { "world": last(2).0 } })).await;
+    assert_ne!(branched, last(2).1, "another charge, in a world that had one already");
+    ok(&server, "DELETE", &format!("/sandbox/worlds/{}", last(3).0), &Value::Null).await;
+    assert_eq!(all_worlds(&server).await["worlds"].as_array().map(Vec::len), Some(12));
+    assert!(server.lost_worlds().await.is_empty());
+    server.stop().await;
+
+    // One that is stopped at once closes every world, open or not.
+    start(kept(directory.path())).await.stop().await;
+    let server = start(kept(directory.path())).await;
+    assert!(server.lost_worlds().await.is_empty());
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_broken_world_is_told_by_name_and_the_others_go_on() {
     let directory = TempDir::new().unwrap();
     let server = start(kept(directory.path())).await;
@@ -280,7 +311,8 @@ async fn a_broken_world_is_told_by_name_and_the_others_go_on() {
     let open = all_worlds(&server).await;
     assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
     assert_eq!(open["worlds"][0]["world"], sound);
-    let mut lost: Vec<_> = server.lost_worlds().iter().map(|it| (it.id.as_str(), it.why.as_str())).collect();
+    let told = server.lost_worlds().await;
+    let mut lost: Vec<_> = told.iter().map(|it| (it.id.as_str(), it.why.as_str())).collect();
     lost.sort_by_key(|(id, _)| [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|it| it == id));
     for ((id, why), (name, part)) in lost.iter().zip([
         (broken.as_str(), "the world in `"),

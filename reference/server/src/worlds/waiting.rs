@@ -1,0 +1,158 @@
+//! Kept worlds that are yet to be opened: the server listens meanwhile, and a request to one of them waits for it.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use reference_core::id::Code;
+use tokio::sync::watch;
+
+/// A world that was kept and can't be opened.
+#[derive(Clone, Debug)]
+pub struct LostWorld {
+    /// Its id, or the name of what stands in its place.
+    pub id: String,
+    /// Why, with where it is.
+    pub why: String,
+}
+
+/// How far the server is with opening the worlds that were kept.
+#[derive(Clone, Debug, Default)]
+pub struct Openings {
+    /// Those that are yet to be opened.
+    pub waiting: usize,
+    /// Those that can't be opened. What is left of them stays where it is.
+    pub lost: Vec<LostWorld>,
+}
+
+/// Kept worlds that are not open yet.
+#[derive(Default)]
+pub(super) struct WaitingWorlds {
+    queue: Mutex<OpeningQueue>,
+    /// How many there are, for those who need no lock.
+    left: AtomicUsize,
+    told: watch::Sender<Openings>,
+}
+
+#[derive(Default)]
+struct OpeningQueue {
+    /// In the order in which they are opened.
+    next: VecDeque<Code>,
+    under_way: BTreeSet<Code>,
+}
+
+impl WaitingWorlds {
+    pub(super) fn new(worlds: VecDeque<Code>, lost: Vec<LostWorld>) -> WaitingWorlds {
+        let waiting = worlds.len();
+        WaitingWorlds {
+            queue: Mutex::new(OpeningQueue { next: worlds, under_way: BTreeSet::new() }),
+            left: AtomicUsize::new(waiting),
+            told: watch::Sender::new(Openings { waiting, lost }),
+        }
+    }
+
+    /// The one to be opened next. Whoever takes it says when it is [`done`](WaitingWorlds::done).
+    pub(super) fn take(&self) -> Option<Code> {
+        let mut queue = self.queue();
+        let id = queue.next.pop_front()?;
+        queue.under_way.insert(id);
+        Some(id)
+    }
+
+    /// It is open, or lost, or there was nothing to be opened.
+    pub(super) fn done(&self, id: Code, lost: Option<LostWorld>) {
+        self.queue().under_way.remove(&id);
+        self.left.fetch_sub(1, Ordering::Release);
+        self.told.send_modify(|told| {
+            told.waiting -= 1;
+            told.lost.extend(lost);
+        });
+    }
+
+    /// No more are opened than those that somebody opens now.
+    pub(super) fn stop(&self) {
+        self.queue().next.clear();
+    }
+
+    /// How many are not open yet. Takes no lock.
+    pub(super) fn left(&self) -> usize {
+        self.left.load(Ordering::Acquire)
+    }
+
+    pub(super) fn openings(&self) -> watch::Receiver<Openings> {
+        self.told.subscribe()
+    }
+
+    pub(super) fn has(&self, id: Code) -> bool {
+        let queue = self.queue();
+        queue.under_way.contains(&id) || queue.next.contains(&id)
+    }
+
+    /// Lets it be opened before others, and waits until it is not waited for any more.
+    pub(super) async fn open(&self, id: Code) {
+        let mut told = self.told.subscribe();
+        while self.hurry(id) {
+            // The sender is part of this.
+            let _ = told.changed().await;
+        }
+    }
+
+    /// Waits until none is waited for.
+    pub(super) async fn all(&self) {
+        let _ = self.told.subscribe().wait_for(|told| told.waiting == 0).await;
+    }
+
+    /// Says whether it is not open yet.
+    fn hurry(&self, id: Code) -> bool {
+        let mut queue = self.queue();
+        if let Some(place) = queue.next.iter().position(|it| *it == id) {
+            queue.next.remove(place);
+            queue.next.push_front(id);
+            return true;
+        }
+        queue.under_way.contains(&id)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, OpeningQueue> {
+        // What stands in it is whole between any two statements.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_world_that_somebody_asks_for_is_opened_first() {
+        let ids = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"].map(|id| Code::parse(id).expect("an id"));
+        let [a, b, c] = ids;
+        let waiting = Arc::new(WaitingWorlds::new(ids.into(), Vec::new()));
+        assert_eq!(waiting.take(), Some(a));
+        let asks = |id| {
+            let waiting = Arc::clone(&waiting);
+            tokio::spawn(async move { waiting.open(id).await })
+        };
+        let (first, last) = (asks(a), asks(c));
+        tokio::task::yield_now().await;
+        assert_eq!(waiting.take(), Some(c));
+        waiting.done(c, None);
+        last.await.expect("it is open");
+        assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
+        let why = "damaged".to_owned();
+        waiting.done(a, Some(LostWorld { id: a.to_string(), why }));
+        first.await.expect("nobody waits for what is lost");
+        assert_eq!((waiting.left(), waiting.openings().borrow().lost.len()), (1, 1));
+        waiting.open(a).await;
+        assert_eq!(waiting.take(), Some(b));
+        waiting.done(b, None);
+        waiting.all().await;
+        assert_eq!(waiting.take(), None);
+    }
+}
