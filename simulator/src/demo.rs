@@ -118,8 +118,8 @@ impl Tamper for RetryRenamed {
     fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         if post.attempt > 1 {
             let other = Uuid::from_u128(post.id.as_u128() ^ 1);
-            let text = String::from_utf8(std::mem::take(&mut post.body)).expect("a body is JSON");
-            post.body = text.replacen(&post.id.to_string(), &other.to_string(), 1).into_bytes();
+            let text = String::from_utf8(std::mem::take(&mut post.body).into()).expect("a body is JSON");
+            post.body = text.replacen(&post.id.to_string(), &other.to_string(), 1).into();
             post.id = other;
         }
         PostFate::AsItIs

@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use reference_core::{
     dialect::Dialect,
     endpoint::{Secret, address_rule},
@@ -274,7 +275,7 @@ pub(crate) fn label_of(post: &AttemptRequest) -> AttemptRequest {
         url: post.url.clone(),
         kind: post.kind,
         secret: post.secret.clone(),
-        body: Vec::new(),
+        body: Bytes::new(),
         attempt: post.attempt,
     }
 }

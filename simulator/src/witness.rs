@@ -3,8 +3,13 @@
 //!
 //! Owns no opinion: judges read it. Looks at nothing inside the service.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use reference_core::{id::Code, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
+use reference_core::{
+    endpoint::Secret, id::Code, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp,
+};
+use reference_wire::AttemptRequest;
 use uuid::Uuid;
 
 /// Whose something is: the number of the account, in order of opening from 0, and the mode.
@@ -77,14 +82,34 @@ pub struct RecordedPost {
     pub delivery: Uuid,
     /// The header that names the event's type.
     pub kind: &'static str,
-    /// The header that signs it.
-    pub signature: String,
+    /// What signs it.
+    pub signature: Signature,
     /// The body.
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// When it came to the merchant, if it did.
     pub arrived: Option<Timestamp>,
     /// How often the merchant got it.
     pub copies: u32,
+}
+
+/// What signs a post.
+#[derive(Clone, Debug)]
+pub enum Signature {
+    /// The header, of a record of bytes.
+    Header(String),
+    /// The secret that signed it when it was posted, of a record of values.
+    Secret(Secret),
+}
+
+/// How closely posts are written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Byte for byte: the body of each attempt, and the header that signs it.
+    #[default]
+    Bytes,
+    /// The body of the first attempt, which stands for those of all others, and the secret. To write and to sign each
+    /// attempt is a fifth of what a world takes.
+    Values,
 }
 
 /// All that was written down of one world.
@@ -92,9 +117,47 @@ pub struct RecordedPost {
 pub struct Record {
     /// In order.
     pub seen: Vec<Entry>,
+    detail: Detail,
+    /// The bodies of first attempts, of a record of values.
+    bodies: BTreeMap<Uuid, Bytes>,
 }
 
 impl Record {
+    /// A record that begins.
+    pub(crate) fn new(detail: Detail) -> Record {
+        Record { detail, ..Record::default() }
+    }
+
+    /// What a record of bytes would hold.
+    pub(crate) fn of(seen: Vec<Entry>) -> Record {
+        Record { seen, ..Record::default() }
+    }
+
+    /// The body of an earlier attempt, if that is enough here.
+    pub(crate) fn body_of(&self, delivery: Uuid) -> Option<Bytes> {
+        self.bodies.get(&delivery).cloned()
+    }
+
+    /// What is written down of a post that leaves now.
+    pub(crate) fn seal(
+        &mut self,
+        now: Timestamp,
+        post: &AttemptRequest,
+        arrives: bool,
+    ) -> (Signature, Bytes) {
+        let body = post.body.clone();
+        match self.detail {
+            Detail::Bytes => {
+                let sign = || post.secret.sign(now.unix_secs(), &body);
+                (Signature::Header(arrives.then(sign).unwrap_or_default()), body)
+            }
+            Detail::Values => {
+                self.bodies.entry(post.id).or_insert_with(|| body.clone());
+                (Signature::Secret(post.secret.clone()), body)
+            }
+        }
+    }
+
     pub(crate) fn note(&mut self, at: Timestamp, what: Observation) {
         self.seen.push(Entry { at, what });
     }

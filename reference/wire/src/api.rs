@@ -121,7 +121,7 @@ impl Api {
     }
 
     /// The body of every attempt of a delivery.
-    pub fn delivery_body(&self, (account, mode): (AccountNo, Mode), no: DeliveryNo) -> Vec<u8> {
+    pub fn delivery_body(&self, (account, mode): (AccountNo, Mode), no: DeliveryNo) -> Bytes {
         let book = self.service.account(account).book(mode);
         webhook::delivery_body(book, book.outbox().get(no), &self.service.config().public_url)
     }

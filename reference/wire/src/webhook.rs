@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use reference_core::{
     book::Book,
     charge::Charge,
@@ -34,7 +35,7 @@ pub struct AttemptRequest {
     /// What to sign with.
     pub secret: Secret,
     /// The body.
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// Which attempt of the delivery this is, over all resends: 1 is the first.
     pub attempt: u32,
 }
@@ -50,7 +51,7 @@ pub(crate) fn label(book: &Book, no: DeliveryNo) -> AttemptRequest {
         url: Arc::clone(&endpoint.url),
         kind: delivery.payload.kind,
         secret: endpoint.secret.clone(),
-        body: Vec::new(),
+        body: Bytes::new(),
         attempt: u32::try_from(delivery.attempts.len()).expect("a delivery has few attempts") + 1,
     }
 }
@@ -104,7 +105,7 @@ const BODY_ROOM: usize = 1_800;
 /// The whole body of a delivery of a book, byte for byte the same for every attempt.
 ///
 /// `public_url`: where the hosted pages are reached, without a slash at the end.
-pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Vec<u8> {
+pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Bytes {
     let payload = &delivery.payload;
     let envelope = Envelope {
         id: delivery.id.to_string(),
@@ -131,5 +132,5 @@ pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Vec<
         }
     }
     body.push(b'}');
-    body
+    body.into()
 }

@@ -1,8 +1,12 @@
 //! One text out of a JSON document, by its pointer, without building the rest of it: an answer is long, and a player
 //! wants an id.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::{
+    Deserializer as _,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 /// The text at `pointer`, such as `/data/id`; `None` if there is no text there, or if the answer is not JSON. Knows
@@ -10,9 +14,32 @@ use serde_json::value::RawValue;
 pub(super) fn extract_str(json: &[u8], pointer: &str) -> Option<String> {
     let mut value: &RawValue = serde_json::from_slice(json).ok()?;
     for name in pointer.split('/').skip(1) {
-        value = serde_json::from_str::<BTreeMap<String, &RawValue>>(value.get()).ok()?.remove(name)?;
+        value = serde_json::Deserializer::from_str(value.get()).deserialize_map(Field(name)).ok()??;
     }
     serde_json::from_str(value.get()).ok()
+}
+
+/// Reads an object for the value of one field.
+struct Field<'n>(&'n str);
+
+impl<'de> Visitor<'de> for Field<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(name) = fields.next_key::<&RawValue>()? {
+            if name.get().trim_matches('"') == self.0 {
+                found = Some(fields.next_value()?);
+            } else {
+                fields.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The service as a host runs it: every input goes through here, so that all of them can be played
 //! again after a restart.
 
+use bytes::Bytes;
 use reference_core::{
     account::{AccountKind, Settings},
     asset::{Asset, Currency},
@@ -131,7 +132,7 @@ impl JournaledService {
         Some(post)
     }
 
-    pub(super) fn delivery_body(&self, book: (AccountNo, Mode), no: DeliveryNo) -> Vec<u8> {
+    pub(super) fn delivery_body(&self, book: (AccountNo, Mode), no: DeliveryNo) -> Bytes {
         self.api.delivery_body(book, no)
     }
 

@@ -52,7 +52,7 @@ pub use self::{
 use crate::{
     chain::{Chain, Congestion},
     tamper::Tamper,
-    witness::{Observation, Record},
+    witness::{Detail, Observation, Record},
 };
 
 /// How a world begins.
@@ -316,8 +316,8 @@ impl Sandbox {
     }
 
     /// From now on everything that an outsider could see is written down.
-    pub(crate) fn keep_record(&mut self) {
-        self.observers.record = Some(Record::default());
+    pub(crate) fn keep_record(&mut self, detail: Detail) {
+        self.observers.record = Some(Record::new(detail));
     }
 
     /// How much was written down.

@@ -27,7 +27,7 @@ use crate::{
         step::{Settings, Step},
     },
     tamper::Tamper,
-    witness::{BookId, Record},
+    witness::{BookId, Detail, Record},
     workload::{self, DrawnWorld},
 };
 
@@ -114,9 +114,12 @@ impl Runner<'_> {
         let DrawnWorld { script, .. } = workload::draw_sized(seed, self.size);
         let is_deep = seed.is_multiple_of(DEEP_EVERY) || self.size == WorldSize::Small;
         let depth = if is_deep { Depth::Events } else { Depth::Objects };
-        let mut run = self.play(&script);
+        let has_twin = seed % TWINS_EVERY == 5;
+        let is_exact = is_played_twice(seed) || has_twin;
+        let detail = if is_exact { Detail::Bytes } else { Detail::Values };
+        let mut run = self.leave_alone(self.rehearse_in(&script, detail));
         let mut verdict = self.judge(&script, &mut run, depth);
-        if seed % TWINS_EVERY == 5 {
+        if has_twin {
             let twin = Twin::ALL[(seed / TWINS_EVERY) as usize % Twin::ALL.len()];
             verdict.beside += 1;
             verdict.findings.absorb(self.compare(twin, &script, &mut run, seed));
@@ -141,8 +144,12 @@ impl Runner<'_> {
         self.leave_alone(self.rehearse(script))
     }
 
-    /// Plays a script in a world that writes down everything.
+    /// Plays a script in a world that writes down everything, byte for byte.
     pub(crate) fn rehearse(&self, script: &Script) -> Rehearsal {
+        self.rehearse_in(script, Detail::Bytes)
+    }
+
+    fn rehearse_in(&self, script: &Script, detail: Detail) -> Rehearsal {
         let mut settings = Sandbox::first_settings();
         settings.change(draft(&script.account));
         let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
@@ -161,7 +168,7 @@ impl Runner<'_> {
             settings,
         );
         sandbox.be_terse();
-        sandbox.keep_record();
+        sandbox.keep_record(detail);
         if let Some(wrong) = self.wrong {
             sandbox.tamper_with(wrong());
         }

@@ -3,7 +3,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::witness::{Entry, Observation, Record};
+use crate::witness::{Entry, Observation, Record, Signature};
 
 /// A mark after so many entries.
 const STRIDE: usize = 64;
@@ -88,7 +88,10 @@ fn add(hash: &mut Sha256, seen: &Entry) {
         Observation::Post(posted) => {
             part(posted.host.as_bytes());
             part(posted.delivery.as_bytes());
-            part(posted.signature.as_bytes());
+            part(match &posted.signature {
+                Signature::Header(header) => header.as_bytes(),
+                Signature::Secret(secret) => secret.reveal().as_bytes(),
+            });
             part(&posted.body);
         }
         Observation::Landed { delivery, outcome } => {
@@ -122,7 +125,7 @@ mod tests {
 
     fn record(entries: u64, odd: Option<u64>) -> Record {
         let at = |n: u64| Timestamp(if odd == Some(n) { 7_000_000 } else { n });
-        Record { seen: (0..entries).map(|n| Entry { at: at(n), what: Observation::Restarted }).collect() }
+        Record::of((0..entries).map(|n| Entry { at: at(n), what: Observation::Restarted }).collect())
     }
 
     #[test]

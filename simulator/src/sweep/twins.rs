@@ -353,7 +353,7 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
         };
         seen.push(Entry { at: entry.at, what });
     }
-    Record { seen }
+    Record::of(seen)
 }
 
 /// What the names of drawn charges, transactions, invoices and so on begin with.

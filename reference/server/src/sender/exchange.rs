@@ -2,7 +2,6 @@
 
 use std::{error::Error, pin::pin, time::Duration};
 
-use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
@@ -38,8 +37,7 @@ pub(super) async fn exchange(
     for (name, value) in headers {
         request = request.header(name, value);
     }
-    let request =
-        request.body(Full::new(Bytes::copy_from_slice(&post.body))).map_err(|error| broken(&error))?;
+    let request = request.body(Full::new(post.body.clone())).map_err(|error| broken(&error))?;
     let (mut sender, connection) = http1::Builder::new()
         .title_case_headers(true)
         .max_buf_size(HEAD_BYTES_MAX)

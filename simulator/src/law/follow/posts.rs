@@ -12,7 +12,7 @@ use super::Follower;
 use crate::{
     law::{Findings, Law, Shown, compare_envelope, hmac::Keyed},
     model::{Book, DeliveryState, EndpointSwitch, Envelope},
-    witness::{BookId, RecordedCall, RecordedPost},
+    witness::{BookId, RecordedCall, RecordedPost, Signature},
 };
 
 #[derive(Deserialize)]
@@ -48,7 +48,7 @@ struct FirstPost<'a> {
 pub(super) struct Posts<'a> {
     /// Endpoints by their ids, and what is signed with.
     endpoints: BTreeMap<Code, (BookId, usize)>,
-    secrets: BTreeMap<BookId, Vec<Keyed>>,
+    secrets: BTreeMap<BookId, Vec<(String, Keyed)>>,
     /// Events and deliveries of each book that were noted.
     noted: BTreeMap<BookId, (usize, usize)>,
     /// Deliveries that have not been posted yet.
@@ -113,7 +113,10 @@ impl<'a> Follower<'a> {
     fn set_endpoint(&mut self, made: EndpointMade, call: &RecordedCall) {
         let Some(code) = Code::parse(&made.id) else { return };
         let Some(id) = self.account(&made.account).zip(Mode::parse(&made.mode)) else { return };
-        let secret = made.secret.map(|secret| Keyed::new(secret.as_bytes()));
+        let secret = made.secret.map(|secret| {
+            let keyed = Keyed::new(secret.as_bytes());
+            (secret, keyed)
+        });
         let book = self.model.at(id).1;
         match self.posts.endpoints.get(&code) {
             None => {
@@ -262,10 +265,15 @@ impl<'a> Follower<'a> {
             let secret = self.model.book(*id).endpoints[*no].secret;
             self.posts.secrets.get(id)?.get(secret)
         });
-        let t = at.unix_secs().to_string();
-        let shown = post.signature.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
-        let is_signed = secret.zip(shown).is_some_and(|(secret, (time, digits))| {
-            time == t && digits.as_bytes() == secret.hex(&[t.as_bytes(), b".", &post.body])
+        let is_signed = secret.is_some_and(|(text, keyed)| match &post.signature {
+            Signature::Secret(secret) => secret.reveal() == text,
+            Signature::Header(header) => {
+                let t = at.unix_secs().to_string();
+                let shown = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
+                shown.is_some_and(|(time, digits)| {
+                    time == t && digits.as_bytes() == keyed.hex(&[t.as_bytes(), b".", &post.body])
+                })
+            }
         });
         self.findings.check(Law::Deliveries, Some(at), || {
             (!is_signed).then(|| {

@@ -9,6 +9,7 @@ mod record;
 
 use std::fmt;
 
+use bytes::Bytes;
 use reference_core::{
     asset::Asset,
     book::Notice,
@@ -180,9 +181,14 @@ impl Observers {
         self.tamper = Some(tamper);
     }
 
-    /// Whether somebody reads what is posted inside the simulated network.
-    pub(super) fn read_posts(&self) -> bool {
-        self.record.is_some() || self.is_tampered()
+    /// Who reads what is posted inside the simulated network: nobody, somebody who knows this body from an earlier
+    /// attempt, or somebody who does not.
+    pub(super) fn reads(&self, post: &AttemptRequest) -> Option<Option<Bytes>> {
+        match &self.record {
+            _ if self.is_tampered() => Some(None),
+            None => None,
+            Some(record) => Some(record.body_of(post.id)),
+        }
     }
 
     /// Somebody makes a wrong service of this one.

@@ -21,17 +21,15 @@ impl Observer for Record {
         post: &AttemptRequest,
         arrival: &Arrival,
     ) {
+        let (signature, body) = self.seal(scene.now, post, arrival.arrived.is_some());
         let posted = RecordedPost {
             mode,
             endpoint: scene.service.account(account).book(mode).endpoint(post.endpoint).id,
             host: post.url.host().to_string(),
             delivery: post.id,
             kind: post.kind.as_str(),
-            signature: match arrival.arrived {
-                Some(_) => post.secret.sign(scene.now.unix_secs(), &post.body),
-                None => String::new(),
-            },
-            body: post.body.clone(),
+            signature,
+            body,
             arrived: arrival.arrived,
             copies: arrival.copies,
         };

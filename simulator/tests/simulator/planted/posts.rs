@@ -35,8 +35,8 @@ fn body(from: &'static str, to: &'static str) -> Box<dyn Tamper> {
 }
 
 fn write(post: &mut AttemptRequest, change: impl FnOnce(String) -> String) {
-    let text = String::from_utf8(std::mem::take(&mut post.body)).expect("a body is JSON");
-    post.body = change(text).into_bytes();
+    let text = String::from_utf8(std::mem::take(&mut post.body).into()).expect("a body is JSON");
+    post.body = change(text).into();
 }
 
 struct Outcomes<F>(F);

@@ -132,7 +132,7 @@ impl World {
             let verdict = self.document.judge_webhook(&kind, &body);
             verdict.unwrap_or_else(|why| panic!("webhook {kind}: {why}\n{body}"));
             let name = if body.get("test").is_some() { "test".to_owned() } else { kind.replace('.', "_") };
-            self.examples.entry(format!("webhook_{name}")).or_insert(dispatch.post.body);
+            self.examples.entry(format!("webhook_{name}")).or_insert(dispatch.post.body.into());
             self.posted.insert(kind);
             self.sandbox.on_attempt_result(
                 self.sandbox.now(),
