@@ -89,7 +89,7 @@ fn a_broken_law_is_named_above_and_marked_where_it_was_broken() {
 
 #[test]
 fn a_drawn_world_is_offered_as_a_file_that_reads_and_looks_the_same() {
-    let script = crate::workload::draw_sized(4, crate::workload::WorldSize::Small).script;
+    let script = crate::workload::draw(5).script;
     let picture = Picture { script: &script, fault: None, breach: None, failure: None };
     let drawn = page(&picture);
     assert_eq!(drawn, page(&picture));

@@ -31,14 +31,12 @@ use crate::{
     workload::{self, DrawnWorld},
 };
 
-pub use crate::workload::WorldSize;
-
 const BASE: &str = "https://pay.example";
 /// Wallets of all worlds of a sweep come from this seed, so that their addresses are derived once.
 const WALLETS: Seed = Seed(0x5eed);
 /// When all is healed, everything must have settled after so long: by then a delivery has used up its attempts.
 const LIVENESS: Span = Span::days(4);
-/// Of so many worlds one is looked at in depth: every event read, every filter tried.
+/// Of so many large worlds one is looked at in depth, and every small one: every event read, every filter tried.
 const DEEP_EVERY: u64 = 8;
 /// Of so many worlds one has its twins played.
 const TWINS_EVERY: u64 = 16;
@@ -62,13 +60,11 @@ pub struct Runner<'a> {
     pub wrong: Option<Wrong<'a>>,
     /// A law that no world keeps, to try the alarm.
     pub canary: bool,
-    /// How much happens in drawn worlds. All of the small ones are looked at in depth.
-    pub size: WorldSize,
 }
 
 impl Default for Runner<'_> {
     fn default() -> Self {
-        Runner { wallet_cache: WalletCache::new(WALLETS), wrong: None, canary: false, size: WorldSize::Usual }
+        Runner { wallet_cache: WalletCache::new(WALLETS), wrong: None, canary: false }
     }
 }
 
@@ -111,8 +107,8 @@ pub struct Verdict {
 impl Runner<'_> {
     /// Draws, plays and judges the world of a seed; of some seeds also its twins, and once more.
     pub fn try_seed(&self, seed: u64) -> Verdict {
-        let DrawnWorld { script, .. } = workload::draw_sized(seed, self.size);
-        let is_deep = seed.is_multiple_of(DEEP_EVERY) || self.size == WorldSize::Small;
+        let DrawnWorld { script, .. } = workload::draw(seed);
+        let is_deep = seed.is_multiple_of(DEEP_EVERY) || !workload::is_large(seed);
         let depth = if is_deep { Depth::Events } else { Depth::Objects };
         let has_twin = seed % TWINS_EVERY == 5;
         let is_exact = is_played_twice(seed) || has_twin;
@@ -256,7 +252,7 @@ impl Runner<'_> {
 
     /// The fingerprint of the world of a seed.
     pub fn digest(&self, seed: u64) -> String {
-        Trace::of(&self.play(&workload::draw_sized(seed, self.size).script).record).digest()
+        Trace::of(&self.play(&workload::draw(seed).script).record).digest()
     }
 }
 

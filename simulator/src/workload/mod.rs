@@ -45,31 +45,27 @@ pub struct DrawnWorld {
     pub swarm: Swarm,
 }
 
-/// How much happens in a world.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorldSize {
-    /// A day with 20 to 80 charges.
-    #[default]
-    Usual,
-    /// A day with a few charges: quickly played, and easily read.
-    Small,
+/// Of so many worlds one has 20 to 80 charges; the others have a few. A small world is played in a fourth of the time, and
+/// most faults show in the first one: all planted bugs are found in half of the time. What needs many charges, such as a
+/// list of several pages, needs the large one.
+const LARGE_EVERY: u64 = 5;
+
+/// Whether the world of a seed is a large one.
+pub fn is_large(seed: u64) -> bool {
+    seed % LARGE_EVERY == LARGE_EVERY - 1
 }
 
 /// The world of a seed.
 pub fn draw(seed: u64) -> DrawnWorld {
-    draw_sized(seed, WorldSize::Usual)
-}
-
-/// The world of a seed, with so much in it.
-pub fn draw_sized(seed: u64, size: WorldSize) -> DrawnWorld {
     let mut plan = Plan::new(Seed(seed));
     plan.open_market();
     plan.add_neighbour();
     plan.add_hooks();
     let mut count = plan.stream("size");
-    let (charges, invoices, links) = match size {
-        WorldSize::Usual => (count.between(20, 75), count.below(8), count.below(4)),
-        WorldSize::Small => (count.between(4, 8), count.below(3), count.below(2)),
+    let (charges, invoices, links) = if is_large(seed) {
+        (count.between(20, 75), count.below(8), count.below(4))
+    } else {
+        (count.between(4, 8), count.below(3), count.below(2))
     };
     for n in 1..=charges {
         plan.tell_charge(n);

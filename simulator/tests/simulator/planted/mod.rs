@@ -11,12 +11,7 @@ mod posts;
 
 use std::{fs, path::Path};
 
-use simulator::{
-    demo::DemoFault,
-    law::Law,
-    sweep::{Runner, WorldSize},
-    tamper::Tamper,
-};
+use simulator::{demo::DemoFault, law::Law, sweep::Runner, tamper::Tamper};
 
 /// A service that is wrong in one way.
 pub(crate) struct Bug {
@@ -71,7 +66,7 @@ fn find(right: &Runner<'_>, bug: &Bug, start: u64) -> Found {
 /// What each bug took from each start, on two threads.
 fn find_all(bugs: &[&Bug]) -> Vec<Vec<Found>> {
     let half = |part: usize| -> Vec<(usize, Vec<Found>)> {
-        let right = Runner { size: WorldSize::Small, ..Runner::default() };
+        let right = Runner::default();
         let own = bugs.iter().enumerate().filter(|(place, _)| place % 2 == part);
         let all = |bug: &Bug| STARTS.iter().map(|start| find(&right, bug, *start)).collect();
         own.map(|(place, bug)| (place, all(bug))).collect()
