@@ -55,7 +55,7 @@ async fn must_be_quiet(page: &Page) {
 #[tokio::test]
 async fn a_world_is_for_everybody() {
     let Some(browser) = Browser::start().await else { return };
-    let drawn = workload::draw(1).script;
+    let drawn = workload::draw(4).script;
     for (name, script, fault, says) in [
         ("world-drawn", &drawn, None, "every law held"),
         ("world-passed", &scenario(), None, "every law held"),
