@@ -110,8 +110,12 @@ pub(crate) fn ask(command: &mut Command) -> Result<String, String> {
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
-    // `cargo run` describes this package to its program; build scripts that look at it would run again, and with them
-    // all that depends on them.
+    undescribed(command)
+}
+
+/// A command that is not told of this package. `cargo run` describes it to its program; build scripts that look at it would
+/// run again, and with them all that depends on them.
+pub(crate) fn undescribed(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
         let described =
             name.to_str().is_some_and(|it| it.starts_with("CARGO_PKG_") || it.starts_with("CARGO_MANIFEST_"));

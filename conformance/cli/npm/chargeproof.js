@@ -19,10 +19,21 @@ try {
 }
 
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-// A terminal sends Ctrl-C to both; what is sent to the launcher alone is handed on.
-process.on("SIGINT", () => {});
+// What is sent to the launcher alone is handed on. A terminal sends Ctrl-C to both, and a second one means more.
+const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY);
+process.on("SIGINT", () => onTerminal || child.kill("SIGINT"));
 for (const signal of ["SIGTERM", "SIGHUP"]) {
   process.on(signal, () => child.kill(signal));
+}
+// npm starts commands through a shell, which ends by a signal and tells nobody.
+if (process.env.npm_lifecycle_event && process.platform !== "win32") {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid !== parent) {
+      clearInterval(watch);
+      child.kill("SIGTERM");
+    }
+  }, 200);
 }
 child.on("error", (error) => {
   console.error(`error: cannot start ${program}: ${error.message}`);

@@ -138,15 +138,18 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// The word in answers.
+    /// The words in answers.
+    pub const WORDS: [&str; 5] = ["waiting", "in_flight", "delivered", "failed", "canceled"];
+
+    /// Its word.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            DeliveryState::Waiting(_) => "waiting",
-            DeliveryState::InFlight(_) => "in_flight",
-            DeliveryState::Delivered => "delivered",
-            DeliveryState::Failed => "failed",
-            DeliveryState::Canceled => "canceled",
-        }
+        DeliveryState::WORDS[match self {
+            DeliveryState::Waiting(_) => 0,
+            DeliveryState::InFlight(_) => 1,
+            DeliveryState::Delivered => 2,
+            DeliveryState::Failed => 3,
+            DeliveryState::Canceled => 4,
+        }]
     }
 }
 

@@ -118,19 +118,35 @@ pub(crate) async fn add(
     if known.is_some() {
         return Ok(Ok(Forwarded { to, url, live_secret: None, test_secret: None }));
     }
-    let mut secrets = Vec::new();
+    let (mut secrets, mut made) = (Vec::new(), Vec::new());
     for mode in [Mode::Live, Mode::Test] {
         let url = handler.url().to_owned();
         let body = EndpointRequest { account: account.clone(), mode: Some(mode), url, events: None };
         let response = ask(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
         if response.status != 200 {
-            return Ok(Err(response));
+            // Nothing is left of a forward that was not added.
+            sender.remove_forward(&handler.forward);
+            for id in made {
+                ask(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
+            }
+            return Ok(Err(of_forward(response)));
         }
         let EndpointAnswer { endpoint } = serde_json::from_slice(&response.body).map_err(|_| Broken)?;
+        made.push(endpoint.id);
         secrets.push(endpoint.secret.ok_or(Broken)?);
     }
     let [live_secret, test_secret] = secrets.try_into().map_err(|_| Broken)?;
     Ok(Ok(Forwarded { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
+}
+
+/// The refusal of an endpoint, as that of the forward that it was for: whoever asks named no endpoint.
+fn of_forward(refused: Response) -> Response {
+    if refused.status != 422 {
+        return refused;
+    }
+    let answer: serde_json::Value = serde_json::from_slice(&refused.body).unwrap_or_default();
+    let why = answer["message"].as_str().unwrap_or_default();
+    Response::refusal(&ApiError::field("to", format!("A forward needs an endpoint in each mode: {why}")))
 }
 
 /// The endpoint that stands for a handler already: a second one would get everything twice.

@@ -47,7 +47,7 @@ use self::{
 pub use self::{
     observe::{EndedAttempt, WorldLog},
     recall::{AdmittedRecord, PendingRecord},
-    route::{PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach},
+    route::{ANY, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach},
 };
 use crate::{
     chain::{Chain, Congestion},

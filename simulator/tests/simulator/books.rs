@@ -283,7 +283,16 @@ fn the_log_is_read_by_what_it_is_about_and_from_where_one_left_off() {
     }
     let older = world.read(&format!("/sandbox/deliveries?before={}&limit=1", ids[2]));
     assert_eq!(older["deliveries"][0]["id"], ids[3]);
-    for (query, status) in [("limit=0", 422), ("limit=1001", 422), ("limit=x", 422), ("before=x", 404)] {
+    for (query, status) in [
+        ("limit=0", 422),
+        ("limit=1001", 422),
+        ("limit=x", 422),
+        ("before=x", 404),
+        ("status=late", 422),
+        ("mode=LIVE", 422),
+        ("state=failed", 422),
+        ("mode=live&mode=test", 422),
+    ] {
         assert_eq!(
             world.send("GET", &format!("/sandbox/deliveries?{query}"), "", "").status,
             status,

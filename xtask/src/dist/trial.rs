@@ -1,7 +1,14 @@
 //! A trial of what was installed: it judges the built-in server, with nothing of the developer's around it.
 
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A server is ready, and has stopped, within so long.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs `check` in an empty home.
 ///
@@ -27,4 +34,61 @@ pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> 
     }
     println!("    check: {last}");
     Ok(())
+}
+
+/// Starts a server by a launcher and tells the launcher to stop; and then the shell that npm puts before it. Each time the
+/// server has to end too.
+///
+/// # Errors
+/// It does not serve, or goes on.
+pub(super) fn serves_until_told(launcher: &Path, home: &Path) -> Result<(), String> {
+    let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
+    // What follows keeps the shell from becoming the launcher.
+    for (shell, script, code) in
+        [(false, format!("exec \"$0\" {serve}"), Some(0)), (true, format!("\"$0\" {serve}; exit 9"), None)]
+    {
+        let ready = home.join("ready.json");
+        let _ = std::fs::remove_file(&ready);
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script).arg(launcher).current_dir(home).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        if shell {
+            command.env("npm_lifecycle_event", "npx");
+        }
+        let mut started = command.spawn().map_err(|err| format!("cannot start sh: {err}"))?;
+        let stopped = stops(&mut started, &ready, code);
+        if stopped.is_err() {
+            let _ = started.kill();
+        }
+        stopped.map_err(|why| format!("`{}`: {why}", launcher.display()))?;
+    }
+    println!("    serve: stops with its launcher");
+    Ok(())
+}
+
+/// `code`: what has to come of it; `None` for a signal.
+fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), String> {
+    let address = until("serves", || {
+        let said: Value = serde_json::from_slice(&std::fs::read(ready).ok()?).ok()?;
+        said["address"].as_str().map(str::to_owned)
+    })?;
+    let id = started.id().to_string();
+    let told = Command::new("kill").args(["-TERM", &id]).status();
+    told.map_err(|err| format!("cannot start kill: {err}"))?;
+    let status = until("has ended", || started.try_wait().ok().flatten())?;
+    if status.code() != code {
+        return Err(format!("SIGTERM: it ended with {status}"));
+    }
+    until("has stopped serving", || TcpStream::connect(&address).err().map(drop))
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err(format!("after {} s it is not so that it {what}", PATIENCE.as_secs()))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Build, trial};
+use crate::packages::undescribed;
 use crate::tools::{self, succeeds};
 
 const TOOLS: [&str; 1] = ["maturin==1.16.0"];
@@ -17,7 +18,8 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         return Ok(());
     }
     let programs = tools::python(&build.root.join("target/packages-work/maturin"), &TOOLS)?;
-    let mut maturin = Command::new(programs.join("maturin"));
+    // It builds as this task did, so it finds the program that is in the archive.
+    let mut maturin = undescribed(Command::new(programs.join("maturin")));
     maturin.current_dir(build.root.join("conformance/cli"));
     maturin.args(["build", "--locked", "--profile", build.profile, "--out"]).arg(&build.out);
     if let Some(target) = build.target {
@@ -43,7 +45,15 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     if !installed {
         return Err("the wheel cannot be installed".to_owned());
     }
-    trial::judge_built_in(&environment.join(tools::PROGRAMS).join("chargeproof"), &prefix)
+    let program = environment.join(tools::PROGRAMS).join("chargeproof");
+    if cfg!(target_os = "linux") && read(&program)? != read(&build.program)? {
+        return Err("the wheel has another program than the archive".to_owned());
+    }
+    trial::judge_built_in(&program, &prefix)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    fs::read(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))
 }
 
 fn wheel(directory: &Path) -> Result<PathBuf, String> {

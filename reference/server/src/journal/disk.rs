@@ -33,7 +33,7 @@ const FILE: &str = "world.redb";
 /// Bytes that redb keeps in memory of the first world. A journal is written at its end and read once.
 pub(crate) const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
 /// Memory of a journal that is open: what redb keeps of it, and the thread that writes.
-pub(crate) const OPEN_BYTES: u64 = 96 * 1_024;
+pub(crate) const OPEN_BYTES: u64 = 128 * 1_024;
 
 /// Where a journal is, and how it is opened.
 pub(crate) trait Medium: Send + Sync {

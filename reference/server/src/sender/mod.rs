@@ -149,6 +149,12 @@ impl WebhookSender {
         Ok(())
     }
 
+    /// Takes one away again.
+    pub(crate) fn remove_forward(&self, forward: &Forward) {
+        let mut forwards = self.forwards.write().unwrap_or_else(PoisonError::into_inner);
+        forwards.retain(|it| !forward.replaces(it));
+    }
+
     /// All forwards as they are written: `https://shop.example=http://127.0.0.1:3000`.
     pub(crate) fn forwards(&self) -> Vec<String> {
         let forwards = self.forwards.read().unwrap_or_else(PoisonError::into_inner);

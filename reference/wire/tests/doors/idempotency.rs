@@ -145,9 +145,11 @@ fn a_key_has_up_to_255_characters() {
     let mut call = Call::new("POST", "/v1/charges").key(&live).json(&charge());
     call.idempotency_key = Some(vec![0xff, 0xfe]);
     assert_eq!(desk.send(&call).status(), 400);
-    // Empty, or sent more than once.
-    call.idempotency_key = Some(Vec::new());
-    assert_eq!(desk.send(&call).status(), 400);
+    // Empty, or sent more than once, or nothing but blanks.
+    for none in ["", " ", " \t ", "\u{a0}"] {
+        call.idempotency_key = Some(none.as_bytes().to_vec());
+        assert_eq!(desk.send(&call).status(), 400, "{none:?}");
+    }
     assert_eq!(desk.total("/v1/charges"), 2);
 }
 

@@ -1,7 +1,5 @@
 //! A call that is being answered: who asks for what, and what of the world is within reach.
 
-use std::borrow::Cow;
-
 use reference_core::{
     asset::Asset,
     book::Book,
@@ -107,12 +105,6 @@ impl<'c> SandboxCall<'c> {
         code(self.parameters[0])
     }
 
-    /// The value of a query parameter.
-    pub(super) fn query(&self, name: &str) -> Option<Cow<'c, str>> {
-        let query = self.request.query.unwrap_or("");
-        url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
     /// `account`, by default the first one, or the only one within reach.
     pub(super) fn account(&self, fields: &mut Fields<'_>) -> Option<AccountNo> {
         let own = self.within.map(|(account, _)| account);
@@ -129,8 +121,7 @@ impl<'c> SandboxCall<'c> {
     /// `mode`, by default live, or the only one within reach.
     pub(super) fn mode(&self, fields: &mut Fields<'_>) -> Mode {
         let own = self.within.map(|(_, mode)| mode);
-        let mode =
-            fields.word("mode", &Mode::ALL.map(Mode::as_str), Mode::parse).or(own).unwrap_or(Mode::Live);
+        let mode = read_mode(fields).or(own).unwrap_or(Mode::Live);
         if own.is_some_and(|own| mode != own) {
             fields.wrong("mode", "The {} field must be the mode of the key.");
         }
@@ -153,6 +144,11 @@ impl<'c> SandboxCall<'c> {
 /// An id in a path; what cannot be one belongs to nothing.
 pub(super) fn code(text: &str) -> Result<Code, ApiError> {
     Code::parse(text).ok_or(ApiError::NotFound)
+}
+
+/// `mode`, of a filter.
+pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
+    fields.word("mode", &Mode::ALL.map(Mode::as_str), Mode::parse)
 }
 
 /// `asset`, which must be there.

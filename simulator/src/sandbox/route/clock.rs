@@ -61,13 +61,9 @@ pub(super) fn overview(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     })
 }
 
-pub(super) fn world_events(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let after = match call.query("after") {
-        None => 0,
-        Some(text) => {
-            text.parse().map_err(|_| ApiError::field("after", "The after field must be a whole number."))?
-        }
-    };
+pub(super) fn world_events(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let after = f.whole("after").unwrap_or(0);
+    f.finish()?;
     let happened: Vec<_> = events_after(call.sandbox, after, call.within).take(EVENTS_MAX).cloned().collect();
     let next = happened.last().map_or(after, |last| last.n);
     answer(WorldEvents { happened, next })

@@ -1,21 +1,20 @@
 //! The delivery log, and the merchants that deliveries go to.
 
-use std::borrow::Cow;
-
 use reference_core::{
     book::Book,
     command::BookCommand,
     error::ApiError,
     event::{Event, Subject},
     id::{Code, parse_uuid},
-    outbox::Delivery,
+    mode::Mode,
+    outbox::{Delivery, DeliveryState},
 };
 use reference_wire::fields::{Fields, TEXT_MAX};
 use uuid::Uuid;
 
 use super::{
     Outcome, answer,
-    call::{SandboxCall, required},
+    call::{SandboxCall, read_mode, required},
     nothing, records,
 };
 use crate::{
@@ -28,10 +27,10 @@ const SHOWN_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 1_000;
 
 /// Which part of the log is asked for. Read once, for the whole log may be compared with it.
-struct Filter<'q> {
-    account: Option<Cow<'q, str>>,
-    mode: Option<Cow<'q, str>>,
-    status: Option<Cow<'q, str>>,
+struct Filter {
+    account: Option<String>,
+    mode: Option<Mode>,
+    status: Option<&'static str>,
     /// What is no id is no delivery's.
     endpoint: Option<Option<Code>>,
     event: Option<Option<Uuid>>,
@@ -41,10 +40,10 @@ struct Filter<'q> {
     before: Option<Uuid>,
 }
 
-impl Filter<'_> {
+impl Filter {
     fn takes_book(&self, account: &str, book: &Book) -> bool {
         self.account.as_ref().is_none_or(|wanted| wanted == account)
-            && self.mode.as_ref().is_none_or(|wanted| wanted == book.mode().as_str())
+            && self.mode.is_none_or(|wanted| wanted == book.mode())
     }
 
     /// Newest first, before the filters that look at each delivery.
@@ -79,28 +78,29 @@ impl Filter<'_> {
 
     fn takes(&self, book: &Book, delivery: &Delivery) -> bool {
         self.endpoint.is_none_or(|id| id == Some(book.endpoint(delivery.endpoint).id))
-            && self.status.as_ref().is_none_or(|wanted| wanted == delivery.state.as_str())
+            && self.status.is_none_or(|wanted| wanted == delivery.state.as_str())
     }
 }
 
-pub(super) fn log(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let code = |name| call.query(name).map(|id| Code::parse(&id));
+pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let id = |f: &mut Fields<'_>, name| f.text(name, TEXT_MAX);
+    let code = |f: &mut Fields<'_>, name| id(f, name).map(|id| Code::parse(&id));
+    let state = |text: &str| DeliveryState::WORDS.into_iter().find(|word| *word == text);
     let wanted = Filter {
-        account: call.query("account"),
-        mode: call.query("mode"),
-        status: call.query("status"),
-        endpoint: code("endpoint"),
-        charge: code("charge"),
-        invoice: code("invoice"),
-        event: call.query("event").map(|id| parse_uuid(&id)),
-        before: call.query("before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?,
+        account: f.text("account", TEXT_MAX),
+        mode: read_mode(&mut f),
+        status: f.word("status", &DeliveryState::WORDS, state),
+        endpoint: code(&mut f, "endpoint"),
+        charge: code(&mut f, "charge"),
+        invoice: code(&mut f, "invoice"),
+        event: id(&mut f, "event").map(|id| parse_uuid(&id)),
+        before: id(&mut f, "before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?,
     };
-    let limit = match call.query("limit") {
-        None => SHOWN_MAX,
-        Some(text) => text.parse().ok().filter(|limit| (1..=SHOWN_MAX).contains(limit)).ok_or_else(|| {
-            ApiError::field("limit", format!("The limit field must be a whole number from 1 to {SHOWN_MAX}."))
-        })?,
-    };
+    let limit = f.whole("limit").map_or(SHOWN_MAX, |limit| usize::try_from(limit).unwrap_or(0));
+    if !(1..=SHOWN_MAX).contains(&limit) {
+        f.wrong("limit", &format!("The {{}} field must be a whole number from 1 to {SHOWN_MAX}."));
+    }
+    f.finish()?;
     let mut deliveries = Vec::new();
     for ((account, _), book) in call.books() {
         let account = &*call.service().account(account).id;

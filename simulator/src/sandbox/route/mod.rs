@@ -52,7 +52,7 @@ pub struct RouteMethod {
     pub method: &'static str,
     /// Who may call.
     pub reach: RouteReach,
-    /// The fields that a body may have.
+    /// The fields that a body may have; of `GET` the parameters of the query. [`ANY`]: those of the API, which ignores others.
     pub fields: &'static [&'static str],
     handler: Handler,
 }
@@ -133,6 +133,8 @@ macro_rules! routes {
     };
 }
 
+/// Whatever the API takes, which ignores what it does not know.
+pub const ANY: [&str; 1] = ["*"];
 const ACCOUNT: [&str; 14] = [
     "id",
     "type",
@@ -187,12 +189,14 @@ const LINK: [&str; 17] = [
     "max_payments",
 ];
 const CHOICE: [&str; 5] = ["asset", "amount", "customer_email", "customer_name", "custom_fields"];
+const DELIVERIES: [&str; 9] =
+    ["account", "mode", "status", "endpoint", "event", "charge", "invoice", "before", "limit"];
 const PAY: [&str; 9] = ["charge", "address", "mode", "asset", "amount", "share", "fee", "outputs", "unseen"];
 
 routes! {
     "/sandbox": GET World [], clock::overview;
     "/sandbox/scenario": GET World [], clock::scenario;
-    "/sandbox/happenings": GET Book [], clock::world_events;
+    "/sandbox/happenings": GET Book ["after"], clock::world_events;
     "/sandbox/world": POST World ["seed", "start", "account", "journal"], clock::begin;
     "/sandbox/advance": POST Book ["by", "to", "stop_early", "after"], clock::advance;
     "/sandbox/restart": POST World [], clock::restart;
@@ -202,15 +206,15 @@ routes! {
     "/sandbox/accounts/{id}": PATCH World SETTINGS, account::change;
     "/sandbox/books/{account}/{mode}": GET World [], book::counts;
     "/sandbox/books/{account}/{mode}/late": GET World [], book::late;
-    "/sandbox/books/{account}/{mode}/search": GET World [], search::search;
+    "/sandbox/books/{account}/{mode}/search": GET World ["q"], search::search;
     "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
-    "/sandbox/books/{account}/{mode}/charges": GET World [], book::look; POST World CHARGE, book::act;
-    "/sandbox/books/{account}/{mode}/invoices": GET World [], book::look; POST World INVOICE, book::act;
-    "/sandbox/books/{account}/{mode}/payment-links": GET World [], book::look; POST World LINK, book::act;
+    "/sandbox/books/{account}/{mode}/charges": GET World ANY, book::look; POST World CHARGE, book::act;
+    "/sandbox/books/{account}/{mode}/invoices": GET World ANY, book::look; POST World INVOICE, book::act;
+    "/sandbox/books/{account}/{mode}/payment-links": GET World ANY, book::look; POST World LINK, book::act;
     "/sandbox/books/{account}/{mode}/charges/{id}/refunds": POST World ["amount", "txid", "reason"], book::act;
     "/sandbox/books/{account}/{mode}/payment-links/{id}/archive": POST World [], book::act;
         DELETE World [], book::act;
-    "/sandbox/books/{account}/{mode}/{*}": GET World [], book::look;
+    "/sandbox/books/{account}/{mode}/{*}": GET World ANY, book::look;
     "/sandbox/keys": GET World [], account::keys; POST World ["account", "mode"], account::create_key;
     "/sandbox/keys/{id}": DELETE World [], account::revoke_key;
     "/sandbox/wallets": GET World [], account::wallets;
@@ -227,9 +231,9 @@ routes! {
     "/sandbox/charges/{id}/cancel": POST World [], owner::cancel;
     "/sandbox/invoices/{id}/void": POST World [], owner::void;
     "/sandbox/invoices/{id}/send": POST World [], owner::send;
-    "/sandbox/mails": GET Book [], owner::mails;
+    "/sandbox/mails": GET Book ["account", "mode", "limit"], owner::mails;
 
-    "/sandbox/deliveries": GET Book [], delivery::log;
+    "/sandbox/deliveries": GET Book DELIVERIES, delivery::log;
     "/sandbox/deliveries/{id}": GET Book [], delivery::one;
     "/sandbox/deliveries/{id}/resend": POST Book [], delivery::resend;
     "/sandbox/merchants": POST World ["name", "state", "answers"], delivery::set_merchant;
@@ -338,11 +342,37 @@ fn dispatch(
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
     }
-    let mut fields = Fields::read(if reads(request) { b"" } else { request.body })?;
-    fields.only(method.fields);
+    let asked;
+    let said: &[u8] = if !reads(request) {
+        request.body
+    } else if method.fields == ANY {
+        b""
+    } else {
+        asked = asked_by(request.query.unwrap_or_default())?;
+        // Apart, because hardly any call that reads looks at what is asked for.
+        let mut fields = Fields::read(&asked)?;
+        fields.only(method.fields);
+        fields.finish()?;
+        &asked
+    };
+    let mut fields = Fields::read(said)?;
+    if !reads(request) {
+        fields.only(method.fields);
+    }
     let mut call = SandboxCall::new(sandbox, request, within, parameters);
     let answer = (method.handler)(&mut call, fields)?;
     Ok((answer, call.target()))
+}
+
+/// A query as the object that it stands for, so that it is read as bodies are.
+fn asked_by(query: &str) -> Result<Vec<u8>, ApiError> {
+    let mut asked = Map::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        if asked.insert(name.to_string(), Value::from(value)).is_some() {
+            return Err(ApiError::field(&*name, format!("The {name} field must be given once.")));
+        }
+    }
+    Ok(if asked.is_empty() { Vec::new() } else { api::json(&asked).to_string().into_bytes() })
 }
 
 /// The answer to a call that moved the clock.

@@ -13,7 +13,7 @@ use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
 
 use super::{
     Outcome, answer,
-    call::{SandboxCall, required},
+    call::{SandboxCall, read_mode, required},
     nothing, records,
 };
 use crate::{
@@ -163,17 +163,14 @@ fn on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Ou
     nothing()
 }
 
-pub(super) fn mails(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+    let (asked_account, asked_mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
+    let limit = f.whole("limit").map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    f.finish()?;
     let service = call.service();
     let wanted = |id: &str, mode: Mode| {
-        call.query("account").is_none_or(|account| account == id)
-            && call.query("mode").is_none_or(|word| word == mode.as_str())
-    };
-    let limit = match call.query("limit") {
-        None => usize::MAX,
-        Some(text) => {
-            text.parse().map_err(|_| ApiError::field("limit", "The limit field must be a whole number."))?
-        }
+        asked_account.as_deref().is_none_or(|account| account == id)
+            && asked_mode.is_none_or(|asked| asked == mode)
     };
     let books = call.books().filter(|((account, mode), _)| wanted(&service.account(*account).id, *mode));
     let mails = books.flat_map(|((account, mode), book)| {

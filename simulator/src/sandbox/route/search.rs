@@ -25,9 +25,10 @@ const WANTED_MAX: usize = 255;
 /// The name of a field and what it says.
 type Named = (String, String);
 
-pub(super) fn search(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let place = named(call)?;
-    let wanted = call.query("q").unwrap_or_default().trim().to_lowercase();
+    let wanted = f.text("q", WANTED_MAX).unwrap_or_default().trim().to_lowercase();
+    f.finish()?;
     if wanted.is_empty() || wanted.len() > WANTED_MAX {
         return Err(ApiError::field("q", format!("The q field must have 1 to {WANTED_MAX} bytes.")));
     }

@@ -260,6 +260,28 @@ fn a_field_that_is_not_known_is_refused_everywhere() {
     }
 }
 
+/// Whoever filters by a word that nothing has would take an empty list for the truth.
+#[test]
+fn a_filter_that_is_not_known_is_refused_with_what_is() {
+    let mut world = world();
+    for (path, says) in [
+        ("/sandbox/deliveries?status=late", "it takes waiting, in_flight, delivered, failed, canceled"),
+        ("/sandbox/deliveries?mode=LIVE", "it takes live, test"),
+        ("/sandbox/deliveries?state=failed", "The state field is not known here"),
+        ("/sandbox/mails?mode=both", "it takes live, test"),
+        ("/sandbox/mails?limit=few", "The limit field must be"),
+        ("/sandbox/mails?mode=live&mode=test", "The mode field must be given once"),
+        ("/sandbox/happenings?after=x", "The after field must be"),
+        ("/sandbox/keys?mode=test", "The mode field is not known here"),
+        ("/sandbox/books/acme/live/late?status=open", "The status field is not known here"),
+        ("/sandbox/books/acme/live/search?query=x", "The query field is not known here"),
+        ("/sandbox/books/acme/live/charges?status=late", "it takes pending"),
+    ] {
+        let (status, said) = ask(&mut world, "GET", path, "");
+        assert!(status == 422 && said.to_string().contains(says), "{path}: {said}");
+    }
+}
+
 #[test]
 fn the_first_address_is_shown_when_a_wallet_is_set() {
     let mut world = world();

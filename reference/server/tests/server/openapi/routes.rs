@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use simulator::sandbox::ROUTES;
+use simulator::sandbox::{ANY, ROUTES, Route};
 
 use super::{
     document::{Document, Operation},
@@ -104,6 +104,19 @@ fn a_documented_body_has_the_fields_of_its_route() {
             let taken: BTreeSet<&str> = method.fields.iter().copied().collect();
             assert_eq!(fields(&document, body), taken, "{} {}", method.method, route.path);
         }
+    }
+}
+
+#[test]
+fn a_documented_query_has_the_parameters_of_its_route() {
+    let document = Document::read();
+    let known = |route: &Route| route.methods.iter().find(|it| it.method == "GET" && it.fields != ANY);
+    for (route, method) in ROUTES.iter().filter_map(|route| Some((route, known(route)?))) {
+        let parameters = document.value["paths"][route.path]["get"]["parameters"].as_array();
+        let own = parameters.into_iter().flatten().filter(|it| it["in"] == "query");
+        let own: BTreeSet<&str> = own.filter_map(|it| it["name"].as_str()).collect();
+        let taken: BTreeSet<&str> = method.fields.iter().copied().collect();
+        assert_eq!(own, taken, "{}", route.path);
     }
 }
 

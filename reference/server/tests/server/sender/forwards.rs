@@ -108,6 +108,25 @@ async fn forwards_are_bounded() {
 }
 
 #[tokio::test]
+async fn a_forward_that_finds_no_room_for_its_endpoints_leaves_nothing() {
+    let server = open().await;
+    // As many endpoints as there may be, in one of the two modes.
+    for n in 0..50 {
+        let body = json!({ "url": format!("https://shop-{n}.sim/"), "mode": "test" });
+        assert_eq!(ask(&server, "POST", "/sandbox/endpoints", &body).await.0, 200);
+    }
+    let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    let why = answer["errors"]["to"][0].as_str().unwrap_or_default();
+    let says = "A forward needs an endpoint in each mode: There are 50 webhook endpoints already";
+    assert!(status == 422 && why.starts_with(says), "{answer}");
+    assert_eq!(answer["errors"].as_object().map(serde_json::Map::len), Some(1), "{answer}");
+    let (_, all) = ask(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
+    let live = |it: &&Value| it["mode"] == "live" && it["status"] != "removed";
+    assert_eq!(all["endpoints"].as_array().expect("a list").iter().filter(live).count(), 0, "{all}");
+    assert_eq!(ask(&server, "GET", PATH, &Value::Null).await.1["forwards"], json!([]));
+}
+
+#[tokio::test]
 async fn a_server_that_posts_nothing_forwards_nothing() {
     let server = Server::start(config(SenderConfig::default())).await.expect("loopback has a free port");
     let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;

@@ -48,6 +48,7 @@ impl Shop {
 
 const JSON: &str = "Content-Type: application/json\r\n";
 const TEXT: &str = "Content-Type: text/plain\r\n";
+const BLANK_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:  \t \r\n";
 const LONG_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:\r\n";
 
 #[tokio::test]
@@ -69,6 +70,7 @@ async fn the_first_fault_in_the_order_is_told() {
         ("POST /v1/charges", &shop.live, TEXT, large, 413),
         ("POST /v1/charges", &shop.live, TEXT, (1, "{"), 415),
         ("POST /v1/charges", &shop.live, LONG_KEY, (wrong.len(), wrong), 400),
+        ("POST /v1/charges", &shop.live, BLANK_KEY, (wrong.len(), wrong), 400),
         ("POST /v1/charges", &shop.live, JSON, (1, "{"), 400),
         ("POST /v1/charges", &shop.live, JSON, (wrong.len(), wrong), 422),
         (&cancel, &shop.live, JSON, (1, "["), 400),

@@ -91,7 +91,7 @@ struct DeliveriesBlock<'a> {
 const DELIVERY_STATES: [&str; 6] = ["all", "waiting", "in_flight", "delivered", "failed", "canceled"];
 
 pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusal> {
-    let status = context.query.get("status").filter(|word| DELIVERY_STATES.contains(word));
+    let status = context.query.get("status").filter(|word| *word != "all" && DELIVERY_STATES.contains(word));
     let endpoint = context.query.get("endpoint").filter(|id| place::is_id(id));
     let before = context.query.get("before").filter(|id| place::is_id(id));
     let filters = [("status", status), ("endpoint", endpoint)];
@@ -119,7 +119,7 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
             label: if word == "in_flight" { "in flight" } else { word },
             count: None,
             href: context.to(format!("/deliveries{}", place::query(&[("status", chosen), filters[1]]))),
-            current: chosen == status.filter(|word| *word != "all"),
+            current: chosen == status,
         }
     });
     let tabs = Tabs { label: "Deliveries by status", tabs: tabs.into() };
