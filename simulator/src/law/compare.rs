@@ -10,13 +10,13 @@ use crate::model::{
 };
 
 /// A field: its law, its name, what it must be and what it is.
-type Field<'a> = (Law, &'static str, &'a str, &'a str);
+type ComparedField<'a> = (Law, &'static str, &'a str, &'a str);
 
 fn compare_fields<const N: usize>(
     findings: &mut Findings,
     about: &str,
     at: Option<Timestamp>,
-    fields: [Field<'_>; N],
+    fields: [ComparedField<'_>; N],
 ) {
     for (law, name, expected, actual) in fields {
         findings.check(law, at, || {
