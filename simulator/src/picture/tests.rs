@@ -96,7 +96,7 @@ fn a_drawn_world_is_offered_as_a_file_that_reads_and_looks_the_same() {
     let (_, text) = drawn.split_once("spellcheck=\"false\">\n").unwrap();
     let text = text.split_once("</textarea>").unwrap().0;
     let text = text.replace("&#34;", "\"").replace("&#39;", "'").replace("&#60;", "<").replace("&#62;", ">");
-    let read = Script::parse("seed-4.yaml", &text.replace("&#38;", "&")).unwrap();
+    let read = Script::parse("seed-5.yaml", &text.replace("&#38;", "&")).unwrap();
     let again = page(&Picture { script: &read, ..picture });
     let rows = |page: &str| page.split_once("<tbody>").unwrap().1.to_owned();
     assert_eq!(rows(&again), rows(&drawn));
