@@ -10,7 +10,7 @@ use std::{
 
 use reference_core::id::Code;
 use serde::{Deserialize, Serialize};
-use simulator::sandbox::Setup;
+use simulator::sandbox::{Setup, WORLD_BYTES};
 use tokio::sync::watch;
 
 use super::{
@@ -137,6 +137,8 @@ impl Worlds {
             return Ok(());
         };
         let name = id.as_str();
+        // What it holds is known once it is open.
+        let memory = self.memory.reserve(WORLD_BYTES).map_err(io::Error::other)?;
         let public_url = self.shared.addresses.of_world(name).url().to_owned();
         let judge = |kept: &SetupRecord| {
             let setup = kept.setup(&public_url);
@@ -167,11 +169,9 @@ impl Worlds {
             rate_limit: setup.rate_limit,
             ttl: record.ttl_micros.map(Duration::from_micros),
         };
-        // Its memory is known now that it is open.
-        let memory = self.memory.reserve(0).map_err(io::Error::other)?;
-        let place = Reservation { no: WorldNo(record.no), id, memory };
+        let place = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
         self.begin(place, opening, |_, _| Ok(Started::kept(opened)))
-            .map_err(|_| damaged("there is no room for it"))?;
+            .map_err(|_| damaged("it can't begin"))?;
         let mut all = self.opened_mut();
         all.count = all.count.max(record.no);
         Ok(())

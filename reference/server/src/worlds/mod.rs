@@ -7,6 +7,7 @@
 
 mod kept;
 mod opening;
+mod placing;
 pub(crate) mod room;
 mod waiting;
 
@@ -20,11 +21,8 @@ use std::{
     time::Duration,
 };
 
-use http::HeaderValue;
-use reference_core::{
-    id::Code, key::KEY_TAG_MAX, mode::Mode, outbox::AttemptReport, rng::Seed, time::Timestamp,
-};
-use reference_wire::{Response, bearer};
+use reference_core::{id::Code, mode::Mode, outbox::AttemptReport, rng::Seed, time::Timestamp};
+use reference_wire::Response;
 use simulator::sandbox::{AttemptId, Setup, WORLD_BYTES};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
@@ -37,7 +35,6 @@ use crate::{
     journal::{Beginning, MEMORY_MAX, Started},
     log::REQUESTS_MAX,
     memory::{MemoryBudget, MemoryShare},
-    refusal::Refusal,
     sender::{AttemptOwners, WorldNo},
     snapshots::WorldMoment,
 };
@@ -137,32 +134,8 @@ struct Reservation {
     no: WorldNo,
     id: Code,
     memory: MemoryShare,
-}
-
-/// The world that a request is for, for as long as it is answered.
-pub(crate) struct AddressedWorld<'a> {
-    first: &'a Arc<Backend>,
-    stay: Option<Stay>,
-    /// The path as the world knows it.
-    pub(crate) path: &'a str,
-}
-
-/// Keeps a world from being taken for idle.
-struct Stay(Arc<OpenedWorld>);
-
-impl AddressedWorld<'_> {
-    /// The world.
-    pub(crate) fn backend(&self) -> &Arc<Backend> {
-        self.stay.as_ref().map_or(self.first, |stay| &stay.0.backend)
-    }
-}
-
-impl Drop for Stay {
-    fn drop(&mut self) {
-        let mut usage = self.0.usage();
-        usage.under_way -= 1;
-        usage.idle_since = Instant::now();
-    }
+    /// It was kept, so it has its place.
+    is_kept: bool,
 }
 
 impl OpenedWorld {
@@ -243,75 +216,6 @@ impl Worlds {
         }
     }
 
-    /// The world that a path or a key names. `path`: without the public prefix.
-    pub(crate) fn place<'a>(
-        &'a self,
-        path: &'a str,
-        authorization: Option<&HeaderValue>,
-    ) -> Result<AddressedWorld<'a>, Refusal> {
-        if let Some(named) = path.strip_prefix("/w/") {
-            let id = named.split('/').next().unwrap_or_default();
-            let rest = &named[id.len()..];
-            let world = Code::parse(id).and_then(|id| self.enter(id)).ok_or(Refusal::UnknownWorld)?;
-            let path = if rest.is_empty() { "/" } else { rest };
-            return Ok(AddressedWorld { first: &self.first, stay: Some(world), path });
-        }
-        let stay = match path.trim_start_matches('/').split('/').next() {
-            Some("v1" | "mcp") if self.open.load(Ordering::Acquire) > 0 => {
-                authorization.and_then(|shown| self.world_of_key(shown))
-            }
-            Some("sandbox") if !room::is_at(path) => match authorization {
-                Some(shown) => self.world_meant_by(shown)?,
-                None => None,
-            },
-            _ => None,
-        };
-        Ok(AddressedWorld { first: &self.first, stay, path })
-    }
-
-    /// Whether kept worlds are yet to be opened.
-    pub(crate) fn has_waiting(&self) -> bool {
-        self.waiting.left() > 0
-    }
-
-    /// Waits for the world that a path or a key names, if it was kept and is not open yet.
-    pub(crate) async fn wait_for(&self, path: &str, authorization: Option<&HeaderValue>) {
-        let id = match path.strip_prefix("/w/") {
-            Some(named) => named.split('/').next().and_then(Code::parse),
-            None => authorization.and_then(|shown| self.id_in_key(shown)),
-        };
-        if let Some(id) = id {
-            self.waiting.open(id).await;
-        }
-    }
-
-    /// The id of the world whose keys look like this one.
-    fn id_in_key(&self, shown: &HeaderValue) -> Option<Code> {
-        Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)
-    }
-
-    fn world_of_key(&self, shown: &HeaderValue) -> Option<Stay> {
-        self.enter(self.id_in_key(shown)?)
-    }
-
-    /// The same for the sandbox, where a key only says which world is meant. A key of a world that has ended must not do
-    /// to the first one what was meant for its own.
-    fn world_meant_by(&self, shown: &HeaderValue) -> Result<Option<Stay>, Refusal> {
-        if self.secret_of(shown).is_none() {
-            return Ok(None);
-        }
-        match self.world_of_key(shown) {
-            None if !self.first.host.knows_key(shown.as_bytes())? => Err(Refusal::KeyOfNoWorld),
-            world => Ok(world),
-        }
-    }
-
-    /// What follows the mode of a key; `None` if it is no key.
-    fn secret_of<'h>(&self, shown: &'h HeaderValue) -> Option<&'h [u8]> {
-        let text = bearer(Some(shown.as_bytes()))?;
-        self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))
-    }
-
     /// Opens a world, which is kept once it has [settled](Worlds::settle).
     pub(crate) fn open(&self, opening: Opening) -> Result<Arc<OpenedWorld>, NotOpened> {
         let place = self.reserve(WORLD_BYTES)?;
@@ -385,12 +289,12 @@ impl Worlds {
         if self.directory.is_some() {
             self.first.host.count_worlds(opened.count);
         }
-        Ok(Reservation { no, id, memory })
+        Ok(Reservation { no, id, memory, is_kept: false })
     }
 
     fn begin(
         &self,
-        Reservation { no, id, memory }: Reservation,
+        Reservation { no, id, memory, is_kept }: Reservation,
         opening: Opening,
         begin: impl FnOnce(&Opening, &Setup) -> io::Result<Started>,
     ) -> Result<Arc<OpenedWorld>, NotOpened> {
@@ -413,7 +317,7 @@ impl Worlds {
         let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, keeper });
         let mut opened = self.opened_mut();
         // Others may have been faster, while this one was made.
-        if opened.worlds.len() >= WORLDS_MAX {
+        if !is_kept && opened.worlds.len() + self.waiting.left() >= WORLDS_MAX {
             drop(opened);
             world.backend.host.discard_journal();
             return Err(NotOpened::TooMany(TooManyWorlds));
@@ -465,14 +369,6 @@ impl Worlds {
     /// Every world that was opened and is open, the oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<OpenedWorld>> {
         self.opened().worlds.values().cloned().collect()
-    }
-
-    fn enter(&self, id: Code) -> Option<Stay> {
-        let opened = self.opened();
-        let world = opened.worlds.get(opened.by_id.get(&id)?)?;
-        // Under the lock that ends idle worlds, so that none ends between the two.
-        world.usage().under_way += 1;
-        Some(Stay(Arc::clone(world)))
     }
 
     /// Ends worlds that have been idle for as long as they may. Sleeps until the next one may be, and for ever if none may.

@@ -1,0 +1,116 @@
+//! Which world a request is for: the one that its path names, or else its key.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use http::HeaderValue;
+use reference_core::{id::Code, key::KEY_TAG_MAX};
+use reference_wire::bearer;
+use tokio::time::Instant;
+
+use super::{OpenedWorld, Worlds, room};
+use crate::{backend::Backend, refusal::Refusal};
+
+/// The world that a request is for, for as long as it is answered.
+pub(crate) struct AddressedWorld<'a> {
+    first: &'a Arc<Backend>,
+    stay: Option<Stay>,
+    /// The path as the world knows it.
+    pub(crate) path: &'a str,
+}
+
+/// Keeps a world from being taken for idle.
+struct Stay(Arc<OpenedWorld>);
+
+impl AddressedWorld<'_> {
+    /// The world.
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        self.stay.as_ref().map_or(self.first, |stay| &stay.0.backend)
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let mut usage = self.0.usage();
+        usage.under_way -= 1;
+        usage.idle_since = Instant::now();
+    }
+}
+
+impl Worlds {
+    /// The world that a path or a key names. `path`: without the public prefix.
+    pub(crate) fn place<'a>(
+        &'a self,
+        path: &'a str,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<AddressedWorld<'a>, Refusal> {
+        if let Some(named) = path.strip_prefix("/w/") {
+            let id = named.split('/').next().unwrap_or_default();
+            let rest = &named[id.len()..];
+            let world = Code::parse(id).and_then(|id| self.enter(id)).ok_or(Refusal::UnknownWorld)?;
+            let path = if rest.is_empty() { "/" } else { rest };
+            return Ok(AddressedWorld { first: &self.first, stay: Some(world), path });
+        }
+        let stay = match path.trim_start_matches('/').split('/').next() {
+            Some("v1" | "mcp") if self.open.load(Ordering::Acquire) > 0 => {
+                authorization.and_then(|shown| self.world_of_key(shown))
+            }
+            Some("sandbox") if !room::is_at(path) => match authorization {
+                Some(shown) => self.world_meant_by(shown)?,
+                None => None,
+            },
+            _ => None,
+        };
+        Ok(AddressedWorld { first: &self.first, stay, path })
+    }
+
+    /// Whether kept worlds are yet to be opened.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.left() > 0
+    }
+
+    /// Waits for the world that a path or a key names, if it was kept and is not open yet.
+    pub(crate) async fn wait_for(&self, path: &str, authorization: Option<&HeaderValue>) {
+        let id = match path.strip_prefix("/w/") {
+            Some(named) => named.split('/').next().and_then(Code::parse),
+            None => authorization.and_then(|shown| self.id_in_key(shown)),
+        };
+        if let Some(id) = id {
+            self.waiting.open(id).await;
+        }
+    }
+
+    /// The id of the world whose keys look like this one.
+    fn id_in_key(&self, shown: &HeaderValue) -> Option<Code> {
+        Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)
+    }
+
+    fn world_of_key(&self, shown: &HeaderValue) -> Option<Stay> {
+        self.enter(self.id_in_key(shown)?)
+    }
+
+    /// The same for the sandbox, where a key only says which world is meant. A key of a world that has ended must not do
+    /// to the first one what was meant for its own.
+    fn world_meant_by(&self, shown: &HeaderValue) -> Result<Option<Stay>, Refusal> {
+        if self.secret_of(shown).is_none() {
+            return Ok(None);
+        }
+        match self.world_of_key(shown) {
+            None if !self.first.host.knows_key(shown.as_bytes())? => Err(Refusal::KeyOfNoWorld),
+            world => Ok(world),
+        }
+    }
+
+    /// What follows the mode of a key; `None` if it is no key.
+    fn secret_of<'h>(&self, shown: &'h HeaderValue) -> Option<&'h [u8]> {
+        let text = bearer(Some(shown.as_bytes()))?;
+        self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))
+    }
+
+    fn enter(&self, id: Code) -> Option<Stay> {
+        let opened = self.opened();
+        let world = opened.worlds.get(opened.by_id.get(&id)?)?;
+        // Under the lock that ends idle worlds, so that none ends between the two.
+        world.usage().under_way += 1;
+        Some(Stay(Arc::clone(world)))
+    }
+}
