@@ -12,6 +12,7 @@ use http::{
 };
 use hyper::body::{Body, Incoming};
 use reference_core::dialect::Dialect;
+use reference_wire::{Response, fields::Fields};
 use simulator::sandbox::Admitted;
 use tokio::time::Instant;
 
@@ -28,6 +29,7 @@ use crate::{
     openapi::Document,
     pages::{self, Call, Pages, docs::Docs, home},
     refusal::Refusal,
+    snapshots,
     world::RequestHead,
     worlds::{Worlds, room},
 };
@@ -210,6 +212,9 @@ impl Front {
             }
             Room::Sandbox => {
                 gate::admit_body(&head.headers, &body)?;
+                if let Some(refusal) = unfiltered(head, path) {
+                    return Ok(answer::of_world(refusal)?);
+                }
                 if path == forwards::PATH {
                     let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
                     return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
@@ -242,6 +247,16 @@ impl Front {
             _ => answer::json(StatusCode::OK, INDEX),
         })
     }
+}
+
+/// The refusal of a filter where the server answers itself: its lists have none.
+fn unfiltered(head: &Parts, path: &str) -> Option<Response> {
+    let is_ours = path == forwards::PATH || room::is_at(path) || snapshots::serves(path);
+    if !is_ours || !matches!(head.method, Method::GET | Method::HEAD) {
+        return None;
+    }
+    let asked = Fields::query(head.uri.query()).and_then(|asked| Fields::none(&asked));
+    asked.err().map(|error| Response::refusal(&error))
 }
 
 /// A request for a world.

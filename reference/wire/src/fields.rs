@@ -9,6 +9,7 @@ use serde::{
     de::{Deserializer, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
+use url::form_urlencoded;
 
 use crate::{unique_keys::twin_key, web_address::is_web_address};
 use reference_core::{
@@ -107,6 +108,21 @@ impl<'a> Fields<'a> {
         let mut fields = Fields::read(body)?;
         fields.only(&[]);
         fields.finish()
+    }
+
+    /// A query as the object that it stands for, in JSON: so its parameters are read as fields are.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`] if a parameter is given twice.
+    pub fn query(query: Option<&str>) -> Result<Vec<u8>, ApiError> {
+        let mut asked = serde_json::Map::new();
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            if asked.insert(name.to_string(), value.into()).is_some() {
+                return Err(ApiError::field(&*name, format!("The {name} field must be given once.")));
+            }
+        }
+        Ok(if asked.is_empty() { Vec::new() } else { serde_json::Value::from(asked).to_string().into() })
     }
 
     /// Reads a request body. No body at all is an object without fields.

@@ -348,7 +348,7 @@ fn dispatch(
     } else if method.fields == ANY {
         b""
     } else {
-        asked = asked_by(request.query.unwrap_or_default())?;
+        asked = Fields::query(request.query)?;
         // Apart, because hardly any call that reads looks at what is asked for.
         let mut fields = Fields::read(&asked)?;
         fields.only(method.fields);
@@ -362,17 +362,6 @@ fn dispatch(
     let mut call = SandboxCall::new(sandbox, request, within, parameters);
     let answer = (method.handler)(&mut call, fields)?;
     Ok((answer, call.target()))
-}
-
-/// A query as the object that it stands for, so that it is read as bodies are.
-fn asked_by(query: &str) -> Result<Vec<u8>, ApiError> {
-    let mut asked = Map::new();
-    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        if asked.insert(name.to_string(), Value::from(value)).is_some() {
-            return Err(ApiError::field(&*name, format!("The {name} field must be given once.")));
-        }
-    }
-    Ok(if asked.is_empty() { Vec::new() } else { api::json(&asked).to_string().into_bytes() })
 }
 
 /// The answer to a call that moved the clock.

@@ -234,6 +234,16 @@ async fn what_may_not_be_opened_is_refused_and_opens_nothing() {
 }
 
 #[tokio::test]
+async fn a_list_that_has_no_filters_refuses_them() {
+    let mut it = Visitor::arrive(frozen()).await;
+    for path in ["worlds?name=a", "snapshots?name=a", "forwards?to=a", "scenario?from=s1", "keys?mode=live"] {
+        let (status, answer) = it.get(&format!("/sandbox/{path}"), "").await;
+        let said = answer["message"].as_str().unwrap_or_default();
+        assert!(status == 422 && said.contains("is not known here"), "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_thousand_worlds_are_open_and_no_more() {
     let mut it = Visitor::arrive(config(ClockKind::Wall)).await;
     let mut keys = BTreeSet::new();
