@@ -1,10 +1,42 @@
-//! A fingerprint of a text: two runs are the same when it is.
+//! A fingerprint of a text or of bytes: two runs are the same when it is.
+
+use std::io;
 
 use sha2::{Digest as _, Sha256};
 
 /// `sha256:` and the hash in lower-case hex.
 pub fn digest(text: &str) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(text.as_bytes())))
+}
+
+/// Bytes on their way to somewhere, and their hash.
+pub struct Hashed<W> {
+    out: W,
+    hash: Sha256,
+}
+
+impl<W: io::Write> Hashed<W> {
+    /// Nothing yet.
+    pub fn new(out: W) -> Hashed<W> {
+        Hashed { out, hash: Sha256::new() }
+    }
+
+    /// Where they went, and the SHA-256 of all of them.
+    pub fn finish(self) -> (W, [u8; 32]) {
+        (self.out, self.hash.finalize().into())
+    }
+}
+
+impl<W: io::Write> io::Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.out.write(bytes)?;
+        self.hash.update(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use reference_core::{
     time::{Span, Timestamp},
 };
 use reference_wire::AttemptRequest;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// How long a post and its answer take together.
@@ -30,7 +31,7 @@ const TIME_OUT: Span = Span::secs(15);
 const LAG: Span = Span::secs(12);
 
 /// How a merchant's receiver is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReceiverBehavior {
     /// Answers 200 to what it can verify, 401 to the rest.
     Up,
@@ -79,7 +80,7 @@ impl ReceiverBehavior {
 }
 
 /// One receiver.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Merchant {
     behavior: ReceiverBehavior,
     /// How the next posts are answered, before its usual behavior counts again.
@@ -95,7 +96,7 @@ impl Default for Merchant {
 }
 
 /// A post on its way, or its answer on the way back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InFlight {
     /// Whose delivery it is.
     pub account: AccountNo,
@@ -126,7 +127,7 @@ pub enum LogDetail {
 }
 
 /// Every merchant, and every post between the service and one of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Network {
     merchants: BTreeMap<String, Merchant>,
     /// By the time at which the service learns how it ended, then in order of posting.

@@ -5,9 +5,10 @@
 
 use reference_core::{mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};
+use serde::{Deserialize, Serialize};
 
 /// A request with nothing borrowed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of the request")]
 pub struct OwnedRequest {
     pub method: String,

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     asset::Currency, book::Book, business::Business, command::SettingsDraft, mode::Mode, money::Percent,
     time::Timestamp,
 };
 
 /// Whether an account is a person's or an organization's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccountKind {
     /// One person's.
     Personal,
@@ -27,7 +29,7 @@ impl AccountKind {
 }
 
 /// What the owner may set, the same in both modes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// The account's name.
     pub name: String,
@@ -97,8 +99,10 @@ impl Settings {
 }
 
 /// One account.
+#[derive(Serialize, Deserialize)]
 pub struct Account {
     /// Its public name, a slug.
+    #[serde(with = "crate::shared::text")]
     pub id: Arc<str>,
     /// Person or organization.
     pub kind: AccountKind,
@@ -125,6 +129,11 @@ impl Account {
     /// Everything of one mode. The only way to either: no look-up sees both.
     pub fn book(&self, mode: Mode) -> &Book {
         &self.books[mode as usize]
+    }
+
+    /// Finds everything again, in books of which only the objects were kept.
+    pub(crate) fn index(&mut self) {
+        self.books.iter_mut().for_each(Book::index);
     }
 
     /// The version of what the account shows in one mode: it changes with its settings and wallets.

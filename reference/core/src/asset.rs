@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::Span;
 
 /// How deposit addresses of a coin look, and what a wallet for it consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AddressForm {
     /// Bitcoin, native segwit (BIP-84): `bc1q…`, `tb1q…`.
     Bitcoin,
@@ -45,7 +47,7 @@ macro_rules! assets {
     ($($variant:ident $code:literal $name:literal $form:ident decimals $decimals:literal
        block $block_ms:literal ms confirmations $live:literal $test:literal usd $usd_cents:literal;)*) => {
         /// A coin on one network (`open.asset.codes`).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "the variants are the coins' codes")]
         pub enum Asset { $($variant),* }
 
@@ -137,7 +139,7 @@ impl fmt::Display for Asset {
 macro_rules! currencies {
     ($($variant:ident $code:literal $per_hundred_usd:literal;)*) => {
         /// A fiat currency with two decimal places.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "the variants are ISO 4217 codes")]
         pub enum Currency { $($variant),* }
 

@@ -1,7 +1,9 @@
 //! The business behind an account, as its owner describes it. The service keeps it and judges nothing of it.
 
+use serde::{Deserialize, Serialize};
+
 /// The business behind an account, as its owner describes it. Every part may be missing; the service judges none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Business {
     /// The legal form, such as `company`.
     pub kind: Option<String>,
@@ -24,7 +26,7 @@ pub struct Business {
 }
 
 /// Where a business sits. Every part may be missing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostalAddress {
     /// Street and number.
     pub line1: Option<String>,

@@ -1,5 +1,6 @@
 //! What can be asked of the service through its API, and what it answers, free of any wire format.
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// One API request, read and typed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Call {
     /// `GET /v1/account`
     Account,
@@ -60,7 +61,7 @@ pub enum Call {
 
 /// A list with its filters. Filters name objects as the client wrote them: what the key can't see
 /// selects nothing, whether it is absent or of the other mode.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum List {
     /// Charges.
     Charges {
@@ -115,7 +116,7 @@ pub enum Answer {
 }
 
 /// A charge to be opened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChargeDraft {
     /// The coin.
     pub asset: Asset,
@@ -136,7 +137,7 @@ pub struct ChargeDraft {
 }
 
 /// A refund to be recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RefundDraft {
     /// How much, as written: its decimals depend on the charge's coin.
     pub amount: String,
@@ -147,7 +148,7 @@ pub struct RefundDraft {
 }
 
 /// What to set on a payment link. Nothing means: leave as it is, or take the default.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of LinkTerms")]
 pub struct LinkDraft {
     pub title: Option<String>,
@@ -170,7 +171,7 @@ pub struct LinkDraft {
 }
 
 /// Whether a link's price is fixed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PricingType {
     /// One price.
     Fixed,
@@ -179,7 +180,7 @@ pub enum PricingType {
 }
 
 /// An invoice to be issued.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InvoiceDraft {
     /// The customer's name.
     pub customer_name: Option<String>,
@@ -200,7 +201,7 @@ pub struct InvoiceDraft {
 }
 
 /// A customer's choice on a payment link's page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Choice {
     /// The coin.
     pub asset: Asset,

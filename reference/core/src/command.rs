@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// A command of the account owner in the dashboard, given in the dashboard of one account and mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
     /// Creates an API key of the active mode.
     CreateKey,
@@ -45,7 +46,7 @@ impl From<BookCommand> for Command {
 }
 
 /// A command about objects of one account in one mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum BookCommand {
     /// Adds a webhook endpoint. The host has already judged what its name resolves to.
     AddEndpoint {
@@ -91,7 +92,7 @@ pub enum BookCommand {
 }
 
 /// Where a coin's money goes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Payout {
     /// An extended public key.
     Key {
@@ -115,7 +116,7 @@ impl Payout {
 }
 
 /// What to change of an account's settings; nothing means: leave as it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Settings")]
 pub struct SettingsDraft {
     pub name: Option<String>,
@@ -148,7 +149,7 @@ pub enum CommandResult {
 }
 
 /// What a customer does on a hosted page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Visit {
     /// Opens an invoice.
     ViewInvoice(Code),

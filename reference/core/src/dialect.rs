@@ -1,9 +1,11 @@
 //! The names a deployed service puts in place of `svc` and `Service`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::mode::Mode;
 
 /// Brand names in keys and headers. Read from the configuration, never from a literal elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dialect {
     /// What keys begin with, before `_live_` and `_test_`.
     pub key_prefix: String,

@@ -1,7 +1,8 @@
 //! The thirteen event types, and the log that is only ever added to.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 macro_rules! event_types {
     ($($variant:ident $name:literal;)*) => {
         /// What can happen to a charge or an invoice (`events.types`).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "the names are the specification's")]
         pub enum EventType { $($variant),* }
 
@@ -54,7 +55,7 @@ impl EventType {
 }
 
 /// What an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// A charge.
     Charge(ChargeNo),
@@ -63,13 +64,14 @@ pub enum Subject {
 }
 
 /// What changed, beyond the type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Details {
     /// Nothing more to say: `{}`.
     None,
     /// A transfer: `{txid, amount}`.
     Transfer {
         /// The transaction.
+        #[serde(with = "crate::shared::text")]
         txid: Arc<str>,
         /// Its amount.
         amount: Coin,
@@ -79,6 +81,7 @@ pub enum Details {
         /// The sum.
         amount: Coin,
         /// The transaction that decided.
+        #[serde(with = "crate::shared::text")]
         txid: Arc<str>,
     },
     /// Money sent back: `{amount, txid?, reason?}`.
@@ -91,11 +94,11 @@ pub enum Details {
         reason: Option<String>,
     },
     /// Why: `{reason}`.
-    Reason(&'static str),
+    Reason(Cow<'static, str>),
 }
 
 /// One thing that happened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// Its name through the API, and `event_id` in webhooks.
     pub id: Uuid,
@@ -110,11 +113,14 @@ pub struct Event {
 }
 
 /// The events of one book, oldest first, with an index for every filter.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct EventLog {
     events: Vec<Event>,
+    #[serde(skip)]
     by_type: [Vec<u32>; EventType::ALL.len()],
+    #[serde(skip)]
     by_charge: Vec<Timeline>,
+    #[serde(skip)]
     by_invoice: Vec<Timeline>,
 }
 
@@ -126,19 +132,28 @@ impl EventLog {
             assert!(last.id < event.id, "event ids strictly rise");
             assert!(last.created_at <= event.created_at, "the service clock never falls");
         }
-        self.by_type[event.kind as usize].push(no.0);
-        let (timelines, index) = match event.subject {
+        self.events.push(event);
+        self.index(no);
+        no
+    }
+
+    /// Finds everything again, where only the events were kept.
+    pub(crate) fn index_all(&mut self) {
+        (0..self.events.len()).map(EventNo::from_index).for_each(|no| self.index(no));
+    }
+
+    fn index(&mut self, no: EventNo) {
+        let Event { kind, subject, .. } = self.events[no.index()];
+        self.by_type[kind as usize].push(no.0);
+        let (timelines, index) = match subject {
             Subject::Charge(no) => (&mut self.by_charge, no.index()),
             Subject::Invoice(no) => (&mut self.by_invoice, no.index()),
         };
         if timelines.len() <= index {
             timelines.resize_with(index + 1, Timeline::default);
         }
-        let kind = event.kind;
-        self.events.push(event);
         timelines[index].push(no.0, kind);
         timelines[index].index_if_long(&self.events);
-        no
     }
 
     /// An event by its number.

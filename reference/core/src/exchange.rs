@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     asset::{Asset, Currency},
     money::Rate,
 };
 
 /// The current rate of each pair.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Exchange {
     rates: BTreeMap<(Asset, Currency), Rate>,
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use uuid::{Uuid, fmt::Hyphenated};
 
 use crate::{rng::RngKey, time::Timestamp};
@@ -11,7 +12,7 @@ const CODE_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 /// The public code of a charge, an invoice or a payment link: 12 characters of `[a-z0-9]`
 /// (`open.ids.code`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Code([u8; CODE_LEN]);
 
 impl Code {
@@ -59,7 +60,7 @@ pub fn parse_uuid(text: &str) -> Option<Uuid> {
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -111,6 +112,7 @@ impl AccountNo {
 ///
 /// The millisecond and, in `rand_a`, the microsecond come from the service clock; 20 bits count the
 /// ids of one microsecond; the rest is keyed randomness (`open.ids.uuid`).
+#[derive(Serialize, Deserialize)]
 pub struct IdGenerator {
     rng_key: RngKey,
     generated: u64,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     asset::Currency,
     error::ApiError,
@@ -14,7 +16,7 @@ use crate::{
 pub const MAIL_PAUSE: Span = Span::mins(10);
 
 /// Where an invoice is in its life (`open.invoice.status`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InvoiceStatus {
     /// Waits to be paid.
     Open,
@@ -44,7 +46,7 @@ impl InvoiceStatus {
 }
 
 /// One line of an invoice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
     /// What.
     pub description: String,
@@ -57,7 +59,7 @@ pub struct Item {
 }
 
 /// What an invoice asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvoiceTerms {
     /// The customer's name.
     pub customer_name: Option<String>,
@@ -76,13 +78,14 @@ pub struct InvoiceTerms {
 }
 
 /// One invoice. A copy shares the terms: deliveries keep the invoice as it was when something happened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Invoice {
     /// Its public name.
     pub code: Code,
     /// `INV-0001`, counting per account and mode.
     pub number: String,
     /// What it asks for; never changes.
+    #[serde(with = "crate::shared")]
     pub terms: Arc<InvoiceTerms>,
     /// Every charge that was opened for it, in order.
     pub charges: Vec<ChargeNo>,

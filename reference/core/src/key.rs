@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -20,7 +21,7 @@ pub const KEY_TAG_MAX: usize = 12;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// Who asks, as a key says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// The account that the key belongs to.
     pub account: AccountNo,
@@ -31,7 +32,7 @@ pub struct Principal {
 }
 
 /// One key, without its text.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ApiKey {
     /// Its name in the dashboard.
     pub id: Code,
@@ -65,7 +66,7 @@ impl std::fmt::Debug for KeyText {
 }
 
 /// Every key of the service.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<ApiKey>,
     // Digests are compared, never texts: what the time of it may tell is a digest, and nobody can make a key of one.

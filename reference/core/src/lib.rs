@@ -27,6 +27,7 @@ pub mod outbox;
 pub mod page;
 pub mod rng;
 pub mod service;
+pub mod shared;
 pub mod sighting;
 pub mod signature;
 pub mod status_index;

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::{Span, Timestamp};
 
 /// Requests per minute and key.
@@ -13,7 +15,7 @@ const WINDOW: Span = Span::secs(60);
 /// A request is refused when as many were accepted in the 60 seconds before it. Refused ones do not
 /// count, so a client that only waits gets through (`open.limits.window`). A clock that has come to its end
 /// ends every window: nobody can wait there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RateWindow {
     accepted: VecDeque<Timestamp>,
 }

@@ -1,5 +1,7 @@
 //! Payment links: a price, fixed or open, that any number of customers may pay.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     asset::{Asset, Currency},
     charge::ChargeStatus,
@@ -10,7 +12,7 @@ use crate::{
 };
 
 /// What a link asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pricing {
     /// Always this amount.
     Fixed(Fiat),
@@ -26,7 +28,7 @@ pub enum Pricing {
 }
 
 /// A question that the checkout asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// Its text.
     pub label: String,
@@ -35,7 +37,7 @@ pub struct Question {
 }
 
 /// All that the merchant may set on a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTerms {
     /// What is sold.
     pub title: String,
@@ -66,7 +68,7 @@ pub struct LinkTerms {
 }
 
 /// One payment link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Link {
     /// Its public name.
     pub code: Code,
@@ -81,6 +83,7 @@ pub struct Link {
     /// When it was last changed by the merchant.
     pub updated_at: Timestamp,
     /// Its charges.
+    #[serde(skip)]
     pub charges: StatusIndex<{ ChargeStatus::ALL.len() }>,
 }
 

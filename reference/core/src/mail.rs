@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     error::ApiError,
     id::InvoiceNo,
@@ -13,7 +15,7 @@ const HOUR: Span = Span::hours(1);
 const KEPT_MAX: usize = 10_000;
 
 /// What an e-mail is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MailKind {
     /// The invoice, for the first time.
     Invoice,
@@ -32,7 +34,7 @@ impl MailKind {
 }
 
 /// One e-mail.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mail {
     /// To whom.
     pub to: String,
@@ -45,7 +47,7 @@ pub struct Mail {
 }
 
 /// The e-mails of one book, oldest first; the oldest are dropped at some length.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Mails {
     sent: VecDeque<Mail>,
 }

@@ -7,6 +7,7 @@
 use std::{fmt, iter::Sum};
 
 use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
 
 use crate::asset::Asset;
 
@@ -88,8 +89,8 @@ fn read_decimal(text: &str, decimals_max: u32) -> Result<Decimal, AmountError> {
 }
 
 /// An amount of a fiat currency with exactly two decimal places, never negative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fiat(Decimal);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Fiat(#[serde(with = "exact")] Decimal);
 
 impl Fiat {
     /// Nothing.
@@ -151,9 +152,24 @@ impl fmt::Display for Fiat {
     }
 }
 
+/// A decimal as its digits and how many of them stand behind the point.
+mod exact {
+    use rust_decimal::Decimal;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+        (value.mantissa(), value.scale()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimal, D::Error> {
+        let (digits, scale) = <(i128, u32)>::deserialize(deserializer)?;
+        Decimal::try_from_i128_with_scale(digits, scale).map_err(D::Error::custom)
+    }
+}
+
 /// How many of an invoice's item: above zero, at most three decimals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Quantity(Decimal);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Quantity(#[serde(with = "exact")] Decimal);
 
 impl Quantity {
     /// Reads `2` or `1.125`, up to 999,999,999.
@@ -181,8 +197,8 @@ impl fmt::Display for Quantity {
 }
 
 /// An exchange rate: how much fiat one coin costs. Above zero, at most eight decimals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate(Decimal);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Rate(#[serde(with = "exact")] Decimal);
 
 impl Rate {
     /// Decimal places of a rate.
@@ -241,7 +257,7 @@ impl fmt::Display for Rate {
 }
 
 /// An amount of a coin, in units of 10⁻¹⁸ whatever the coin's own decimals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Coin(u128);
 
 impl Coin {
@@ -329,7 +345,7 @@ impl Sum for Coin {
 }
 
 /// A percentage in hundredths of a percent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Percent(u32);
 
 impl Percent {

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
@@ -38,7 +39,7 @@ pub const ATTEMPTS_MAX: u32 = 14;
 const LOG_KEPT: Span = Span::days(30);
 
 /// How a post ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptResult {
     /// The receiver answered with this status. Only 2xx is success; redirects are not followed.
     Answered(u16),
@@ -58,7 +59,7 @@ impl AttemptResult {
 }
 
 /// What went over the wire in an attempt, for the delivery log. Bounded by the host that posts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HttpTrace {
     /// The address that was connected to.
     pub address: Option<String>,
@@ -75,13 +76,14 @@ pub struct HttpTrace {
 }
 
 /// The headers of an attempt.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum SentHeaders {
     /// Names and values as they went over the wire.
     Kept(Vec<(String, String)>),
     /// All that they follow from besides the delivery: they are written when somebody looks.
     Of {
         /// Where it went.
+        #[serde(with = "crate::shared")]
         url: Arc<EndpointUrl>,
         /// What it was signed with.
         secret: Secret,
@@ -95,7 +97,7 @@ impl Default for SentHeaders {
 }
 
 /// How a post ended, and what went over the wire if the host kept that.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptReport {
     /// How it ended.
     pub result: AttemptResult,
@@ -110,7 +112,7 @@ impl From<AttemptResult> for AttemptReport {
 }
 
 /// One try to post a delivery.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attempt {
     /// When it began.
     pub at: Timestamp,
@@ -123,7 +125,7 @@ pub struct Attempt {
 }
 
 /// Where a delivery stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeliveryState {
     /// The next attempt is due then.
     Waiting(Timestamp),
@@ -154,16 +156,16 @@ impl DeliveryState {
 }
 
 /// What a delivery is about, as it was at fan-out. Attempts differ only in time and signature.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Snapshot {
     /// A charge.
-    Charge(Arc<Charge>),
+    Charge(#[serde(with = "crate::shared")] Arc<Charge>),
     /// An invoice.
-    Invoice(Arc<InvoiceSnapshot>),
+    Invoice(#[serde(with = "crate::shared")] Arc<InvoiceSnapshot>),
 }
 
 /// An invoice as it was at some time, with what it shows of its charges.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InvoiceSnapshot {
     /// The invoice.
     pub invoice: Invoice,
@@ -172,7 +174,7 @@ pub struct InvoiceSnapshot {
 }
 
 /// What is delivered. Frozen at fan-out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Payload {
     /// The event, or nothing for a test.
     pub event: Option<(EventNo, Uuid)>,
@@ -185,7 +187,7 @@ pub struct Payload {
 }
 
 /// One delivery.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Delivery {
     /// Its name: the header and `id` of the body, over all retries and resends.
     pub id: Uuid,
@@ -202,7 +204,7 @@ pub struct Delivery {
 }
 
 /// The deliveries of one book.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Outbox {
     /// The log; the number of its first entry is `dropped`.
     log: VecDeque<Delivery>,

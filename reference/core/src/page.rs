@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     charge::ChargeStatus,
     invoice::InvoiceStatus,
@@ -80,7 +82,7 @@ impl<'a> Listing<'a> {
 }
 
 /// What a client asks of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
     /// Which page, from 1.
     pub page: u64,
@@ -151,7 +153,7 @@ impl Page {
 ///
 /// Bounded: the list that was read least recently is forgotten first, lists that fit on one page before all others, and
 /// every list 10 minutes after it was last read. Not kept over a restart.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageMemory<List: Ord> {
     lists: BTreeMap<List, Remembered>,
     /// The lists in the order in which they are forgotten.
@@ -160,7 +162,7 @@ pub struct PageMemory<List: Ord> {
     reads: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Remembered {
     read_at: Timestamp,
     turn: Turn,
@@ -168,7 +170,7 @@ struct Remembered {
 }
 
 /// When a list is forgotten: those of one page first, then by the number of the read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Turn {
     has_pages: bool,
     read_no: u64,

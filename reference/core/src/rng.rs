@@ -5,10 +5,11 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The seed of a run. The same seed gives the same bytes on every machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seed(pub u64);
 
 impl Seed {
@@ -28,7 +29,7 @@ impl Seed {
 }
 
 /// A key of random streams: one entity for one purpose. Its streams are numbered.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RngKey {
     key: [u8; 32],
 }

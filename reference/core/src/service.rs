@@ -3,6 +3,8 @@
 //! Every input first lets everything happen in the books that it reaches and that was due by then, so an expiry comes
 //! before a sighting of the same microsecond. Inputs never carry a `now` that falls.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     account::{Account, AccountKind, Settings},
     asset::{Asset, Currency},
@@ -25,7 +27,7 @@ use crate::{
 };
 
 /// What a service is started with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServiceConfig {
     /// What every code, id, key and secret is drawn from.
     pub seed: Seed,
@@ -36,6 +38,7 @@ pub struct ServiceConfig {
     /// Requests per minute and key; nothing for no limit.
     pub rate_limit: Option<u32>,
     /// Wallets of new accounts that many services share; from the seed if there is none.
+    #[serde(skip)]
     pub wallet_cache: Option<WalletCache>,
     /// What the 40 characters after a key's mode begin with, so that a host of several services knows by the key alone
     /// whose it is: at most `KEY_TAG_MAX` letters and digits; empty for none.
@@ -43,6 +46,7 @@ pub struct ServiceConfig {
 }
 
 /// The crypto payment service.
+#[derive(Serialize, Deserialize)]
 pub struct Service {
     config: ServiceConfig,
     accounts: Vec<Account>,
@@ -52,7 +56,7 @@ pub struct Service {
 }
 
 /// A key that was let in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Admission {
     /// Who asks.
     pub principal: Principal,
@@ -61,7 +65,7 @@ pub struct Admission {
 }
 
 /// A key's place in its limit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Quota {
     /// Requests per minute.
     pub limit: u32,
@@ -79,6 +83,12 @@ impl Service {
             exchange: Exchange::default(),
             now: Timestamp(0),
         }
+    }
+
+    /// Becomes whole again, where only what can't be found out was kept; with what the host has of its own.
+    pub fn resume(&mut self, public_url: String, wallet_cache: Option<WalletCache>) {
+        self.config = ServiceConfig { public_url, wallet_cache, ..self.config.clone() };
+        self.accounts.iter_mut().for_each(Account::index);
     }
 
     /// What it was started with.

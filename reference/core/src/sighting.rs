@@ -1,9 +1,11 @@
 //! What the chain watcher tells the service about one transfer to one of its addresses.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{asset::Asset, mode::Mode, money::Coin};
 
 /// A transfer as the watcher sees it now. The same transfer is reported again whenever that changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     /// Main network or test network.
     pub mode: Mode,
@@ -22,7 +24,7 @@ pub struct Sighting {
 }
 
 /// Where a transfer stands on the active branch of its chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Depth {
     /// Waiting in the mempool, or in a block with this many confirmations (1 is the tip).
     /// 0 is the mempool.
@@ -32,7 +34,7 @@ pub enum Depth {
 }
 
 /// Why a transfer is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gone {
     /// Another transaction that spends the same money elsewhere was mined.
     DoubleSpent,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use time::{
     Date, OffsetDateTime,
     format_description::{StaticFormatDescription, well_known::Rfc3339},
@@ -13,7 +14,7 @@ const EPOCH_DAY: i32 = 2_440_588;
 const DAY: StaticFormatDescription = format_description!("[year]-[month]-[day]");
 
 /// A length of time in microseconds, never negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Span(pub u64);
 
 impl Span {
@@ -107,7 +108,7 @@ impl fmt::Display for Span {
 /// A moment: microseconds since 1970-01-01T00:00:00Z.
 ///
 /// Prints as `2026-09-20T10:05:41.000000Z`, always with six decimals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
@@ -174,7 +175,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// A day of the calendar, such as an invoice's due date: `2026-10-15`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Day(Date);
 
 impl Day {

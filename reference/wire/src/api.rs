@@ -11,6 +11,7 @@ use reference_core::{
     service::{Admission, Service, ServiceConfig},
     time::Timestamp,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     http::{self, Request, Response, bearer, with_quota},
@@ -25,18 +26,21 @@ use crate::{
 ///
 /// Everything that is not a request goes to [`service`](Api::service) directly: sightings, rates, the dashboard,
 /// hosted pages, time.
+#[derive(Serialize, Deserialize)]
 pub struct Api {
     /// The service.
     pub service: Service,
     books: Vec<[BookState; 2]>,
     /// Nobody reads what is answered.
+    #[serde(skip)]
     is_unread: bool,
 }
 
 /// What the API keeps of one book.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct BookState {
     answers: IdempotencyCache,
+    #[serde(skip)]
     json: JsonCache,
 }
 

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -28,7 +30,7 @@ pub(crate) enum Lookup {
 }
 
 /// The answers of one book's writes, for a day.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct IdempotencyCache {
     kept: BTreeMap<String, Kept>,
     /// Oldest first.
@@ -38,15 +40,18 @@ pub(crate) struct IdempotencyCache {
     bytes: usize,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Kept {
     at: Timestamp,
     request: [u8; 32],
-    answer: Response,
+    /// Without headers: no answer to a write has any of its own.
+    status: u16,
+    body: Bytes,
 }
 
-fn weight(scope: &str, answer: &Response) -> usize {
+fn weight(scope: &str, body: &Bytes) -> usize {
     // The scope is kept twice.
-    ROW_BYTES + 2 * scope.len() + answer.body.len()
+    ROW_BYTES + 2 * scope.len() + body.len()
 }
 
 /// Tells one request from another under the same key, by what the body says and not by how it is written: the order of
@@ -118,7 +123,8 @@ impl IdempotencyCache {
         match self.kept.get(scope) {
             Some(kept) if now.since(kept.at) < KEPT => {
                 if kept.request == *request {
-                    Lookup::Repeated(kept.answer.clone())
+                    let Kept { status, body, .. } = kept;
+                    Lookup::Repeated(Response { status: *status, headers: Vec::new(), body: body.clone() })
                 } else {
                     Lookup::OtherRequest
                 }
@@ -129,7 +135,9 @@ impl IdempotencyCache {
 
     /// Keeps an answer, and lets go of the oldest ones where there is no room. Only successful ones are given here.
     pub(crate) fn keep(&mut self, now: Timestamp, scope: String, request: [u8; 32], answer: Response) {
-        let more = weight(&scope, &answer);
+        let Response { status, headers, body } = answer;
+        assert!(headers.is_empty(), "an answer has no header before it leaves");
+        let more = weight(&scope, &body);
         while let Some(entry) = self.order.first_entry() {
             if now.since(entry.key().0) < KEPT && self.bytes + more <= BYTES_MAX {
                 break;
@@ -141,12 +149,12 @@ impl IdempotencyCache {
         self.order.insert((now, self.stored), scope.clone());
         self.stored += 1;
         self.bytes += more;
-        self.kept.insert(scope, Kept { at: now, request, answer });
+        self.kept.insert(scope, Kept { at: now, request, status, body });
     }
 
     fn forget(&mut self, scope: &str) {
         if let Some(kept) = self.kept.remove(scope) {
-            self.bytes -= weight(scope, &kept.answer);
+            self.bytes -= weight(scope, &kept.body);
         }
     }
 }

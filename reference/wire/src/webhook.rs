@@ -11,7 +11,7 @@ use reference_core::{
     id::{DeliveryNo, EndpointNo},
     outbox::{Delivery, Snapshot},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// An attempt to deliver a webhook, to be posted now. Unsigned: the host signs each attempt with its own time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRequest {
     /// The number of the delivery, to report the result under.
     pub delivery: DeliveryNo,
@@ -29,6 +29,7 @@ pub struct AttemptRequest {
     /// The endpoint.
     pub endpoint: EndpointNo,
     /// Where to.
+    #[serde(with = "reference_core::shared")]
     pub url: Arc<EndpointUrl>,
     /// The event type, for the header.
     pub kind: EventType,

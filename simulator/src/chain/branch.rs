@@ -71,7 +71,6 @@ impl Chain {
         for output in &outputs {
             let unit = Coin::unit(self.asset).atto();
             assert_eq!(output.amount.atto() % unit, 0, "a transfer is a whole number of the coin's units");
-            self.payees.entry(output.address.clone()).or_default().insert(number);
         }
         let first_rival = match rival {
             Some(rival) => self.transactions[rival].first_rival,
@@ -80,10 +79,27 @@ impl Chain {
         if first_rival != number {
             self.rivals.entry(first_rival).or_default().push(number);
         }
-        self.numbers.insert(txid.clone(), number);
         let state = TransactionState::Mempool;
         self.transactions.push(Transaction { txid, outputs, fee, state, seen: false, ready: 0, first_rival });
+        self.index_from(number);
         number
+    }
+
+    /// Lets the transactions from this number on be found.
+    fn index_from(&mut self, first: usize) {
+        for (number, transaction) in self.transactions.iter().enumerate().skip(first) {
+            self.numbers.insert(transaction.txid.clone(), number);
+            for output in &transaction.outputs {
+                self.payees.entry(output.address.clone()).or_default().insert(number);
+            }
+        }
+    }
+
+    /// Finds everything again, in a chain of which only the transactions were kept.
+    pub(crate) fn index(&mut self) {
+        self.numbers.reserve(self.transactions.len());
+        self.payees.reserve(self.transactions.len());
+        self.index_from(0);
     }
 
     /// Everyone else who spends the same money, oldest first.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use reference_core::rng::RngKey;
+use serde::{Deserialize, Serialize};
 
 use super::{ChainError, FeeLevel};
 
 /// How many of the natural blocks have no room. At first there is always room, so that a story means
 /// the same with every seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Congestion {
     /// Blocks that hold no transaction at all, in percent.
     pub empty_percent: u32,
@@ -62,7 +63,7 @@ impl Room {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Queue {
     HighFees,
     Others,
@@ -82,7 +83,7 @@ impl Queue {
 }
 
 /// The transactions that some block will hold: queue, first possible height, number.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Mempool {
     waiting: BTreeSet<(Queue, u64, usize)>,
 }

@@ -21,7 +21,7 @@ mod tests;
 mod transaction;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
 };
 
@@ -33,6 +33,7 @@ use reference_core::{
     sighting::Sighting,
     time::Timestamp,
 };
+use serde::{Deserialize, Serialize};
 
 pub use self::{
     error::ChainError,
@@ -46,7 +47,7 @@ use self::{
 };
 
 /// One coin's chain in one mode.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Chain {
     mode: Mode,
     asset: Asset,
@@ -62,9 +63,11 @@ pub struct Chain {
     /// By number: the order in which they were made. None is ever forgotten, for a reorganisation may
     /// reach them all.
     transactions: Vec<Transaction>,
-    numbers: BTreeMap<TxId, usize>,
+    #[serde(skip)]
+    numbers: HashMap<TxId, usize>,
     /// Who was ever named in an output.
-    payees: BTreeMap<String, BTreeSet<usize>>,
+    #[serde(skip)]
+    payees: HashMap<String, BTreeSet<usize>>,
     /// By the first that spent some money: those that came later and spend the same.
     rivals: BTreeMap<usize, Vec<usize>>,
     mempool: Mempool,
@@ -100,8 +103,8 @@ impl Chain {
             now: start,
             tip: first,
             transactions: Vec::new(),
-            numbers: BTreeMap::new(),
-            payees: BTreeMap::new(),
+            numbers: HashMap::new(),
+            payees: HashMap::new(),
             rivals: BTreeMap::new(),
             mempool: Mempool::default(),
             blocks: BTreeMap::new(),

@@ -13,12 +13,13 @@ use reference_core::{
     rng::{RngKey, Seed},
     time::{Span, Timestamp},
 };
+use serde::{Deserialize, Serialize};
 
 /// Natural blocks of one window.
 const WINDOW: u64 = 8;
 
 /// How the blocks of a network are spread over time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 enum Rhythm {
     /// Proof of work: any moment is as good as any other, so blocks bunch up and leave droughts.
     Lottery,
@@ -27,7 +28,7 @@ enum Rhythm {
 }
 
 /// The natural blocks of one chain, and what was done to them.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Schedule {
     lot: RngKey,
     rhythm: Rhythm,
@@ -43,6 +44,7 @@ pub(super) struct Schedule {
     /// set back.
     came: u64,
     /// The window that was looked at last: the same one is asked for again and again.
+    #[serde(skip)]
     last: Cell<Option<(u64, Offsets)>>,
 }
 

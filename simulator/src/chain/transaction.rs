@@ -24,7 +24,7 @@ pub struct Payment {
 }
 
 /// One output (or log entry) of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Who gets it.
     pub address: String,
@@ -73,7 +73,7 @@ impl FeeLevel {
 }
 
 /// The name of a transaction, in its network's own form.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TxId(String);
 
 impl TxId {
@@ -112,7 +112,7 @@ impl fmt::Display for TxId {
 }
 
 /// Where a transaction stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionState {
     /// It waits for a block.
     Mempool,
@@ -123,7 +123,7 @@ pub enum TransactionState {
 }
 
 /// A transaction that a chain has heard of, for a judge to read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Transaction {
     /// Its name.
     pub txid: TxId,

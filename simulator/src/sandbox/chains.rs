@@ -5,13 +5,16 @@
 use std::{cell::Cell, collections::BTreeMap};
 
 use reference_core::{asset::Asset, mode::Mode, rng::Seed, sighting::Sighting, time::Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::chain::Chain;
 
 /// Every chain.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Chains {
     all: BTreeMap<(Mode, Asset), Chain>,
     /// What [`Chains::next_due`] said, until somebody may have changed a chain.
+    #[serde(skip)]
     next_due: Cell<Option<Option<Timestamp>>>,
 }
 

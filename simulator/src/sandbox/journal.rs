@@ -16,10 +16,13 @@ use reference_core::{
     time::Timestamp,
 };
 use reference_wire::{Api, AttemptRequest, Request, Response};
+use serde::{Deserialize, Serialize};
 
+use super::Setup;
 use crate::tamper::OwnedRequest;
 
 /// Something that the service was told, with nothing borrowed.
+#[derive(Serialize, Deserialize)]
 enum Input {
     Tick { work_max: u32 },
     Account { id: String, kind: AccountKind, settings: Box<Settings> },
@@ -36,6 +39,7 @@ enum Input {
 }
 
 /// A service and, if it is to survive a restart, all that it was told.
+#[derive(Serialize, Deserialize)]
 pub(super) struct JournaledService {
     api: Api,
     journal: Option<Vec<(Timestamp, Input)>>,
@@ -44,6 +48,11 @@ pub(super) struct JournaledService {
 impl JournaledService {
     pub(super) fn new(start: ServiceConfig, keeps_journal: bool) -> JournaledService {
         JournaledService { api: Api::new(start), journal: keeps_journal.then(Vec::new) }
+    }
+
+    /// Becomes whole again after it was read.
+    pub(super) fn resume(&mut self, setup: &Setup) {
+        self.api.service.resume(setup.public_url.clone(), setup.wallet_cache.clone());
     }
 
     /// The service, to be looked at.

@@ -14,6 +14,7 @@ mod money;
 mod observe;
 mod recall;
 mod route;
+mod state;
 mod step;
 mod watcher;
 mod world;
@@ -56,7 +57,7 @@ use crate::{
 };
 
 /// How a world begins.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setup {
     /// What every random draw of this world depends on.
     pub seed: Seed,
@@ -73,13 +74,14 @@ pub struct Setup {
     /// Where deliveries to hosts outside the simulated network go.
     pub reach: Reach,
     /// Wallets that many worlds share; from the seed if `None`.
+    #[serde(skip)]
     pub wallet_cache: Option<WalletCache>,
     /// What every key has after its mode, so that a key alone says whose it is; empty for nothing.
     pub key_tag: String,
 }
 
 /// How far a world's deliveries reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reach {
     /// Hosts named `*.sim` only: nothing leaves the process, and an endpoint elsewhere is refused.
     Simulated,
@@ -88,7 +90,7 @@ pub enum Reach {
 }
 
 /// An attempt to post a delivery, for the host to make.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OutgoingAttempt {
     /// Under what its end is reported, by [`Sandbox::on_attempt_result`].
     pub id: AttemptId,
@@ -105,7 +107,7 @@ pub struct OutgoingAttempt {
 pub struct AttemptId(u64);
 
 /// The keys that a new world starts with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FirstKeys {
     /// A key of mode live.
     pub live: String,
@@ -158,6 +160,7 @@ impl Admitted {
 /// sandbox.advance_to(start.plus(Span::hours(1)));
 /// assert_eq!(sandbox.now().to_string(), "2026-01-05T10:00:00.000000Z");
 /// ```
+#[derive(Serialize, Deserialize)]
 pub struct Sandbox {
     world: World,
     observers: Observers,
@@ -165,8 +168,10 @@ pub struct Sandbox {
     era: u64,
     first_keys: FirstKeys,
     /// A host serves others while much is happening.
+    #[serde(skip)]
     in_slices: bool,
     /// What was done, if somebody wants to have it told.
+    #[serde(skip)]
     history: Option<History>,
 }
 

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use reference_core::{asset::Asset, mode::Mode, sighting::Sighting};
+use serde::{Deserialize, Serialize};
 
 /// What becomes of the notices of a watcher that does not simply do its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum WatcherFault {
     /// They wait.
     Late,
@@ -36,14 +37,14 @@ pub(super) fn parse(word: &str) -> Option<Option<WatcherFault>> {
     })
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct FaultyWatcher {
     fault: WatcherFault,
     held: Vec<Vec<Sighting>>,
 }
 
 /// Every watcher that does not simply do its work, and what is to be handed over.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Watchers {
     faulty: BTreeMap<(Mode, Asset), FaultyWatcher>,
     /// Batches for the service, in order.

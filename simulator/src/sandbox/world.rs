@@ -15,6 +15,7 @@ use reference_core::{
     time::Timestamp,
 };
 use reference_wire::AttemptRequest;
+use serde::{Deserialize, Serialize};
 
 use super::{
     AttemptId, FirstKeys, OutgoingAttempt, Reach, Setup, chains::Chains, journal::JournaledService, market,
@@ -23,6 +24,7 @@ use super::{
 use crate::network::Network;
 
 /// A service, its chains, its watchers and its network, at one moment.
+#[derive(Serialize, Deserialize)]
 pub(super) struct World {
     pub(super) setup: Setup,
     pub(super) now: Timestamp,
@@ -38,10 +40,12 @@ pub(super) struct World {
     /// Bytes held of what it was told, estimated: see `held`.
     pub(super) told_bytes: u64,
     /// When something happens by itself, since that was last found out; `None` after a change.
+    #[serde(skip)]
     pub(super) due: Cell<Option<Option<Timestamp>>>,
 }
 
 /// What the host said about a name.
+#[derive(Serialize, Deserialize)]
 enum KnownName {
     /// It resolves to these.
     Addresses(Vec<IpAddr>),
@@ -50,7 +54,7 @@ enum KnownName {
 }
 
 /// Attempts that go outside the simulated network: the host posts them.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct External {
     /// Those that the host has yet to fetch.
     outgoing: Vec<OutgoingAttempt>,

@@ -12,6 +12,7 @@ mod pages;
 mod planted;
 mod sandbox;
 mod scenarios;
+mod state;
 mod sweep;
 mod told;
 mod world;

@@ -26,7 +26,7 @@ fn blessing() -> bool {
 }
 
 /// Every scenario with its text, sorted by path.
-fn scenarios() -> Vec<(PathBuf, String)> {
+pub(crate) fn scenarios() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut open = vec![directory()];
     while let Some(directory) = open.pop() {

@@ -155,7 +155,7 @@ impl Book {
     ) -> Result<(), ApiError> {
         self.charge_mut(no).cancel()?;
         self.refile(no);
-        let details = reason.map_or(Details::None, Details::Reason);
+        let details = reason.map_or(Details::None, |reason| Details::Reason(reason.into()));
         self.record(context, EventType::ChargeCanceled, Subject::Charge(no), details);
         Ok(())
     }

@@ -15,6 +15,7 @@ use std::{
 };
 
 use hashbrown::DefaultHashBuilder;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use addresses::Addresses;
@@ -50,7 +51,7 @@ pub(crate) struct BookContext<'a> {
 }
 
 /// Something that people beside the API's clients may want to know.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Notice {
     /// An event was recorded.
     Event(EventNo),
@@ -71,23 +72,30 @@ pub enum Notice {
 type ByCode<N> = HashMap<Code, N, DefaultHashBuilder>;
 
 /// All objects of one account in one mode.
+#[derive(Serialize, Deserialize)]
 pub struct Book {
     mode: Mode,
     rng_keys: RngKeys,
     charges: Vec<Charge>,
     /// How often each charge was changed.
     charge_changes: Vec<u32>,
+    #[serde(skip)]
     charge_codes: ByCode<ChargeNo>,
+    #[serde(skip)]
     charges_by_status: StatusIndex<{ ChargeStatus::ALL.len() }>,
+    #[serde(skip)]
     addresses: Addresses,
     /// When rate locks end.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
     invoices: Vec<Invoice>,
     /// How often each invoice was changed.
     invoice_changes: Vec<u32>,
+    #[serde(skip)]
     invoice_codes: ByCode<InvoiceNo>,
+    #[serde(skip)]
     invoices_by_status: StatusIndex<{ InvoiceStatus::ALL.len() }>,
     links: Vec<Link>,
+    #[serde(skip)]
     link_codes: ByCode<LinkNo>,
     events: EventLog,
     event_ids: IdGenerator,
@@ -104,6 +112,7 @@ pub struct Book {
 }
 
 /// The keyed randomness of a book, by what it is for.
+#[derive(Serialize, Deserialize)]
 struct RngKeys {
     charge: RngKey,
     invoice: RngKey,
@@ -150,6 +159,26 @@ impl Book {
             keys_made: 0,
             notices: Vec::new(),
         }
+    }
+
+    /// Finds everything again, in a book of which only the objects were kept.
+    pub(crate) fn index(&mut self) {
+        let links = self.links.iter().map(|link| link.code).zip(0..);
+        self.link_codes = links.map(|(code, no)| (code, LinkNo(no))).collect();
+        for (no, charge) in (0..).zip(&self.charges) {
+            let (terms, class) = (&charge.terms, charge.status() as usize);
+            self.charge_codes.insert(charge.code, ChargeNo(no));
+            self.addresses.insert(&terms.deposit_address, ChargeNo(no));
+            self.charges_by_status.push(no, class);
+            if let Some(link) = terms.link {
+                self.links[link.index()].charges.push(no, class);
+            }
+        }
+        for (no, invoice) in (0..).zip(&self.invoices) {
+            self.invoice_codes.insert(invoice.code, InvoiceNo(no));
+            self.invoices_by_status.push(no, invoice.status() as usize);
+        }
+        self.events.index_all();
     }
 
     /// Which mode this is.

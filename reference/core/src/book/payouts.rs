@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Book;
 use crate::{
     asset::Asset,
@@ -15,6 +17,7 @@ use crate::{
 };
 
 /// The wallets of one account in one mode.
+#[derive(Serialize, Deserialize)]
 pub struct Payouts {
     mode: Mode,
     wallets: BTreeMap<Asset, Wallet>,
@@ -23,7 +26,8 @@ pub struct Payouts {
     next: BTreeMap<String, u32>,
     /// How often a wallet was set or removed.
     changes: u64,
-    /// Where addresses are derived, if not here.
+    /// Where addresses are derived, if not here. It changes none.
+    #[serde(skip)]
     wallet_cache: Option<WalletCache>,
 }
 
@@ -138,7 +142,7 @@ pub(super) struct NextAddress {
 }
 
 /// Money at one of our addresses that belongs to no charge.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmatchedTransfer {
     /// What was sent.
     pub asset: Asset,

@@ -4,6 +4,7 @@ mod life;
 mod transfer;
 
 pub use life::{ChargeChange, HOLD_MAX, LOCK};
+use serde::{Deserialize, Serialize};
 pub use transfer::{Standing, Transfer};
 
 use std::sync::{Arc, LazyLock};
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// Where a charge is in its life (`open.charge.status`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ChargeStatus {
     /// Waits for money.
     Pending,
@@ -63,7 +64,7 @@ impl ChargeStatus {
 }
 
 /// Who pays, as far as the merchant said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Customer {
     /// E-mail address.
     pub email: Option<String>,
@@ -94,7 +95,7 @@ impl Customer {
 pub type Metadata = Vec<(String, MetaValue)>;
 
 /// A value of a key/value pair.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MetaValue {
     /// Text of at most 500 characters.
     Text(String),
@@ -107,7 +108,7 @@ pub enum MetaValue {
 }
 
 /// What the customer filled in on a payment link that asks for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomField {
     /// The question.
     pub label: String,
@@ -116,7 +117,7 @@ pub struct CustomField {
 }
 
 /// Money that the merchant sent back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refund {
     /// How much.
     pub amount: Coin,
@@ -129,7 +130,7 @@ pub struct Refund {
 }
 
 /// What a new charge is about.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Terms {
     /// The coin.
     pub asset: Asset,
@@ -166,11 +167,12 @@ impl Terms {
 }
 
 /// One charge. A copy shares the terms, and is small: deliveries keep the charge as it was when something happened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Charge {
     /// Its public name.
     pub code: Code,
     /// What it is about; never changes.
+    #[serde(with = "crate::shared")]
     pub terms: Arc<Terms>,
     /// When it was opened.
     pub created_at: Timestamp,
@@ -185,7 +187,7 @@ pub struct Charge {
 }
 
 /// The account's tolerances when the charge was opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Bounds {
     /// So many percent may be missing.
     pub tolerance: Percent,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     money::Coin,
     sighting::{Depth, Gone},
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// Whether a transfer came in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
     /// It counts once it is confirmed.
     OnTime,
@@ -22,9 +24,10 @@ pub enum Standing {
 }
 
 /// One output of one transaction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Transfer {
     /// The transaction.
+    #[serde(with = "crate::shared::text")]
     pub txid: Arc<str>,
     /// The output.
     pub output: u32,

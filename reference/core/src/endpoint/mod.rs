@@ -4,6 +4,8 @@ pub mod address_rule;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize, Serializer};
+
 use crate::{event::EventType, id::Code, rng::RngKey, signature::Signer, time::Timestamp};
 use address_rule::EndpointUrl;
 
@@ -14,20 +16,34 @@ const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 pub(crate) const FAILED_IN_A_ROW_MAX: u32 = 15;
 
 /// What deliveries to an endpoint are signed with: `whsec_` and 32 characters.
-#[derive(Clone)]
-pub struct Secret(Arc<Known>);
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Secret(#[serde(with = "crate::shared")] Arc<Known>);
 
+#[derive(Deserialize)]
+#[serde(from = "String")]
 struct Known {
     text: String,
     signer: Signer,
+}
+
+impl From<String> for Known {
+    fn from(text: String) -> Known {
+        let signer = Signer::new(&text);
+        Known { text, signer }
+    }
+}
+
+impl Serialize for Known {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
 }
 
 impl Secret {
     /// The `nth` secret of a book.
     pub fn draw(rng_key: &RngKey, nth: u64) -> Secret {
         let text = format!("whsec_{}", rng_key.stream(nth).text(SECRET_LEN, SECRET_ALPHABET));
-        let signer = Signer::new(&text);
-        Secret(Arc::new(Known { text, signer }))
+        Secret(Arc::new(text.into()))
     }
 
     /// The text, to show to its owner.
@@ -48,7 +64,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Whether an endpoint gets deliveries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndpointStatus {
     /// It does.
     Enabled,
@@ -70,11 +86,12 @@ impl EndpointStatus {
 }
 
 /// A webhook endpoint of one book.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Its name in the dashboard.
     pub id: Code,
     /// Where deliveries go.
+    #[serde(with = "crate::shared")]
     pub url: Arc<EndpointUrl>,
     /// Which event types it gets.
     pub events: BTreeSet<EventType>,

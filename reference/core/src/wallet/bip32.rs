@@ -8,6 +8,7 @@ use k256::{
     elliptic_curve::{BatchNormalize, PrimeField, sec1::ToSec1Point},
 };
 use ripemd::Ripemd160;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256, Sha512};
 
 use super::{WalletError, base58};
@@ -17,14 +18,31 @@ const SERIALIZED_LEN: usize = 78;
 const HARDENED: u32 = 1 << 31;
 
 /// One node of the tree of keys: a point, a chain code, and where it comes from.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Node {
     pub version: [u8; 4],
     pub depth: u8,
     pub parent: [u8; 4],
     pub number: u32,
     pub chain_code: [u8; 32],
+    #[serde(with = "point")]
     pub point: AffinePoint,
+}
+
+/// In its 33 bytes.
+mod point {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    use super::{AffinePoint, Node, compressed};
+
+    pub(super) fn serialize<S: Serializer>(point: &AffinePoint, serializer: S) -> Result<S::Ok, S::Error> {
+        compressed(point).as_slice().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AffinePoint, D::Error> {
+        let bytes = Vec::<u8>::deserialize(deserializer)?;
+        Node::point(&bytes).ok_or_else(|| D::Error::custom("no point"))
+    }
 }
 
 impl Node {

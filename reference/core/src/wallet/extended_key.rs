@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Script, WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
@@ -14,7 +15,7 @@ const ACCOUNT_DEPTH: u8 = 3;
 const FIRST_ACCOUNT: u32 = 1 << 31;
 
 /// The public key of an account, from which all its addresses follow and with which none can be spent.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtendedKey {
     account: Node,
     /// Kept, so that an address takes one derivation instead of two.

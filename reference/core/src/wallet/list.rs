@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{WalletError, base58, monero, name, secret, takes_list};
@@ -31,7 +32,7 @@ pub(super) fn validate(form: AddressForm, mode: Mode, text: &str) -> Result<(), 
 }
 
 /// An owner's list: checked, not empty, no address twice.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Listed(Vec<String>);
 
 impl Listed {
@@ -84,7 +85,7 @@ impl Listed {
 }
 
 /// An endless list that is never written down: address `n` is drawn when it is asked for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Drawn {
     addresses: RngKey,
     identity: String,

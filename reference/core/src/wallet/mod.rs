@@ -26,12 +26,13 @@ pub use cache::WalletCache;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
 pub use script::Script;
+use serde::{Deserialize, Serialize};
 
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 use list::{Drawn, Listed};
 
 /// Where the deposit addresses of one form in one mode come from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wallet {
     form: AddressForm,
     mode: Mode,
@@ -39,7 +40,7 @@ pub struct Wallet {
     identity: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Source {
     /// The script is given where the form has several.
     Key(Box<ExtendedKey>, Option<Script>),

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::asset::AddressForm;
 
 /// The kind of address that is made from a public key. The same key has one of each kind, and a wallet watches only
 /// its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Script {
     /// Native segwit, as BIP-84 accounts have it: `bc1q…`.
     P2wpkh,

@@ -15,16 +15,18 @@ use reference_core::{
     time::Timestamp,
 };
 use reference_wire::AttemptRequest;
+use serde::{Deserialize, Serialize};
 
-use super::{AttemptEnd, BookOf, Observer, Scene};
+use super::{AttemptEnd, BookOf, Observer, Scene, stored};
 use crate::api::{EventDetails, WorldEvent, WorldEventKind};
 
 /// So many are kept; readers that fall further behind have missed some.
 const KEPT_MAX: usize = 200_000;
 
 /// The last things that happened.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct WorldLog {
+    #[serde(with = "stored")]
     kept: VecDeque<WorldEvent>,
     count: u64,
 }
@@ -52,7 +54,7 @@ impl WorldLog {
 }
 
 /// Writes the log.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct LogWriter {
     pub(super) log: WorldLog,
     /// Confirmations of each transfer as last noticed; `None` when it is gone.

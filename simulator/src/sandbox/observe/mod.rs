@@ -6,6 +6,7 @@
 
 mod log;
 mod record;
+mod stored;
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ use reference_core::{
     time::Timestamp,
 };
 use reference_wire::{AttemptRequest, Request, Response};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use self::log::LogWriter;
@@ -135,12 +137,15 @@ impl Observer for Vec<EndedAttempt> {
 }
 
 /// Everybody who watches a world.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Observers {
     log: LogWriter,
     /// What a terse world notes instead of its log.
+    #[serde(skip)]
     terse: Option<Vec<EndedAttempt>>,
+    #[serde(skip)]
     pub(super) record: Option<Record>,
+    #[serde(skip)]
     tamper: Option<Box<dyn Tamper>>,
 }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::{Refusal, URL_BYTES_MAX, judge_address};
@@ -50,7 +51,7 @@ const METADATA_NAMES: &[&str] = &[
 ];
 
 /// An address that webhooks may be posted to, as far as can be told without resolving its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointUrl {
     text: String,
     host: Host,
@@ -59,7 +60,7 @@ pub struct EndpointUrl {
 }
 
 /// Where an endpoint lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Host {
     /// A name, in lower-case ASCII and without a trailing dot.
     Name(String),

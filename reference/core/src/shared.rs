@@ -1,0 +1,130 @@
+//! Values that several hold through an `Arc`, in a state that is written and read again: each is written once, and is one
+//! value again for all who held it.
+//!
+//! serde hands a value on without what was written before it, so that stands beside it, for the thread that writes or
+//! reads.
+
+use std::{any::Any, cell::RefCell, collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+/// How a value stands in a state.
+#[derive(Serialize, Deserialize)]
+enum Place<T> {
+    /// Nobody else holds it.
+    Alone(T),
+    /// It is held again later, under the next number.
+    First(T),
+    /// It is the one with this number.
+    Again(u32),
+}
+
+thread_local! {
+    /// The numbers of what was written, by address; `None` while every holder is given a copy.
+    static WRITTEN: RefCell<Option<HashMap<usize, u32>>> = const { RefCell::new(None) };
+    /// What was read, by number.
+    static READ: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whatever is written meanwhile is written once. Otherwise each holder writes a copy.
+pub fn writing<T>(write: impl FnOnce() -> T) -> T {
+    WRITTEN.set(Some(HashMap::new()));
+    let written = write();
+    WRITTEN.set(None);
+    written
+}
+
+/// Reads what was written [so](writing).
+pub fn reading<T>(read: impl FnOnce() -> T) -> T {
+    READ.take();
+    let value = read();
+    READ.take();
+    value
+}
+
+/// For `#[serde(with = "shared")]`.
+///
+/// # Errors
+///
+/// The serializer's.
+pub fn serialize<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    write(Arc::as_ptr(value).addr(), Arc::strong_count(value), &**value, serializer)
+}
+
+/// For `#[serde(with = "shared")]`.
+///
+/// # Errors
+///
+/// The deserializer's, and another type under a number.
+pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Arc<T>, D::Error>
+where
+    T: Deserialize<'de> + 'static,
+    D: Deserializer<'de>,
+{
+    read(deserializer, Arc::new)
+}
+
+/// The same for texts.
+pub mod text {
+    use super::{Arc, Deserializer, Serializer};
+
+    /// For `#[serde(with = "shared::text")]`.
+    ///
+    /// # Errors
+    ///
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(value: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+        super::write(value.as_ptr().addr(), Arc::strong_count(value), &**value, serializer)
+    }
+
+    /// For `#[serde(with = "shared::text")]`.
+    ///
+    /// # Errors
+    ///
+    /// The deserializer's, and another type under a number.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+        super::read(deserializer, |text: &str| text.into())
+    }
+}
+
+fn write<T: Serialize + ?Sized, S: Serializer>(
+    address: usize,
+    holders: usize,
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let number = WRITTEN.with_borrow(|written| {
+        written.as_ref().filter(|_| holders > 1).map(|written| written.get(&address).copied())
+    });
+    match number {
+        None => Place::Alone(value).serialize(serializer),
+        Some(Some(number)) => Place::<&T>::Again(number).serialize(serializer),
+        Some(None) => {
+            let done = Place::First(value).serialize(serializer)?;
+            WRITTEN.with_borrow_mut(|written| {
+                let written = written.as_mut().expect("a state is written by one call");
+                let number = u32::try_from(written.len()).expect("fewer than 2^32 values");
+                written.insert(address, number);
+            });
+            Ok(done)
+        }
+    }
+}
+
+fn read<'de, T: Deserialize<'de>, A: Clone + 'static, D: Deserializer<'de>>(
+    deserializer: D,
+    hold: impl FnOnce(T) -> A,
+) -> Result<A, D::Error> {
+    match Place::<T>::deserialize(deserializer)? {
+        Place::Alone(value) => Ok(hold(value)),
+        Place::First(value) => {
+            let held = hold(value);
+            READ.with_borrow_mut(|read| read.push(Box::new(held.clone())));
+            Ok(held)
+        }
+        Place::Again(number) => READ.with_borrow(|read| {
+            let held = read.get(number as usize).and_then(|held| held.downcast_ref::<A>());
+            held.cloned().ok_or_else(|| D::Error::custom("a value that was not written before"))
+        }),
+    }
+}

@@ -1,0 +1,144 @@
+//! A world whose state was written and read goes on as if nothing had happened.
+
+use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_wire::{Request, Response};
+use serde_json::Value;
+use simulator::{
+    play::{Answer, Call, Stage, StageError, play},
+    sandbox::{Reach, Sandbox, Setup},
+    script::Script,
+    workload,
+};
+
+use crate::scenarios::scenarios;
+
+const BASE: &str = "https://pay.example";
+/// Drawn worlds besides the scenarios.
+const DRAWN: u64 = 16;
+
+fn setup() -> Setup {
+    Setup {
+        seed: Seed(1),
+        start: Timestamp::default(),
+        public_url: BASE.to_owned(),
+        rate_limit: Some(120),
+        dialect: Dialect::default(),
+        journal: false,
+        reach: Reach::Simulated,
+        wallet_cache: None,
+        key_tag: String::new(),
+    }
+}
+
+/// A world that is written and read again before some of the calls: before each `every`th, if there is one.
+struct ReopenedStage {
+    sandbox: Sandbox,
+    every: Option<usize>,
+    calls: usize,
+}
+
+impl ReopenedStage {
+    fn new(every: Option<usize>) -> ReopenedStage {
+        ReopenedStage { sandbox: Sandbox::new(&setup()), every, calls: 0 }
+    }
+
+    fn reopen(&mut self) {
+        let mut state = Vec::new();
+        self.sandbox.write_state(&mut state).expect("a buffer takes everything");
+        let read = Sandbox::read_state(&state, &setup()).expect("what was written reads back");
+        assert_eq!(read.state_digest(), self.sandbox.state_digest());
+        self.sandbox = read;
+    }
+}
+
+impl Stage for ReopenedStage {
+    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+        self.calls += 1;
+        if self.every.is_some_and(|every| self.calls.is_multiple_of(every)) {
+            self.reopen();
+        }
+        let (path, query) =
+            call.path.split_once('?').map_or((call.path, None), |(path, query)| (path, Some(query)));
+        let header = |name: &str| {
+            let found = call.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.as_bytes())
+        };
+        let bearer = call.bearer.map(|key| format!("Bearer {key}"));
+        let body = call.body.map(Value::to_string).unwrap_or_default();
+        let request = Request {
+            query,
+            authorization: header("authorization").or(bearer.as_deref().map(str::as_bytes)),
+            content_type: header("content-type").or(call.body.map(|_| b"application/json".as_slice())),
+            idempotency_key: header("idempotency-key"),
+            ..Request::json(BASE, call.method, path, &body)
+        };
+        let Response { status, headers, body } = self.sandbox.respond(self.sandbox.now(), &request);
+        let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok(Answer { status, headers, body })
+    }
+}
+
+/// What a script comes to, or where and why it stops, and the world then.
+fn told(script: &Script, stage: &mut ReopenedStage) -> (String, [u8; 32]) {
+    let told = match play(script, None, stage) {
+        Ok(played) => played.transcript,
+        Err(why) => why.to_string(),
+    };
+    (told, stage.sandbox.state_digest())
+}
+
+#[test]
+fn a_world_goes_on_from_its_state_as_it_would_have() {
+    let scripts = scenarios().into_iter().map(|(path, text)| {
+        let name = path.display().to_string();
+        Script::parse(&name, &text).unwrap_or_else(|why| panic!("{why}"))
+    });
+    let drawn = (0..DRAWN).map(|seed| workload::draw(seed).script);
+    for (n, script) in scripts.chain(drawn).enumerate() {
+        let mut plain = ReopenedStage::new(None);
+        let expected = told(&script, &mut plain);
+        // Each time before other calls.
+        let mut stage = ReopenedStage::new(Some(4 + n % 9));
+        assert!(told(&script, &mut stage) == expected, "{}, seed {}", script.path, script.seed);
+    }
+}
+
+#[test]
+fn what_many_hold_is_written_once() {
+    let mut stage = ReopenedStage::new(None);
+    let size = |sandbox: &Sandbox| {
+        let mut state = Vec::new();
+        sandbox.write_state(&mut state).expect("a buffer takes everything");
+        state.len()
+    };
+    let post = |stage: &mut ReopenedStage, path: &str, body: &str| {
+        let key = format!("Bearer {}", stage.sandbox.first_keys().live);
+        let request =
+            Request { authorization: Some(key.as_bytes()), ..Request::json(BASE, "POST", path, body) };
+        let status = stage.sandbox.respond(stage.sandbox.now(), &request).status;
+        assert!((200..300).contains(&status), "{path}: {status}");
+    };
+    for n in 0..8 {
+        post(&mut stage, "/sandbox/endpoints", &format!(r#"{{"url":"https://shop{n}.sim/"}}"#));
+    }
+    let before = size(&stage.sandbox);
+    let text = "x".repeat(2_000);
+    let charge = format!(r#"{{"asset":"BTC","amount":"5","currency":"EUR","description":"{text}"}}"#);
+    post(&mut stage, "/v1/charges", &charge);
+    // Every delivery of the event has the charge, and so has the book.
+    let grown = size(&stage.sandbox) - before;
+    assert!((2_000..8_000).contains(&grown), "{grown} bytes more");
+    stage.reopen();
+    assert_eq!(size(&stage.sandbox) - before, grown, "and it is shared again");
+}
+
+#[test]
+fn what_is_no_state_is_none() {
+    let mut state = Vec::new();
+    Sandbox::new(&setup()).write_state(&mut state).expect("a buffer takes everything");
+    assert!(Sandbox::read_state(&state, &setup()).is_some());
+    assert!(Sandbox::read_state(&[], &setup()).is_none());
+    assert!(Sandbox::read_state(&state[..state.len() - 1], &setup()).is_none(), "cut off");
+    state.push(0);
+    assert!(Sandbox::read_state(&state, &setup()).is_none(), "something behind it");
+}
