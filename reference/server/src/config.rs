@@ -58,6 +58,9 @@ pub struct Data {
     pub seed: Option<Seed>,
     /// What its clock must have shown at first; `None` for anything.
     pub start: Option<Timestamp>,
+    /// After so many records the state of the world is kept beside them, so that opening it again takes seconds; `None` for
+    /// never, and then every call that it was told is made again. The same for each world that is opened on request.
+    pub checkpoint_after: Option<u64>,
 }
 
 /// Who needs the token for `/sandbox`, the dashboard and the tools that act on the simulated world.

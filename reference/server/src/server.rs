@@ -1,6 +1,6 @@
 //! A running server, from binding its socket to the last connection.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, thread, time::Duration};
+use std::{future::Future, io, iter, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use reference_core::{rng::Seed, time::Timestamp};
 use simulator::sandbox::{FirstKeys, Reach, Setup};
@@ -125,7 +125,7 @@ impl Server {
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
-        let directory = config.data.map(|data| data.directory.join(WORLDS));
+        let directory = config.data.map(|data| (data.directory.join(WORLDS), data.checkpoint_after));
         let files = if directory.is_some() { WORLDS_MAX } else { 0 };
         let others = posts.saturating_add(2 * lookups).saturating_add(files);
         bounds.connections = descriptors::connections(bounds.connections, others);
@@ -142,7 +142,9 @@ impl Server {
         };
         let Config { seed, start, clock, rate_limit, dialect, .. } = config;
         let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?;
-        directory.map_or(Ok(()), |directory| worlds.keep_in(&directory))?;
+        if let Some((directory, checkpoint_after)) = directory {
+            worlds.keep_in(&directory, checkpoint_after)?;
+        }
         let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.
         let seed = worlds.first().host.seed().unwrap_or(seed);
@@ -200,6 +202,14 @@ impl Server {
         let mut openings = self.openings();
         // The sender is part of the server.
         openings.wait_for(|it| it.waiting == 0).await.map(|it| it.lost.clone()).unwrap_or_default()
+    }
+
+    /// Why worlds that are open had all their calls made again when they were opened, although there was a checkpoint; one
+    /// sentence for each world.
+    pub fn ignored_checkpoints(&self) -> Vec<String> {
+        let all = self.worlds.all();
+        let backends = iter::once(self.worlds.first()).chain(all.iter().map(|world| &world.backend));
+        backends.filter_map(|backend| backend.host.ignored_checkpoint()).collect()
     }
 
     /// The keys that its present world started with; `None` once the world has met a bug of its own.

@@ -41,13 +41,24 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    pub(crate) fn start(program: &Path, directory: &Path, receiver: &Receiver) -> Result<Opened, String> {
+    /// `checkpoint_after`: a number of calls, or `off`.
+    pub(crate) fn start(
+        program: &Path,
+        directory: &Path,
+        receiver: &Receiver,
+        checkpoint_after: &str,
+    ) -> Result<Opened, String> {
         let directory = directory.to_str().ok_or("the path of the workspace is no text")?;
         let forward = format!("https://shop.example=http://{}", receiver.address);
-        let options =
-            ["--data", directory, "--forward", &forward, "--clock", "frozen", "--rate-limit", "off"];
+        let options = [
+            ["--data", directory],
+            ["--checkpoint-after", checkpoint_after],
+            ["--forward", &forward],
+            ["--clock", "frozen"],
+            ["--rate-limit", "off"],
+        ];
         let began = Instant::now();
-        let served = Served::start(program, &options)?;
+        let served = Served::start(program, options.as_flattened())?;
         let took = began.elapsed();
         let line = Line::open(&served.ready.address)
             .map_err(|error| format!("the server does not answer: {error}"))?;

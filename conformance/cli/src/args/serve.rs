@@ -66,6 +66,10 @@ pub(crate) struct Serve {
     /// Keep the world in this directory: a server that is started with it again goes on with the same world
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// With `--data`: after so many calls keep the state of a world beside them, so that it opens again in seconds; `off`
+    /// makes every call again
+    #[arg(long, value_name = "N|off", default_value = "5000", value_parser = parse_checkpoint_after)]
+    pub(crate) checkpoint_after: CheckpointAfter,
     /// Begin with the world in this file, which GET /sandbox/snapshots/{id} gave
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "start", "demo"])]
     pub(crate) from: Option<PathBuf>,
@@ -133,4 +137,16 @@ pub(crate) struct Serve {
 
 fn parse_start(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "takes a UTC time such as 2026-01-05T09:00:00Z".to_owned())
+}
+
+/// After how many calls the state of a world is kept; `None` for never.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckpointAfter(pub(crate) Option<u64>);
+
+fn parse_checkpoint_after(text: &str) -> Result<CheckpointAfter, String> {
+    match text.parse() {
+        _ if text == "off" => Ok(CheckpointAfter(None)),
+        Ok(calls) if calls > 0 => Ok(CheckpointAfter(Some(calls))),
+        _ => Err("takes `off` or a whole number from 1 on".to_owned()),
+    }
 }

@@ -130,6 +130,7 @@ async fn started(config: ServerConfig) -> Result<Server, Failure> {
     let address = config.address;
     let server =
         Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
+    server.ignored_checkpoints().iter().for_each(|why| note!("{why}; all was told again"));
     tokio::spawn(tell_openings(server.openings()));
     Ok(server)
 }
@@ -243,6 +244,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
             directory,
             seed: args.seed.map(Seed),
             start: args.start.filter(|_| !args.demo),
+            checkpoint_after: args.checkpoint_after.0,
         }),
         from: args.from.as_deref().map(read_world).transpose()?,
         ..ServerConfig::local()

@@ -50,6 +50,11 @@ impl Host {
         self.writer().is_some()
     }
 
+    /// Why a checkpoint of the world was of no use when it was opened.
+    pub(crate) fn ignored_checkpoint(&self) -> Option<String> {
+        self.writer()?.ignored().map(str::to_owned)
+    }
+
     /// Writes what is left. What the world is told from now on is lost.
     pub(crate) fn close_journal(&self) {
         if let Some(writer) = self.writer() {

@@ -30,10 +30,15 @@ const SNAPSHOTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("snapsho
 /// One row each: `setup`, `opening`, `end`, `snapshot` and `worlds`.
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 const FILE: &str = "world.redb";
+const CHECKPOINT: &str = "world.state";
+const NEXT_CHECKPOINT: &str = "world.state.next";
 /// Bytes that redb keeps in memory of the first world. A journal is written at its end and read once.
 pub(crate) const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
 /// Memory of a journal that is open: what redb keeps of it, and the thread that writes.
 pub(crate) const OPEN_BYTES: u64 = 128 * 1_024;
+
+/// Writes all of something.
+pub(crate) type WriteTo<'a> = dyn FnMut(&mut dyn io::Write) -> io::Result<()> + 'a;
 
 /// Where a journal is, and how it is opened.
 pub(crate) trait Medium: Send + Sync {
@@ -42,6 +47,15 @@ pub(crate) trait Medium: Send + Sync {
 
     /// For reading what was written, although nothing can be written now.
     fn open_to_read(&self) -> Result<Database, DatabaseError>;
+
+    /// The checkpoint, if there is one.
+    fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>>;
+
+    /// Puts one in place of the last one: all that is written, or nothing.
+    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()>;
+
+    /// How many records may follow the last one before the next one is written; `None` to read and write none.
+    fn checkpoint_after(&self) -> Option<u64>;
 
     /// Takes away what is there.
     fn remove(&self) -> io::Result<()>;
@@ -54,12 +68,13 @@ pub(crate) trait Medium: Send + Sync {
 pub(crate) struct Directory {
     path: PathBuf,
     cache_bytes: usize,
+    checkpoint_after: Option<u64>,
 }
 
 impl Directory {
     /// One that is made when it is opened.
-    pub(crate) fn at(path: PathBuf, cache_bytes: usize) -> Directory {
-        Directory { path, cache_bytes }
+    pub(crate) fn at(path: PathBuf, cache_bytes: usize, checkpoint_after: Option<u64>) -> Directory {
+        Directory { path, cache_bytes, checkpoint_after }
     }
 
     /// # Errors
@@ -79,31 +94,55 @@ impl Directory {
         path.join(FILE).exists()
     }
 
-    fn file(&self, writes: bool) -> Result<File, DatabaseError> {
+    fn file(&self, name: &str, writes: bool) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(writes).create(writes);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(options.open(self.path.join(FILE))?)
+        options.open(self.path.join(name))
     }
+}
+
+/// So that what stands in a directory is as it was after a power cut.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    // Elsewhere a directory can't be opened.
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
 impl Medium for Directory {
     fn open(&self) -> Result<Database, DatabaseError> {
         self.create()?;
-        database(FileBackend::new(self.file(true)?)?, self.cache_bytes)
+        database(FileBackend::new(self.file(FILE, true)?)?, self.cache_bytes)
     }
 
     fn open_to_read(&self) -> Result<Database, DatabaseError> {
-        database(Overlay::new(FileBackend::new(self.file(false)?)?)?, self.cache_bytes)
+        database(Overlay::new(FileBackend::new(self.file(FILE, false)?)?)?, self.cache_bytes)
     }
 
     fn remove(&self) -> io::Result<()> {
         fs::remove_dir_all(&self.path)?;
-        #[cfg(unix)]
-        // So that it stays away after a power cut.
-        self.path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())?;
-        Ok(())
+        self.path.parent().map_or(Ok(()), sync_directory)
+    }
+
+    fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.path.join(CHECKPOINT)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()> {
+        let mut file = self.file(NEXT_CHECKPOINT, true)?;
+        // One may be left that was not written to its end.
+        file.set_len(0)?;
+        write(&mut file)?;
+        file.sync_all()?;
+        fs::rename(self.path.join(NEXT_CHECKPOINT), self.path.join(CHECKPOINT))?;
+        sync_directory(&self.path)
+    }
+
+    fn checkpoint_after(&self) -> Option<u64> {
+        self.checkpoint_after
     }
 
     fn name(&self) -> String {

@@ -5,16 +5,21 @@
 //! - `file` is a world that somebody takes along. `disk` keeps the records in a directory; `writer` is the thread that
 //!   commits for everybody who waits, and `open` goes on with what it wrote. Without a directory they stay in memory, up
 //!   to a bound.
+//! - `checkpoint` is the state behind some of the records, and `checkpoints` sees to the next one; `rebuild` makes a world
+//!   of it and of the records that follow.
 //! - `world` is the world that writes down what it is told.
 //!
 //! Nothing waits under the world's lock: who asked waits for the commit after it was given back.
 
 mod call;
+mod checkpoint;
+mod checkpoints;
 mod disk;
 mod file;
 mod history;
 mod open;
 mod overlay;
+mod rebuild;
 mod replay;
 mod setup;
 #[cfg(test)]
@@ -411,7 +416,8 @@ pub(crate) fn start(asked: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> 
             .map_err(|why| invalid(format!("the world in the file {why}")))?;
     }
     if let Some(data) = data {
-        let medium = Arc::new(Directory::at(data.directory.clone(), disk::CACHE_BYTES));
+        let medium =
+            Arc::new(Directory::at(data.directory.clone(), disk::CACHE_BYTES, data.checkpoint_after));
         medium.create().map_err(|error| {
             invalid(format!(
                 "`{}` can't keep a world: {error}; `--data` takes a directory",

@@ -1,15 +1,19 @@
 //! Opens a journal that is in a directory: what it began with is judged, its calls are made again, and it is gone on with.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use simulator::sandbox::Setup;
 
 use super::{
     Journal, Marks, OpenedJournal, SetupRecord,
+    checkpoints::Checkpoints,
     disk::{Batch, Disk, Medium},
     file::WorldFile,
-    history::path,
-    replay::{Replay, Replayed, Tip},
+    rebuild::{Rebuilt, rebuild},
+    replay::{Replayed, Tip},
     writer::{Keeping, ReopenedDisk, Writer},
 };
 use crate::clock;
@@ -96,7 +100,9 @@ impl Writer {
             Err(error) if self.kept() == Keeping::ReadOnly => return Err(error),
             Err(_) => (Disk::open_to_read(&*self.medium)?, false),
         };
-        let world = rebuild(&disk, &marks, end.map(|(tip, _)| tip), setup)?;
+        let never = AtomicBool::new(false);
+        let tip = end.map(|(tip, _)| tip);
+        let Rebuilt { world, .. } = rebuild((&*self.medium, &disk), (tip, &marks), setup, &never)?;
         Ok((world, is_writable.then_some(ReopenedDisk(disk))))
     }
 }
@@ -136,16 +142,12 @@ fn resume(
 ) -> io::Result<OpenedJournal> {
     let named = |error: io::Error| named(&*medium, error);
     let marks = read_marks(&disk).map_err(named)?;
-    let world = rebuild(&disk, &marks, stood.map(|(tip, _)| tip), &setup).map_err(named)?;
-    let writer = Writer::start(Arc::clone(&medium), Ok(disk), (stood, marks))?;
+    let tip = stood.map(|(tip, _)| tip);
+    let rebuilt =
+        rebuild((&*medium, &disk), (tip, &marks), &setup, &AtomicBool::new(false)).map_err(named)?;
+    let Rebuilt { world, checkpoint, ignored } = rebuilt;
+    let checkpoints = Checkpoints::new(Arc::clone(&medium), setup.clone(), checkpoint);
+    let mut writer = Writer::start(Arc::clone(&medium), Ok(disk), (stood, marks), checkpoints)?;
+    writer.ignored = ignored.map(|why| format!("the checkpoint in `{}` is of no use: {why}", medium.name()));
     Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, stood })
-}
-
-/// The world that these records lead to.
-fn rebuild(disk: &Disk, marks: &Marks, tip: Option<Tip>, setup: &Setup) -> io::Result<Replayed> {
-    let mut replay = Replay::new(setup);
-    for range in path(&marks.returns, marks.records) {
-        disk.read(range, |lines| replay.lines(lines))?;
-    }
-    replay.finish(tip)
 }

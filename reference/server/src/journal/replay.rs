@@ -74,9 +74,14 @@ pub(crate) fn begin(setup: &Setup) -> Sandbox {
 
 impl Replay {
     pub(crate) fn new(setup: &Setup) -> Replay {
-        let mut sandbox = begin(setup);
+        Replay::resume(begin(setup), 0)
+    }
+
+    /// One that so many records led to.
+    pub(super) fn resume(mut sandbox: Sandbox, records: u64) -> Replay {
+        sandbox.work_in_slices();
         sandbox.answer_nobody();
-        Replay { sandbox, records: 0 }
+        Replay { sandbox, records }
     }
 
     /// The same for a world that tells what was done in it.

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::{
     Marks, Need, SetupRecord,
+    checkpoints::Checkpoints,
     disk::{Batch, Disk, Medium, count},
     history::{Return, Snapshot},
     lock,
@@ -24,6 +25,8 @@ use crate::clock;
 const LATER: Duration = Duration::from_secs(1);
 /// Or when there are so many bytes of them.
 const LATER_BYTES_MAX: usize = 1_024 * 1_024;
+/// Without records it looks so often whether there is anything to do.
+const REST: Duration = Duration::from_secs(3_600);
 
 /// Lets posts leave.
 type Posts = Box<dyn FnOnce() + Send>;
@@ -61,6 +64,8 @@ pub(crate) struct Writer {
     shared: Arc<WriterState>,
     pub(super) medium: Arc<dyn Medium>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Why the checkpoint that was there when it was opened is of no use.
+    pub(super) ignored: Option<String>,
 }
 
 struct WriterState {
@@ -112,7 +117,8 @@ impl Writer {
         let marks = Marks { records: count(&lines), ..Marks::default() };
         let first = Batch { lines, end: Some(end), ..Batch::default() };
         let begins = Begins { setup: SetupRecord::of(setup).text(), opening, first };
-        Writer::start(medium, Err(begins), (Some(end), marks))
+        let checkpoints = Checkpoints::new(Arc::clone(&medium), setup.clone(), 0);
+        Writer::start(medium, Err(begins), (Some(end), marks), checkpoints)
     }
 
     /// `disk`: one that is open, or what it will begin with.
@@ -120,6 +126,7 @@ impl Writer {
         medium: Arc<dyn Medium>,
         disk: Result<Disk, Begins>,
         (stood, marks): (Option<(Tip, u64)>, Marks),
+        mut checkpoints: Checkpoints,
     ) -> io::Result<Writer> {
         let records = marks.records;
         let (disk, begins) = match disk {
@@ -152,11 +159,11 @@ impl Writer {
                 if let Some(begins) = begins {
                     shared.begin(&*medium, &begins);
                 }
-                shared.write(&*medium);
+                shared.write(&*medium, &mut checkpoints);
             };
             thread::Builder::new().name("journal".to_owned()).spawn(write)?
         };
-        Ok(Writer { shared, medium, thread: Mutex::new(Some(thread)) })
+        Ok(Writer { shared, medium, thread: Mutex::new(Some(thread)), ignored: None })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -250,6 +257,11 @@ impl Writer {
         failed.unwrap_or(times)
     }
 
+    /// Why all calls were made again when it was opened, although there is a checkpoint.
+    pub(crate) fn ignored(&self) -> Option<&str> {
+        self.ignored.as_deref()
+    }
+
     /// Whether changes are kept now.
     pub(crate) fn kept(&self) -> Keeping {
         self.queue().kept
@@ -338,6 +350,12 @@ impl Queue {
             || (self.is_closing && !self.batch.lines.is_empty())
     }
 
+    /// Says after how long to ask again.
+    fn tend(&self, checkpoints: &mut Checkpoints) -> Option<Duration> {
+        let (end, marks) = &self.last;
+        checkpoints.tend(self.disk.as_ref()?, end.map(|(tip, _)| tip), marks)
+    }
+
     fn fail(&mut self, error: &io::Error) {
         self.progress.failures += 1;
         // Whoever waits for more is told of the failure.
@@ -367,11 +385,14 @@ impl WriterState {
     }
 
     /// Until the journal is closed.
-    fn write(&self, medium: &dyn Medium) {
+    fn write(&self, medium: &dyn Medium, checkpoints: &mut Checkpoints) {
         let mut queue = lock(&self.queue);
         loop {
             while !queue.has_work() {
                 if queue.is_closing {
+                    drop(queue);
+                    checkpoints.stop();
+                    queue = lock(&self.queue);
                     queue.disk = None;
                     if queue.is_discarded {
                         match medium.remove() {
@@ -383,7 +404,9 @@ impl WriterState {
                     return;
                 }
                 if queue.batch.lines.is_empty() || queue.disk.is_none() {
-                    queue = self.wake.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
+                    let pause = queue.tend(checkpoints).unwrap_or(REST);
+                    let waited = self.wake.wait_timeout(queue, pause);
+                    queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
                     continue;
                 }
                 let (next, waited) =
@@ -402,6 +425,9 @@ impl WriterState {
             drop(queue);
             let written = disk.append(&batch);
             drop(disk);
+            if written.is_err() {
+                checkpoints.stop();
+            }
             queue = lock(&self.queue);
             match written {
                 Ok(()) => {
@@ -410,6 +436,7 @@ impl WriterState {
                     queue.progress.durable = told;
                     self.progress.send_replace(queue.progress);
                     held.into_iter().for_each(|posts| posts());
+                    queue.tend(checkpoints);
                 }
                 Err(error) => {
                     queue.fail(&error);

@@ -36,11 +36,14 @@ struct OpeningRecord {
 }
 
 /// Where worlds are kept that are opened on request.
-pub(super) struct WorldsDirectory(PathBuf);
+pub(super) struct WorldsDirectory {
+    path: PathBuf,
+    checkpoint_after: Option<u64>,
+}
 
 impl WorldsDirectory {
     fn of(&self, id: &str) -> Directory {
-        Directory::at(self.0.join(id), CACHE_BYTES)
+        Directory::at(self.path.join(id), CACHE_BYTES, self.checkpoint_after)
     }
 
     /// Begins to keep a world.
@@ -57,7 +60,7 @@ impl WorldsDirectory {
 
     /// What stands in it, by name. One that is not there is empty.
     fn names(&self) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(&self.0) {
+        let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
@@ -87,8 +90,8 @@ impl Worlds {
     /// # Errors
     ///
     /// The directory can't be read.
-    pub(crate) fn keep_in(&mut self, directory: &Path) -> io::Result<()> {
-        let directory = WorldsDirectory(directory.to_owned());
+    pub(crate) fn keep_in(&mut self, directory: &Path, checkpoint_after: Option<u64>) -> io::Result<()> {
+        let directory = WorldsDirectory { path: directory.to_owned(), checkpoint_after };
         let (mut worlds, mut lost) = (VecDeque::new(), Vec::new());
         for name in directory.names()? {
             match Code::parse(&name) {

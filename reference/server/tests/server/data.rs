@@ -20,7 +20,7 @@ use crate::{
 const CHARGE: &str = "/v1/charges";
 
 fn data(directory: &Path) -> Option<Data> {
-    Some(Data { directory: directory.to_owned(), seed: None, start: None })
+    Some(Data { directory: directory.to_owned(), seed: None, start: None, checkpoint_after: Some(1) })
 }
 
 fn kept(directory: &Path) -> Config {
@@ -80,7 +80,7 @@ async fn a_world_goes_on_where_it_stood() {
     assert_eq!((code(&charges), happened), (code(&before.0), before.1));
     server.stop().await;
 
-    let other = |seed, start| Data { directory: path.clone(), seed, start };
+    let other = |seed, start| Data { directory: path.clone(), seed, start, checkpoint_after: None };
     let later = START.plus(Span::secs(1));
     for (data, part) in [
         (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
@@ -89,6 +89,42 @@ async fn a_world_goes_on_where_it_stood() {
         let why = refused(Config { data: Some(data), ..kept(&path) }).await;
         assert_eq!(why.kind(), io::ErrorKind::InvalidInput);
         assert!(why.to_string().contains(part), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_world_opens_from_its_checkpoint_or_without_one() {
+    let directory = TempDir::new().unwrap();
+    let server = start(kept(directory.path())).await;
+    open_charge(&server).await;
+    let (id, _) = open_world(&server, &json!({ "clock": "frozen" })).await;
+    let of_other = format!("/w/{id}/sandbox/happenings");
+    let seen = async |server: &Server| {
+        let (charges, happened) = look(server).await;
+        let all = json!([charges, happened, ok(server, "GET", &of_other, &Value::Null).await]);
+        // The port differs from start to start.
+        all.to_string().replace(&server.address().to_string(), "here")
+    };
+    let expected = seen(&server).await;
+    server.stop().await;
+
+    let first = directory.path().join("world.state");
+    let states = [first.clone(), directory.path().join("worlds").join(&id).join("world.state")];
+    for damaged in [None, None, Some(&states[0]), Some(&states[1])] {
+        if let Some(path) = damaged {
+            let mut state = fs::read(path).unwrap();
+            state[100] ^= 1;
+            fs::write(path, state).unwrap();
+        }
+        let server = start(kept(directory.path())).await;
+        assert_eq!(server.lost_worlds().await.len(), 0);
+        assert_eq!(seen(&server).await, expected);
+        let ignored = server.ignored_checkpoints();
+        assert_eq!(ignored.len(), usize::from(damaged.is_some()), "{ignored:?}");
+        assert!(ignored.iter().all(|why| why.ends_with("it is damaged")), "{ignored:?}");
+        server.stop().await;
+        // At the latest the opening wrote it.
+        assert!(states.iter().all(|state| state.exists()));
     }
 }
 

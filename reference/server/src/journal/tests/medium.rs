@@ -8,7 +8,7 @@ use std::{
 use redb::{Database, DatabaseError, StorageBackend};
 
 use crate::journal::{
-    disk::{CACHE_BYTES, Medium, database},
+    disk::{CACHE_BYTES, Medium, WriteTo, database},
     overlay::Overlay,
 };
 
@@ -27,6 +27,8 @@ pub(crate) struct State {
     /// Nothing can be written.
     pub(crate) fails: bool,
     pub(crate) writes: Vec<Write>,
+    pub(crate) checkpoint: Option<Vec<u8>>,
+    pub(crate) checkpoint_after: Option<u64>,
 }
 
 impl State {
@@ -48,6 +50,11 @@ pub(crate) struct Memory(Arc<Mutex<State>>);
 impl Memory {
     pub(crate) fn of(bytes: Vec<u8>) -> Memory {
         Memory(Arc::new(Mutex::new(State { bytes, ..State::default() })))
+    }
+
+    /// One that keeps checkpoints.
+    pub(crate) fn keeping(checkpoint_after: Option<u64>) -> Memory {
+        Memory(Arc::new(Mutex::new(State { checkpoint_after, ..State::default() })))
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -72,6 +79,21 @@ impl Medium for Memory {
 
     fn open_to_read(&self) -> Result<Database, DatabaseError> {
         database(Overlay::new(self.clone())?, CACHE_BYTES)
+    }
+
+    fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.state().checkpoint.clone())
+    }
+
+    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()> {
+        let mut checkpoint = Vec::new();
+        write(&mut checkpoint)?;
+        self.state().checkpoint = Some(checkpoint);
+        Ok(())
+    }
+
+    fn checkpoint_after(&self) -> Option<u64> {
+        self.state().checkpoint_after
     }
 
     fn remove(&self) -> io::Result<()> {

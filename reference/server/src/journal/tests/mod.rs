@@ -1,5 +1,6 @@
 //! A world that is opened again is the same world, whatever became of the process and the disk.
 
+mod checkpoint;
 mod medium;
 
 use std::sync::Arc;
@@ -241,8 +242,9 @@ proptest! {
         before in vec(ops(), 1..25),
         after in vec(ops(), 0..10),
         limit in prop_oneof![Just(None), Just(Some(3))],
+        checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let medium = Memory::default();
+        let medium = Memory::keeping(checkpoint_after);
         let (mut driver, journal) = Driver::new(open(&medium, limit));
         before.iter().for_each(|op| driver.run(op));
         let (now, expected) = (driver.now, driver.reads());
@@ -255,9 +257,11 @@ proptest! {
         after.iter().for_each(|op| again.run(op));
         let (now, expected) = (again.now, again.reads());
         drop((again, journal));
-        let (mut last, _) = Driver::new(open(&medium, limit));
+        let (mut last, journal) = Driver::new(open(&medium, limit));
         last.now = now;
         same(&last.reads(), &expected);
+        drop((last, journal));
+        checkpoint::leads_to_the_same(&medium, limit);
     }
 
     #[test]
@@ -266,8 +270,9 @@ proptest! {
         left in vec(ops(), 1..8),
         after in vec(ops(), 0..8),
         in_memory in any::<bool>(),
+        checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let medium = Memory::default();
+        let medium = Memory::keeping(checkpoint_after);
         let opened = if in_memory {
             let journal = Arc::new(Journal::in_memory(Vec::new(), MEMORY_MAX));
             let world = Replayed { sandbox: begin(&setup(None)), in_flight: Vec::new() };
@@ -303,6 +308,8 @@ proptest! {
             last.now = now;
             same(&last.reads(), &expected);
             assert_eq!(journal.snapshots(), [snapshot]);
+            drop((last, journal));
+            checkpoint::leads_to_the_same(&medium, None);
         }
     }
 

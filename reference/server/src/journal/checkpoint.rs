@@ -1,0 +1,138 @@
+//! The state of a world behind some of its records: to open it, only the calls after them are made again.
+//!
+//! It is a cache of what the records lead to, and no part of what is kept. One of another program, a damaged one, one of
+//! a branch that was left: it is of no use then, and all calls are made again.
+
+use std::{
+    io::{self, Write},
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use simulator::{
+    digest::Hashed,
+    sandbox::{Sandbox, Setup},
+};
+
+use super::{
+    SetupRecord,
+    disk::{Disk, Medium},
+    setup::damaged,
+};
+
+/// What makes of records what it makes of them, and writes states as it writes them.
+const PROGRAM: &str = env!("PROGRAM_DIGEST");
+const DIGEST_BYTES: usize = 32;
+/// What stands behind a state, before the digest of both.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointHead {
+    program: String,
+    setup: SetupRecord,
+    /// How many records had been written, of whatever branch.
+    position: u64,
+    /// The hash of the last of those that lead to it, in hex.
+    last: String,
+}
+
+/// Writes the state that the records lead to, so many of which had been written.
+pub(super) fn write(
+    (medium, disk): (&dyn Medium, &Disk),
+    (setup, position): (&Setup, u64),
+    sandbox: &Sandbox,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let head = CheckpointHead {
+        program: PROGRAM.to_owned(),
+        setup: SetupRecord::of(setup),
+        position,
+        last: last(disk, position)?,
+    };
+    medium.write_checkpoint(&mut |file| {
+        let mut out = Hashed::new(Stoppable { file, stop });
+        sandbox.write_state(&mut out)?;
+        out.write_all(&[b"\n", &*serde_json::to_vec(&head)?].concat())?;
+        let (mut file, digest) = out.finish();
+        file.write_all(&digest)
+    })
+}
+
+/// The state, if there is one that is of use on this way, and the position that it stands at.
+///
+/// # Errors
+///
+/// Why it is of no use.
+pub(super) fn read(
+    (medium, disk): (&dyn Medium, &Disk),
+    setup: &Setup,
+    way: &[Range<u64>],
+) -> io::Result<Option<(Sandbox, u64)>> {
+    let Some(file) = medium.read_checkpoint()? else { return Ok(None) };
+    let sound = |(file, digest): &(&[u8], &[u8; DIGEST_BYTES])| Sha256::digest(file)[..] == digest[..];
+    let (file, _) = file.split_last_chunk().filter(sound).ok_or_else(|| damaged("it is damaged"))?;
+    let end = file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damaged("it has no head"))?;
+    let (state, head) = (&file[..end], &file[end + 1..]);
+    let head: CheckpointHead =
+        serde_json::from_slice(head).map_err(|_| damaged("another version of this program wrote it"))?;
+    if head.program != PROGRAM {
+        return Err(damaged("another version of this program wrote it"));
+    }
+    let leads_on = way.iter().any(|range| leads_through(range, head.position));
+    if head.setup != SetupRecord::of(setup) || !leads_on || head.last != last(disk, head.position)? {
+        return Err(damaged("it is of a branch that was left, or of another world"));
+    }
+    let sandbox = Sandbox::read_state(state, setup).ok_or_else(|| damaged("its state is not readable"))?;
+    Ok(Some((sandbox, head.position)))
+}
+
+/// The hash of the last of so many records.
+fn last(disk: &Disk, position: u64) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    disk.read(position.saturating_sub(1)..position, |line| {
+        hash.update(line);
+        Ok(())
+    })?;
+    Ok(hex::encode(hash.finalize()))
+}
+
+/// The records of a way that come after this position; all of them if the way does not lead through it.
+pub(super) fn tail(way: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
+    match way.iter().position(|range| leads_through(range, position)) {
+        Some(n) => [position..way[n].end].into_iter().chain(way[n + 1..].iter().cloned()).collect(),
+        None => way.to_vec(),
+    }
+}
+
+fn leads_through(range: &Range<u64>, position: u64) -> bool {
+    range.start < position && position <= range.end
+}
+
+/// How many records these are.
+pub(super) fn length(way: &[Range<u64>]) -> u64 {
+    way.iter().map(|range| range.end - range.start).sum()
+}
+
+/// A file that takes no more once somebody waits for it.
+struct Stoppable<'a> {
+    file: &'a mut dyn Write,
+    stop: &'a AtomicBool,
+}
+
+impl Write for Stoppable<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+pub(super) fn stopped() -> io::Error {
+    io::Error::other("the journal is being closed")
+}

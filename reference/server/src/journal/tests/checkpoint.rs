@@ -1,0 +1,146 @@
+//! A world that is opened from its checkpoint is the one that all its records lead to.
+
+use super::*;
+
+/// Opens a world with its checkpoint and without.
+#[track_caller]
+pub(super) fn leads_to_the_same(medium: &Memory, rate_limit: Option<u32>) {
+    let digest = || open(medium, rate_limit).world.sandbox.state_digest();
+    let with = digest();
+    let after = medium.state().checkpoint_after.take();
+    assert!(digest() == with, "the checkpoint leads elsewhere");
+    medium.state().checkpoint_after = after;
+}
+
+/// A world with so many charges; the journal is closed.
+fn world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
+    let medium = Memory::keeping(checkpoint_after);
+    let (mut driver, journal) = Driver::new(open(&medium, None));
+    for _ in 0..charges {
+        driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+    }
+    drop((driver, journal));
+    medium
+}
+
+/// Why the checkpoint was of no use.
+fn ignored(medium: &Memory) -> Option<String> {
+    let opened = open(medium, None);
+    opened.journal.writer().and_then(Writer::ignored).map(str::to_owned)
+}
+
+#[test]
+fn one_is_written_when_opening_took_long_and_not_before() {
+    let medium = world(None, 3);
+    let check = |after: Option<u64>, is_written: bool| {
+        medium.state().checkpoint = None;
+        medium.state().checkpoint_after = after;
+        drop(open(&medium, None));
+        assert_eq!(medium.state().checkpoint.is_some(), is_written, "{after:?}");
+    };
+    // Each charge is a record.
+    check(None, false);
+    check(Some(4), false);
+    check(Some(3), true);
+    check(Some(1), true);
+}
+
+#[test]
+fn one_is_written_while_the_world_goes_on() {
+    let medium = Memory::keeping(Some(4));
+    let (mut driver, journal) = Driver::new(open(&medium, None));
+    let mut rounds = 0;
+    // Somebody else's may be under way.
+    while medium.state().checkpoint.is_none() {
+        driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+        flush(&journal);
+        rounds += 1;
+        assert!(rounds < 10_000, "it is never written");
+        std::thread::yield_now();
+    }
+    let now = driver.now;
+    let expected = driver.reads();
+    drop((driver, journal));
+    assert_eq!(ignored(&medium), None);
+    let (mut again, _) = Driver::new(open(&medium, None));
+    again.now = now;
+    same(&again.reads(), &expected);
+    leads_to_the_same(&medium, None);
+}
+
+#[test]
+fn a_damaged_one_is_ignored_wherever_the_damage_is() {
+    let medium = world(Some(1), 2);
+    drop(open(&medium, None));
+    let sound = medium.state().checkpoint.clone().expect("one was written");
+    let disk = disk::Disk::open(&medium).expect("a sound disk");
+    let way = [0..disk.records().expect("a sound disk")];
+    let read = |bytes: &[u8]| {
+        medium.state().checkpoint = Some(bytes.to_vec());
+        super::super::checkpoint::read((&medium, &disk), &setup(None), &way)
+    };
+    assert!(read(&sound).expect("it is sound").is_some());
+    let tail = sound.len() - 600;
+    for at in (0..tail).step_by(37).chain(tail..sound.len()) {
+        let mut damaged = sound.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(read(&damaged).is_err(), "byte {at}");
+        assert!(read(&sound[..at]).is_err(), "cut off at {at}");
+    }
+    drop(disk);
+    medium.state().checkpoint = Some(sound[1..].to_vec());
+    // A greater tail than there is, so that it is not written anew.
+    medium.state().checkpoint_after = Some(100);
+    assert_eq!(ignored(&medium).as_deref(), Some("the checkpoint in `memory` is of no use: it is damaged"));
+}
+
+/// The same checkpoint with another head, and a digest that fits.
+fn with_head(sound: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
+    use sha2::Digest as _;
+    let end = sound.len() - 32;
+    let head_at = sound[..end].iter().rposition(|byte| *byte == b'\n').expect("a head") + 1;
+    let mut head: Value = serde_json::from_slice(&sound[head_at..end]).expect("JSON");
+    change(&mut head);
+    let mut bytes = [&sound[..head_at], head.to_string().as_bytes()].concat();
+    let digest = sha2::Sha256::digest(&bytes);
+    bytes.extend_from_slice(&digest);
+    bytes
+}
+
+#[test]
+fn one_of_another_program_or_another_way_is_ignored() {
+    let medium = world(Some(1), 2);
+    drop(open(&medium, None));
+    let sound = medium.state().checkpoint.clone().expect("one was written");
+    medium.state().checkpoint_after = Some(100);
+    let check = |change: &dyn Fn(&mut Value), why: Option<&str>| {
+        medium.state().checkpoint = Some(with_head(&sound, change));
+        let expected = why.map(|why| format!("the checkpoint in `memory` is of no use: {why}"));
+        assert_eq!(ignored(&medium), expected);
+    };
+    check(&|_| {}, None);
+    let (other, left) =
+        ("another version of this program wrote it", "it is of a branch that was left, or of another world");
+    check(&|head| head["program"] = json!("0"), Some(other));
+    check(&|head| head["later"] = json!(1), Some(other));
+    check(&|head| head["setup"]["seed"] = json!(8), Some(left));
+    check(&|head| head["position"] = json!(99), Some(left));
+    check(&|head| head["position"] = json!(3), Some(left));
+    check(&|head| head["last"] = json!("00"), Some(left));
+}
+
+#[test]
+fn one_that_does_not_lead_on_is_ignored() {
+    let (short, long) = (world(Some(1), 1), world(Some(1), 2));
+    drop((open(&short, None), open(&long, None)));
+    // Its records are those of the other world, and its state is not.
+    let state = |medium: &Memory| medium.state().checkpoint.clone().expect("one was written");
+    let (shorter, longer) = (state(&short), state(&long));
+    let head = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n').expect("a head");
+    let mixed =
+        [&shorter[..head(&shorter[..shorter.len() - 32])], &longer[head(&longer[..longer.len() - 32])..]];
+    long.state().checkpoint = Some(with_head(&mixed.concat(), |_| {}));
+    long.state().checkpoint_after = Some(100);
+    let why = ignored(&long).expect("its state is too early");
+    assert!(why.contains("but"), "{why}");
+}
