@@ -5,6 +5,7 @@
 
 use std::{
     io::{self, Write},
+    iter,
     ops::Range,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -100,7 +101,7 @@ fn last(disk: &Disk, position: u64) -> io::Result<String> {
 /// The records of a way that come after this position; all of them if the way does not lead through it.
 pub(super) fn tail(way: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
     match way.iter().position(|range| leads_through(range, position)) {
-        Some(n) => [position..way[n].end].into_iter().chain(way[n + 1..].iter().cloned()).collect(),
+        Some(n) => iter::once(position..way[n].end).chain(way[n + 1..].iter().cloned()).collect(),
         None => way.to_vec(),
     }
 }

@@ -91,6 +91,7 @@ impl Checkpoints {
     pub(super) fn stop(&mut self) {
         if let Some(job) = self.job.take() {
             job.stop.store(true, Ordering::Relaxed);
+            job.thread.thread().unpark();
             // A panic in it was printed already.
             let _ = job.thread.join();
         }
@@ -129,7 +130,7 @@ fn turn(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
             // Nothing stands in it that a panic could have left half done.
             Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
             Err(TryLockError::WouldBlock) if stop.load(Ordering::Relaxed) => return Err(stopped()),
-            Err(TryLockError::WouldBlock) => thread::sleep(ASKED),
+            Err(TryLockError::WouldBlock) => thread::park_timeout(ASKED),
         }
     }
 }
