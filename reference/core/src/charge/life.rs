@@ -124,8 +124,7 @@ impl Charge {
             match self.place(sighting) {
                 Some(place) => {
                     let transfer = &mut self.transfers[place];
-                    let is_replaced = sighting.depth == Depth::Gone(Gone::Replaced);
-                    if is_replaced && transfer.is_alive() && transfer.standing == Standing::OnTime {
+                    if sighting.depth == Depth::Gone(Gone::Replaced) && transfer.is_alive() {
                         replaced.push(place);
                     }
                     transfer.take_depth(now, sighting.depth, required);
@@ -154,7 +153,7 @@ impl Charge {
         told
     }
 
-    /// The transactions of `new` that stand in for one on time that is replaced at this moment, and the time that each keeps.
+    /// The transactions of `new` that stand in for one that is replaced at this moment, and the time that each keeps.
     /// One stands in for one, and what an output is told twice to pay counts once.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
