@@ -1,5 +1,6 @@
 //! Faults in events, and in the charges and invoices that events and deliveries carry.
 
+use conformance_model::recording::List;
 use conformance_model::words::Mode;
 use serde_json::{Value, json};
 
@@ -96,6 +97,32 @@ const DELIVERY: &[FieldFault] = &[
     ("data", Some(|| json!([])), "is an array", &["webhooks.body", "webhooks.data"]),
 ];
 
+/// What the list shows otherwise.
+const CHARGE_ALONE: &[FieldFault] = &[
+    ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
+    ("asset", Some(|| json!("XYZ")), "is another than in the list", &["events.single"]),
+    ("fiat_amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
+];
+const INVOICE_ALONE: &[FieldFault] = &[
+    ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
+    ("amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
+];
+/// What an event of the API shows otherwise.
+const CHARGE_SENT: &[FieldFault] = &[
+    ("asset", Some(|| json!("XYZ")), "is another than in the API", &["webhooks.event_id"]),
+    ("fiat_amount", Some(|| json!("0.01")), "is another than in the API", &["webhooks.event_id"]),
+];
+const INVOICE_SENT: &[FieldFault] = &[
+    ("amount", Some(|| json!("0.01")), "is another than in the API", &["webhooks.event_id"]),
+    ("number", Some(|| json!("R0")), "is another than in the API", &["webhooks.event_id"]),
+];
+const LISTED_CHARGE: &[FieldFault] = &[(
+    "paid_at",
+    Some(|| json!("2020-01-01T00:00:00.000000Z")),
+    "is another time than in its newest event",
+    &["lists.complete"],
+)];
+
 /// What only deliveries promise: how many decimals an amount has, and the form of a time.
 const DELIVERED_CHARGE: &[FieldFault] = &[
     ("fiat_amount", Some(|| json!("49.9")), "has one decimal", &["charges.fiat_amount"]),
@@ -112,6 +139,11 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         fields(all, CHARGE, Place::Charge(show));
         fields(all, INVOICE, Place::Invoice(show));
     }
+    fields(all, CHARGE_ALONE, Place::Charge(Show::Alone));
+    fields(all, INVOICE_ALONE, Place::Invoice(Show::Alone));
+    fields(all, LISTED_CHARGE, Place::Row(List::Charges));
+    fields(all, CHARGE_SENT, Place::DeliveredCharge);
+    fields(all, INVOICE_SENT, Place::DeliveredInvoice);
     fields(all, DELIVERY, Place::Delivery);
     fields(all, CHARGE, Place::DeliveredCharge);
     fields(all, DELIVERED_CHARGE, Place::DeliveredCharge);

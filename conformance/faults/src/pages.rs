@@ -90,6 +90,29 @@ const LINES: &[PageFault] = &[
     ("`prev` is null", &["paging.ends"], BEHIND_THE_FIRST, |it| it.body["links"]["prev"] = Value::Null),
     ("`next` is missing", &["paging.links"], EVERYWHERE, |it| remove(it, "links", "next")),
     ("`last` is missing", &["paging.links"], BEHIND_THE_FIRST, |it| remove(it, "links", "last")),
+    (
+        "`prev` leads to the first page",
+        &["paging.links_lead"],
+        &[Position::Number(3), Position::Middle],
+        |it| {
+            relink(it, "prev", "page", "1");
+        },
+    ),
+    (
+        "`last` leads to the page before",
+        &["paging.links_lead"],
+        &[Position::Number(2), Position::Middle],
+        |it| {
+            let last = it.body["meta"]["last_page"].as_u64().unwrap_or(1);
+            relink(it, "last", "page", &last.saturating_sub(1).to_string());
+        },
+    ),
+    (
+        "`next` loses its size",
+        &["paging.links_keep_size"],
+        &[Position::Number(3), Position::Middle, Position::OddSize],
+        |it| relink(it, "next", "per_page", ""),
+    ),
     ("the records stand in an object", &["paging.envelope"], EVERYWHERE, |it| it.body["data"] = json!({})),
 ];
 
@@ -125,6 +148,16 @@ fn add(reply: &mut Reply, name: &str, by: i64) {
     if let Some(number) = reply.body["meta"][name].as_i64() {
         reply.body["meta"][name] = json!(number + by);
     }
+}
+
+/// Puts another value for a parameter into a link, or leaves it out.
+fn relink(reply: &mut Reply, rel: &str, name: &str, value: &str) {
+    let link = &mut reply.body["links"][rel];
+    let Some((path, query)) = link.as_str().and_then(|it| it.split_once('?')) else { return };
+    let others = query.split('&').filter(|pair| pair.split('=').next() != Some(name));
+    let pair = format!("{name}={value}");
+    let pairs: Vec<_> = others.chain((!value.is_empty()).then_some(pair.as_str())).collect();
+    *link = json!(format!("{path}?{}", pairs.join("&")));
 }
 
 fn remove(reply: &mut Reply, holder: &str, name: &str) {

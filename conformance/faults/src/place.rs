@@ -148,6 +148,7 @@ fn caller_words(caller: Caller) -> &'static str {
         Caller::Revoked => "a request with a revoked key",
         Caller::Nobody => "a request without a key",
         Caller::Forged(Forgery::EmptyBearer) => "a request with an empty bearer",
+        Caller::Forged(Forgery::NoScheme) => "a request with the key alone",
         Caller::Forged(Forgery::OtherScheme) => "a request with another scheme",
         Caller::Forged(Forgery::Unknown) => "a request with an unknown key",
         Caller::Forged(Forgery::LastCharacter) => "a request with another last character of the key",

@@ -16,6 +16,7 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Revoked, "auth.revoked_key"),
     (Caller::Forged(Forgery::EmptyBearer), "auth.empty_bearer"),
     (Caller::Forged(Forgery::OtherScheme), "auth.other_scheme"),
+    (Caller::Forged(Forgery::NoScheme), "auth.other_scheme"),
     (Caller::Forged(Forgery::Unknown), "auth.unknown_key"),
     (Caller::Forged(Forgery::LastCharacter), "auth.last_character"),
     (Caller::Forged(Forgery::LetterCase), "auth.letter_case"),

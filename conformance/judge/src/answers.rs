@@ -19,17 +19,16 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// HEAD is GET without the content. Not to take it is another matter, and honest.
 fn head(recording: &Recording) -> Judged {
-    let asked = recording.last(|it| it.purpose == Purpose::Head && matches!(it.caller, Caller::Own(_)));
-    let Some((exchange, answer)) = asked.and_then(|it| Some((it, it.answer()?))) else {
-        return Err(unanswered(asked, "HEAD with a key"));
+    let own = |it: &&Exchange| it.purpose == Purpose::Head && matches!(it.caller, Caller::Own(_));
+    let got = |of: &Exchange| {
+        let same = |it: &Exchange| (it.caller, &it.target) == (of.caller, &of.target) && it.method() == "GET";
+        recording.last(|it| same(it) && it.status() == Some(200)).and_then(Exchange::answer)
     };
-    let got = recording.last(|it| {
-        (it.caller, &it.target) == (exchange.caller, &exchange.target)
-            && it.method() == "GET"
-            && it.status() == Some(200)
-    });
-    let Some(got) = got.and_then(Exchange::answer) else {
-        return Err(unanswered(got, "GET of the same address"));
+    let heads = || recording.exchanges.iter().filter(own);
+    // Of what is not there, isolation.not_found tells.
+    let asked = heads().rev().find_map(|it| Some((it, it.answer()?, got(it)?)));
+    let Some((exchange, answer, got)) = asked else {
+        return Err(unanswered(heads().next_back(), "HEAD and GET of one address"));
     };
     match answer.status {
         405 | 501 => Err(CheckError::Inapplicable("HEAD is not taken".into())),

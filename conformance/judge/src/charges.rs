@@ -170,7 +170,22 @@ fn payment_link(charge: &Value, _: &Subject) -> Flaw {
     (!fine).then(|| ("payment_link as a string or null".into(), told(charge, "payment_link")))
 }
 
+/// One charge may have lost the time of its payment to a refund. Not all of them.
+fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
+    let found = subjects(recording, "charge")?;
+    let paid = || found.iter().filter(|it| it.is_payment() && !it.is_delivered);
+    let codes: BTreeSet<_> = paid().filter_map(|it| text_at(&it.object, &["code"])).collect();
+    let is_untold = |it: &Subject| it.object.get("paid_at").is_some_and(Value::is_null);
+    match paid().next().filter(|_| codes.len() > 1 && paid().all(is_untold)) {
+        None => Ok(()),
+        Some(first) => {
+            Err(first.broken("paid_at of a charge that is paid", "null, as of every other charge.paid"))
+        }
+    }
+}
+
 fn paid_at(recording: &Recording) -> Judged {
+    some_paid_at(recording)?;
     each_subject(recording, "charge", "a charge that was paid", |it| {
         let told = || told(&it.object, "paid_at");
         let value = it.object.get("paid_at").filter(|value| !value.is_null());

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
-use conformance_model::reading::{listed, own_event_asked, single_event, text_at, utc};
+use conformance_model::reading::{listed, own_event_asked, single_event, text_at, utc, wrapped_event};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
+use super::contrast::{SETTLED, STATE, contradict, contradiction, differ, is_still};
 use super::delivered::is_uuid;
-use super::evidence::{in_burst, may_be_limited, pages, unanswered};
+use super::evidence::{Sheet, in_burst, may_be_limited, pages, unanswered};
 use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -109,6 +110,7 @@ fn created_at(event: &Value) -> Flaw {
 }
 
 fn single(recording: &Recording) -> Judged {
+    let sheets = pages(recording);
     let mut judged = false;
     for exchange in own(recording) {
         let (Caller::Own(mode), Some(id)) = (exchange.caller, own_event_asked(exchange)) else { continue };
@@ -124,7 +126,7 @@ fn single(recording: &Recording) -> Judged {
         if text_at(&event, &["id"]) != Some(id) {
             return Err(CheckError::broken(exchange.number, format!("id \"{id}\""), told(&event, "id")));
         }
-        if let Some((name, actual)) = otherwise_listed(recording, mode, &event) {
+        if let Some((name, actual)) = otherwise_listed(recording, &sheets, (exchange, mode), &event) {
             let expected = format!("{name} of event {id} as the list shows it");
             return Err(CheckError::broken(exchange.number, expected, actual));
         }
@@ -133,49 +135,37 @@ fn single(recording: &Recording) -> Judged {
     if judged { Ok(Held::Plainly) } else { Err(no_events()) }
 }
 
-/// What is settled of an object when it is opened: which one it is, and the rate that is locked.
-const SETTLED: [(&str, &[&str]); 2] = [
-    ("charge", &["code", "fiat_amount", "fiat_currency", "asset", "asset_amount"]),
-    ("invoice", &["code", "number", "currency"]),
-];
-
-/// A number without noughts at its end.
-fn plain(text: &str) -> &str {
-    let is_fraction = text.contains('.') && text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
-    if is_fraction { text.trim_end_matches('0').trim_end_matches('.') } else { text }
-}
-
 /// The first member that the list shows otherwise, and what it is here. An object may have moved on between two
-/// requests, so of a charge or an invoice only what is settled must agree.
-fn otherwise_listed(recording: &Recording, mode: Mode, event: &Value) -> Option<(String, String)> {
-    let row = listed(recording, mode).remove(text_at(event, &["id"])?)?;
-    // What is wrong in itself, another statement tells.
+/// requests, so unless nothing happens any more, only what is settled of a charge or an invoice must agree.
+fn otherwise_listed(
+    recording: &Recording,
+    sheets: &[Sheet<'_>],
+    asked: (&Exchange, Mode),
+    event: &Value,
+) -> Option<(String, String)> {
+    let (exchange, mode) = asked;
+    let id = text_at(event, &["id"])?;
+    let row = listed(recording, mode).remove(id)?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
         (Value::Object(one), Value::Object(other)) => Some(one != other),
-        (Value::String(one), Value::String(other)) if name == "created_at" => {
-            Some(utc(one).ok()? != utc(other).ok()?)
-        }
-        (Value::String(one), Value::String(other)) => Some(one != other),
+        (one @ Value::String(_), other) => Some(contradict(one, other)),
         _ => None,
     };
     if let Some(name) = ["type", "details", "created_at"].into_iter().find(|name| differs(name) == Some(true))
     {
         return Some((name.to_owned(), told(event, name)));
     }
-    SETTLED.into_iter().find_map(|(member, names)| {
-        let differs = |name: &&&str| {
-            let [one, other] = [&row, event].map(|of| text_at(of, &[member, name]).map(plain));
-            one.zip(other).is_some_and(|(one, other)| one != other)
-        };
-        let name = names.iter().find(differs)?;
-        Some((format!("{member}.{name}"), told(&event[member], name)))
-    })
+    let same = sheets.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+    let mut rows = same.flat_map(Sheet::rows).filter(|it| text_at(it, &["id"]) == Some(id));
+    let is_steady = rows.all(|it| contradiction(it, &row, &STATE, differ).is_none());
+    let fields: &[_] =
+        if is_steady && is_still(sheets, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
+    let (member, name) = fields.iter().find_map(|fields| contradiction(&row, event, fields, differ))?;
+    Some((format!("{member}.{name}"), told(&event[member], name)))
 }
 
 fn envelope(recording: &Recording) -> Judged {
-    let body = own(recording).find_map(|it| it.answer().filter(|answer| answer.status == 200)?.body.json());
-    let body = body.ok_or_else(no_events)?;
-    let event = own(recording).filter(|it| it.status() == Some(200)).find_map(single_event);
-    let under = body.as_object().into_iter().flatten().find(|(_, it)| Some(*it) == event.as_ref());
-    Ok(Held::Seen(under.map_or("bare".to_owned(), |(name, _)| format!("under {name}"))))
+    let (path, _) =
+        own(recording).filter(|it| it.status() == Some(200)).find_map(wrapped_event).ok_or_else(no_events)?;
+    Ok(Held::Seen(if path.is_empty() { "bare".to_owned() } else { format!("under {}", path.join(".")) }))
 }

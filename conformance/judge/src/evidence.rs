@@ -57,6 +57,15 @@ impl Sheet<'_> {
         (numbers.current > 0 && numbers.size > 0 && is_asked).then_some(numbers)
     }
 
+    /// Whether the numbers of a page fit its rows and each other.
+    pub(super) fn is_sound(&self) -> bool {
+        let pages = self.page.meta("last_page");
+        self.numbers().is_some_and(|it| {
+            it.len() == self.rows().len() as u64
+                && pages.is_some_and(|pages| pages.max(1) == it.pages().max(1))
+        })
+    }
+
     /// Asked for by page and size, and by nothing else.
     pub(super) fn is_plain(&self) -> bool {
         self.ask.filters.is_empty() && self.ask.link.is_none()

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{
-    Page, holds_charge, identity, named_identity, names_invoice, page_ask, text_at,
+    Page, codes_of, holds_charge, identity, named_identity, names_invoice, page_ask, text_at,
 };
-use conformance_model::recording::{Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{Sheet, Whole, eras, exists, longs, may_be_limited, pages, whole};
@@ -36,14 +36,41 @@ enum Reach {
 
 const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
 
+/// Which charge belongs to which invoice, as any page shows it: a charge, then an invoice.
+#[derive(Default)]
+pub(super) struct Kin(BTreeSet<(String, String)>);
+
+impl Kin {
+    pub(super) fn of(recording: &Recording) -> Kin {
+        let sheets = pages(recording);
+        let rows = sheets.iter().filter(|it| it.ask.list != List::Charges).flat_map(Sheet::rows);
+        let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
+        let pairs = invoices.filter_map(|it| Some((codes_of(it)?, text_at(it, &["code"])?)));
+        Kin(pairs
+            .flat_map(|(charges, invoice)| {
+                charges.into_iter().map(move |charge| (charge.to_owned(), invoice.to_owned()))
+            })
+            .collect())
+    }
+
+    fn has(&self, charge: Option<&str>, invoice: Option<&str>) -> bool {
+        charge.zip(invoice).is_some_and(|(a, b)| self.0.contains(&(a.to_owned(), b.to_owned())))
+    }
+}
+
 /// Whether a row fits a filter. `None` where the row does not show it.
-fn fits(list: List, row: &Value, name: &str, value: &str, reach: Reach) -> Option<bool> {
+fn fits(list: List, row: &Value, name: &str, value: &str, reach: Reach, kin: &Kin) -> Option<bool> {
     let is = |path: &[&str]| text_at(row, path) == Some(value);
-    let wide = reach == Reach::Wide;
+    let code = |member| text_at(row, &[member, "code"]);
+    let wide = |told: bool, kin: bool| reach == Reach::Wide && (told || kin);
     match (list, name) {
         (List::Events, "type") => Some(is(&["type"])),
-        (List::Events, "charge") => Some(is(&["charge", "code"]) || (wide && holds_charge(row, value))),
-        (List::Events, _) => Some(is(&["invoice", "code"]) || (wide && names_invoice(row, value))),
+        (List::Events, "charge") => Some(
+            is(&["charge", "code"]) || wide(holds_charge(row, value), kin.has(Some(value), code("invoice"))),
+        ),
+        (List::Events, _) => Some(
+            is(&["invoice", "code"]) || wide(names_invoice(row, value), kin.has(code("charge"), Some(value))),
+        ),
         (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
         (_, "payment_link") => shown_link(row).map(|told| told == value),
         (_, name) => text_at(row, &[name]).map(|told| told == value),
@@ -55,19 +82,20 @@ fn shown_link(row: &Value) -> Option<&str> {
 }
 
 /// A row that fits no reading of the filters of its page, and the filter that it breaks.
-pub(super) fn stranger<'s>(sheet: &'s Sheet<'_>) -> Option<(&'s Value, &'s (String, String))> {
+pub(super) fn stranger<'s>(sheet: &'s Sheet<'_>, kin: &Kin) -> Option<(&'s Value, &'s (String, String))> {
     sheet.rows().iter().find_map(|row| {
         let broken = |filter: &&(String, String)| {
-            fits(sheet.ask.list, row, &filter.0, &filter.1, Reach::Wide) == Some(false)
+            fits(sheet.ask.list, row, &filter.0, &filter.1, Reach::Wide, kin) == Some(false)
         };
         Some((row, sheet.ask.filters.iter().find(broken)?))
     })
 }
 
 /// Whether a page has rows, all of which show what it was filtered by.
-pub(super) fn shows_its_filters(sheet: &Sheet<'_>) -> bool {
+pub(super) fn shows_its_filters(sheet: &Sheet<'_>, kin: &Kin) -> bool {
     let shown = |row: &Value| {
-        let told = |(name, value): &(String, String)| fits(sheet.ask.list, row, name, value, Reach::Wide);
+        let told =
+            |(name, value): &(String, String)| fits(sheet.ask.list, row, name, value, Reach::Wide, kin);
         sheet.ask.filters.iter().all(|filter| told(filter).is_some())
     };
     !sheet.rows().is_empty() && sheet.rows().iter().all(shown)
@@ -78,6 +106,7 @@ fn selections<'r>(
     list: List,
     rows: &[&'r Value],
     filters: &[(String, String)],
+    kin: &Kin,
 ) -> Option<Vec<Vec<&'r Value>>> {
     let mut found = Vec::new();
     for charge in REACHES {
@@ -87,7 +116,7 @@ fn selections<'r>(
                 let mut all = true;
                 for (name, value) in filters {
                     let reach = if name == "charge" { charge } else { invoice };
-                    all &= fits(list, row, name, value, reach)?;
+                    all &= fits(list, row, name, value, reach, kin)?;
                 }
                 selected.extend(all.then_some(*row));
             }
@@ -98,10 +127,10 @@ fn selections<'r>(
 }
 
 /// The list that a filtered page was cut from, if it was read, and read alike before and after.
-fn source<'s>(sheets: &'s [Sheet<'_>], sheet: &Sheet<'_>) -> Option<Whole<'s>> {
+fn source<'s>(sheets: &'s [Sheet<'_>], sheet: &Sheet<'_>, kin: &Kin) -> Option<Whole<'s>> {
     let names = |it: &Sheet<'_>| {
         let rows: Vec<_> = it.rows().iter().collect();
-        let selections = selections(sheet.ask.list, &rows, &sheet.ask.filters)?;
+        let selections = selections(sheet.ask.list, &rows, &sheet.ask.filters, kin)?;
         Some(
             selections
                 .iter()
@@ -172,17 +201,35 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
             && is_listed(recording, it, &ask)
             && it.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
             && !may_be_limited(recording, it)
-            && exists(&pages(recording), it, &ask)
+            && (exists(&pages(recording), it, &ask) || is_shown(&pages(recording), it, &ask))
     });
     refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
+}
+
+/// Whether the whole list shows so many records that fit a filter that the page of them that was asked for exists.
+fn is_shown(pages: &[Sheet<'_>], asked: &Exchange, wanted: &PageAsk) -> bool {
+    let [(name, value)] = &wanted.filters[..] else { return false };
+    let before =
+        wanted.page.unwrap_or(1).saturating_sub(1).saturating_mul(wanted.per_page.unwrap_or(u64::MAX));
+    let fits = |row: &&Value| text_at(row, &[name]) == Some(value);
+    let mut whole = pages.iter().filter(|it| it.is_plain() && it.ask.list == wanted.list);
+    whole.any(|it| {
+        Caller::Own(it.mode) == asked.caller && it.rows().iter().filter(fits).count() as u64 > before
+    })
 }
 
 /// A list by a value that no record has is empty, or refused.
 fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     for it in &recording.exchanges {
         let Purpose::Twin { list: of, filter, side } = &it.purpose else { continue };
-        if (*of, filter.as_str(), *side) != (list, name, Side::AbsentBefore) {
+        // Of several filters, filters.combined tells.
+        let is_alone = !it.target.contains('&');
+        if (*of, filter.as_str(), *side, is_alone) != (list, name, Side::AbsentBefore, true) {
             continue;
+        }
+        // What the server itself calls an error is no refusal.
+        if it.status() == Some(500) {
+            return Err(CheckError::broken(it.number, "an empty list, or a refusal", it.summary()));
         }
         let Some(page) = Page::of(it) else { continue };
         let rows = page.rows().map_or(0, Vec::len);
@@ -198,17 +245,19 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
 
 fn events(recording: &Recording, name: &str) -> Judged {
     refused(recording, List::Events, name)?;
+    let kin = &Kin::of(recording);
     let mut judged = false;
     for sheets in &eras(recording) {
         for (value, sheet) in alone(sheets, List::Events, name) {
-            if let Some((row, _)) = stranger(sheet) {
+            if let Some((row, _)) = stranger(sheet, kin) {
                 let id = text_at(row, &["id"]).unwrap_or("without an id");
                 let expected = format!("only events of {name} {value}");
                 return Err(CheckError::broken(sheet.number(), expected, format!("event {id} is not one")));
             }
             let known = |it: &Sheet<'_>| {
                 let plain = it.mode == sheet.mode && it.ask.list == List::Events && it.ask.filters.is_empty();
-                let fits = |row: &Value| fits(List::Events, row, name, value, Reach::Narrow) == Some(true);
+                let fits =
+                    |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, kin) == Some(true);
                 plain && it.rows().iter().any(fits)
             };
             let is_first = sheet.ask.page.unwrap_or(1) == 1;
@@ -224,7 +273,7 @@ fn events(recording: &Recording, name: &str) -> Judged {
 }
 
 /// What is wrong with a filtered page and its total: what was expected. `None` if nothing can be said.
-fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>) -> Option<Result<(), (String, String)>> {
+fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, kin: &Kin) -> Option<Result<(), (String, String)>> {
     let told = sheet.page.meta("total")?;
     let shown = sheet.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {told}"))));
@@ -234,8 +283,8 @@ fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>) -> Option<Result<(), (Strin
         return wrong(shown.len() as u64);
     }
     let undecided = all_on_one_page.then_some(Ok(()));
-    let Some(source) = source(sheets, sheet) else { return undecided };
-    let Some(selections) = selections(sheet.ask.list, &source.rows, &sheet.ask.filters) else {
+    let Some(source) = source(sheets, sheet, kin) else { return undecided };
+    let Some(selections) = selections(sheet.ask.list, &source.rows, &sheet.ask.filters, kin) else {
         return undecided;
     };
     let may_be = |count: u64| if source.is_all { count == told } else { count <= told };
@@ -273,6 +322,7 @@ fn counted(sheet: &Sheet<'_>) -> Result<(), CheckError> {
 }
 
 fn total(recording: &Recording) -> Judged {
+    let kin = &Kin::of(recording);
     let mut judged = false;
     for sheets in &eras(recording) {
         for sheet in sheets.iter().filter(|it| it.ask.filters.len() == 1) {
@@ -281,10 +331,10 @@ fn total(recording: &Recording) -> Judged {
                 continue;
             }
             // A page of strangers is the business of the filter's own statement.
-            if sheet.ask.list != List::Events && stranger(sheet).is_some() {
+            if sheet.ask.list != List::Events && stranger(sheet, kin).is_some() {
                 continue;
             }
-            match total_of(sheets, sheet) {
+            match total_of(sheets, sheet, kin) {
                 None => {}
                 Some(Ok(())) => judged = true,
                 Some(Err((expected, actual))) => {
@@ -355,14 +405,15 @@ fn charge_of_link(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, link: &str) -> Option
 
 /// The items of these lists are open: a row that does not show the value proves nothing.
 fn as_far_as_shown(found: &[(&str, &Sheet<'_>)], name: &str) -> Judged {
+    let kin = &Kin::default();
     let mut judged = false;
     for (value, sheet) in found {
-        if let Some((row, _)) = stranger(sheet) {
+        if let Some((row, _)) = stranger(sheet, kin) {
             let told = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
             return Err(CheckError::broken(sheet.number(), expected, format!("{name} {told}")));
         }
-        judged |= shows_its_filters(sheet);
+        judged |= shows_its_filters(sheet, kin);
     }
     match (judged, found.is_empty()) {
         (true, _) => Ok(Held::Plainly),
@@ -378,23 +429,24 @@ fn in_words(sheet: &Sheet<'_>) -> String {
 
 /// Filters given together. A list that is empty by one honest reading may also be answered otherwise.
 fn combined(recording: &Recording) -> Judged {
+    let kin = &Kin::of(recording);
     let mut judged = BTreeSet::new();
     for sheets in &eras(recording) {
         for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
             let names: Vec<_> = sheet.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
-            if let Some((row, (name, value))) = stranger(sheet) {
+            if let Some((row, (name, value))) = stranger(sheet, kin) {
                 let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
                 let expected = format!("only records of {}", in_words(sheet));
                 let actual = format!("{id} is not of {name} {value}");
                 return Err(CheckError::broken(sheet.number(), expected, actual));
             }
-            match total_of(sheets, sheet) {
+            match total_of(sheets, sheet, kin) {
                 Some(Err((expected, actual))) => {
                     let expected = format!("{expected} for {}", in_words(sheet));
                     return Err(CheckError::broken(sheet.number(), expected, actual));
                 }
                 Some(Ok(())) => drop(judged.insert(names.join("+"))),
-                None if shows_its_filters(sheet) => drop(judged.insert(names.join("+"))),
+                None if shows_its_filters(sheet, kin) => drop(judged.insert(names.join("+"))),
                 None => {}
             }
         }

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{Page, has_text, identity, named_identity};
-use conformance_model::recording::{Caller, Exchange, Kind, List, Purpose, Recording, Side, shorten};
+use conformance_model::recording::{
+    Caller, Exchange, Kind, List, Purpose, RESPELLED, Recording, Side, shorten,
+};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
@@ -85,9 +87,27 @@ fn not_found_json(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
+/// Whether it is the id of that mode's event in other letters. It may be refused in any way.
+fn is_respelled(exchange: &Exchange) -> bool {
+    matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESPELLED)
+}
+
+/// The head of an answer about an event of the other mode. Not to take HEAD is honest.
+fn heads(recording: &Recording) -> Result<(), CheckError> {
+    let foreign = asked(recording, &[Side::Foreign])?;
+    let is_foreign =
+        |of: &Exchange| foreign.iter().any(|it| (it.caller, &it.target) == (of.caller, &of.target));
+    let heads = recording.exchanges.iter().filter(|it| it.purpose == Purpose::Head && is_foreign(it));
+    let served = |it: &&Exchange| it.status().is_some_and(|status| (200..300).contains(&status));
+    let found = heads.filter(|it| it.answer().is_some()).find(served);
+    found.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "404, as GET has it", it.summary())))
+}
+
 fn foreign_not_found(recording: &Recording) -> Judged {
+    heads(recording)?;
     for exchange in asked(recording, &[Side::Foreign])? {
-        if exchange.status() != Some(404) {
+        let is_served = exchange.status().is_some_and(|status| status < 300);
+        if exchange.status() != Some(404) && (is_served || !is_respelled(exchange)) {
             let expected = "404, the same body as for an unknown id";
             return Err(CheckError::broken(exchange.number, expected, exchange.summary()));
         }
@@ -217,16 +237,23 @@ fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, Che
 }
 
 fn twins(recording: &Recording, list: List, name: &str) -> Judged {
-    let side = |mode, side| {
-        let twin = Purpose::Twin { list, filter: name.to_owned(), side };
-        recording.last(|it| it.caller == Caller::Own(mode) && it.purpose == twin)
+    let of = |wanted| {
+        let twin = Purpose::Twin { list, filter: name.to_owned(), side: wanted };
+        let own = recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_)));
+        own.filter(move |it| it.purpose == twin)
+    };
+    // A passing weakness is asked past, so the last answer of an address counts.
+    let is_last = |it: &&Exchange| {
+        !recording
+            .exchanges
+            .iter()
+            .any(|then| then.number > it.number && (then.caller, &then.target) == (it.caller, &it.target))
     };
     let mut judged = false;
-    for mode in Mode::BOTH {
-        let (Some(absent), Some(foreign)) = (side(mode, Side::AbsentBefore), side(mode, Side::Foreign))
-        else {
-            continue;
-        };
+    for foreign in of(Side::Foreign).filter(is_last) {
+        let before =
+            of(Side::AbsentBefore).filter(|it| it.caller == foreign.caller && it.number < foreign.number);
+        let Some(absent) = before.last() else { continue };
         for it in [absent, foreign] {
             if it.status().is_none_or(|status| matches!(status, 429 | 502..=504)) {
                 return Err(unanswered(Some(it), "the filtered list"));

@@ -3,12 +3,12 @@
 use url::Url;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{identity, text_at};
+use conformance_model::reading::{identity, link_query, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{Sheet, no_readable_list, origin, pages, sheets, too_few_records};
-use super::filters::{shows_its_filters, stranger};
+use super::filters::{Kin, shows_its_filters, stranger};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -55,7 +55,8 @@ fn ends(recording: &Recording) -> Judged {
     for sheet in &pages(recording) {
         let (Some(numbers), Some(links)) = (sheet.numbers(), sheet.page.links()) else { continue };
         let last = numbers.pages().max(1);
-        if !sheet.ask.filters.is_empty() || numbers.current > last {
+        // How many records a filter lets through, filters.total tells.
+        if numbers.current > last || !(sheet.ask.filters.is_empty() || sheet.is_sound()) {
             continue;
         }
         for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
@@ -78,6 +79,54 @@ fn ends(recording: &Recording) -> Judged {
         (true, true) => Ok(Held::Plainly),
         (true, false) => Err(too_few_records()),
         (false, _) => Err(no_readable_list()),
+    }
+}
+
+/// What a link says by its query, which needs no look behind it.
+struct Said<'s> {
+    rel: &'static str,
+    link: &'s str,
+    pairs: Vec<(String, String)>,
+    is_plain: bool,
+}
+
+impl Said<'_> {
+    /// The value of a parameter; `None` if there are several, or none where that may mean something else.
+    fn value(&self, name: &str, default: &str) -> Option<String> {
+        let mut found = self.pairs.iter().filter(|(it, _)| it == name).map(|(_, value)| value.clone());
+        match (found.next(), found.next()) {
+            (Some(value), None) => Some(value),
+            (None, _) if self.is_plain => Some(default.to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// The links of a page that was asked for by its number, as far as they lead into its list.
+fn said<'s>(sheet: &'s Sheet<'_>) -> impl Iterator<Item = Said<'s>> {
+    let asked = RELS.into_iter().filter(|_| sheet.ask.link.is_none());
+    asked.filter_map(|rel| {
+        let link = sheet.page.link(rel)?;
+        let path = link.split(['?', '#']).next().unwrap_or_default();
+        if link.is_empty() || !(path.is_empty() || path.ends_with(sheet.ask.list.path())) {
+            return None;
+        }
+        let (pairs, is_plain) = link_query(link);
+        Some(Said { rel, link, pairs, is_plain })
+    })
+}
+
+/// The page that a link of a page must lead to.
+fn wanted(rel: &str, sheet: &Sheet<'_>) -> Option<u64> {
+    let here = sheet.ask.page.unwrap_or(1);
+    match (rel, sheet.numbers()) {
+        ("first", _) => Some(1),
+        ("prev", _) => Some(here - 1).filter(|page| *page > 0),
+        ("next", _) => Some(here + 1),
+        (_, Some(numbers)) if sheet.ask.filters.is_empty() || sheet.is_sound() => {
+            Some(numbers.pages().max(1))
+        }
+        (_, _) => None,
     }
 }
 
@@ -110,18 +159,25 @@ fn lead(recording: &Recording) -> Judged {
             ));
         }
     }
+    for sheet in &pages(recording) {
+        for it in said(sheet) {
+            let (here, wanted) = (sheet.ask.page.unwrap_or(1), wanted(it.rel, sheet));
+            let told: Option<u64> = it.value("page", "1").and_then(|page| page.parse().ok());
+            if let Some((told, wanted)) = told.zip(wanted).filter(|(told, wanted)| told != wanted) {
+                let expected = format!("links.{} of page {here} to page {wanted}", it.rel);
+                return Err(CheckError::broken(
+                    sheet.number(),
+                    expected,
+                    format!("page {told}: {}", it.link),
+                ));
+            }
+        }
+    }
     let mut judged = false;
     for (rel, sheet, from) in followed(&sheets) {
         let Some(there) = sheet.page.meta("current_page") else { continue };
         // Every link that is followed belongs to a page that was asked for by its number, or to the first.
-        let here = from.ask.page.unwrap_or(1);
-        let wanted = match (rel, from.numbers()) {
-            ("first", _) => 1,
-            ("prev", _) => here.saturating_sub(1),
-            ("next", _) => here + 1,
-            (_, Some(numbers)) => numbers.pages().max(1),
-            (_, None) => continue,
-        };
+        let (here, Some(wanted)) = (from.ask.page.unwrap_or(1), wanted(rel, from)) else { continue };
         if there != wanted {
             let expected = format!("links.{rel} of page {here} to page {wanted}");
             return Err(CheckError::broken(sheet.number(), expected, format!("page {there}")));
@@ -157,6 +213,16 @@ fn named<'s, 'a>(sheets: &'s [Sheet<'a>], like: &Sheet<'_>, page: u64) -> Option
 }
 
 fn keep_size(recording: &Recording) -> Judged {
+    for sheet in &pages(recording) {
+        let Some(here) = sheet.page.meta("per_page") else { continue };
+        for it in said(sheet) {
+            let told: Option<u64> = it.value("per_page", "25").and_then(|size| size.parse().ok());
+            if told.is_some_and(|told| told != here) {
+                let expected = format!("pages of {here} behind links.{}", it.rel);
+                return Err(CheckError::broken(sheet.number(), expected, it.link));
+            }
+        }
+    }
     let sheets = sheets(recording);
     let mut judged = false;
     for (rel, sheet, from) in followed(&sheets) {
@@ -173,14 +239,30 @@ fn keep_size(recording: &Recording) -> Judged {
 }
 
 fn keep_filters(recording: &Recording) -> Judged {
+    let kin = &Kin::of(recording);
+    // Whoever ignores a filter where it was asked for has nothing to keep.
+    let all = pages(recording);
+    let ignored: Vec<_> = all.iter().filter_map(|it| Some((it.ask.list, &stranger(it, kin)?.1.0))).collect();
+    for sheet in all.iter().filter(|it| !it.rows().is_empty()) {
+        for it in said(sheet) {
+            let lost = |(name, value): &&(String, String)| {
+                let is_ignored = ignored.contains(&(sheet.ask.list, name));
+                !is_ignored && it.value(name, "").is_some_and(|told| told != *value)
+            };
+            if let Some((name, value)) = sheet.ask.filters.iter().find(lost) {
+                let expected = format!("only {name}={value} behind links.{}", it.rel);
+                return Err(CheckError::broken(sheet.number(), expected, it.link));
+            }
+        }
+    }
     let sheets = sheets(recording);
     let mut judged = false;
     for (rel, sheet, from) in followed(&sheets).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
         // Whoever ignores a filter where it was asked for has nothing to keep.
-        if stranger(from).is_some() {
+        if stranger(from, kin).is_some() {
             continue;
         }
-        if let Some((row, (name, value))) = stranger(sheet) {
+        if let Some((row, (name, value))) = stranger(sheet, kin) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only {name}={value} behind links.{rel}");
             return Err(CheckError::broken(
@@ -189,7 +271,7 @@ fn keep_filters(recording: &Recording) -> Judged {
                 format!("{id} is not of {name} {value}"),
             ));
         }
-        judged |= shows_its_filters(sheet);
+        judged |= shows_its_filters(sheet, kin);
     }
     if judged {
         Ok(Held::Plainly)

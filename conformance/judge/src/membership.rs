@@ -6,30 +6,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
-use conformance_model::reading::{http_date, text_at, utc};
+use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::{Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
 use crate::check::Check;
+use crate::contrast::{KINDS, LATENESS, TWO_MINDS, clock};
 use crate::evidence::{PER_PAGE_MAX, Sheet, eras, longs};
+use crate::lives;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] =
     &[Check::of("lists.complete", NEEDS, complete), Check::of("events.recorded", NEEDS, recorded)];
-
-/// How long something may be on its way from one list to another.
-const LATENESS: Duration = Duration::minutes(1);
-/// How long after a change the copies of an object may still be of two minds.
-const TWO_MINDS: Duration = Duration::minutes(10);
-
-/// The kinds of objects that have a list, and the member of an event that holds one.
-const KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::Invoices, "invoice")];
 
 fn at(row: &Value, name: &str) -> Option<OffsetDateTime> {
     utc(text_at(row, &[name])?).ok()
@@ -45,7 +39,7 @@ fn is_of(event: &Value, kind: &str) -> bool {
 
 /// The time before which everything has arrived, by the clock of the server that answered, or by the newest event.
 fn settled_until(later: &Sheet<'_>, events: &Sheet<'_>) -> Option<OffsetDateTime> {
-    let date = later.exchange.answer().and_then(|answer| http_date(answer.header("date")?));
+    let date = clock(later.exchange);
     let newest = || events.rows().iter().filter_map(|row| at(row, "created_at")).max();
     // A clock that is far off, or a cache's, tells less than the events.
     let told = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
@@ -55,7 +49,7 @@ fn settled_until(later: &Sheet<'_>, events: &Sheet<'_>) -> Option<OffsetDateTime
 /// Whether nothing had been recorded for a while when an answer came, nor was since, as the last long page of events
 /// tells.
 pub(super) fn is_quiet(sheets: &[Sheet<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
-    let date = since.and_then(|it| http_date(it.answer()?.header("date")?));
+    let date = since.and_then(clock);
     let events = longs(sheets, List::Events, mode).next_back();
     let newest = events.filter(|it| since.is_some_and(|since| it.number() > since.number));
     let newest = newest.and_then(|it| it.rows().iter().filter_map(|row| at(row, "created_at")).max());
@@ -69,6 +63,17 @@ fn codes<'a>(sheet: &'a Sheet<'_>) -> Option<BTreeSet<&'a str>> {
 
 fn nothing_created(recording: &Recording) -> CheckError {
     let eras = eras(recording);
+    let is_new = |it: &Sheet<'_>, row: &Value| {
+        text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
+            && clock(it.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
+    };
+    let events = eras.iter().flatten().filter(|it| it.ask.list == List::Events);
+    if events.into_iter().any(|it| it.rows().iter().any(|row| is_new(it, row))) {
+        return CheckError::unjudged(
+            "what was created may be on its way into the lists for a minute, and nothing older is listed",
+            "check again in a minute, while nothing is created",
+        );
+    }
     let others = || eras.iter().flatten().filter(|it| it.ask.list != List::Events);
     if others().any(|it| !it.rows().is_empty()) {
         return CheckError::Inapplicable(
@@ -108,6 +113,7 @@ fn complete(recording: &Recording) -> Judged {
             }
         }
     }
+    lives::retold(recording)?;
     if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording)) }
 }
 
@@ -135,6 +141,7 @@ fn recorded(recording: &Recording) -> Judged {
             }
         }
     }
+    lives::begun_once(recording)?;
     if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording)) }
 }
 

@@ -122,7 +122,7 @@ fn meta(recording: &Recording) -> Judged {
 
 fn default_size(recording: &Recording) -> Judged {
     each(&pages(recording), |sheet| {
-        let by_default = sheet.is_plain() && sheet.ask.per_page.is_none();
+        let by_default = sheet.ask.link.is_none() && sheet.ask.per_page.is_none();
         by_default.then_some(())?;
         Some(equal("meta.per_page", PER_PAGE_DEFAULT, sheet.page.meta("per_page")?))
     })

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use time::OffsetDateTime;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, charges_of, text_at, utc};
+use conformance_model::reading::{Page, charges_of, codes_of, text_at};
 use conformance_model::recording::{Caller, List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
 use crate::check::Check;
+use crate::contrast::at;
 use crate::evidence::pages;
 use crate::subjects::{Subject, subjects};
 
@@ -38,6 +38,8 @@ struct Ledger {
     filtered: Vec<Value>,
     /// Charges of which a list by that filter has shown everything.
     told: BTreeSet<String>,
+    /// Items of the list of invoices.
+    invoices: Vec<Value>,
 }
 
 fn ledgers(recording: &Recording) -> Vec<Ledger> {
@@ -56,10 +58,18 @@ fn ledger(recording: &Recording, mode: Mode) -> Option<Ledger> {
     let page = Page::of(exchange)?;
     let rows = page.rows()?.clone();
     let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
-    let mut ledger =
-        Ledger { number: exchange.number, rows, is_whole, filtered: Vec::new(), told: BTreeSet::new() };
-    for sheet in pages(recording).iter().filter(|it| it.mode == mode && it.ask.list == List::Events) {
+    let (filtered, told, invoices) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let mut ledger = Ledger { number: exchange.number, rows, is_whole, filtered, told, invoices };
+    for sheet in pages(recording).iter().filter(|it| it.mode == mode) {
+        match sheet.ask.list {
+            List::Charges => continue,
+            List::Invoices => ledger.invoices.extend(sheet.rows().iter().cloned()),
+            List::Events => {}
+        }
         let [(name, value)] = &sheet.ask.filters[..] else { continue };
+        if sheet.ask.list != List::Events {
+            continue;
+        }
         ledger.filtered.extend(sheet.rows().iter().cloned());
         let is_all = sheet.page.meta("total") == Some(sheet.rows().len() as u64);
         if name == "charge" && is_all && !sheet.rows().is_empty() {
@@ -102,11 +112,6 @@ impl Ledger {
         let newest = self.rows.iter().filter_map(at).max();
         newest.zip(at(row)).is_some_and(|(newest, then)| newest - then >= APART)
     }
-}
-
-/// When an event was recorded.
-fn at(row: &Value) -> Option<OffsetDateTime> {
-    utc(text_at(row, &["created_at"])?).ok()
 }
 
 fn name(row: &Value) -> &str {
@@ -183,9 +188,10 @@ fn settled(recording: &Recording) -> Judged {
     for ledger in ledgers(recording) {
         let voided: BTreeSet<&str> =
             ledger.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
-        for row in ledger.rows.iter().chain(&ledger.filtered) {
-            let Some(code) = text_at(row, &["invoice", "code"]) else { continue };
-            let codes = charges_of(row).unwrap_or_default();
+        let of_events = ledger.rows.iter().chain(&ledger.filtered).filter_map(|row| row.get("invoice"));
+        for invoice in of_events.chain(&ledger.invoices) {
+            let Some(code) = text_at(invoice, &["code"]) else { continue };
+            let codes = codes_of(invoice).unwrap_or_default();
             let Some(paid) = codes.iter().find_map(|code| ledger.paid_charge(code)) else { continue };
             if ledger.paid_invoice(code).is_some() {
                 judged = true;

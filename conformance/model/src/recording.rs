@@ -112,6 +112,9 @@ pub enum Caller {
     Forged(Forgery),
 }
 
+/// The round in which an event is asked for with its id in capital letters.
+pub const RESPELLED: u8 = 8;
+
 /// What is not a key, although it may look like one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -120,6 +123,8 @@ pub enum Forgery {
     EmptyBearer,
     /// The test key under the scheme `Token`.
     OtherScheme,
+    /// The real test key without any scheme.
+    NoScheme,
     /// The right prefix and made-up characters.
     Unknown,
     /// The test key with another last character.

@@ -119,7 +119,39 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }
     })
-    .may(&["filters.total", "filters.combined"]),
+    .may(&["filters.total", "filters.combined", "lists.complete"]),
+    single_event("a single event shows its charge before the payment", &["events.single"], |_, reply| {
+        if reply.body["data"]["charge"]["status"] == "paid" {
+            reply.body["data"]["charge"]["status"] = json!("pending");
+        }
+    })
+    .may(&["charges.status"]),
+    rule("a charge is created twice", &["events.recorded"], |server| {
+        let at = server.test.events.iter().position(|it| it["type"] == "charge.created").expect("one");
+        let mut again = server.test.events[at].clone();
+        again["id"] = json!("0190a5c4-7f3e-7ab2-8def-bbbbbbbbbbbb");
+        server.test.events.insert(at, again);
+    })
+    .may(&["filters.total"]),
+    rule("an invoice is paid after it was withdrawn", &["events.recorded"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let paid = book.events.iter().find(|it| it["type"] == "invoice.paid").expect("one").clone();
+            let is_of = |it: &&mut Value| {
+                it["type"] == "invoice.sent" && it["invoice"]["code"] == paid["invoice"]["code"]
+            };
+            let withdrawn = book.events.iter_mut().find(is_of).expect("one");
+            withdrawn["type"] = json!("invoice.voided");
+            withdrawn["created_at"] = paid["invoice"]["created_at"].clone();
+        }
+    })
+    .may(&["invoices.settled"]),
+    charges("expired charges are listed without their amount", &["lists.complete"], |_, reply| {
+        for charge in reply.body["data"].as_array_mut().into_iter().flatten() {
+            if charge["status"] == "canceled" {
+                charge["fiat_amount"] = json!("0.00");
+            }
+        }
+    }),
     rule("a charge leaves no event of its creation", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let created = book.events.iter().position(|event| event["type"] == "charge.created");

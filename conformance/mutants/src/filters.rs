@@ -1,5 +1,6 @@
 //! Faults in filters: what they let through, and what is counted.
 
+use crate::fake::Reply;
 use conformance::Mode;
 use serde_json::json;
 
@@ -27,7 +28,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     requests("the status filter is ignored", &["filters.status"], |request| {
         drop(request.query.remove("status"))
     })
-    .may(&["filters.total"]),
+    .may(&["filters.total", "paging.links_keep_filters"]),
+    list("a type that is unknown is a server error", &["filters.type"], |request, reply| {
+        let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
+        if request.query.get("type").is_some_and(|kind| !known(kind)) {
+            *reply = Reply::json(500, json!({ "message": "Server Error" }));
+        }
+    }),
     list("the payment link filter finds others", &["filters.payment_link"], |request, reply| {
         if request.query.contains_key("payment_link") && !empty(reply) {
             reply.body["data"][0]["payment_link"] = json!("another");
@@ -49,7 +56,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["links"] = links;
         });
     })
-    .may(&["paging.links_keep_filters", "filters.combined"]),
+    .may(&["paging.ends", "paging.links_keep_filters", "paging.links_lead", "filters.combined"]),
     requests("the type filter lets nothing through", &["filters.type", "filters.total"], |request| {
         request.query.entry("type".into()).and_modify(|it| *it = it.to_uppercase());
     })
@@ -77,7 +84,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     )
-    .may(&["filters.combined"]),
+    .may(&["filters.combined", "paging.links_keep_filters"]),
     requests("the invoice filter is ignored", &["filters.invoice", "filters.total"], |request| {
         drop(request.query.remove("invoice"))
     })

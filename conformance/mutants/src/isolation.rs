@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("an event is listed in both modes", &["isolation.lists"], |server| {
         *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
     })
-    .may(&["lists.complete"]),
+    .may(&["isolation.not_found", "lists.complete"]),
     rule("the charge filter sees the other mode", &["isolation.filter_charge"], |server| {
         let other = |request: &Request| {
             let named = request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
@@ -221,7 +221,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["isolation.lists", "paging.newest_first"]),
+    .may(&[
+        "isolation.filter_charge",
+        "isolation.lists",
+        "paging.ends",
+        "paging.links_lead",
+        "paging.newest_first",
+    ]),
     rule(
         "the charge filter is 404 for the other mode, empty for nobody's",
         &["isolation.filter_charge"],

@@ -62,11 +62,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.body["meta"]["last_page"] = json!(wrong);
     }),
     rule("the second page begins one record late", &["paging.joined"], |server| shift_page(server, 2, 1))
-        .may(&["filters.charge", "filters.total", "paging.length"]),
+        .may(&["filters.charge", "filters.status", "filters.total", "paging.length"]),
     rule("the second page repeats the end of the first", &["paging.joined"], |server| {
         shift_page(server, 2, -1)
     })
-    .may(&["filters.charge", "filters.total"]),
+    .may(&["filters.charge", "filters.status", "filters.total"]),
     rule("the oldest come first", &["paging.newest_first", "paging.newest_first_others"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
@@ -157,6 +157,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&[
         "filters.charge",
+        "filters.status",
         "filters.total",
         "filters.type",
         "paging.joined",

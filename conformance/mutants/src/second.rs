@@ -31,7 +31,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         if ["type", "charge", "invoice"].iter().all(|name| request.query.contains_key(*name)) {
             request.query.retain(|name, _| name == "per_page");
         }
-    }),
+    })
+    .may(&["paging.links_keep_filters"]),
     list(
         "the total of charges forgets the status",
         &["filters.total", "filters.combined"],

@@ -169,6 +169,14 @@ const SINGLE: &[Variant] = &[
             book.wide = true;
         }
     }),
+    plain(
+        "the filters of a charge and an invoice find both, and only the invoice names its charges",
+        |server| {
+            for book in [&mut server.live, &mut server.test] {
+                book.wide = true;
+            }
+        },
+    ),
     plain("invoices are paid and void, and charges have states of their own", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.second] {
             let states = |it: &mut Value| {
@@ -205,6 +213,14 @@ const SINGLE: &[Variant] = &[
         server.rewrite(|request, reply| {
             if request.is_event() && reply.status == 200 {
                 reply.body = json!({ "event": reply.body["data"], "meta": { "id": "a7", "type": "answer" } });
+            }
+        });
+    }),
+    plain("a single event stands in an envelope of an envelope", |server| {
+        server.rewrite(|request, reply| {
+            if request.is_event() && reply.status == 200 {
+                let event = reply.body["data"].take();
+                reply.body = json!({ "status": "ok", "result": { "took": 3, "event": event } });
             }
         });
     }),

@@ -14,7 +14,7 @@ use crate::probes::{
     webhooks,
 };
 use crate::progress::Progress;
-use crate::session::{KEYED_MAX, PATIENCE, REPEATS_MAX, Session};
+use crate::session::{PATIENCE, REPEATS_MAX, Session, keyed_max};
 use crate::waiter::Waiter;
 
 /// Everything that a run asked and was answered.
@@ -85,9 +85,10 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         functional.test += leaks;
     }
     let after = if groups.contains(&Group::Webhooks) { cost(Group::Webhooks).total } else { 0 };
-    functional.total = functional.total.min(KEYED_MAX + after + functional.other);
-    functional.live = functional.live.min(KEYED_MAX + after);
-    functional.test = functional.test.min(KEYED_MAX + after);
+    let most = keyed_max(plan) + after;
+    functional.total = functional.total.min(most + functional.other);
+    functional.live = functional.live.min(most);
+    functional.test = functional.test.min(most);
     Budget {
         functional,
         burst: if bursting { burst::REQUESTS_MAX + settling } else { 0 },

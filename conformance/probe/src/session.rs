@@ -27,7 +27,14 @@ const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// A retry is a request. So many in a whole run, and no more.
 pub(crate) const REPEATS_MAX: u32 = 4;
 /// All requests of a run with the two keys, bursts, single objects and repeats left aside, stay within this.
-pub(crate) const KEYED_MAX: u32 = 70;
+const KEYED_MAX: u32 = 70;
+/// The same with `--thorough`.
+const KEYED_MAX_THOROUGH: u32 = 100;
+/// The most requests of a plan with the two keys.
+pub(crate) fn keyed_max(plan: &Plan) -> u32 {
+    if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
+}
+
 /// What a shortened key lacks.
 const SHORTER_BY: usize = 4;
 /// The pause before a repeat when nothing asks for more.
@@ -64,6 +71,8 @@ pub(crate) struct Session<'a> {
     pub(crate) reserved: u32,
     /// What is left of the longest that the run may wait.
     wait_left: Duration,
+    /// Until then the test key is not used, so that it has a window of its own.
+    idle_until: Duration,
     /// Since when deliveries count, if somebody receives them.
     pub(crate) receiving_since: Option<Duration>,
 }
@@ -101,6 +110,7 @@ impl<'a> Session<'a> {
             has_rested: false,
             reserved: 0,
             wait_left: wait_max,
+            idle_until: Duration::ZERO,
             receiving_since: None,
         }
     }
@@ -121,8 +131,23 @@ impl<'a> Session<'a> {
         self.recording = Recording { exchanges, ..mark.rest };
     }
 
+    /// Leaves the test key idle until then. The other keys may be used meanwhile.
+    pub(crate) fn idle_until(&mut self, then: Duration) {
+        self.idle_until = then;
+    }
+
+    /// Waits as long as a key has to be idle.
+    pub(crate) async fn rest(&mut self, caller: Caller) {
+        let left = self.idle_until.saturating_sub(self.waiter.now());
+        if caller == Caller::Own(Mode::Test) && !left.is_zero() {
+            self.idle_until = Duration::ZERO;
+            self.pause(left, "the next window gives the test key new requests").await;
+        }
+    }
+
     /// Asks once, whatever comes back. `path` lies below the base address.
     pub(crate) async fn ask_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
+        self.rest(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
         if self.is_silent() {
@@ -144,6 +169,7 @@ impl<'a> Session<'a> {
 
     /// Posts once, whatever comes back: a write is never repeated.
     pub(crate) async fn post(&mut self, caller: Caller, path: &str, body: &str) -> Exchange {
+        self.rest(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
         let mut headers = self.headers(caller);
@@ -205,7 +231,7 @@ impl<'a> Session<'a> {
                 )
         };
         let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
-        keyed + asks + self.reserved <= KEYED_MAX + self.ledger.repeats
+        keyed + asks + self.reserved <= keyed_max(self.plan) + self.ledger.repeats
     }
 
     fn target_of(&self, path: &str) -> String {
@@ -387,6 +413,7 @@ impl<'a> Session<'a> {
             Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
             Caller::Nobody => None,
             Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
+            Caller::Forged(Forgery::NoScheme) => Some(test_key.to_owned()),
             Caller::Forged(Forgery::OtherScheme) => Some(format!("Token {test_key}")),
             Caller::Forged(Forgery::Unknown) => {
                 bearer(&format!("{}{}", prefix(Mode::Test), self.absent_twin(test_tail, 0)))

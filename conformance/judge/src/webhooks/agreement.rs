@@ -11,6 +11,7 @@ use conformance_model::words::Mode;
 
 use super::NEEDS;
 use crate::check::Check;
+use crate::contrast::{SETTLED, contradict_as_written, contradiction};
 use crate::delivered::{Seen, caught, is_uuid, told};
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -88,19 +89,19 @@ fn event_id(recording: &Recording) -> Judged {
                 _ => continue,
             }
         };
-        for (path, own) in [
-            (&["type"][..], &["event"][..]),
-            (&["charge", "code"], &["data", "charge", "code"]),
-            (&["invoice", "code"], &["data", "invoice", "code"]),
-        ] {
-            if let (Some(shown), Some(sent)) = (text_at(&event, path), seen.text(own))
-                && shown != sent
-            {
-                let what = path.join(".");
-                return Err(
-                    seen.broken(format!("{what} {sent} of event {id} in the API"), format!("{what} {shown}"))
-                );
+        let sent = seen.body.as_ref().and_then(|it| it.get("data")).unwrap_or(&Value::Null);
+        let differing = match (text_at(&event, &["type"]), seen.kind()) {
+            (Some(shown), Some(sent)) if shown != sent => {
+                Some(("type".to_owned(), sent.to_owned(), shown.to_owned()))
             }
+            _ => contradiction(&event, sent, &SETTLED, contradict_as_written).map(|(member, name)| {
+                let told = |it: &Value| it[member][name].to_string();
+                (format!("{member}.{name}"), told(sent), told(&event))
+            }),
+        };
+        if let Some((what, sent, shown)) = differing {
+            let expected = format!("{what} {sent} of event {id} in the API");
+            return Err(seen.broken(expected, format!("{what} {shown}")));
         }
         confirmed += 1;
     }

@@ -140,7 +140,12 @@ fn a_later_page_of_a_filter_holds_what_comes_later() {
     refused.exchanges.push(whole(plain, &of(&["a", "x", "b", "c"])));
     refused.exchanges[2].ending = exchange(TEST, Purpose::Account, "", 400, &json!({})).ending;
     check(&refused, "filters.type", "fail");
+    // No total tells that there is a second page, but the whole list does.
     refused.exchanges.remove(1);
+    check(&refused, "filters.type", "fail");
+    let few = |ask: PageAsk| whole(ask, &of(&["a", "x"]));
+    refused.exchanges[0] = few(ask(None, 100));
+    refused.exchanges[2] = few(PageAsk { per_page: None, ..ask(None, 25) });
     check(&refused, "filters.type", "not judged");
 }
 

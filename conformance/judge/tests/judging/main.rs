@@ -70,7 +70,9 @@ fn refusal(caller: Caller, status: u16) -> Exchange {
 
 fn page(ask: PageAsk, rows: &Value, meta: [u64; 4]) -> Exchange {
     let [current, last, size, total] = meta;
-    let links = json!({ "first": "?page=1", "last": "?page=1", "prev": null, "next": null });
+    let filters: String = ask.filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
+    let link = |page: u64| format!("?page={page}&per_page={size}{filters}");
+    let links = json!({ "first": link(1), "last": link(last), "prev": null, "next": null });
     let meta = json!({ "current_page": current, "last_page": last, "per_page": size, "total": total });
     let body = json!({ "data": rows, "links": links, "meta": meta });
     let target = ask.list.path();

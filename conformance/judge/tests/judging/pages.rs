@@ -85,6 +85,24 @@ fn the_ends_of_a_list_show_only_beside_its_middle() {
     check(&recording(vec![leads(first(), "prev", "?page=0")]), "paging.ends", "fail");
 }
 
+#[test]
+fn a_link_says_by_its_query_where_it_leads() {
+    let middle = || page(ask(Some(2), 2), &rows(&[5, 4]), [2, 3, 2, 5]);
+    for (rel, address, id, expected) in [
+        ("prev", "?page=1&per_page=2", "paging.links_lead", "not judged"),
+        ("prev", "?page=3&per_page=2", "paging.links_lead", "fail"),
+        ("first", "?per_page=2", "paging.links_lead", "not judged"),
+        ("next", "?per_page=2", "paging.links_lead", "fail"),
+        // Where it leads only the server knows.
+        ("next", "?cursor=b7", "paging.links_lead", "not judged"),
+        ("last", "?page=2&per_page=2", "paging.links_lead", "fail"),
+        ("next", "?page=3", "paging.links_keep_size", "fail"),
+        ("next", "?page=3&cursor=b7", "paging.links_keep_size", "not judged"),
+    ] {
+        check(&recording(vec![leads(middle(), rel, address)]), id, expected);
+    }
+}
+
 /// The first page, the second by its number, and what stands behind the first one's `next`.
 fn followed(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
     let filters: Vec<_> = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conformance_model::recording::{Burst, Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::recording::{Burst, Ending, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::words::Part;
 use serde_json::{Value, json};
 
@@ -118,6 +118,7 @@ fn a_single_event_stands_under_any_name() {
         json!({ "data": event }),
         json!({ "event": event }),
         json!({ "result": event, "meta": { "id": "r1", "type": "answer" } }),
+        json!({ "status": "ok", "result": { "id": 7, "event": event } }),
     ] {
         check(&alone(&body), "events.single", "pass");
         check(&alone(&body), "events.id", "pass");
@@ -240,4 +241,68 @@ fn somebody_else_on_the_key_is_no_violation() {
     check(&twice(100, 60, Some((119, 0))), id, "not judged");
     check(&twice(60, 60, Some((59, 0))), id, "not judged");
     check_says(&twice(60, 60, Some((59, 0))), id, "somebody else seems to use the test key");
+}
+
+/// Events of one object: id, type and minute.
+#[track_caller]
+fn check_life(life: &[(&str, &str, u32)], expected: &str) {
+    let event = |(id, kind, minute): &(&str, &str, u32)| {
+        let member = kind.split('.').next().unwrap();
+        let at = format!("2026-02-01T10:{minute:02}:00.000000Z");
+        json!({ "id": id, "type": kind, member: { "code": "k1" }, "created_at": at })
+    };
+    let rows: Vec<_> = life.iter().map(event).collect();
+    let total = rows.len() as u64;
+    let all = recording(vec![page(ask(None, 100), &json!(rows), [1, 1, 100, total])]);
+    check(&all, "events.recorded", expected);
+}
+
+#[test]
+fn an_object_is_created_once_and_before_all_else() {
+    check_life(&[("b", "charge.paid", 9), ("a", "charge.created", 1)], "not judged");
+    check_life(&[("b", "charge.created", 9), ("a", "charge.created", 1)], "fail");
+    // The same event on two pages is one.
+    check_life(&[("a", "charge.created", 1), ("a", "charge.created", 1)], "not judged");
+    check_life(&[("b", "charge.created", 9), ("a", "charge.paid", 1)], "fail");
+    // Who writes both at once may write them in any order.
+    check_life(&[("b", "charge.created", 2), ("a", "charge.paid", 1)], "not judged");
+    check_life(&[("b", "invoice.viewed", 9), ("a", "invoice.viewed", 1)], "fail");
+    check_life(&[("b", "invoice.sent", 9), ("a", "invoice.sent", 1)], "not judged");
+    check_life(&[("b", "invoice.paid", 9), ("a", "invoice.voided", 1)], "fail");
+    check_life(&[("b", "invoice.voided", 9), ("a", "invoice.paid", 1)], "not judged");
+}
+
+/// Two charges in their list, both of which an event shows as they are in `charge()`.
+#[track_caller]
+fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
+    let other = |code: &str| {
+        let mut charge = charge();
+        charge["code"] = json!(code);
+        charge
+    };
+    let (mut one, mut two) = (other("ch1"), other("ch2"));
+    let events = json!([event(&one), event(&two)]);
+    change(&mut one, &mut two);
+    let charges = PageAsk { list: List::Charges, ..ask(None, 100) };
+    let mut list = page(charges, &json!([one, two]), [1, 1, 100, 2]);
+    let Ending::Answered(answer) = &mut list.ending else { panic!("an answer") };
+    answer.headers.push(("date".into(), "Sat, 10 Jan 2026 09:00:00 GMT".into()));
+    check(&recording(vec![list, page(ask(None, 100), &events, [1, 1, 100, 2])]), "lists.complete", expected);
+}
+
+#[test]
+fn an_item_tells_what_the_newest_event_of_its_object_tells() {
+    let fine = "not applicable";
+    check_items(|_, _| {}, fine);
+    check_items(|one, _| one["asset"] = json!("ETH"), "fail");
+    check_items(|one, _| one["fiat_amount"] = json!("49.9"), fine);
+    check_items(|one, _| one["status"] = json!("refunded"), "fail");
+    check_items(|one, _| one["paid_at"] = json!("2026-01-05T10:00:00Z"), "fail");
+    // Items may be written in a way of their own, and hold as much as they like.
+    let in_capitals = |one: &mut Value, two: &mut Value| {
+        (one["status"], two["status"]) = (json!("PAID"), json!("PAID"));
+    };
+    check_items(in_capitals, fine);
+    check_items(|one, _| drop(one.as_object_mut().unwrap().remove("asset")), fine);
+    check_items(|one, _| one["asset"] = json!({ "code": "BTC" }), fine);
 }

@@ -51,22 +51,38 @@ pub fn learn(recording: &Recording, mode: Mode) -> Learnt {
 }
 
 /// The single event in an answer: bare, or under any member, since its envelope is left open. Found by its shape:
-/// the object with the most members of an event.
+/// the object with the most members of an event, the outermost of these.
 pub fn single_event(exchange: &Exchange) -> Option<Value> {
+    Some(wrapped_event(exchange)?.1)
+}
+
+/// The single event in an answer, and the names of the members that lead to it.
+pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
     const MEMBERS: [&str; 6] = ["id", "type", "details", "charge", "invoice", "created_at"];
+    /// Envelopes around envelopes, and what an event itself holds.
+    const DEPTH_MAX: usize = 3;
+    fn look(at: &Value, path: Vec<String>, found: &mut Vec<(usize, Vec<String>, Value)>) {
+        let likeness = MEMBERS.iter().filter(|name| at.get(**name).is_some()).count();
+        // What stands around an event has none of its members, or only few.
+        if found.iter().all(|(most, ..)| likeness > *most) {
+            found.push((likeness, path.clone(), at.clone()));
+        }
+        let members = at.as_object().into_iter().flatten().filter(|(_, it)| it.is_object());
+        for (name, member) in members.take_while(|_| path.len() < DEPTH_MAX) {
+            look(member, [path.clone(), vec![name.clone()]].concat(), found);
+        }
+    }
     let body = exchange.answer()?.body.json()?;
-    let likeness = |it: &Value| MEMBERS.iter().filter(|name| it.get(**name).is_some()).count();
-    let wrapped = body.as_object().into_iter().flat_map(|members| members.values());
-    let wrapped = wrapped.filter(|it| it.is_object()).max_by_key(|it| likeness(it)).cloned();
-    // What stands around an event has none of its members, or only few.
-    Some(wrapped.filter(|it| likeness(it) > likeness(&body)).unwrap_or_else(|| Value::clone(&body)))
+    let mut found = Vec::new();
+    look(&body, Vec::new(), &mut found);
+    found.pop().map(|(_, path, event)| (path, event))
 }
 
 /// The id of the event that a key was to see alone, be it to read it or as part of a burst.
 pub fn own_event_asked(exchange: &Exchange) -> Option<&str> {
     match &exchange.purpose {
         Purpose::Event { id, side: Side::Own, .. } => Some(id),
-        Purpose::Burst(Burst::Shot { .. }) => {
+        Purpose::Burst(Burst::Shot { .. } | Burst::Beside { .. }) => {
             let (list, id) = exchange.target.rsplit_once('/')?;
             list.ends_with(List::Events.path()).then_some(id)
         }

@@ -42,6 +42,18 @@ impl Page {
     }
 }
 
+/// The parameters that the specification gives the lists.
+const PARAMETERS: [&str; 7] = ["page", "per_page", "status", "payment_link", "type", "charge", "invoice"];
+
+/// What a link says by its query, and whether it says so in the parameters of the specification alone. Then it needs
+/// no look behind it.
+pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
+    let query = link.split('#').next().and_then(|it| it.split_once('?')).map_or("", |(_, query)| query);
+    let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let is_plain = pairs.iter().all(|(name, _)| PARAMETERS.contains(&name.as_str()));
+    (pairs, is_plain)
+}
+
 /// What an exchange asked for, if it is a page of a list that was asked for by a query.
 pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
     match &exchange.purpose {
@@ -81,9 +93,14 @@ pub fn named_identity(row: &Value) -> Option<String> {
     })
 }
 
-/// The codes of an invoice event's charges: they may be told as objects or as codes.
+/// The codes of an invoice event's charges.
 pub fn charges_of(event: &Value) -> Option<Vec<&str>> {
-    let charges = event.get("invoice")?.get("charges")?.as_array()?;
+    codes_of(event.get("invoice")?)
+}
+
+/// The codes of an invoice's charges: they may be told as objects or as codes.
+pub fn codes_of(invoice: &Value) -> Option<Vec<&str>> {
+    let charges = invoice.get("charges")?.as_array()?;
     charges.iter().map(|it| it.as_str().or_else(|| text_at(it, &["code"]))).collect()
 }
 

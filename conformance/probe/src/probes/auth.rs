@@ -5,18 +5,18 @@ use conformance_model::recording::{Caller, Forgery, List, Purpose};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::probes::isolation::telling_events;
-use crate::session;
-use crate::session::Session;
+use crate::session::{Session, event_path};
 
 /// A right request after a refusal, and the head of one.
-pub(crate) const COST: Cost = Cost { live: 0, test: 2, other: 18, total: 20 };
+pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 20, total: 23 };
 pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
 /// The account, the three lists and a single event.
 const PATHS: u32 = 5;
 
-const FORGERIES: [Forgery; 8] = [
+const FORGERIES: [Forgery; 9] = [
     Forgery::EmptyBearer,
     Forgery::OtherScheme,
+    Forgery::NoScheme,
     Forgery::Unknown,
     Forgery::LastCharacter,
     Forgery::LetterCase,
@@ -24,8 +24,8 @@ const FORGERIES: [Forgery; 8] = [
     Forgery::Shortened,
     Forgery::OtherPrefix,
 ];
-/// Parameters that are wrong: without a key nobody learns that.
-const WRONG: &str = "/v1/events?per_page=0";
+/// Parameters that are wrong: without a key nobody learns that. Then a later page of a filtered list.
+const QUERIES: [&str; 2] = ["/v1/events?per_page=0", "/v1/events?type=charge.created&per_page=2&page=2"];
 const KEY: Caller = Caller::Own(Mode::Test);
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
@@ -34,7 +34,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for path in paths(session) {
         session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, &path).await;
     }
-    session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, WRONG).await;
+    for path in QUERIES {
+        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, path).await;
+    }
     for forgery in FORGERIES {
         if forgery == Forgery::LetterCase && !has_letters {
             continue;
@@ -50,8 +52,15 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for path in [ACCOUNT_PATH, List::Events.path()] {
         session.ask_past_weakness(Caller::Nobody, Purpose::Head, path).await;
     }
-    if session.has_room() {
-        session.ask(KEY, Purpose::Head, ACCOUNT_PATH).await;
+    // Where GET tells an event of its own from one of the other mode, HEAD does.
+    let own = telling_events(session, Mode::Test).into_iter().next();
+    let foreign = own.as_ref().and(telling_events(session, Mode::Live).into_iter().next());
+    let wanted =
+        [Some(own.map_or(ACCOUNT_PATH.to_owned(), |id| event_path(&id))), foreign.map(|id| event_path(&id))];
+    for path in wanted.into_iter().flatten() {
+        if session.has_room() {
+            session.ask(KEY, Purpose::Head, &path).await;
+        }
     }
 }
 
@@ -66,6 +75,6 @@ fn paths(session: &Session<'_>) -> Vec<String> {
     let event = Mode::BOTH.into_iter().rev().flat_map(|mode| telling_events(session, mode)).next();
     let mut paths = vec![ACCOUNT_PATH.to_owned()];
     paths.extend(List::ALL.map(|list| list.path().to_owned()));
-    paths.extend(event.map(|id| session::event_path(&id)));
+    paths.extend(event.map(|id| event_path(&id)));
     paths
 }

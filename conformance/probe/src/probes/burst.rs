@@ -7,7 +7,7 @@ use std::time::Duration;
 use conformance_model::budget::BURST_MAX;
 use conformance_model::reading::{
     BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, asks_for_more, first_event_id, http_date,
-    most_in_a_minute, page_ask, retry_after,
+    most_in_a_minute, page_ask, retry_after, text_at,
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
@@ -84,7 +84,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let last =
         |it: &&Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Refill { .. }));
     if session.recording.exchanges.iter().rev().find(last).and_then(Exchange::status) != Some(429) {
-        rest(session).await;
+        rest(session);
         return settle(session, &mut paths).await;
     }
     for round in 1..=ROUNDS {
@@ -107,7 +107,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             break;
         }
     }
-    rest(session).await;
+    rest(session);
     settle(session, &mut paths).await;
 }
 
@@ -152,9 +152,10 @@ async fn settle(session: &mut Session<'_>, paths: &mut Vec<String>) {
     if !session.plan.thorough || session.is_silent() {
         return;
     }
+    session.rest(KEY).await;
     past_the_minute(session).await;
     fire(session, Burst::SETTLING, paths).await;
-    rest(session).await;
+    rest(session);
 }
 
 /// How long it is until the server's clock shows a new minute, by the `Date` of its last answer, and a
@@ -182,7 +183,12 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
                 aim.2 = path;
             }
         }
-        aims.extend(reading.beside.pop_front());
+        let beside = reading.beside.pop_front();
+        aims.extend(beside.map(|it| {
+            unread_event(&session.recording)
+                .filter(|_| it.2 == ACCOUNT_PATH && shots > 0)
+                .map_or(it.clone(), |id| (it.0, it.1, event_path(&id)))
+        }));
         let exchanges = session.ask_together(&aims).await;
         shots += volley;
         let of_key = |it: &&Exchange| it.caller == KEY;
@@ -263,8 +269,26 @@ impl Reading {
             self.wanted.extend(many.iter().filter_map(|asks| asks.get(place)).map(path_of));
         }
         let served = || recording.exchanges.iter().filter(|it| it.caller == KEY && it.status() == Some(200));
-        self.wanted.retain(|path| longs.contains(path) || !served().any(|it| it.target.ends_with(path)));
+        // A second series repeats what the first asked, so that what does not count there does not count again.
+        let is_repeated = self.series == SERIES_MAX;
+        self.wanted.retain(|path| {
+            is_repeated || longs.contains(path) || !served().any(|it| it.target.ends_with(path))
+        });
     }
+}
+
+/// An event of live mode that its list has shown, of a type that was not read alone yet.
+fn unread_event(recording: &Recording) -> Option<String> {
+    let live = || recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Live));
+    let lists = live().filter(|it| page_ask(it).is_some_and(|ask| ask.list == List::Events));
+    let rows = lists.filter_map(Page::of).find_map(|page| page.rows().cloned())?;
+    let is_read = |id: &str| live().any(|it| it.target.ends_with(id));
+    let of_type = |kind| rows.iter().filter(move |row| text_at(row, &["type"]) == kind);
+    let unread = rows.iter().filter_map(|row| {
+        let mut same = of_type(text_at(row, &["type"])).filter_map(|row| text_at(row, &["id"]));
+        (!same.any(is_read)).then(|| text_at(row, &["id"]))?
+    });
+    unread.map(str::to_owned).next_back()
 }
 
 fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
@@ -372,11 +396,10 @@ async fn press(
 }
 
 /// Leaves the test key a fresh window for what comes next.
-async fn rest(session: &mut Session<'_>) {
+fn rest(session: &mut Session<'_>) {
     let shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }));
     if let Some(last) = session.recording.last(shot).map(|it| it.ended) {
-        let left = (last + IDLE_WINDOW).saturating_sub(session.waiter.now());
-        session.pause(left, "the next window gives the test key new requests").await;
+        session.idle_until(last + IDLE_WINDOW);
     }
 }
 

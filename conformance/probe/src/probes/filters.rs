@@ -3,7 +3,7 @@
 //! The burst has asked for all of them in test mode. What is asked here is each filter alone in live mode, and
 //! whatever no burst has shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -57,7 +57,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         };
         let shown = of_live.as_ref().or(of_test.as_ref()).is_some_and(is_shown);
         let found = match shown {
-            true => of_live.filter(|ask| ask.filters.len() == 1).map(|ask| (Mode::Live, ask)),
+            true => {
+                of_live.filter(|ask| ask.filters.len() == 1).map(|ask| (Mode::Live, live.further_on(ask)))
+            }
             false => of_test.map(|it| (Mode::Test, it)).or(of_live.map(|it| (Mode::Live, it))),
         };
         if let Some((mode, filters)) = found {
@@ -184,6 +186,18 @@ impl Offer {
         ]
     }
 
+    /// Of a list by its status the second page, where there is one: the first was read in test mode.
+    fn further_on(&self, ask: PageAsk) -> PageAsk {
+        const HALVES: u64 = 2;
+        let [(name, value)] = &ask.filters[..] else { return ask };
+        let count =
+            self.rows(ask.list).iter().filter(|row| text_at(row, &[name]) == Some(value)).count() as u64;
+        if name != "status" || count < HALVES {
+            return ask;
+        }
+        PageAsk { page: Some(2), per_page: Some(count / HALVES), ..ask }
+    }
+
     /// What a burst asks beside these: the second page of each filter that has one, by its number, every other type
     /// and status that the lists show, and what happened to the oldest objects.
     pub(super) fn further(&self) -> Vec<PageAsk> {
@@ -198,7 +212,9 @@ impl Offer {
             self.rows(ask.list).iter().filter(|row| told(row) == Some(value)).count() > 1
         };
         let second = |ask: &PageAsk| PageAsk { page: Some(2), per_page: Some(1), ..ask.clone() };
+        let by_default = |ask: &PageAsk| PageAsk { per_page: None, ..ask.clone() };
         let mut further: Vec<_> = asked.iter().filter(has_second).map(second).collect();
+        further.extend(asked.iter().find(has_second).map(by_default));
         let values = |list, name| counts(self.rows(list), name).into_keys().map(move |it| (list, name, it));
         let oldest = |list, name, path: [&str; 2]| {
             let value = self.events.iter().rev().find_map(|event| text_at(event, &path))?;
@@ -320,14 +336,23 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
     Some((kind, vec![("charge", charge.to_owned()), ("invoice", invoice.to_owned())]))
 }
 
+/// A status and a link, best ones of which neither selects what the other does.
 fn status_and_link(events: &[Value]) -> Option<Filters> {
-    events.iter().find_map(|event| {
-        let status = text_at(event, &["charge", "status"])?.to_owned();
-        Some(vec![
-            ("status", status),
-            ("payment_link", text_at(event, &["charge", "payment_link"])?.to_owned()),
-        ])
-    })
+    let both = |event: &Value| {
+        Some((
+            text_at(event, &["charge", "status"])?.to_owned(),
+            text_at(event, &["charge", "payment_link"]).map(str::to_owned),
+        ))
+    };
+    let all: Vec<_> = events.iter().filter_map(both).collect();
+    let linked = all.iter().filter_map(|(status, link)| Some((status, link.as_ref()?)));
+    let telling = |status: &String, link: &String| {
+        let others = |it: &&(String, Option<String>)| (it.0 == *status) != (it.1.as_ref() == Some(link));
+        let odd: BTreeSet<_> = all.iter().filter(others).map(|it| it.0 == *status).collect();
+        odd.len()
+    };
+    let (status, link) = linked.max_by_key(|(status, link)| telling(status, link))?;
+    Some(vec![("status", status.clone()), ("payment_link", link.clone())])
 }
 
 #[cfg(test)]
@@ -380,6 +405,7 @@ mod tests {
         let found: Vec<_> = offer.further().iter().map(path_of).collect();
         let expected = [
             "events?charge=c1&per_page=1&page=2",
+            "events?charge=c1",
             "events?type=charge.expired&per_page=100",
             "events?type=charge.paid&per_page=100",
             "charges?status=open&per_page=100",

@@ -59,6 +59,10 @@ pub(super) fn few(list: List, total: u64) -> Vec<PageAsk> {
         false => sized(list, Some(2), odd.unwrap_or(1)),
     });
     asks.push(sized(list, Some(3), 1));
+    if (DEFAULT + 1..=2 * DEFAULT).contains(&total) {
+        // The second page of the default size is the last one.
+        asks.push(sized(list, Some(2), 1));
+    }
     if let Some(even) = (2..=LONG).find(|size| total.is_multiple_of(*size)) {
         asks.push(sized(list, Some(total / even), even));
     }
@@ -88,6 +92,8 @@ mod tests {
     #[test]
     fn a_few_pages_show_every_position() {
         check(64, &["per_page=7&page=5", "page=2", "per_page=1&page=3", "per_page=2&page=32"]);
+        let last_is_second = ["per_page=7&page=4", "page=2", "per_page=1&page=3", "per_page=1&page=2"];
+        check(32, &[&last_is_second[..], &["per_page=2&page=16"]].concat());
         check(13, &["per_page=3&page=4", "per_page=3&page=2", "per_page=1&page=3", "per_page=13&page=1"]);
         check(3, &["per_page=2&page=2", "per_page=1&page=2", "per_page=1&page=3", "per_page=3&page=1"]);
     }

@@ -49,6 +49,7 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         Caller::OtherAccount => "Bearer $CHARGEPROOF_OTHER_ACCOUNT_KEY".into(),
         Caller::Revoked => "Bearer $CHARGEPROOF_REVOKED_KEY".into(),
         Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),
+        Caller::Forged(Forgery::NoScheme) => format!("${TEST}"),
         Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),
         Caller::Forged(Forgery::Unknown) => format!("Bearer {test}0000000000000000000000000000000000000000"),
         Caller::Forged(Forgery::LastCharacter) => format!("Bearer ${{{TEST}%?}}~"),
