@@ -56,6 +56,7 @@ pub struct TransferView {
     pub required_confirmations: u32,
     pub status: String,
     pub credited: bool,
+    pub seen_at: String,
 }
 
 /// An entry of a timeline.
@@ -260,6 +261,7 @@ impl Book {
             required_confirmations: charge.required,
             status: charge.word(it).to_owned(),
             credited: it.counted,
+            seen_at: it.first_seen.to_string(),
         };
         ChargeView {
             code: ids.charges[no].clone(),

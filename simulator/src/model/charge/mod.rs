@@ -90,7 +90,7 @@ pub struct ChargeTransfer {
     pub depth: Option<u32>,
     /// Why it has vanished, if it has.
     pub gone: Option<Gone>,
-    first_seen: Timestamp,
+    pub(in crate::model) first_seen: Timestamp,
     deep_since: Option<Timestamp>,
     role: Role,
     /// It is part of what the charge received.
