@@ -251,9 +251,9 @@ fn twins(recording: &Recording, list: List, name: &str) -> Judged {
     };
     let mut judged = false;
     for foreign in of(Side::Foreign).filter(is_last) {
-        let before =
+        let mut before =
             of(Side::AbsentBefore).filter(|it| it.caller == foreign.caller && it.number < foreign.number);
-        let Some(absent) = before.last() else { continue };
+        let Some(absent) = before.next_back() else { continue };
         for it in [absent, foreign] {
             if it.status().is_none_or(|status| matches!(status, 429 | 502..=504)) {
                 return Err(unanswered(Some(it), "the filtered list"));

@@ -105,7 +105,10 @@ fn compare_charge(findings: &mut Findings, expected: &ChargeView, seen: &ChargeV
         joined(&of.transactions, |it| {
             let credited = if it.credited { " credited" } else { "" };
             let depth = (it.confirmations, it.required_confirmations);
-            format!("{} {} {}/{} {}{credited} from {}", it.txid, it.amount, depth.0, depth.1, it.status, it.seen_at)
+            format!(
+                "{} {} {}/{} {}{credited} from {}",
+                it.txid, it.amount, depth.0, depth.1, it.status, it.seen_at
+            )
         })
     };
     compare_fields(
