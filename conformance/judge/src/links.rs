@@ -121,8 +121,8 @@ fn wanted(rel: &str, sheet: &Sheet<'_>) -> Option<u64> {
     let here = sheet.ask.page.unwrap_or(1);
     match (rel, sheet.numbers()) {
         ("first", _) => Some(1),
-        ("prev", _) => Some(here - 1).filter(|page| *page > 0),
-        ("next", _) => Some(here + 1),
+        ("prev", _) => here.checked_sub(1).filter(|page| *page > 0),
+        ("next", _) => here.checked_add(1),
         (_, Some(numbers)) if sheet.ask.filters.is_empty() || sheet.is_sound() => {
             Some(numbers.pages().max(1))
         }
