@@ -14,7 +14,7 @@ use simulator::{
 };
 
 /// So many worlds have their fingerprint in the golden file.
-const GOLDEN: u64 = 200;
+const GOLDEN: u64 = 100;
 
 fn breaches(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
     let mut broken = Vec::new();
