@@ -22,7 +22,10 @@ const MISTAKES: [(&str, &str); 60] = [
     ("play bad.yaml", "did you mean `pay`?"),
     ("play --bless", "--bless"),
     ("play --against ftp://x", "`ftp://x` is not a served reference"),
-    ("serve --config bad.toml", "`serve.whatever` is not a setting; it takes cacert, checkpoint_after, clock"),
+    (
+        "serve --config bad.toml",
+        "`serve.whatever` is not a setting; it takes cacert, checkpoint_after, clock",
+    ),
     ("serve --config none.toml", "`none.toml` can't be read"),
     ("serve --start today", "2026-01-05T09:00:00Z"),
     ("serve --rate-limit 0", "`off`"),
