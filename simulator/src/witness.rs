@@ -108,7 +108,7 @@ pub enum Detail {
     #[default]
     Bytes,
     /// The body of the first attempt, which stands for those of all others, and the secret. To write and to sign each
-    /// attempt is a fifth of what a world takes.
+    /// attempt is an eighth of what a world takes.
     Values,
 }
 

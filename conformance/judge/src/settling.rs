@@ -63,13 +63,13 @@ fn ledger(recording: &Recording, mode: Mode) -> Option<Ledger> {
     for sheet in pages(recording).iter().filter(|it| it.mode == mode) {
         match sheet.ask.list {
             List::Charges => continue,
-            List::Invoices => ledger.invoices.extend(sheet.rows().iter().cloned()),
+            List::Invoices => {
+                ledger.invoices.extend(sheet.rows().iter().cloned());
+                continue;
+            }
             List::Events => {}
         }
         let [(name, value)] = &sheet.ask.filters[..] else { continue };
-        if sheet.ask.list != List::Events {
-            continue;
-        }
         ledger.filtered.extend(sheet.rows().iter().cloned());
         let is_all = sheet.page.meta("total") == Some(sheet.rows().len() as u64);
         if name == "charge" && is_all && !sheet.rows().is_empty() {

@@ -100,9 +100,9 @@ impl World {
             while !slice.is_over()
                 && let Some((account, mode, mut post)) = self.service.poll(self.now)
             {
-                if let Some(known) = observers.reads(&post) {
+                if observers.read_posts() {
                     let write = || self.service.delivery_body((account, mode), post.delivery);
-                    post.body = known.unwrap_or_else(write);
+                    post.body = observers.known_body(post.id).unwrap_or_else(write);
                 }
                 self.send(account, mode, post, observers);
                 slice.spend(1);

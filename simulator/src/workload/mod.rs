@@ -45,7 +45,7 @@ pub struct DrawnWorld {
     pub swarm: Swarm,
 }
 
-/// Of so many worlds one has 20 to 80 charges; the others have a few. A small world is played in a fourth of the time, and
+/// Of so many worlds one has 20 to 80 charges; the others have a few. A small world is played in less than a third of the time, and
 /// most faults show in the first one: all planted bugs are found in half of the time. What needs many charges, such as a
 /// list of several pages, needs the large one.
 const LARGE_EVERY: u64 = 5;

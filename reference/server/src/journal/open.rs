@@ -85,8 +85,8 @@ impl Writer {
         Ok(Some(KeptWorld { opening, opened }))
     }
 
-    /// After a failure: the world as the disk has it, and the disk if it can be written to again. Takes as long as making
-    /// all calls again.
+    /// After a failure: the world as the disk has it, and the disk if it can be written to again. Takes as long as opening it
+    /// anew.
     ///
     /// # Errors
     ///

@@ -186,14 +186,14 @@ impl Observers {
         self.tamper = Some(tamper);
     }
 
-    /// Who reads what is posted inside the simulated network: nobody, somebody who knows this body from an earlier
-    /// attempt, or somebody who does not.
-    pub(super) fn reads(&self, post: &AttemptRequest) -> Option<Option<Bytes>> {
-        match &self.record {
-            _ if self.is_tampered() => Some(None),
-            None => None,
-            Some(record) => Some(record.body_of(post.id)),
-        }
+    /// Whether somebody reads what is posted inside the simulated network.
+    pub(super) fn read_posts(&self) -> bool {
+        self.record.is_some() || self.is_tampered()
+    }
+
+    /// The body of an earlier attempt, if all who read know it from there.
+    pub(super) fn known_body(&self, delivery: Uuid) -> Option<Bytes> {
+        self.record.as_ref().filter(|_| !self.is_tampered())?.body_of(delivery)
     }
 
     /// Somebody makes a wrong service of this one.
