@@ -25,6 +25,8 @@ pub(crate) const REQUESTS_MAX: usize = 500;
 const BODY_BYTES_KEPT: usize = 4 * 1_024;
 /// Bytes of a path with its query that are kept, and of a header's value.
 const TEXT_BYTES_KEPT: usize = 1_024;
+/// More than the headers take that are kept of most requests and answers.
+const HEADERS_ROOM: usize = 256;
 /// Characters that are shown of a key, at its end.
 const KEY_TAIL: usize = 4;
 /// Headers that are kept, of requests and answers.
@@ -83,28 +85,59 @@ pub struct RequestRecord {
     pub(crate) answer: Half,
 }
 
-/// What is kept of a request's or an answer's headers and body.
+/// What is kept of a request's or an answer's headers and body: as it came, because few of them are looked at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Half {
-    pub(crate) headers: Vec<(String, String)>,
-    /// The beginning, as text; of the API only, because other answers carry secrets.
-    pub(crate) body: String,
-    /// Bytes in all.
+    /// A line `name: value` for each header, and behind them the beginning of the body; of the API only, because other
+    /// answers carry secrets.
+    kept: Vec<u8>,
+    /// Where the body begins.
+    head: usize,
+    /// Bytes of the body in all.
     pub(crate) length: usize,
 }
 
 impl RequestRecord {
     fn held_bytes(&self) -> u64 {
-        let halves = [&self.request, &self.answer].map(|half| {
-            let headers = half.headers.iter().map(|it| size_of_val(it) + it.0.len() + it.1.len());
-            half.body.len() + headers.sum::<usize>()
-        });
         let texts = self.target.len() + self.message.as_ref().map_or(0, String::len);
-        (size_of_val(self) + texts + halves.iter().sum::<usize>()) as u64
+        (size_of_val(self) + texts + self.request.kept.len() + self.answer.kept.len()) as u64
     }
 }
 
 impl Half {
+    fn new(headers: &HeaderMap, body: &[u8]) -> Half {
+        let begun = &body[..body.len().min(BODY_BYTES_KEPT)];
+        let mut kept = Vec::with_capacity(HEADERS_ROOM + begun.len());
+        for (name, value) in headers {
+            if HEADERS.contains(&name.as_str()) {
+                let value = value.as_bytes();
+                let value = &value[..value.len().min(TEXT_BYTES_KEPT)];
+                // A header's value has no line break in it.
+                for part in [name.as_str().as_bytes(), b": ", value, b"\n"] {
+                    kept.extend_from_slice(part);
+                }
+            }
+        }
+        let head = kept.len();
+        kept.extend_from_slice(begun);
+        Half { kept, head, length: body.len() }
+    }
+
+    /// Names and values.
+    pub(crate) fn headers(&self) -> Vec<(String, String)> {
+        let lines = String::from_utf8_lossy(&self.kept[..self.head]);
+        lines
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// The beginning, as text.
+    pub(crate) fn body(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.kept[self.head..])
+    }
+
     /// Whether the body is longer than what is kept.
     pub(crate) fn is_cut(&self) -> bool {
         self.length > BODY_BYTES_KEPT
@@ -218,17 +251,14 @@ impl RequestLog {
         }
     }
 
-    fn record(&self, exchange: &Exchange<'_>, is_api: bool) -> RequestRecord {
+    fn record<'e>(&self, exchange: &Exchange<'e>, is_api: bool) -> RequestRecord {
         let Exchange { head, path, body, status, headers, said, at, took } = exchange;
         let target = match head.uri.query() {
             None => Cow::Borrowed(*path),
-            Some(query) => Cow::Owned(format!("{path}?{query}")),
+            Some(query) => Cow::Owned([path, "?", query].concat()),
         };
-        let half = |headers: &HeaderMap, body: &Bytes| Half {
-            headers: kept_headers(headers),
-            body: if is_api { excerpt(body, BODY_BYTES_KEPT) } else { String::new() },
-            length: if is_api { body.len() } else { 0 },
-        };
+        let target = String::from_utf8_lossy(&target.as_bytes()[..target.len().min(TEXT_BYTES_KEPT)]);
+        let shown = |body: &'e Bytes| if is_api { &body[..] } else { &[] };
         let message = (status.as_u16() >= 400)
             .then(|| {
                 serde_json::from_slice::<serde_json::Value>(said).ok()?["message"].as_str().map(str::to_owned)
@@ -239,14 +269,14 @@ impl RequestLog {
             n: 0,
             at: *at,
             took: *took,
-            method: head.method.to_string(),
-            target: self.redacted(&excerpt(target.as_bytes(), TEXT_BYTES_KEPT)).into_owned(),
+            method: head.method.as_str().to_owned(),
+            target: self.redacted(&target).into_owned(),
             key,
             mode,
             status: status.as_u16(),
             message: message.map(|text| self.redacted(&text).into_owned()),
-            request: half(&head.headers, body),
-            answer: half(headers, said),
+            request: Half::new(&head.headers, shown(body)),
+            answer: Half::new(headers, shown(said)),
         }
     }
 
@@ -258,7 +288,7 @@ impl RequestLog {
         let rest = &secret[start.len()..];
         let tail = rest.len().checked_sub(KEY_TAIL).filter(|from| *from >= 2 * KEY_TAIL);
         let tail = tail.and_then(|from| rest.get(from..)).unwrap_or_default();
-        Some((*mode, format!("{start}…{tail}")))
+        Some((*mode, [start, "…", tail].concat()))
     }
 
     /// A text with every key in it cut off after its beginning.
@@ -298,18 +328,6 @@ impl RequestLog {
 
 fn is_under(path: &str, root: &str) -> bool {
     path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let known = headers.iter().filter(|(name, _)| HEADERS.contains(&name.as_str()));
-    known
-        .map(|(name, value)| (name.as_str().to_owned(), excerpt(value.as_bytes(), TEXT_BYTES_KEPT)))
-        .collect()
-}
-
-/// The beginning of a body as text.
-fn excerpt(bytes: &[u8], most: usize) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned()
 }
 
 #[cfg(test)]
@@ -353,8 +371,11 @@ mod tests {
         assert_eq!((record.key.as_deref(), record.mode), (Some("svc_live_…Qx7Z"), Some(Mode::Live)));
         assert_eq!(record.target, "/v1/charges?x=svc_live_…");
         assert_eq!(record.message.as_deref(), Some("svc_live_…?"));
-        assert_eq!(log.redacted(&record.request.body), r#"{"note":"svc_live_… and svc_test_…, svc_live_"}"#);
-        assert!(record.request.headers.iter().all(|(name, _)| name == "user-agent"), "{record:?}");
+        assert_eq!(
+            log.redacted(&record.request.body()),
+            r#"{"note":"svc_live_… and svc_test_…, svc_live_"}"#
+        );
+        assert!(record.request.headers().iter().all(|(name, _)| name == "user-agent"), "{record:?}");
     }
 
     #[test]
@@ -383,7 +404,10 @@ mod tests {
         assert!(bytes > (REQUESTS_MAX * BODY_BYTES_KEPT) as u64);
         assert_eq!(log.memory.held(), bytes);
         assert_eq!((kept.len(), kept[0].n), (REQUESTS_MAX, 507));
-        assert!(kept.iter().all(|it| it.request.body.len() <= BODY_BYTES_KEPT && it.request.is_cut()));
+        assert!(
+            kept.iter()
+                .all(|it| it.request.kept.len() - it.request.head <= BODY_BYTES_KEPT && it.request.is_cut())
+        );
         assert!(log.find(7).is_none() && log.find(8).is_some());
     }
 }

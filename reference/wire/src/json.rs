@@ -227,7 +227,7 @@ impl<'a> PageUrls<'a> {
         query.extend_pairs(filters.iter().filter_map(|(name, value)| value.map(|value| (name, value))));
         let query =
             query.append_pair("per_page", &page.per_page.to_string()).append_pair("page", "").finish();
-        PageUrls { path: format!("{}/v1/{name}", scene.base), query, anchor }
+        PageUrls { path: [scene.base, "/v1/", name].concat(), query, anchor }
     }
 
     fn links(&self, page: &Page) -> PageLinks {
@@ -240,10 +240,10 @@ impl<'a> PageUrls<'a> {
     }
 
     fn page(&self, n: u64) -> String {
-        let PageUrls { path, query, anchor } = self;
+        let (PageUrls { path, query, anchor }, n) = (self, n.to_string());
         match anchor {
-            None => format!("{path}?{query}{n}"),
-            Some(anchor) => format!("{path}?{query}{n}&anchor={anchor}"),
+            None => [path, "?", query, &n].concat(),
+            Some(anchor) => [path, "?", query, &n, "&anchor=", anchor].concat(),
         }
     }
 

@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::{Filter, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
-    log::{Half, RequestRecord},
+    log::{Half, RequestLog, RequestRecord},
     pages::dashboard::{context::PageContext, pieces, place},
     pages::words::MomentWords as _,
     refusal::Refusal,
@@ -98,7 +98,14 @@ struct RequestBlock<'a> {
 /// One half of an exchange, as the page shows it.
 struct Shown<'a> {
     half: &'a Half,
+    headers: Vec<(String, String)>,
     body: String,
+}
+
+impl<'a> Shown<'a> {
+    fn of(log: &RequestLog, half: &'a Half) -> Shown<'a> {
+        Shown { half, headers: half.headers(), body: pieces::pretty(&log.redacted(&half.body())) }
+    }
 }
 
 pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal> {
@@ -111,8 +118,8 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
         context,
         record: &record,
         halves: [("Request", &record.request), ("Answer", &record.answer)]
-            .map(|(name, half)| (name, Shown { half, body: pieces::pretty(&log.redacted(&half.body)) })),
-        curl: curl(&record, &log.redacted(&record.request.body), &context.site.base),
+            .map(|(name, half)| (name, Shown::of(log, half))),
+        curl: curl(&record, &log.redacted(&record.request.body()), &context.site.base),
     };
     let title = format!("Request {n}");
     Ok(PageView { state: None, title, blocks: vec![still(&block)?] })
@@ -127,7 +134,7 @@ fn curl(record: &RequestRecord, body: &str, base: &str) -> String {
     if record.key.is_some() {
         line.push_str(" -H \"Authorization: Bearer $KEY\"");
     }
-    for (name, value) in &record.request.headers {
+    for (name, value) in record.request.headers() {
         if matches!(name.as_str(), "content-type" | "idempotency-key") {
             line.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
         }
