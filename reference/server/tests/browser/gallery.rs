@@ -17,10 +17,10 @@ type Piece = (&'static str, String, &'static str);
 /// Judges one page in every look.
 async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
     let page = browser.page().await;
+    page.open(&shop.url(&path)).await;
+    page.wait_for_text("main", says).await;
     for look in Look::ALL {
         page.look(look).await;
-        page.open(&shop.url(&path)).await;
-        page.wait_for_text("main", says).await;
         page.must_fit().await;
         picture(&page, &format!("{name}-{}", look.name)).await;
         // Each colour scheme once, each at another width: the rules take their time.
