@@ -1,6 +1,6 @@
 //! A running server, from binding its socket to the last connection.
 
-use std::{future::Future, io, iter, net::SocketAddr, sync::Arc, thread, time::Duration};
+use std::{future::Future, io, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use reference_core::{rng::Seed, time::Timestamp};
 use simulator::sandbox::{FirstKeys, Reach, Setup};
@@ -202,14 +202,6 @@ impl Server {
         let mut openings = self.openings();
         // The sender is part of the server.
         openings.wait_for(|it| it.waiting == 0).await.map(|it| it.lost.clone()).unwrap_or_default()
-    }
-
-    /// Why worlds that are open had all their calls made again when they were opened, although there was a checkpoint; one
-    /// sentence for each world.
-    pub fn ignored_checkpoints(&self) -> Vec<String> {
-        let all = self.worlds.all();
-        let backends = iter::once(self.worlds.first()).chain(all.iter().map(|world| &world.backend));
-        backends.filter_map(|backend| backend.host.ignored_checkpoint()).collect()
     }
 
     /// The keys that its present world started with; `None` once the world has met a bug of its own.

@@ -130,22 +130,24 @@ async fn started(config: ServerConfig) -> Result<Server, Failure> {
     let address = config.address;
     let server =
         Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
-    server.ignored_checkpoints().iter().for_each(|why| note!("{why}; all was told again"));
     tokio::spawn(tell_openings(server.openings()));
     Ok(server)
 }
 
-/// Says how far the server is with opening kept worlds, and which it can't open.
+/// Says how far the server is with opening kept worlds, which it can't open, and which took long without need.
 async fn tell_openings(mut openings: watch::Receiver<Openings>) {
-    let (mut named, all) = (0, openings.borrow().waiting);
+    let (mut named, mut ignored, all) = (0, 0, openings.borrow().waiting);
     // By tenths.
     let mut below = all;
     loop {
-        let Openings { waiting, lost } = openings.borrow_and_update().clone();
+        let Openings { waiting, lost, ignored_checkpoints } = openings.borrow_and_update().clone();
         for LostWorld { id, why } in &lost[named..] {
             note!("the world {id} was kept and is not open: {why}");
         }
-        named = lost.len();
+        for why in &ignored_checkpoints[ignored..] {
+            note!("{why}; all its calls were made again");
+        }
+        (named, ignored) = (lost.len(), ignored_checkpoints.len());
         if waiting > 0 && waiting <= below {
             note!("kept worlds to open: {waiting}; a request to one of them waits until it is open");
             below = waiting.saturating_sub(all.div_ceil(10));

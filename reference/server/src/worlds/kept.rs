@@ -102,7 +102,8 @@ impl Worlds {
                 }
             }
         }
-        self.waiting = WaitingWorlds::new(worlds, lost);
+        let ignored_checkpoints = self.first.host.ignored_checkpoint().into_iter().collect();
+        self.waiting = WaitingWorlds::new(worlds, Openings { waiting: 0, lost, ignored_checkpoints });
         self.directory = Some(directory);
         // No number is given twice, because ids and seeds are drawn from it.
         let counted = self.first.host.worlds_counted();
@@ -116,12 +117,11 @@ impl Worlds {
         while let Some(id) = self.waiting.take() {
             let worlds = Arc::clone(&self);
             let opened = tokio::task::spawn_blocking(move || worlds.open_kept(id)).await;
-            let why = match opened {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some("opening it met a bug of the server".to_owned()),
+            let opened = match opened {
+                Ok(opened) => opened.map_err(|error| error.to_string()),
+                Err(_) => Err("opening it met a bug of the server".to_owned()),
             };
-            self.waiting.done(id, why.map(|why| LostWorld { id: id.to_string(), why }));
+            self.waiting.done(id, opened);
         }
     }
 
@@ -135,9 +135,10 @@ impl Worlds {
         self.waiting.stop();
     }
 
-    fn open_kept(&self, id: Code) -> io::Result<()> {
+    /// Says why its checkpoint was of no use, if there was one.
+    fn open_kept(&self, id: Code) -> io::Result<Option<String>> {
         let (Some(directory), Some((asked, _))) = (&self.directory, self.first.host.begun()) else {
-            return Ok(());
+            return Ok(None);
         };
         let name = id.as_str();
         // What it holds is known once it is open.
@@ -156,7 +157,7 @@ impl Worlds {
         let Some(KeptWorld { opening, opened }) =
             Writer::go_on(Arc::new(directory.of(name)), &public_url, judge)?
         else {
-            return Ok(());
+            return Ok(None);
         };
         let record: OpeningRecord =
             serde_json::from_slice(&opening).map_err(|_| damaged("its opening is not readable"))?;
@@ -173,10 +174,11 @@ impl Worlds {
             ttl: record.ttl_micros.map(Duration::from_micros),
         };
         let place = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
-        self.begin(place, opening, |_, _| Ok(Started::kept(opened)))
+        let world = self
+            .begin(place, opening, |_, _| Ok(Started::kept(opened)))
             .map_err(|_| damaged("it can't begin"))?;
         let mut all = self.opened_mut();
         all.count = all.count.max(record.no);
-        Ok(())
+        Ok(world.backend.host.ignored_checkpoint())
     }
 }

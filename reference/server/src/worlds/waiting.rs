@@ -27,6 +27,8 @@ pub struct Openings {
     pub waiting: usize,
     /// Those that can't be opened. What is left of them stays where it is.
     pub lost: Vec<LostWorld>,
+    /// Why all calls of worlds that are open were made again although there was a checkpoint; a sentence for each.
+    pub ignored_checkpoints: Vec<String>,
 }
 
 /// Kept worlds that are not open yet.
@@ -46,12 +48,13 @@ struct OpeningQueue {
 }
 
 impl WaitingWorlds {
-    pub(super) fn new(worlds: VecDeque<Code>, lost: Vec<LostWorld>) -> WaitingWorlds {
+    /// `begun`: what is known before any of them is opened.
+    pub(super) fn new(worlds: VecDeque<Code>, begun: Openings) -> WaitingWorlds {
         let waiting = worlds.len();
         WaitingWorlds {
             queue: Mutex::new(OpeningQueue { next: worlds, under_way: BTreeSet::new() }),
             left: AtomicUsize::new(waiting),
-            told: watch::Sender::new(Openings { waiting, lost }),
+            told: watch::Sender::new(Openings { waiting, ..begun }),
         }
     }
 
@@ -63,13 +66,16 @@ impl WaitingWorlds {
         Some(id)
     }
 
-    /// It is open, or lost, or there was nothing to be opened.
-    pub(super) fn done(&self, id: Code, lost: Option<LostWorld>) {
+    /// It is open, maybe without its checkpoint; or there was nothing to be opened; or it is lost, with the reason.
+    pub(super) fn done(&self, id: Code, opened: Result<Option<String>, String>) {
         self.queue().under_way.remove(&id);
         self.left.fetch_sub(1, Ordering::Release);
         self.told.send_modify(|told| {
             told.waiting -= 1;
-            told.lost.extend(lost);
+            match opened {
+                Ok(ignored) => told.ignored_checkpoints.extend(ignored),
+                Err(why) => told.lost.push(LostWorld { id: id.to_string(), why }),
+            }
         });
     }
 
@@ -133,7 +139,7 @@ mod tests {
     async fn a_world_that_somebody_asks_for_is_opened_first() {
         let ids = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"].map(|id| Code::parse(id).expect("an id"));
         let [a, b, c] = ids;
-        let waiting = Arc::new(WaitingWorlds::new(ids.into(), Vec::new()));
+        let waiting = Arc::new(WaitingWorlds::new(ids.into(), Openings::default()));
         assert_eq!(waiting.take(), Some(a));
         let asks = |id| {
             let waiting = Arc::clone(&waiting);
@@ -142,17 +148,17 @@ mod tests {
         let (first, last) = (asks(a), asks(c));
         tokio::task::yield_now().await;
         assert_eq!(waiting.take(), Some(c));
-        waiting.done(c, None);
+        waiting.done(c, Ok(None));
         last.await.expect("it is open");
         assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
-        let why = "damaged".to_owned();
-        waiting.done(a, Some(LostWorld { id: a.to_string(), why }));
+        waiting.done(a, Err("damaged".to_owned()));
         first.await.expect("nobody waits for what is lost");
         assert_eq!((waiting.left(), waiting.openings().borrow().lost.len()), (1, 1));
         waiting.open(a).await;
         assert_eq!(waiting.take(), Some(b));
-        waiting.done(b, None);
+        waiting.done(b, Ok(Some("of no use".to_owned())));
         waiting.all().await;
         assert_eq!(waiting.take(), None);
+        assert_eq!(waiting.openings().borrow().ignored_checkpoints, ["of no use"]);
     }
 }

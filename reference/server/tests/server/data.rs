@@ -119,7 +119,7 @@ async fn a_world_opens_from_its_checkpoint_or_without_one() {
         let server = start(kept(directory.path())).await;
         assert_eq!(server.lost_worlds().await.len(), 0);
         assert_eq!(seen(&server).await, expected);
-        let ignored = server.ignored_checkpoints();
+        let ignored = server.openings().borrow().ignored_checkpoints.clone();
         assert_eq!(ignored.len(), usize::from(damaged.is_some()), "{ignored:?}");
         assert!(ignored.iter().all(|why| why.ends_with("it is damaged")), "{ignored:?}");
         server.stop().await;
