@@ -24,8 +24,8 @@ use super::{
 
 /// So much longer than one took to write, none is written.
 const PAUSE: u32 = 3;
-/// After one could not be written.
-const PAUSE_FAILED: Duration = Duration::from_secs(60);
+/// After one could not be written. Long, because on a disk that is nearly full each try takes the room of records.
+const PAUSE_FAILED: Duration = Duration::from_secs(10 * 60);
 /// How often somebody asks whether one is written.
 const ASKED: Duration = Duration::from_millis(100);
 

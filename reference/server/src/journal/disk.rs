@@ -94,6 +94,12 @@ impl Directory {
         path.join(FILE).exists()
     }
 
+    /// Takes away one that was not written to its end: records may need its room.
+    fn drop_next_checkpoint(&self) {
+        // Where it can't be taken away, or is not there, nothing is lost.
+        let _ = fs::remove_file(self.path.join(NEXT_CHECKPOINT));
+    }
+
     fn file(&self, name: &str, writes: bool) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(writes).create(writes);
@@ -112,7 +118,10 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 impl Medium for Directory {
     fn open(&self) -> Result<Database, DatabaseError> {
         self.create()?;
-        database(FileBackend::new(self.file(FILE, true)?)?, self.cache_bytes)
+        let database = database(FileBackend::new(self.file(FILE, true)?)?, self.cache_bytes)?;
+        // Nobody else writes one now.
+        self.drop_next_checkpoint();
+        Ok(database)
     }
 
     fn open_to_read(&self) -> Result<Database, DatabaseError> {
@@ -133,12 +142,15 @@ impl Medium for Directory {
 
     fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()> {
         let mut file = self.file(NEXT_CHECKPOINT, true)?;
-        // One may be left that was not written to its end.
         file.set_len(0)?;
-        write(&mut file)?;
-        file.sync_all()?;
-        fs::rename(self.path.join(NEXT_CHECKPOINT), self.path.join(CHECKPOINT))?;
-        sync_directory(&self.path)
+        let written = write(&mut file).and_then(|()| file.sync_all()).and_then(|()| {
+            fs::rename(self.path.join(NEXT_CHECKPOINT), self.path.join(CHECKPOINT))?;
+            sync_directory(&self.path)
+        });
+        if written.is_err() {
+            self.drop_next_checkpoint();
+        }
+        written
     }
 
     fn checkpoint_after(&self) -> Option<u64> {
@@ -402,7 +414,33 @@ fn explain(error: redb::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
+
+    #[test]
+    fn a_checkpoint_that_can_not_be_written_takes_no_room() {
+        let place = TempDir::new().unwrap();
+        let directory = Directory::at(place.path().to_owned(), CACHE_BYTES, Some(1));
+        directory.write_checkpoint(&mut |file| file.write_all(b"first")).unwrap();
+        let files = || {
+            let mut names: Vec<_> =
+                fs::read_dir(place.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let full = directory.write_checkpoint(&mut |file| {
+            file.write_all(b"half of the sec")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(files(), [CHECKPOINT]);
+        assert_eq!(directory.read_checkpoint().unwrap().unwrap(), b"first");
+        // A process that was killed leaves one.
+        fs::write(place.path().join(NEXT_CHECKPOINT), "half").unwrap();
+        drop(directory.open().unwrap());
+        assert_eq!(files(), [FILE, CHECKPOINT]);
+    }
 
     #[test]
     fn lines_are_cut_out_by_their_numbers() {
