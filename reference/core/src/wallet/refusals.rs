@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{golden::forms, *};
 
 // Accounts of the mnemonic in `golden`, exported by bip_utils 2.12.3.
 const ZPUB: &str = "zpub6rFR7y4Q2AijBEqTUquhVz398htDFrtymD9xYYfG1m4wAcvPhXNfE3EfH1r1ADqtfSdVCToUG868RvUUkgDKf31mGDtKsAYz2oz2AGutZYs";
@@ -320,11 +320,9 @@ fn a_refusal_says_what_is_taken_instead() {
     );
 }
 
-const FORMS: [AddressForm; 8] = [Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron, Solana, Monero];
-
 /// Reads `text` as everything that it could be, and goes on with what is taken.
 fn read_as_anything(text: &str) {
-    for form in FORMS {
+    for form in forms() {
         for mode in Mode::ALL {
             for script in Script::ALL.map(Some).into_iter().chain([None]) {
                 if let Ok(wallet) = Wallet::read(text, script, form, mode) {

@@ -96,7 +96,7 @@ pub(super) fn has_secret_prefix(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wallet::base58;
+    use crate::wallet::{base58, golden::forms, takes_list};
 
     #[test]
     fn the_bytes_of_a_version_print_as_its_prefix() {
@@ -131,5 +131,20 @@ mod tests {
         check(Tron, Mode::Test, "tpub xpub");
         check(AddressForm::Solana, Mode::Live, "");
         check(AddressForm::Monero, Mode::Test, "");
+    }
+
+    /// A coin that takes neither has a wallet without a single address.
+    #[test]
+    fn every_coin_takes_a_plain_key_or_a_list() {
+        for form in forms() {
+            for (mode, plain) in [(Mode::Live, "xpub"), (Mode::Test, "tpub")] {
+                let takes_key = Version::taken(form, mode).any(|version| version.prefix == plain);
+                assert_eq!(
+                    takes_key,
+                    !takes_list(form),
+                    "{form:?}: EVERY names the forms that are derived from a key"
+                );
+            }
+        }
     }
 }
