@@ -14,7 +14,7 @@ pub enum ApiError {
     /// The path takes other methods only.
     WrongMethod {
         /// What it takes, for the `Allow` header.
-        allow: &'static str,
+        allow: Cow<'static, str>,
     },
     /// The object's state does not allow it.
     Conflict(Cow<'static, str>),

@@ -561,7 +561,7 @@ fn read(book: &Book, call: Call) -> Result<Answer, ApiError> {
         Call::Link(code) => book.find_link(code).map(Answer::Link),
         Call::Invoice(code) => book.find_invoice(code).map(Answer::Invoice),
         Call::Event(id) => book.find_event(id).map(Answer::Event),
-        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD" }),
+        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD".into() }),
     }
 }
 

@@ -97,9 +97,9 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
             fields.finish()?;
             Ok(Ask::Restore(moment))
         }
-        (RESTORE, _) => Err(ApiError::WrongMethod { allow: "POST" }),
+        (RESTORE, _) => Err(ApiError::WrongMethod { allow: "POST".into() }),
         (SCENARIO, _) if is_read => Ok(Ask::Tell),
-        (SCENARIO, _) => Err(ApiError::WrongMethod { allow: "GET, HEAD" }),
+        (SCENARIO, _) => Err(ApiError::WrongMethod { allow: "GET, HEAD".into() }),
         (_, None) if is_read => Ok(Ask::List),
         (_, None) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
@@ -108,14 +108,14 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
             fields.finish()?;
             Ok(Ask::Take { name: name.unwrap_or_default() })
         }
-        (_, None) => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST" }),
+        (_, None) => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST".into() }),
         (_, Some(id)) if is_read => Ok(Ask::File { n: number(id)? }),
         (_, Some(id)) if method == "DELETE" => {
             let n = number(id)?;
             Fields::none(request.body)?;
             Ok(Ask::Drop { n })
         }
-        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE" }),
+        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }),
     }
 }
 

@@ -71,7 +71,7 @@ impl Response {
         let mut headers = Vec::new();
         match error {
             ApiError::UnknownKey => headers.push(("www-authenticate", "Bearer".to_owned())),
-            ApiError::WrongMethod { allow } => headers.push(("allow", (*allow).to_owned())),
+            ApiError::WrongMethod { allow } => headers.push(("allow", allow.to_string())),
             ApiError::TooMany { retry_after_secs, .. } => {
                 headers.push(("retry-after", retry_after_secs.to_string()));
             }

@@ -90,8 +90,6 @@ impl Route {
 
     fn at(method: &str, segments: &[&str]) -> Result<Found, ApiError> {
         let method = if method == "HEAD" { "GET" } else { method };
-        let code = |text: &str| Code::parse(text).ok_or(ApiError::NotFound);
-        let other = |allow| Err(ApiError::WrongMethod { allow });
         let object = match segments {
             ["v1", "charges", id, ..] => Some(Object::Charge(code(id)?)),
             ["v1", "payment-links", id, ..] => Some(Object::Link(code(id)?)),
@@ -99,7 +97,16 @@ impl Route {
             ["v1", "events", id] => Some(Object::Event(parse_uuid(id).ok_or(ApiError::NotFound)?)),
             _ => None,
         };
-        let route = Ok(match (segments, method) {
+        let route = match Route::of(method, segments)? {
+            Some(route) => Ok(route),
+            None => Err(ApiError::WrongMethod { allow: allowed(segments)?.into() }),
+        };
+        Ok(Found { object, route })
+    }
+
+    /// What a method asks for, if the path takes it.
+    fn of(method: &str, segments: &[&str]) -> Result<Option<Route>, ApiError> {
+        Ok(Some(match (segments, method) {
             (["v1", "account"], "GET") => Route::Account,
             (["v1", "charges"], "GET") => Route::List(Kind::Charges),
             (["v1", "charges"], "POST") => Route::CreateCharge,
@@ -119,36 +126,8 @@ impl Route {
             (["v1", "invoices", id, "void"], "POST") => Route::VoidInvoice(code(id)?),
             (["v1", "events"], "GET") => Route::List(Kind::Events),
             (["v1", "events", id], "GET") => Route::Event(parse_uuid(id).ok_or(ApiError::NotFound)?),
-
-            (["v1", "charges" | "payment-links" | "invoices"], _) => {
-                return Ok(Found { object, route: other("GET, HEAD, POST") });
-            }
-            (["v1", "account" | "events"] | ["v1", "charges" | "invoices" | "events", _], _) => {
-                return Ok(Found { object, route: other("GET, HEAD") });
-            }
-            (["v1", "payment-links", _], _) => return Ok(Found { object, route: other("GET, HEAD, PATCH") }),
-            (["v1", "payment-links", _, "archive"], _) => {
-                return Ok(Found { object, route: other("POST, DELETE") });
-            }
-            (["v1", "charges", _, "cancel" | "refunds"] | ["v1", "invoices", _, "send" | "void"], _) => {
-                return Ok(Found { object, route: other("POST") });
-            }
-            _ => return Err(ApiError::NotFound),
-        });
-        Ok(Found { object, route })
-    }
-
-    /// It changes something, so it may carry an idempotency key and a body.
-    pub(crate) fn is_write(&self) -> bool {
-        !matches!(
-            self,
-            Route::Account
-                | Route::List(_)
-                | Route::Charge(_)
-                | Route::Link(_)
-                | Route::Invoice(_)
-                | Route::Event(_)
-        )
+            _ => return Ok(None),
+        }))
     }
 
     /// The status of a good answer.
@@ -183,6 +162,19 @@ impl Route {
             Route::Event(id) => Call::Event(id),
         })
     }
+}
+
+fn code(text: &str) -> Result<Code, ApiError> {
+    Code::parse(text).ok_or(ApiError::NotFound)
+}
+
+/// The methods that a path takes, for the `Allow` header.
+fn allowed(segments: &[&str]) -> Result<String, ApiError> {
+    let takes = |method: &str| matches!(Route::of(method, segments), Ok(Some(_)));
+    let all = [("GET", "GET, HEAD"), ("POST", "POST"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];
+    let taken: Vec<&str> =
+        all.into_iter().filter(|(method, _)| takes(method)).map(|(_, named)| named).collect();
+    if taken.is_empty() { Err(ApiError::NotFound) } else { Ok(taken.join(", ")) }
 }
 
 /// Splits a path at its slashes and says into how many parts; nothing if it does not begin with one, or has more parts

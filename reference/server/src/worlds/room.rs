@@ -69,7 +69,7 @@ pub(crate) async fn answer(
         "" => match *method {
             Method::GET => list(worlds, authority).await,
             Method::POST => open(worlds, authority, body).await,
-            _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST" }.into()),
+            _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST".into() }.into()),
         },
         rest => {
             let id = Code::parse(rest.trim_start_matches('/')).ok_or(Refusal::UnknownWorld)?;
@@ -80,7 +80,7 @@ pub(crate) async fn answer(
                     told(StatusCode::OK, &record(&world, authority)?)
                 }
                 Method::DELETE => end(worlds, id, authority, body).await,
-                _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE" }.into()),
+                _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }.into()),
             }
         }
     };

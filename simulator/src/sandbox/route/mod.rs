@@ -338,7 +338,7 @@ fn dispatch(
     if within.is_some() && method.is_none_or(|it| it.reach != RouteReach::Book) {
         return Err(ApiError::NotFound);
     }
-    let method = method.ok_or(ApiError::WrongMethod { allow: route.allow })?;
+    let method = method.ok_or(ApiError::WrongMethod { allow: route.allow.into() })?;
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
     }
