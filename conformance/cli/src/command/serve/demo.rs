@@ -146,7 +146,7 @@ mod tests {
             let told =
                 STORY.iter().chain(TODAY).any(|it| matches!(it, Scene::Sale(_, (it, ..)) if *it == kind));
             // An invoice that is sent, viewed, paid or voided was issued.
-            assert!(told || kind == EventType::InvoiceCreated, "{kind:?}");
+            assert!(told || kind == EventType::InvoiceCreated, "no sale ends with {kind:?}");
         }
     }
 }

@@ -20,7 +20,11 @@ fn check<T>(
     word: impl Fn(T) -> &'static str,
 ) {
     let words: Vec<&str> = all.into_iter().map(word).collect();
-    assert_eq!(document.value["components"]["schemas"][schema]["enum"], json!(words), "{schema}");
+    assert_eq!(
+        document.value["components"]["schemas"][schema]["enum"],
+        json!(words),
+        "reference/openapi.json: the enum of {schema}"
+    );
 }
 
 #[test]
@@ -48,6 +52,6 @@ fn the_bounds_are_those_of_the_service() {
         ("NewPaymentLink/properties/custom_fields/maxItems", QUESTIONS_MAX),
         ("NewPaymentLink/properties/accepted_assets/maxItems", Asset::ALL.len()),
     ] {
-        assert_eq!(bound(pointer), most as u64, "{pointer}");
+        assert_eq!(bound(pointer), most as u64, "reference/openapi.json: {pointer}");
     }
 }

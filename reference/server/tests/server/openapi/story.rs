@@ -357,9 +357,9 @@ fn every_operation_succeeds_and_every_webhook_is_posted() {
         .filter(|it| is_of_world(&it.path))
         .filter(|it| !world.seen.iter().any(|(seen, status)| seen == it && *status < 300))
         .collect();
-    assert!(silent.is_empty(), "{silent:?}");
+    assert!(silent.is_empty(), "the story never succeeds with {silent:?}");
     let kinds: Vec<&String> =
         document.value["webhooks"].as_object().expect("there are webhooks").keys().collect();
     let posted: Vec<&String> = world.posted.iter().collect();
-    assert_eq!(kinds, posted);
+    assert_eq!(kinds, posted, "the webhooks of the document, and what the story posts");
 }
