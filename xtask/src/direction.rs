@@ -5,31 +5,31 @@ use std::path::Path;
 
 use crate::packages::{Inside, Workspace};
 
-struct Room {
+struct Layer {
     name: &'static str,
     uses: &'static [&'static str],
     tests_use: &'static [&'static str],
 }
 
-const fn room(name: &'static str, uses: &'static [&'static str]) -> Room {
-    Room { name, uses, tests_use: &[] }
+const fn layer(name: &'static str, uses: &'static [&'static str]) -> Layer {
+    Layer { name, uses, tests_use: &[] }
 }
 
-const ROOMS: &[Room] = &[
-    room("reference-core", &[]),
-    room("reference-wire", &["reference-core"]),
-    room("simulator", &["reference-core", "reference-wire"]),
-    room("reference-server", &["reference-core", "reference-wire", "simulator"]),
+const LAYERS: &[Layer] = &[
+    layer("reference-core", &[]),
+    layer("reference-wire", &["reference-core"]),
+    layer("simulator", &["reference-core", "reference-wire"]),
+    layer("reference-server", &["reference-core", "reference-wire", "simulator"]),
     // Judge a server in any language, so they may know none of ours. The judge and the probes never see each
     // other: a run is a recording, and a verdict a function of it.
-    room("conformance-model", &[]),
-    room("conformance-judge", &["conformance-model"]),
+    layer("conformance-model", &[]),
+    layer("conformance-judge", &["conformance-model"]),
     // What a recording would have shown: spoils it and has it judged again.
-    room("conformance-faults", &["conformance-model", "conformance-judge"]),
-    room("conformance-receiver", &["conformance-model"]),
-    room("conformance-probe", &["conformance-model", "conformance-receiver"]),
+    layer("conformance-faults", &["conformance-model", "conformance-judge"]),
+    layer("conformance-receiver", &["conformance-model"]),
+    layer("conformance-probe", &["conformance-model", "conformance-receiver"]),
     // Its tests need a server to judge.
-    Room {
+    Layer {
         name: "conformance",
         uses: &[
             "conformance-model",
@@ -41,13 +41,13 @@ const ROOMS: &[Room] = &[
         tests_use: &["reference-core", "simulator", "reference-server", "mutants"],
     },
     // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
-    room("mutants", &["conformance", "conformance-faults", "conformance-model"]),
+    layer("mutants", &["conformance", "conformance-faults", "conformance-model"]),
     // Feeds bytes to whatever reads bytes. Nothing but its own tests runs it.
-    room("hostile", &["reference-core", "reference-wire", "simulator", "conformance", "mutants"]),
+    layer("hostile", &["reference-core", "reference-wire", "simulator", "conformance", "mutants"]),
     // Loads a server in any language.
-    room("load", &[]),
-    room("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
-    room(
+    layer("load", &[]),
+    layer("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
+    layer(
         "benches",
         &[
             "reference-core",
@@ -59,7 +59,7 @@ const ROOMS: &[Room] = &[
             "chargeproof",
         ],
     ),
-    room(
+    layer(
         "xtask",
         &["reference-core", "simulator", "reference-server", "conformance", "mutants", "load", "chargeproof"],
     ),
@@ -72,23 +72,23 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
 }
 
 fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<Inside>) -> Vec<String> {
-    let unknown = members.iter().filter(|name| room_of(name).is_none()).map(|name| {
+    let unknown = members.iter().filter(|name| layer_of(name).is_none()).map(|name| {
         format!("`{name}` is not in the table of packages; enter it in xtask/src/direction.rs with what it may use")
     });
     let wrong = inside.iter().filter_map(|edge| {
-        let room = room_of(&edge.from)?;
+        let layer = layer_of(&edge.from)?;
         let allows = |list: &[&str]| list.contains(&edge.on.as_str());
-        let allowed = allows(room.uses) || (edge.dev_only && allows(room.tests_use));
+        let allowed = allows(layer.uses) || (edge.dev_only && allows(layer.tests_use));
         let place = if edge.dev_only { " in its tests" } else { "" };
-        let uses = if room.uses.is_empty() { "none of ours".to_owned() } else { room.uses.join(", ") };
+        let uses = if layer.uses.is_empty() { "none of ours".to_owned() } else { layer.uses.join(", ") };
         (!allowed)
             .then(|| format!("`{}` depends on `{}`{place}; it may depend on {uses}", edge.from, edge.on))
     });
     unknown.chain(wrong).collect()
 }
 
-fn room_of(name: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| room.name == name)
+fn layer_of(name: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| layer.name == name)
 }
 
 #[cfg(test)]
@@ -136,13 +136,13 @@ mod tests {
     #[test]
     fn nobody_depends_on_tasks_and_benchmarks() {
         for tool in ["xtask", "benches", "hostile"] {
-            for room in ROOMS {
-                let edge = Inside { from: room.name.into(), on: tool.into(), dev_only: true };
+            for layer in LAYERS {
+                let edge = Inside { from: layer.name.into(), on: tool.into(), dev_only: true };
                 assert_eq!(
                     judge(&BTreeSet::new(), &BTreeSet::from([edge])).len(),
                     1,
                     "{} on {tool}",
-                    room.name
+                    layer.name
                 );
             }
         }

@@ -44,20 +44,20 @@ const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 4
 
 /// Answers every request, and judges the answers.
 pub(crate) fn feed(bytes: &[u8]) {
-    let mut desk = Desk::open();
+    let mut service = FilledService::open();
     for part in split(bytes, b"\n%%\n").take(REQUESTS_MAX) {
-        let Some(asked) = Asked::read(part, &desk) else { continue };
-        let before = desk.everything();
-        let answer = desk.send(&asked);
+        let Some(asked) = Asked::read(part, &service) else { continue };
+        let before = service.everything();
+        let answer = service.send(&asked);
         if let Err(why) = proper(&answer) {
             panic!("{why}\n\n{asked:?}\n\n{} {}", answer.status, String::from_utf8_lossy(&answer.body));
         }
         let reads = matches!(asked.method.as_str(), "GET" | "HEAD");
         if reads || answer.status >= 400 {
-            assert!(desk.everything() == before, "it changed something: {asked:?} -> {}", answer.status);
+            assert!(service.everything() == before, "it changed something: {asked:?} -> {}", answer.status);
         }
         if reads {
-            assert_eq!(desk.send(&asked), answer, "asked twice: {asked:?}");
+            assert_eq!(service.send(&asked), answer, "asked twice: {asked:?}");
         }
     }
 }
@@ -105,13 +105,13 @@ struct Asked {
 
 impl Asked {
     /// Nothing if the head is not as a host would hand it over: it is text, and a line has no line break.
-    fn read(part: &[u8], desk: &Desk) -> Option<Asked> {
+    fn read(part: &[u8], service: &FilledService) -> Option<Asked> {
         let (head, body) = match find(part, b"\n\n") {
             Some(at) => (&part[..at], &part[at + 2..]),
             None => (part, &[][..]),
         };
         let mut lines = split(head, b"\n");
-        let first = desk.fill(std::str::from_utf8(lines.next()?).ok()?);
+        let first = service.fill(std::str::from_utf8(lines.next()?).ok()?);
         let (method, target) = first.split_once(' ')?;
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
@@ -127,13 +127,13 @@ impl Asked {
             body: body.to_owned(),
         };
         if let Ok(text) = std::str::from_utf8(body) {
-            asked.body = desk.fill(text).into_bytes();
+            asked.body = service.fill(text).into_bytes();
         }
         for line in lines {
             let Some(at) = find(line, b": ") else { continue };
             let (name, value) = (&line[..at], line[at + 2..].to_owned());
             match name {
-                b"authorization" => asked.authorization = Some(desk.key(&value).unwrap_or(value)),
+                b"authorization" => asked.authorization = Some(service.key(&value).unwrap_or(value)),
                 b"content-type" => asked.content_type = Some(value),
                 b"idempotency-key" => asked.idempotency_key = Some(value),
                 _ => {}
@@ -161,7 +161,7 @@ fn split<'a>(bytes: &'a [u8], at: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
 }
 
 /// A service with an object of every kind.
-struct Desk {
+struct FilledService {
     api: Api,
     now: Timestamp,
     acme: AccountNo,
@@ -169,8 +169,8 @@ struct Desk {
     ids: Vec<(&'static str, String)>,
 }
 
-impl Desk {
-    fn open() -> Desk {
+impl FilledService {
+    fn open() -> FilledService {
         let start = ServiceConfig {
             seed: SEED,
             dialect: Dialect::default(),
@@ -190,13 +190,14 @@ impl Desk {
                 api.service.on_rate(OPENING, asset, currency, price);
             }
         }
-        let mut desk = Desk { api, now: OPENING, acme, keys: Default::default(), ids: Vec::new() };
-        desk.keys = Mode::ALL.map(|mode| match desk.act(mode, Command::CreateKey) {
+        let mut service =
+            FilledService { api, now: OPENING, acme, keys: Default::default(), ids: Vec::new() };
+        service.keys = Mode::ALL.map(|mode| match service.act(mode, Command::CreateKey) {
             CommandResult::Key(_, text) => text.reveal().to_owned(),
             other => unreachable!("a key was asked for: {other:?}"),
         });
-        desk.furnish();
-        desk
+        service.furnish();
+        service
     }
 
     fn furnish(&mut self) {
@@ -315,9 +316,9 @@ mod tests {
     use super::*;
 
     fn answer(text: &str) -> Response {
-        let mut desk = Desk::open();
-        let asked = Asked::read(text.as_bytes(), &desk).expect("a head");
-        desk.send(&asked)
+        let mut service = FilledService::open();
+        let asked = Asked::read(text.as_bytes(), &service).expect("a head");
+        service.send(&asked)
     }
 
     #[test]

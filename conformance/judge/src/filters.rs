@@ -38,19 +38,21 @@ const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
 
 /// Which charge belongs to which invoice, as any page shows it: a charge, then an invoice.
 #[derive(Default)]
-pub(super) struct Kin(BTreeSet<(String, String)>);
+pub(super) struct ChargeInvoices(BTreeSet<(String, String)>);
 
-impl Kin {
-    pub(super) fn of(recording: &Recording) -> Kin {
+impl ChargeInvoices {
+    pub(super) fn of(recording: &Recording) -> ChargeInvoices {
         let sheets = pages(recording);
         let rows = sheets.iter().filter(|it| it.ask.list != List::Charges).flat_map(Sheet::rows);
         let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
         let pairs = invoices.filter_map(|it| Some((codes_of(it)?, text_at(it, &["code"])?)));
-        Kin(pairs
-            .flat_map(|(charges, invoice)| {
-                charges.into_iter().map(move |charge| (charge.to_owned(), invoice.to_owned()))
-            })
-            .collect())
+        ChargeInvoices(
+            pairs
+                .flat_map(|(charges, invoice)| {
+                    charges.into_iter().map(move |charge| (charge.to_owned(), invoice.to_owned()))
+                })
+                .collect(),
+        )
     }
 
     fn has(&self, charge: Option<&str>, invoice: Option<&str>) -> bool {
@@ -59,17 +61,26 @@ impl Kin {
 }
 
 /// Whether a row fits a filter. `None` where the row does not show it.
-fn fits(list: List, row: &Value, name: &str, value: &str, reach: Reach, kin: &Kin) -> Option<bool> {
+fn fits(
+    list: List,
+    row: &Value,
+    name: &str,
+    value: &str,
+    reach: Reach,
+    pairs: &ChargeInvoices,
+) -> Option<bool> {
     let is = |path: &[&str]| text_at(row, path) == Some(value);
     let code = |member| text_at(row, &[member, "code"]);
-    let wide = |told: bool, kin: bool| reach == Reach::Wide && (told || kin);
+    let wide = |told: bool, pairs: bool| reach == Reach::Wide && (told || pairs);
     match (list, name) {
         (List::Events, "type") => Some(is(&["type"])),
         (List::Events, "charge") => Some(
-            is(&["charge", "code"]) || wide(holds_charge(row, value), kin.has(Some(value), code("invoice"))),
+            is(&["charge", "code"])
+                || wide(holds_charge(row, value), pairs.has(Some(value), code("invoice"))),
         ),
         (List::Events, _) => Some(
-            is(&["invoice", "code"]) || wide(names_invoice(row, value), kin.has(code("charge"), Some(value))),
+            is(&["invoice", "code"])
+                || wide(names_invoice(row, value), pairs.has(code("charge"), Some(value))),
         ),
         (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
         (_, "payment_link") => shown_link(row).map(|told| told == value),
@@ -82,20 +93,23 @@ fn shown_link(row: &Value) -> Option<&str> {
 }
 
 /// A row that fits no reading of the filters of its page, and the filter that it breaks.
-pub(super) fn stranger<'s>(sheet: &'s Sheet<'_>, kin: &Kin) -> Option<(&'s Value, &'s (String, String))> {
+pub(super) fn stranger<'s>(
+    sheet: &'s Sheet<'_>,
+    pairs: &ChargeInvoices,
+) -> Option<(&'s Value, &'s (String, String))> {
     sheet.rows().iter().find_map(|row| {
         let broken = |filter: &&(String, String)| {
-            fits(sheet.ask.list, row, &filter.0, &filter.1, Reach::Wide, kin) == Some(false)
+            fits(sheet.ask.list, row, &filter.0, &filter.1, Reach::Wide, pairs) == Some(false)
         };
         Some((row, sheet.ask.filters.iter().find(broken)?))
     })
 }
 
 /// Whether a page has rows, all of which show what it was filtered by.
-pub(super) fn shows_its_filters(sheet: &Sheet<'_>, kin: &Kin) -> bool {
+pub(super) fn shows_its_filters(sheet: &Sheet<'_>, pairs: &ChargeInvoices) -> bool {
     let shown = |row: &Value| {
         let told =
-            |(name, value): &(String, String)| fits(sheet.ask.list, row, name, value, Reach::Wide, kin);
+            |(name, value): &(String, String)| fits(sheet.ask.list, row, name, value, Reach::Wide, pairs);
         sheet.ask.filters.iter().all(|filter| told(filter).is_some())
     };
     !sheet.rows().is_empty() && sheet.rows().iter().all(shown)
@@ -106,7 +120,7 @@ fn selections<'r>(
     list: List,
     rows: &[&'r Value],
     filters: &[(String, String)],
-    kin: &Kin,
+    pairs: &ChargeInvoices,
 ) -> Option<Vec<Vec<&'r Value>>> {
     let mut found = Vec::new();
     for charge in REACHES {
@@ -116,7 +130,7 @@ fn selections<'r>(
                 let mut all = true;
                 for (name, value) in filters {
                     let reach = if name == "charge" { charge } else { invoice };
-                    all &= fits(list, row, name, value, reach, kin)?;
+                    all &= fits(list, row, name, value, reach, pairs)?;
                 }
                 selected.extend(all.then_some(*row));
             }
@@ -127,10 +141,10 @@ fn selections<'r>(
 }
 
 /// The list that a filtered page was cut from, if it was read, and read alike before and after.
-fn source<'s>(sheets: &'s [Sheet<'_>], sheet: &Sheet<'_>, kin: &Kin) -> Option<Whole<'s>> {
+fn source<'s>(sheets: &'s [Sheet<'_>], sheet: &Sheet<'_>, pairs: &ChargeInvoices) -> Option<Whole<'s>> {
     let names = |it: &Sheet<'_>| {
         let rows: Vec<_> = it.rows().iter().collect();
-        let selections = selections(sheet.ask.list, &rows, &sheet.ask.filters, kin)?;
+        let selections = selections(sheet.ask.list, &rows, &sheet.ask.filters, pairs)?;
         Some(
             selections
                 .iter()
@@ -245,11 +259,11 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
 
 fn events(recording: &Recording, name: &str) -> Judged {
     refused(recording, List::Events, name)?;
-    let kin = &Kin::of(recording);
+    let pairs = &ChargeInvoices::of(recording);
     let mut judged = false;
     for sheets in &eras(recording) {
         for (value, sheet) in alone(sheets, List::Events, name) {
-            if let Some((row, _)) = stranger(sheet, kin) {
+            if let Some((row, _)) = stranger(sheet, pairs) {
                 let id = text_at(row, &["id"]).unwrap_or("without an id");
                 let expected = format!("only events of {name} {value}");
                 return Err(CheckError::broken(sheet.number(), expected, format!("event {id} is not one")));
@@ -257,7 +271,7 @@ fn events(recording: &Recording, name: &str) -> Judged {
             let known = |it: &Sheet<'_>| {
                 let plain = it.mode == sheet.mode && it.ask.list == List::Events && it.ask.filters.is_empty();
                 let fits =
-                    |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, kin) == Some(true);
+                    |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, pairs) == Some(true);
                 plain && it.rows().iter().any(fits)
             };
             let is_first = sheet.ask.page.unwrap_or(1) == 1;
@@ -273,7 +287,11 @@ fn events(recording: &Recording, name: &str) -> Judged {
 }
 
 /// What is wrong with a filtered page and its total: what was expected. `None` if nothing can be said.
-fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, kin: &Kin) -> Option<Result<(), (String, String)>> {
+fn total_of(
+    sheets: &[Sheet<'_>],
+    sheet: &Sheet<'_>,
+    pairs: &ChargeInvoices,
+) -> Option<Result<(), (String, String)>> {
     let told = sheet.page.meta("total")?;
     let shown = sheet.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {told}"))));
@@ -283,8 +301,8 @@ fn total_of(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, kin: &Kin) -> Option<Result
         return wrong(shown.len() as u64);
     }
     let undecided = all_on_one_page.then_some(Ok(()));
-    let Some(source) = source(sheets, sheet, kin) else { return undecided };
-    let Some(selections) = selections(sheet.ask.list, &source.rows, &sheet.ask.filters, kin) else {
+    let Some(source) = source(sheets, sheet, pairs) else { return undecided };
+    let Some(selections) = selections(sheet.ask.list, &source.rows, &sheet.ask.filters, pairs) else {
         return undecided;
     };
     let may_be = |count: u64| if source.is_all { count == told } else { count <= told };
@@ -322,7 +340,7 @@ fn counted(sheet: &Sheet<'_>) -> Result<(), CheckError> {
 }
 
 fn total(recording: &Recording) -> Judged {
-    let kin = &Kin::of(recording);
+    let pairs = &ChargeInvoices::of(recording);
     let mut judged = false;
     for sheets in &eras(recording) {
         for sheet in sheets.iter().filter(|it| it.ask.filters.len() == 1) {
@@ -331,10 +349,10 @@ fn total(recording: &Recording) -> Judged {
                 continue;
             }
             // A page of strangers is the business of the filter's own statement.
-            if sheet.ask.list != List::Events && stranger(sheet, kin).is_some() {
+            if sheet.ask.list != List::Events && stranger(sheet, pairs).is_some() {
                 continue;
             }
-            match total_of(sheets, sheet, kin) {
+            match total_of(sheets, sheet, pairs) {
                 None => {}
                 Some(Ok(())) => judged = true,
                 Some(Err((expected, actual))) => {
@@ -405,15 +423,15 @@ fn charge_of_link(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, link: &str) -> Option
 
 /// The items of these lists are open: a row that does not show the value proves nothing.
 fn as_far_as_shown(found: &[(&str, &Sheet<'_>)], name: &str) -> Judged {
-    let kin = &Kin::default();
+    let pairs = &ChargeInvoices::default();
     let mut judged = false;
     for (value, sheet) in found {
-        if let Some((row, _)) = stranger(sheet, kin) {
+        if let Some((row, _)) = stranger(sheet, pairs) {
             let told = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
             return Err(CheckError::broken(sheet.number(), expected, format!("{name} {told}")));
         }
-        judged |= shows_its_filters(sheet, kin);
+        judged |= shows_its_filters(sheet, pairs);
     }
     match (judged, found.is_empty()) {
         (true, _) => Ok(Held::Plainly),
@@ -429,24 +447,24 @@ fn in_words(sheet: &Sheet<'_>) -> String {
 
 /// Filters given together. A list that is empty by one honest reading may also be answered otherwise.
 fn combined(recording: &Recording) -> Judged {
-    let kin = &Kin::of(recording);
+    let pairs = &ChargeInvoices::of(recording);
     let mut judged = BTreeSet::new();
     for sheets in &eras(recording) {
         for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
             let names: Vec<_> = sheet.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
-            if let Some((row, (name, value))) = stranger(sheet, kin) {
+            if let Some((row, (name, value))) = stranger(sheet, pairs) {
                 let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
                 let expected = format!("only records of {}", in_words(sheet));
                 let actual = format!("{id} is not of {name} {value}");
                 return Err(CheckError::broken(sheet.number(), expected, actual));
             }
-            match total_of(sheets, sheet, kin) {
+            match total_of(sheets, sheet, pairs) {
                 Some(Err((expected, actual))) => {
                     let expected = format!("{expected} for {}", in_words(sheet));
                     return Err(CheckError::broken(sheet.number(), expected, actual));
                 }
                 Some(Ok(())) => drop(judged.insert(names.join("+"))),
-                None if shows_its_filters(sheet, kin) => drop(judged.insert(names.join("+"))),
+                None if shows_its_filters(sheet, pairs) => drop(judged.insert(names.join("+"))),
                 None => {}
             }
         }

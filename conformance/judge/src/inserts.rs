@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// One list, read page by page while it grew.
-struct Trail {
+struct PageWalk {
     list: List,
     /// "by page number" or "by links".
     way: &'static str,
@@ -46,7 +46,7 @@ struct Trail {
 }
 
 /// What became of the records that were there.
-enum Fate {
+enum WalkResult {
     /// Each page is what it would have been.
     Unshifted,
     /// Nothing is lost, but this one comes twice, or a newer one in its place.
@@ -55,8 +55,8 @@ enum Fate {
     Lost { exchange: u32, id: String },
 }
 
-impl Trail {
-    fn fate(&self) -> Fate {
+impl PageWalk {
+    fn result(&self) -> WalkResult {
         let size = self.pages.first().map_or(0, |(_, rows)| rows.len());
         let mut shifted = None;
         let mut seen: BTreeSet<&str> = BTreeSet::new();
@@ -73,14 +73,14 @@ impl Trail {
                     && let Some(lost) =
                         self.before[..at].iter().find(|it| !seen.contains(it.as_str()) && !rows.contains(it))
                 {
-                    return Fate::Lost { exchange: *exchange, id: lost.clone() };
+                    return WalkResult::Lost { exchange: *exchange, id: lost.clone() };
                 }
             }
             seen.extend(rows.iter().map(String::as_str));
         }
         match shifted {
-            None => Fate::Unshifted,
-            Some((exchange, seen)) => Fate::Shifted { exchange, seen },
+            None => WalkResult::Unshifted,
+            Some((exchange, seen)) => WalkResult::Shifted { exchange, seen },
         }
     }
 
@@ -103,8 +103,8 @@ fn ids(page: &Page) -> Option<Vec<String>> {
 }
 
 /// What was read while the suite had records created. Only lists that did grow.
-fn arranged(recording: &Recording) -> Vec<Trail> {
-    let mut trails = Vec::new();
+fn arranged(recording: &Recording) -> Vec<PageWalk> {
+    let mut walks = Vec::new();
     for list in List::ALL {
         let read = |step: Step| -> Option<(u32, Vec<String>)> {
             let wanted = Purpose::DuringInserts { list, step };
@@ -128,16 +128,16 @@ fn arranged(recording: &Recording) -> Vec<Trail> {
                 continue;
             }
             let pages = [vec![first.clone()], later].concat();
-            trails.push(Trail { list, way, before: before.clone(), pages, fresh: Some(fresh.clone()) });
+            walks.push(PageWalk { list, way, before: before.clone(), pages, fresh: Some(fresh.clone()) });
         }
     }
-    trails
+    walks
 }
 
 /// Lists that somebody else's records came to between our first and our second page of them.
-fn natural(recording: &Recording) -> Vec<Trail> {
+fn natural(recording: &Recording) -> Vec<PageWalk> {
     let sheets = sheets(recording);
-    let mut trails = Vec::new();
+    let mut walks = Vec::new();
     for second in sheets.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
         let of_list = |it: &&Sheet<'_>| {
             it.is_plain()
@@ -154,7 +154,7 @@ fn natural(recording: &Recording) -> Vec<Trail> {
         let grown = second.page.meta("total") > first.page.meta("total");
         if grown && !on_first.is_empty() && known.starts_with(&on_first) {
             let pages = vec![(first.number(), on_first), (second.number(), ids(second))];
-            trails.push(Trail {
+            walks.push(PageWalk {
                 list: second.ask.list,
                 way: "by page number",
                 before: known,
@@ -163,7 +163,7 @@ fn natural(recording: &Recording) -> Vec<Trail> {
             });
         }
     }
-    trails
+    walks
 }
 
 /// Pages that do not fit together while nothing is created tell nothing about what happens when something
@@ -181,7 +181,7 @@ fn sound(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn trails(recording: &Recording) -> Result<Vec<Trail>, CheckError> {
+fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
     sound(recording)?;
     let mut found = arranged(recording);
     found.extend(natural(recording));
@@ -219,19 +219,21 @@ fn has_enough(recording: &Recording) -> bool {
 }
 
 fn nothing_lost(recording: &Recording) -> Judged {
-    let trails = trails(recording)?;
+    let walks = walks(recording)?;
     let mut readings = BTreeSet::new();
-    for trail in &trails {
-        let list = trail.list.word();
-        match trail.fate() {
-            Fate::Lost { exchange, id } => {
-                let expected = format!("every record that was there before, {} of {list}", trail.way);
+    for walk in &walks {
+        let list = walk.list.word();
+        match walk.result() {
+            WalkResult::Lost { exchange, id } => {
+                let expected = format!("every record that was there before, {} of {list}", walk.way);
                 return Err(CheckError::broken(exchange, expected, format!("{id} is on no page so far")));
             }
-            Fate::Shifted { .. } => drop(readings.insert(format!("{list} {}: records repeat", trail.way))),
-            Fate::Unshifted => drop(readings.insert(format!("{list} {}: literally", trail.way))),
+            WalkResult::Shifted { .. } => {
+                readings.insert(format!("{list} {}: records repeat", walk.way));
+            }
+            WalkResult::Unshifted => drop(readings.insert(format!("{list} {}: literally", walk.way))),
         }
-        if let Some((exchange, id)) = trail.misplaced() {
+        if let Some((exchange, id)) = walk.misplaced() {
             let expected = format!("what was created at the head of {list}");
             return Err(CheckError::broken(exchange, expected, format!("{id} below older records")));
         }
@@ -241,21 +243,21 @@ fn nothing_lost(recording: &Recording) -> Judged {
 
 /// Whoever offers one way in which nothing shifts has kept the promise for that way.
 fn nothing_shifted(recording: &Recording) -> Judged {
-    let trails = trails(recording)?;
+    let walks = walks(recording)?;
     let mut ways = BTreeSet::new();
     for list in List::ALL {
-        let of_list: Vec<_> = trails.iter().filter(|trail| trail.list == list).collect();
+        let of_list: Vec<_> = walks.iter().filter(|walk| walk.list == list).collect();
         let mut broken = None;
         let mut kept = false;
-        for trail in &of_list {
-            match trail.fate() {
-                Fate::Unshifted => {
+        for walk in &of_list {
+            match walk.result() {
+                WalkResult::Unshifted => {
                     kept = true;
-                    ways.insert(format!("{} {}", list.word(), trail.way));
+                    ways.insert(format!("{} {}", list.word(), walk.way));
                 }
-                Fate::Shifted { exchange, seen } => broken = Some((exchange, trail.way, seen)),
+                WalkResult::Shifted { exchange, seen } => broken = Some((exchange, walk.way, seen)),
                 // The statement about what is lost tells of that.
-                Fate::Lost { .. } => {}
+                WalkResult::Lost { .. } => {}
             }
         }
         if let (false, Some((exchange, way, seen))) = (kept, broken) {

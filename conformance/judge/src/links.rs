@@ -8,7 +8,7 @@ use conformance_model::recording::{List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{Sheet, no_readable_list, origin, pages, sheets, too_few_records};
-use super::filters::{Kin, shows_its_filters, stranger};
+use super::filters::{ChargeInvoices, shows_its_filters, stranger};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -239,10 +239,11 @@ fn keep_size(recording: &Recording) -> Judged {
 }
 
 fn keep_filters(recording: &Recording) -> Judged {
-    let kin = &Kin::of(recording);
+    let pairs = &ChargeInvoices::of(recording);
     // Whoever ignores a filter where it was asked for has nothing to keep.
     let all = pages(recording);
-    let ignored: Vec<_> = all.iter().filter_map(|it| Some((it.ask.list, &stranger(it, kin)?.1.0))).collect();
+    let ignored: Vec<_> =
+        all.iter().filter_map(|it| Some((it.ask.list, &stranger(it, pairs)?.1.0))).collect();
     for sheet in all.iter().filter(|it| !it.rows().is_empty()) {
         for it in said(sheet) {
             let lost = |(name, value): &&(String, String)| {
@@ -259,10 +260,10 @@ fn keep_filters(recording: &Recording) -> Judged {
     let mut judged = false;
     for (rel, sheet, from) in followed(&sheets).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
         // Whoever ignores a filter where it was asked for has nothing to keep.
-        if stranger(from, kin).is_some() {
+        if stranger(from, pairs).is_some() {
             continue;
         }
-        if let Some((row, (name, value))) = stranger(sheet, kin) {
+        if let Some((row, (name, value))) = stranger(sheet, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only {name}={value} behind links.{rel}");
             return Err(CheckError::broken(
@@ -271,7 +272,7 @@ fn keep_filters(recording: &Recording) -> Judged {
                 format!("{id} is not of {name} {value}"),
             ));
         }
-        judged |= shows_its_filters(sheet, kin);
+        judged |= shows_its_filters(sheet, pairs);
     }
     if judged {
         Ok(Held::Plainly)

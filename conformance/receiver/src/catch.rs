@@ -44,7 +44,7 @@ struct Heap {
 
 /// What has come so far.
 #[derive(Clone, Debug, Default)]
-pub struct Haul {
+pub struct CaughtRequests {
     /// Each request, and the status that it was answered with; 0 if it got no answer.
     pub kept: Vec<(Caught, Option<u16>)>,
     /// Requests that came when there was no more room.
@@ -123,12 +123,12 @@ impl Catch {
     }
 
     /// Everything that has been answered so far.
-    pub async fn haul(&self) -> Haul {
+    pub async fn caught(&self) -> CaughtRequests {
         let come = self.come.load(Relaxed);
         // Fails only if the task that gathers is gone, and then nothing more is gathered.
         let _ = self.gathered.clone().wait_for(|gathered| *gathered >= come).await;
         let heap = lock(&self.heap);
-        Haul { kept: heap.kept.clone(), lost: heap.lost, strays: heap.strays }
+        CaughtRequests { kept: heap.kept.clone(), lost: heap.lost, strays: heap.strays }
     }
 }
 

@@ -68,13 +68,13 @@ impl Caught {
     }
 
     /// What a delivery is called at first sight.
-    pub fn glance(&self, names: &Names) -> Glance {
+    pub fn summary(&self, names: &Names) -> DeliverySummary {
         let body: Value = serde_json::from_slice(&self.body.0).unwrap_or_default();
         let field = |name: &str| body[name].as_str().map(str::to_owned);
         let header = |ending: &str| self.text(&names.header(ending)).map(str::to_owned);
         let data = &body["data"];
         let subject = ["charge", "invoice"].iter().find_map(|kind| data[kind]["code"].as_str());
-        Glance {
+        DeliverySummary {
             delivery: field("id").or_else(|| header("Delivery")),
             event: field("event").or_else(|| header("Event")),
             mode: field("mode"),
@@ -85,7 +85,7 @@ impl Caught {
 
 /// The parts of a delivery that a line shows. Whatever the sender wrote: nothing is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Glance {
+pub struct DeliverySummary {
     /// The delivery id.
     pub delivery: Option<String>,
     /// The event type.

@@ -26,8 +26,8 @@ mod tests;
 mod withheld;
 
 pub use answers::{Answers, Reply};
-pub use catch::{Catch, Haul};
-pub use caught::{Caught, Glance, Names, stamp};
+pub use catch::{Catch, CaughtRequests};
+pub use caught::{Caught, DeliverySummary, Names, stamp};
 pub use conformance_model::octets::Octets;
 pub use construction::construction;
 pub use diagnose::{Diagnosis, diagnose};

@@ -21,11 +21,11 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::{activity::Activity, config::Bounds, front::Front, gate::Ends, refusal::Refusal};
+use crate::{activity::Activity, config::Bounds, gate::Ends, refusal::Refusal, router::Router};
 
 /// Serves one connection to its end.
 pub(crate) async fn serve<S>(
-    front: Arc<Front>,
+    router: Arc<Router>,
     stream: S,
     ends: Ends,
     activity: Arc<Activity>,
@@ -33,15 +33,15 @@ pub(crate) async fn serve<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let bounds = front.backend.bounds;
+    let bounds = router.backend.bounds;
     let timed = Timed::new(stream, &activity, bounds);
-    let shared = Arc::new((front, Arc::clone(&activity)));
+    let shared = Arc::new((router, Arc::clone(&activity)));
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
         async move {
-            let (front, activity) = &*shared;
+            let (router, activity) = &*shared;
             activity.on_turn();
-            let answer = front.answer(ends, activity, request).await;
+            let answer = router.answer(ends, activity, request).await;
             activity.on_turn();
             Ok::<_, Infallible>(answer)
         }

@@ -32,7 +32,7 @@ use crate::{
     journal::{Keeping, Ticket},
     log::{LogEntry, LogSink},
     memory::MemoryShare,
-    sender::{self, Hearsay, WebhookSender, WorldAttempt, WorldNo},
+    sender::{self, HostCheck, WebhookSender, WorldAttempt, WorldNo},
     world::{RequestHead, World},
 };
 
@@ -254,10 +254,10 @@ impl Host {
             _ => None,
         };
         let refusal = match &heard {
-            Some(Hearsay::TimedOut { host }) => {
+            Some(HostCheck::TimedOut { host }) => {
                 Some(format!("The name {host} could not be looked up in time. Try again in a minute."))
             }
-            Some(Hearsay::Local(why)) => Some(why.clone()),
+            Some(HostCheck::Local(why)) => Some(why.clone()),
             _ => None,
         };
         if let Some(why) = refusal {
@@ -265,9 +265,9 @@ impl Host {
         }
         let stepped = self.step(Effect::of(request), |world, now| {
             match heard {
-                Some(Hearsay::Resolved { host, addresses }) => world.learn_name(&host, addresses),
-                Some(Hearsay::Forwarded { host }) => world.vouch_for(&host),
-                Some(Hearsay::TimedOut { .. } | Hearsay::Local(_)) | None => {}
+                Some(HostCheck::Resolved { host, addresses }) => world.learn_name(&host, addresses),
+                Some(HostCheck::Forwarded { host }) => world.vouch_for(&host),
+                Some(HostCheck::TimedOut { .. } | HostCheck::Local(_)) | None => {}
             }
             ask(world, now)
         })?;

@@ -5,14 +5,13 @@
 //! world as it came, and the world's answer goes back as it is.
 //!
 //! ```text
-//! server ── listen ── connection ── front ──┬── pages ──┐
+//! server ── listen ── connection ── router ─┬── pages ──┐
 //!           seats     hyper, time   routes  ├── mcp ────┼── backend ── host ── World: respond, advance_to, …
 //!                     limits          │     └── gate    │              │
 //!                                     │                 │              ├── clock   reads the system's clock
 //!                                   worlds              │              └── sender  posts deliveries
 //!                     whose backend it is               │
-//!                                       what all rooms ─┘
-//!                                       work with
+//!                                       what all share ─┘
 //! ```
 //!
 //! What hyper answers by itself (400 for bytes that are no HTTP, 414, 431 for a head that is too large) has
@@ -28,7 +27,6 @@ mod config;
 mod connection;
 mod descriptors;
 mod forwards;
-mod front;
 mod gate;
 mod host;
 mod in_flight;
@@ -43,6 +41,7 @@ mod metrics;
 mod openapi;
 mod pages;
 mod refusal;
+mod router;
 mod sender;
 mod server;
 mod snapshots;

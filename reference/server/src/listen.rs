@@ -15,8 +15,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::{
     activity::Activity,
     connection,
-    front::Front,
     gate::Ends,
+    router::Router,
     tls::{self, TlsOrPlain},
 };
 
@@ -30,10 +30,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub(crate) async fn accept(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
-    front: Arc<Front>,
+    router: Arc<Router>,
     mut stop: oneshot::Receiver<()>,
 ) -> usize {
-    let mut seats = Seats::new(front.backend.bounds.connections);
+    let mut seats = Seats::new(router.backend.bounds.connections);
     let stopping = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     loop {
@@ -49,19 +49,19 @@ pub(crate) async fn accept(
             seat = seats.take() => seat,
         };
         while connections.try_join_next().is_some() {}
-        let open = Open::new(Arc::clone(&front));
-        let (front, acceptor, watcher) = (Arc::clone(&front), acceptor.clone(), stopping.watcher());
+        let open = Open::new(Arc::clone(&router));
+        let (router, acceptor, watcher) = (Arc::clone(&router), acceptor.clone(), stopping.watcher());
         connections.spawn(async move {
             let opened = match &acceptor {
                 None => Some(TlsOrPlain::Plain(stream)),
-                Some(acceptor) => tls::open(acceptor, stream, front.backend.bounds.head_time).await,
+                Some(acceptor) => tls::open(acceptor, stream, router.backend.bounds.head_time).await,
             };
             match opened {
                 Some(TlsOrPlain::Plain(stream)) => {
-                    connection::serve(front, stream, ends, activity, watcher).await;
+                    connection::serve(router, stream, ends, activity, watcher).await;
                 }
                 Some(TlsOrPlain::Secure(stream)) => {
-                    connection::serve(front, stream, ends, activity, watcher).await;
+                    connection::serve(router, stream, ends, activity, watcher).await;
                 }
                 None => {}
             }
@@ -72,7 +72,7 @@ pub(crate) async fn accept(
     let finished = async {
         tokio::join!(stopping.shutdown(), async { while connections.join_next().await.is_some() {} })
     };
-    let _ = tokio::time::timeout(front.backend.bounds.drain_time, finished).await;
+    let _ = tokio::time::timeout(router.backend.bounds.drain_time, finished).await;
     while connections.try_join_next().is_some() {}
     connections.len()
 }
@@ -138,12 +138,12 @@ async fn next(listener: &TcpListener) -> io::Result<(TcpStream, Ends)> {
 }
 
 /// Counts a connection for as long as it is open, however it ends.
-struct Open(Arc<Front>);
+struct Open(Arc<Router>);
 
 impl Open {
-    fn new(front: Arc<Front>) -> Open {
-        front.metrics.on_open();
-        Open(front)
+    fn new(router: Arc<Router>) -> Open {
+        router.metrics.on_open();
+        Open(router)
     }
 }
 

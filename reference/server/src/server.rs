@@ -17,11 +17,11 @@ use crate::{
     config::Config,
     descriptors,
     forwards::{self, Forwarded},
-    front::Front,
     gate::Token,
     in_flight::InFlight,
     journal::{self, Started},
     listen,
+    router::Router,
     sender::{AttemptOwners, Dispatcher, LocalHandler, SenderBounds, WebhookSender},
     tls::TlsIdentity,
     world::World,
@@ -148,7 +148,7 @@ impl Server {
         let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.
         let seed = worlds.first().host.seed().unwrap_or(seed);
-        let front = Front::new(Arc::clone(&worlds), &dialect).map_err(no_randomness)?;
+        let router = Router::new(Arc::clone(&worlds), &dialect).map_err(no_randomness)?;
 
         let mut timer = JoinSet::new();
         let first = Arc::clone(worlds.first());
@@ -171,7 +171,7 @@ impl Server {
             (CutOnDrop(tokio::spawn(dispatcher.run(to_post, stopped))), stop)
         });
         let (stop, stopped) = oneshot::channel();
-        let listening = listen::accept(listener, acceptor, Arc::new(front), stopped);
+        let listening = listen::accept(listener, acceptor, Arc::new(router), stopped);
         let listening = CutOnDrop(tokio::spawn(listening));
         Ok(Server { address, seed, worlds, openers, stop, listening, timer, dispatcher })
     }

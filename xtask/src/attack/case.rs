@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ground::{Ground, Miss};
+use super::context::{CaseContext, Miss};
 
 /// One row of the table.
 pub(crate) struct AttackCase {
@@ -14,7 +14,7 @@ pub(crate) struct AttackCase {
     pub(crate) bounds: &'static [Bound],
     /// The short form leaves it out.
     pub(crate) is_long: bool,
-    pub(crate) run: fn(&Ground) -> Measured,
+    pub(crate) run: fn(&CaseContext) -> Measured,
 }
 
 /// A figure of a case, and how large it may be.

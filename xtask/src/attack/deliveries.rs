@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::actors::{Manner, Shop};
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::ground::{Ground, Host, Miss};
+use super::context::{CaseContext, Host, Miss};
 use super::names::SLOW;
 use super::talk::Line;
 
@@ -36,14 +36,14 @@ pub(super) const CASES: &[AttackCase] = &[
         what: "one account posts to 32 hosts that never answer",
         bounds: &[FIRST_ATTEMPT],
         is_long: false,
-        run: |ground| hosts(ground, 32),
+        run: |context| hosts(context, 32),
     },
     AttackCase {
         name: "hosts-600",
         what: "six accounts post to 600 hosts that never answer",
         bounds: &[FIRST_ATTEMPT],
         is_long: true,
-        run: |ground| hosts(ground, 600),
+        run: |context| hosts(context, 600),
     },
     AttackCase {
         name: "one-host",
@@ -92,10 +92,10 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn queue(ground: &Ground) -> Measured {
+fn queue(context: &CaseContext) -> Measured {
     let (slow, quick) = (Shop::open(Manner::Silent)?, Shop::open(Manner::Quick)?);
     let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
-    let mut host = ground.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
+    let mut host = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
     let taken = (0..ENDPOINTS_MAX + 10)
         .take_while(|n| endpoint(&mut host, "acme", "live", &format!("https://slow.example/{n}")).is_ok())
         .count();
@@ -139,33 +139,33 @@ fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, Miss> {
     Ok(sent)
 }
 
-fn hosts(ground: &Ground, count: usize) -> Measured {
+fn hosts(context: &CaseContext, count: usize) -> Measured {
     let (slow, quick) = (Shop::open(Manner::Silent)?, Shop::open(Manner::Quick)?);
     let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
     for n in 0..count {
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let mut host = ground.serve(&options)?;
+    let mut host = context.serve(&options)?;
     let paths = endpoints(&mut host, (0..count).map(|n| format!("https://slow{n}.example/")))?;
     send_all(&mut host, &paths)?;
     Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
 }
 
-fn one_host(ground: &Ground) -> Measured {
+fn one_host(context: &CaseContext) -> Measured {
     let slow = Shop::open(Manner::Silent)?;
     let forward = slow.forward("slow.example");
-    let mut host = ground.serve(&["--forward", &forward])?;
+    let mut host = context.serve(&["--forward", &forward])?;
     let paths = endpoints(&mut host, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
     send_all(&mut host, &paths)?;
     Ok(vec![first_attempt(&mut host, &slow, "https://slow.example", "/neighbour")?])
 }
 
-fn lookups(ground: &Ground) -> Measured {
-    let names = ground.names()?;
+fn lookups(context: &CaseContext) -> Measured {
+    let names = context.names()?;
     names.be_slow(false);
-    let mut host = ground.serve(&[])?;
-    let count = ground.many(300, 120);
+    let mut host = context.serve(&[])?;
+    let count = context.many(300, 120);
     let slow = |n: usize| format!("https://{SLOW}{n}.example/");
     let paths = endpoints(&mut host, (0..count).map(slow))?;
     account(&mut host, "neighbour")?;

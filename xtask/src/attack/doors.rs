@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::ground::{Ground, Host, Miss};
+use super::context::{CaseContext, Host, Miss};
 use super::talk::Line;
 
 pub(super) const CASES: &[AttackCase] = &[
@@ -73,9 +73,9 @@ fn opens(
     Ok(matches!(stranger.answer()?.status, 200..=399))
 }
 
-fn tunnel(ground: &Ground) -> Measured {
+fn tunnel(context: &CaseContext) -> Measured {
     let (mut open, mut shut) = (0, 0);
-    let local = ground.serve(&[])?;
+    let local = context.serve(&[])?;
     for door in DOORS {
         // The tunnel of the first server speaks like a proxy, or like an old one; the second one's like the client.
         for trace in TRACES {
@@ -83,7 +83,7 @@ fn tunnel(ground: &Ground) -> Measured {
         }
         open += u64::from(opens(&local, "1.0", "", door)?);
     }
-    let public = ground.serve(&["--public-url", "https://pay.example"])?;
+    let public = context.serve(&["--public-url", "https://pay.example"])?;
     let token = format!("Authorization: Bearer {}", public.token);
     for door in DOORS {
         open += u64::from(opens(&public, "1.1", "", door)?);
@@ -108,8 +108,8 @@ fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, Miss> {
         .ok_or_else(|| Miss::Broken(format!("the tool answers {answer}")))
 }
 
-fn clock_far(ground: &Ground) -> Measured {
-    let mut host = ground.serve_limited(&["--clock", "frozen"])?;
+fn clock_far(context: &CaseContext) -> Measured {
+    let mut host = context.serve_limited(&["--clock", "frozen"])?;
     let (mut taken, mut refused) = (0, 0);
     for far in
         [json!({ "by": "99999999h" }), json!({ "to": "9999-12-31T23:59:59Z" }), json!({ "by": "4000d" })]
@@ -123,10 +123,10 @@ fn clock_far(ground: &Ground) -> Measured {
     Ok(vec![taken, refused, too_many(&host, 100)?])
 }
 
-fn clock_end(ground: &Ground) -> Measured {
+fn clock_end(context: &CaseContext) -> Measured {
     // A second before the last moment that there is, and a second later.
     let start = ["--start", "9999-12-31T23:59:59Z", "--clock", "fast", "--speed", "1000000"];
-    let host = ground.serve_limited(&start)?;
+    let host = context.serve_limited(&start)?;
     let _ = too_many(&host, 121)?;
     Ok(vec![too_many(&host, 121)?])
 }

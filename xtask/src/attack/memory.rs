@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::ground::{Ground, Host, Miss};
+use super::context::{CaseContext, Host, Miss};
 use super::talk::Line;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -48,13 +48,13 @@ pub(super) const CASES: &[AttackCase] = &[
 const LARGE: &str = "/v1/invoices?per_page=100";
 
 /// A served reference with a list whose page is as large as it can be, and its size.
-fn with_a_large_page(ground: &Ground) -> Result<(Host, usize), Miss> {
-    let mut host = ground.serve(&["--clock", "frozen"])?;
+fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), Miss> {
+    let mut host = context.serve(&["--clock", "frozen"])?;
     let text = "x".repeat(2_000);
     let item = json!({ "description": text, "quantity": "1", "unit_amount": "1.00" });
     let invoice = json!({ "currency": "EUR", "memo": text, "items": vec![item; 100] });
     let live = host.live.clone();
-    for _ in 0..ground.many(100, 25) {
+    for _ in 0..context.many(100, 25) {
         host.ask("POST", "/v1/invoices", Some(&live), &invoice)?;
     }
     let size = Line::open(&host.address)?.ask("GET", LARGE, Some(&live), "")?.body.len();
@@ -72,8 +72,8 @@ fn askers(host: &Host, count: usize) -> Result<Vec<Line>, Miss> {
     Ok(lines)
 }
 
-fn readers(ground: &Ground) -> Measured {
-    let (host, size) = with_a_large_page(ground)?;
+fn readers(context: &CaseContext) -> Measured {
+    let (host, size) = with_a_large_page(context)?;
     if size < 4_000_000 {
         return Err(Miss::Broken(format!("the page has {size} bytes only")));
     }
@@ -96,8 +96,8 @@ fn small(host: &Host) -> Result<(), Miss> {
     }
 }
 
-fn tricklers(ground: &Ground) -> Measured {
-    let (host, _) = with_a_large_page(ground)?;
+fn tricklers(context: &CaseContext) -> Measured {
+    let (host, _) = with_a_large_page(context)?;
     let idle = host.memory()?;
     host.forget_peak()?;
     let mut lines = askers(&host, 10)?;
@@ -137,15 +137,15 @@ fn page(host: &Host) -> Result<u64, Miss> {
     Ok(millis(began.elapsed()))
 }
 
-fn advance(ground: &Ground) -> Measured {
-    let mut host = ground.serve(&["--clock", "frozen"])?;
+fn advance(context: &CaseContext) -> Measured {
+    let mut host = context.serve(&["--clock", "frozen"])?;
     host.post("/sandbox/merchants", &json!({ "name": "shop", "state": "down", "answers": [] }))?;
     for n in 0..5 {
         host.post("/sandbox/endpoints", &json!({ "url": format!("https://shop.sim/{n}") }))?;
     }
     let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
     let live = host.live.clone();
-    for _ in 0..ground.many(5_000, 1_000) {
+    for _ in 0..context.many(5_000, 1_000) {
         host.ask("POST", "/v1/charges", Some(&live), &charge)?;
     }
     let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;

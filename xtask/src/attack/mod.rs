@@ -1,14 +1,14 @@
 //! `cargo xtask attack`: does to a served reference, and to the program, what somebody unfair would do, and measures it.
 //!
 //! A case is a row of the tables in `deliveries`, `doors`, `memory`, `seats` and `program`: what is done, what is measured,
-//! and how large that may be. `ground` starts servers and programs, `talk` is a client, `actors` are receivers and hostile
+//! and how large that may be. `context` starts servers and programs, `talk` is a client, `actors` are receivers and hostile
 //! targets, `names` a DNS server. Everything is on loopback; nothing is installed, and nothing goes further.
 
 mod actors;
 mod case;
+mod context;
 mod deliveries;
 mod doors;
-mod ground;
 mod memory;
 mod names;
 mod program;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use self::case::{AttackCase, Outcome};
-use self::ground::{Ground, Miss};
+use self::context::{CaseContext, Miss};
 pub(crate) use self::talk::Line;
 use crate::packages::cargo;
 
@@ -128,8 +128,8 @@ pub(crate) fn run(root: &Path, options: &AttackOptions, arguments: &[&str]) -> R
     let profile = if options.is_release { "release" } else { "debug" };
     let name = format!("chargeproof{}", std::env::consts::EXE_SUFFIX);
     let program = root.join("target").join(profile).join(name);
-    let ground = Ground { program, directory, is_short: options.is_short, names };
-    Ok(run_cases(&ground, options))
+    let context = CaseContext { program, directory, is_short: options.is_short, names };
+    Ok(run_cases(&context, options))
 }
 
 /// The short form, as a step of `ci`. The table is printed; a finding stands for all of it.
@@ -143,14 +143,14 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     Ok(if holds { Vec::new() } else { vec!["a figure is above its bound; the table says which".to_owned()] })
 }
 
-fn run_cases(ground: &Ground, options: &AttackOptions) -> bool {
+fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
     let began = Instant::now();
     let mut outcomes = Vec::new();
     for case in cases().filter(|case| options.wants(case)) {
         let measure = || {
             let start = Instant::now();
             let measured = if began.elapsed() < TIME_MAX {
-                (case.run)(ground)
+                (case.run)(context)
             } else {
                 Err(Miss::Broken(format!("the {} s of a run were over", TIME_MAX.as_secs())))
             };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::actors::target;
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::ground::{Ground, Miss, Ran, Started, fresh};
+use super::context::{CaseContext, Miss, Ran, Started, fresh};
 use super::names;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -83,12 +83,12 @@ pub(super) const CASES: &[AttackCase] = &[
 ];
 
 /// Runs a command with keys to its end.
-fn run(ground: &Ground, directory: &Path, arguments: &[&str]) -> Result<Ran, Miss> {
-    Ok(start(ground, directory, arguments)?.end(PATIENCE))
+fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<Ran, Miss> {
+    Ok(start(context, directory, arguments)?.end(PATIENCE))
 }
 
-fn start(ground: &Ground, directory: &Path, arguments: &[&str]) -> Result<Started, Miss> {
-    let mut command = ground.command(arguments);
+fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<Started, Miss> {
+    let mut command = context.command(arguments);
     command.current_dir(directory).env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST);
     command.env("HOOK_SECRET", SECRET);
     Started::start(command)
@@ -116,8 +116,8 @@ fn forms(key: &str) -> Vec<String> {
     [key.to_owned(), hex(key), percent(key)].into_iter().chain(encoded).collect()
 }
 
-fn echo(ground: &Ground) -> Measured {
-    let directory = fresh(&ground.directory, "echo")?;
+fn echo(context: &CaseContext) -> Measured {
+    let directory = fresh(&context.directory, "echo")?;
     let url = target(418, |key| {
         let text = format!("echo {}", forms(key).join(" "));
         serde_json::json!({ "message": text }).to_string().into_bytes()
@@ -131,7 +131,7 @@ fn echo(ground: &Ground) -> Measured {
         &["load", url, "--rate", "5", "--for", "1s"],
         &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
     ] {
-        let ran = run(ground, &directory, arguments)?;
+        let ran = run(context, &directory, arguments)?;
         silent += u64::from(!ran.said.contains("echo") && !ran.said.contains("418"));
         told += &ran.said;
     }
@@ -151,8 +151,8 @@ fn echo(ground: &Ground) -> Measured {
     Ok(vec![shown as u64, silent])
 }
 
-fn foreign(ground: &Ground) -> Measured {
-    let directory = fresh(&ground.directory, "foreign")?;
+fn foreign(context: &CaseContext) -> Measured {
+    let directory = fresh(&context.directory, "foreign")?;
     let url = target(418, |_| "x\n::error::foreign\r\n##[error]foreign \u{202e}txt.exe".into())?;
     let url = url.as_str();
     let mut commands = vec![
@@ -163,7 +163,7 @@ fn foreign(ground: &Ground) -> Measured {
     commands.extend(formats.map(|format| vec!["check", url, "--format", format]));
     let (mut lines, mut without) = (0, 0);
     for arguments in &commands {
-        let said = run(ground, &directory, arguments)?.said;
+        let said = run(context, &directory, arguments)?.said;
         let begins = |line: &&str| {
             let line = line.trim_start();
             line.starts_with("::error::foreign") || line.contains("##[") || line.contains('\u{202e}')
@@ -174,8 +174,8 @@ fn foreign(ground: &Ground) -> Measured {
     Ok(vec![lines as u64, without])
 }
 
-fn interrupt(ground: &Ground) -> Measured {
-    let directory = fresh(&ground.directory, "interrupt")?;
+fn interrupt(context: &CaseContext) -> Measured {
+    let directory = fresh(&context.directory, "interrupt")?;
     let plays = fresh(&directory, "plays")?;
     let scenario =
         "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n  - wait: 2h\n";
@@ -183,7 +183,7 @@ fn interrupt(ground: &Ground) -> Measured {
         fs::write(plays.join(format!("{n}.yaml")), scenario)?;
     }
     // With its limit, so that a check has to wait.
-    let host = ground.serve_limited(&[])?;
+    let host = context.serve_limited(&[])?;
     let url = format!("http://{}", host.address);
     // A handler that never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -201,7 +201,7 @@ fn interrupt(ground: &Ground) -> Measured {
     ];
     let mut running = Vec::new();
     for (arguments, name, code) in cases {
-        let mut command = ground.command(arguments);
+        let mut command = context.command(arguments);
         command.current_dir(&directory).env("HOOK_SECRET", SECRET);
         command.env("CHARGEPROOF_LIVE_KEY", &host.live).env("CHARGEPROOF_TEST_KEY", &host.test);
         running.push((Started::start(command)?, arguments[0], name, *code));
@@ -223,8 +223,8 @@ fn interrupt(ground: &Ground) -> Measured {
     Ok(vec![wrong, mute, slowest])
 }
 
-fn outputs(ground: &Ground) -> Measured {
-    let directory = fresh(&ground.directory, "outputs")?;
+fn outputs(context: &CaseContext) -> Measured {
+    let directory = fresh(&context.directory, "outputs")?;
     let (mut panics, mut untold, mut left) = (0, 0, 0);
     let mut look = |ran: &Ran, arguments: &[&str], fails: bool| {
         let panicked = ran.code.is_none() || ran.code == Some(101) || ran.said.contains("panicked");
@@ -238,7 +238,7 @@ fn outputs(ground: &Ground) -> Measured {
     let work: [&[&str]; 4] =
         [&["check", "--list"], &["sweep", "--seeds", "1", "--jobs", "1"], &["play"], &["--help"]];
     for arguments in work {
-        let mut command = ground.command(arguments);
+        let mut command = context.command(arguments);
         let mut child =
             command.current_dir(&directory).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         drop(child.stdout.take());
@@ -248,12 +248,12 @@ fn outputs(ground: &Ground) -> Measured {
     }
     let mut places = vec!["no/such".to_owned()];
     // A file system of 64 KiB, of which hardly any are left.
-    let full = ground.directory.join("full");
+    let full = context.directory.join("full");
     if names::is_inside() {
         fs::write(full.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
         places.push(full.display().to_string());
         let mut command = Command::new("sh");
-        command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&ground.program);
+        command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
         look(&Started::start(command)?.end(PATIENCE), &["check", "--list"], true);
     }
     let nobody = target(418, |_| b"{}".to_vec())?;
@@ -271,7 +271,7 @@ fn outputs(ground: &Ground) -> Measured {
         for arguments in commands {
             // What fits on the rest of the disk is no failure, and a server that is ready goes on.
             let fails = place.starts_with("no/");
-            let running = start(ground, &directory, arguments)?;
+            let running = start(context, &directory, arguments)?;
             if arguments[0] == "serve" && !fails {
                 thread::sleep(UNDER_WAY);
                 let _ = running.signal("TERM");
@@ -293,11 +293,11 @@ fn outputs(ground: &Ground) -> Measured {
     Ok(vec![panics, untold, left])
 }
 
-fn sizes(ground: &Ground) -> Measured {
-    let directory = fresh(&ground.directory, "sizes")?;
+fn sizes(context: &CaseContext) -> Measured {
+    let directory = fresh(&context.directory, "sizes")?;
     let huge = format!("{{\"data\":[\"{}\"]}}", "x".repeat(4_000_000)).into_bytes();
     let url = target(200, move |_| huge.clone())?;
-    let checked = run(ground, &directory, &["check", &url, "--quick"])?;
+    let checked = run(context, &directory, &["check", &url, "--quick"])?;
     if checked.peak == 0 {
         return Err(Miss::Skipped("it takes /proc of Linux".to_owned()));
     }
@@ -311,7 +311,7 @@ fn sizes(ground: &Ground) -> Measured {
     ] {
         let path = directory.join(name);
         fs::write(&path, &text)?;
-        let ran = run(ground, &directory, arguments)?;
+        let ran = run(context, &directory, arguments)?;
         memory = memory.max(ran.peak);
         longest = longest.max(ran.said.len() as u64);
         taken += u64::from(ran.code != Some(2));

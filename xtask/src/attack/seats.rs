@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::actors::{Manner, Shop};
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::ground::{Ground, Host, Miss, signal};
+use super::context::{CaseContext, Host, Miss, signal};
 use super::names::SLOW;
 use super::talk::Line;
 
@@ -39,14 +39,14 @@ pub(super) const CASES: &[AttackCase] = &[
         what: "SIGTERM while a name is looked up for half a minute",
         bounds: &[Bound { what: "until the server has ended", most: 10_500, unit: Unit::Millis }],
         is_long: false,
-        run: |ground| stop(ground, &["TERM"]),
+        run: |context| stop(context, &["TERM"]),
     },
     AttackCase {
         name: "stop-twice",
         what: "the same, and a second SIGTERM",
         bounds: &[Bound { what: "until the server has ended", most: 1_000, unit: Unit::Millis }],
         is_long: false,
-        run: |ground| stop(ground, &["TERM", "TERM"]),
+        run: |context| stop(context, &["TERM", "TERM"]),
     },
 ];
 
@@ -63,8 +63,8 @@ fn idle(host: &Host, count: usize) -> Vec<Line> {
     lines
 }
 
-fn seats(ground: &Ground) -> Measured {
-    let host = ground.serve(&[])?;
+fn seats(context: &CaseContext) -> Measured {
+    let host = context.serve(&[])?;
     let lines = idle(&host, SEATS);
     if lines.len() < SEATS {
         let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", lines.len());
@@ -79,13 +79,13 @@ fn seats(ground: &Ground) -> Measured {
     Ok(vec![longest])
 }
 
-fn descriptors(ground: &Ground) -> Measured {
+fn descriptors(context: &CaseContext) -> Measured {
     let shop = Shop::open(Manner::Quick)?;
     let forward = shop.forward("shop.example");
     // Nobody listens at port 9 of this machine.
     let nobody = "https://nobody.example=http://127.0.0.1:9";
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&ground.program).stderr(Stdio::null());
+    command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&context.program).stderr(Stdio::null());
     let mut host =
         Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", nobody])?;
     let mut tests = Vec::new();
@@ -116,10 +116,10 @@ fn descriptors(ground: &Ground) -> Measured {
     Ok(vec![millis(came), u64::from(!error.contains("refused"))])
 }
 
-fn stop(ground: &Ground, signals: &[&str]) -> Measured {
-    let names = ground.names()?;
+fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
+    let names = context.names()?;
     names.be_slow(false);
-    let mut host = ground.serve(&[])?;
+    let mut host = context.serve(&[])?;
     let url = format!("https://{SLOW}-stop.example/");
     let answer = host.post("/sandbox/endpoints", &json!({ "url": url }))?;
     let id = answer["endpoint"]["id"].as_str().unwrap_or_default().to_owned();

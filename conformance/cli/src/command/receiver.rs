@@ -204,8 +204,8 @@ impl Reader {
                 diagnosis = diagnose(&clean, &self.keyring, now);
             }
         }
-        let glance = clean.glance(names);
-        let try_number = glance.delivery.as_deref().map(|id| self.tally.count(id));
+        let summary = clean.summary(names);
+        let try_number = summary.delivery.as_deref().map(|id| self.tally.count(id));
         if let Some(try_number @ 2..) = try_number {
             notes.push(Note::Retry { try_number });
             self.summary.duplicates += 1;
@@ -216,7 +216,7 @@ impl Reader {
             Diagnosis::NotVerified { .. } => self.summary.not_verified += 1,
             Diagnosis::NotJudged => self.summary.not_judged += 1,
         }
-        Shown { caught: clean, glance, diagnosis, notes, try_number, given }
+        Shown { caught: clean, summary, diagnosis, notes, try_number, given }
     }
 
     fn finish(self) -> u8 {

@@ -10,7 +10,7 @@ use conformance_model::recording::{Caller, List, Purpose, Recording, Side};
 use conformance_model::secret::{Redactor, Secret};
 use conformance_model::words::Mode;
 use conformance_receiver::{
-    Catch, Caught, Endpoint, Haul, Keyring, Names, REDIRECTED, Withheld, construction,
+    Catch, Caught, CaughtRequests, Endpoint, Keyring, Names, REDIRECTED, Withheld, construction,
 };
 
 use crate::plan::Plan;
@@ -36,8 +36,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let deliveries = match &webhooks.source {
         Source::Receiver { catch, receive_for, occasion } => {
             let made = receive(session, catch, *receive_for, occasion.as_deref()).await;
-            let haul = catch.haul().await;
-            listened(webhooks, catch, haul, made, &session.redactor)
+            let caught = catch.caught().await;
+            listened(webhooks, catch, caught, made, &session.redactor)
         }
         Source::Captured { caught, endpoints } => captured(webhooks, caught, endpoints, &session.redactor),
     };
@@ -166,7 +166,7 @@ fn all_of(mut missing: BTreeSet<(usize, String)>, endpoints: Vec<Endpoint>) -> i
 fn listened(
     webhooks: &Webhooks,
     catch: &Catch,
-    haul: Haul,
+    caught: CaughtRequests,
     made: Result<Caused, String>,
     keys: &Redactor,
 ) -> Deliveries {
@@ -174,7 +174,7 @@ fn listened(
         Ok(caused) => (caused, None),
         Err(why) => (Caused::default(), Some(keys.clean(&why))),
     };
-    let Haul { kept, lost, strays } = haul;
+    let CaughtRequests { kept, lost, strays } = caught;
     let began = catch.began();
     let since = |caught: &Caught| Duration::try_from(caught.at - began).unwrap_or_default();
     let arrivals = kept.iter().map(|(caught, status)| (since(caught), caught, *status));

@@ -2,7 +2,7 @@ use conformance_model::octets::Octets;
 use conformance_model::secret::Secret;
 
 use super::{BODY, DELIVERY, SECRET, delivery, signed};
-use crate::{Caught, Glance, Names, Note, Tally, Withheld, diagnose, notes};
+use crate::{Caught, DeliverySummary, Names, Note, Tally, Withheld, diagnose, notes};
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut Caught), expected: &[Note]) {
@@ -97,12 +97,12 @@ fn a_redirect_that_is_followed_is_noted() {
 }
 
 #[test]
-fn a_glance_shows_what_the_sender_wrote() {
+fn a_summary_shows_what_the_sender_wrote() {
     let caught = delivery(&signed(BODY), BODY);
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
-        caught.glance(&Names::default()),
-        Glance {
+        caught.summary(&Names::default()),
+        DeliverySummary {
             delivery: text(DELIVERY),
             event: text("charge.paid"),
             mode: text("live"),
@@ -110,9 +110,9 @@ fn a_glance_shows_what_the_sender_wrote() {
         }
     );
     let caught = delivery("", "no JSON");
-    let glance = caught.glance(&Names::default());
-    assert_eq!(glance.event, text("charge.paid"), "the header, where the body says nothing");
-    assert_eq!(glance.subject, None);
+    let summary = caught.summary(&Names::default());
+    assert_eq!(summary.event, text("charge.paid"), "the header, where the body says nothing");
+    assert_eq!(summary.subject, None);
 }
 
 #[test]

@@ -13,7 +13,7 @@ const WITNESS: &str =
 
 /// The word on every statement that was asked for.
 pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
-    let ground = Ground::of(took);
+    let first = FirstTrial::of(took);
     let mut rows = Vec::new();
     for trial in TRIALS {
         let seen = took.iter().find(|it| it.trial == trial.name);
@@ -23,12 +23,12 @@ pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
             }
         };
         if let Some((statement, answers)) = trial.answers {
-            word(statement, &|| verdict(statement.1, of_answers(trial, answers, seen, &ground)));
+            word(statement, &|| verdict(statement.1, of_answers(trial, answers, seen, &first)));
         }
         if let Some((statement, times)) = trial.acts {
             word(statement, &|| match attempt.without_acts {
                 true => Verdict::LeftOut { by: "--without acts".to_owned() },
-                false => verdict(statement.1, of_acts(trial, times, seen, &ground)),
+                false => verdict(statement.1, of_acts(trial, times, seen, &first)),
             });
         }
     }
@@ -36,17 +36,17 @@ pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
 }
 
 /// What the first trial showed: only a handler that takes what is right can be seen to refuse what is wrong.
-struct Ground {
+struct FirstTrial {
     takes: bool,
     acts: Option<u64>,
 }
 
-impl Ground {
-    fn of(took: &[Took]) -> Ground {
+impl FirstTrial {
+    fn of(took: &[Took]) -> FirstTrial {
         let first = took.first();
         let takes = first.is_some_and(|it| it.sent.iter().all(|sent| is_taken(&sent.heard)));
         let acts = first.and_then(|it| it.acts.clone()).and_then(Result::ok);
-        Ground { takes, acts }
+        FirstTrial { takes, acts }
     }
 }
 
@@ -58,7 +58,7 @@ fn is_taken(heard: &Heard) -> bool {
     matches!(heard, Heard::Status(200..=299, _))
 }
 
-fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Ground) -> Judged {
+fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, first: &FirstTrial) -> Judged {
     let Some(seen) = seen else {
         return Err(CheckError::unjudged(
             "it was not tried",
@@ -71,7 +71,7 @@ fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Gro
             "make `answers.delivery` hold: look at the secret and the header prefix",
         ))
     };
-    if !is_first(trial) && !ground.takes {
+    if !is_first(trial) && !first.takes {
         return no_ground();
     }
     let broken = |wanted: &str, sent: &Sent| {
@@ -104,12 +104,12 @@ fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, ground: &Gro
     }
 }
 
-fn of_acts(trial: &Trial, times: u64, seen: Option<&Took>, ground: &Ground) -> Judged {
+fn of_acts(trial: &Trial, times: u64, seen: Option<&Took>, first: &FirstTrial) -> Judged {
     let unjudged = |why: String| Err(CheckError::unjudged(why, WITNESS));
     match seen.and_then(|it| it.acts.as_ref()) {
         None => unjudged(NEEDS_WITNESS.to_owned()),
         Some(Err(why)) => unjudged(why.clone()),
-        Some(Ok(_)) if !is_first(trial) && ground.acts != Some(1) => unjudged(
+        Some(Ok(_)) if !is_first(trial) && first.acts != Some(1) => unjudged(
             "the witness does not tell that the handler acted once on a good delivery, so what it tells says nothing"
                 .to_owned(),
         ),

@@ -7,9 +7,9 @@ use tokio::time::sleep;
 
 use super::{
     Attempt, HandlerOutcome,
+    delivery::{DeliveryKey, Secrets},
     heard::{Heard, Sent, Took, ids, wants},
     judge::rows,
-    letter::{LetterKey, Secrets},
     trials::{Scene, TRIALS, Trial},
 };
 use conformance_model::verdict::Verdict;
@@ -62,7 +62,7 @@ pub async fn attempt(
 ) -> HandlerOutcome {
     let (url, limit, ca_pem) = (&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
     let client = HttpClient::new(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
-    // The first trial is the ground of all others, whatever was asked for.
+    // The first trial is the first of all others, whatever was asked for.
     let chosen: Vec<&Trial> = TRIALS
         .iter()
         .enumerate()
@@ -132,7 +132,7 @@ async fn run(
     let now = OffsetDateTime::now_utc();
     let created_at = conformance_receiver::stamp(now);
     let scene = Scene {
-        draw: LetterKey { seed: attempt.seed },
+        draw: DeliveryKey { seed: attempt.seed },
         trial: trial.name,
         mode: attempt.mode,
         created_at: &created_at,
@@ -150,13 +150,13 @@ async fn run(
     for wave in (trial.waves)(&scene) {
         let posts: Vec<_> = wave
             .into_iter()
-            .map(|letter| {
+            .map(|delivery| {
                 let now = OffsetDateTime::now_utc().unix_timestamp();
-                let (headers, body) = letter.sealed(now, &attempt.names, &secrets);
+                let (headers, body) = delivery.sealed(now, &attempt.names, &secrets);
                 let (client, address, withheld) = (client.clone(), attempt.url.to_string(), withheld.clone());
                 let post =
                     async move { Heard::of(client.send("POST", &address, &headers, body).await, &withheld) };
-                (letter.kind, tokio::spawn(post))
+                (delivery.kind, tokio::spawn(post))
             })
             .collect();
         for (kind, post) in posts {

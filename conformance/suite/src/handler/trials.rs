@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 use conformance_model::catalogue::{EVENT_TYPES, Level};
 use conformance_model::words::Mode;
 
-use super::letter::{Letter, LetterKey, Sign, Told, charge, invoice};
+use super::delivery::{DeliveryContent, DeliveryKey, PreparedDelivery, Sign, charge, invoice};
 
 /// Letters that are posted at the same time; the next wave follows when all are answered.
-pub(super) type Wave = Vec<Letter>;
+pub(super) type Wave = Vec<PreparedDelivery>;
 
-/// How a trial's letters must be answered.
+/// How a trial's deliveries must be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     /// Each with 2xx.
@@ -36,9 +36,9 @@ pub(super) struct Trial {
     pub(super) waves: fn(&Scene<'_>) -> Vec<Wave>,
 }
 
-/// What a trial's letters are about.
+/// What a trial's deliveries are about.
 pub(super) struct Scene<'a> {
-    pub(super) draw: LetterKey,
+    pub(super) draw: DeliveryKey,
     pub(super) trial: &'static str,
     pub(super) mode: Mode,
     pub(super) created_at: &'a str,
@@ -65,8 +65,8 @@ impl Scene<'_> {
     }
 
     /// An event of the charge under two names, which make its ids.
-    fn told(&self, kind: &'static str, delivery: &str, event: &str, status: &str) -> Told<'_> {
-        Told {
+    fn told(&self, kind: &'static str, delivery: &str, event: &str, status: &str) -> DeliveryContent<'_> {
+        DeliveryContent {
             delivery: self.id(&format!("delivery {delivery}")),
             event: Some(self.id(&format!("event {event}"))),
             kind,
@@ -77,20 +77,20 @@ impl Scene<'_> {
         }
     }
 
-    fn paid(&self, sign: Sign) -> Letter {
-        self.told("charge.paid", "1", "1", "paid").letter(sign)
+    fn paid(&self, sign: Sign) -> PreparedDelivery {
+        self.told("charge.paid", "1", "1", "paid").delivery(sign)
     }
 
-    fn paid_with(&self, change: impl FnOnce(&mut Told<'_>)) -> Letter {
+    fn paid_with(&self, change: impl FnOnce(&mut DeliveryContent<'_>)) -> PreparedDelivery {
         let mut told = self.told("charge.paid", "1", "1", "paid");
         change(&mut told);
-        told.letter(Sign::Right)
+        told.delivery(Sign::Right)
     }
 
-    fn of_invoice(&self, kind: &'static str, status: &str) -> Letter {
+    fn of_invoice(&self, kind: &'static str, status: &str) -> PreparedDelivery {
         let mut told = self.told(kind, kind, kind, "paid");
         told.data = json!({ "invoice": invoice(&self.invoice_code(), &self.charge_code(), status) });
-        told.letter(Sign::Right)
+        told.delivery(Sign::Right)
     }
 }
 
@@ -106,35 +106,35 @@ fn status_at(kind: &str) -> &'static str {
 }
 
 fn every_type(scene: &Scene<'_>) -> Vec<Wave> {
-    let letter = |kind: &'static str| match kind {
+    let delivery = |kind: &'static str| match kind {
         "invoice.paid" => scene.of_invoice(kind, "paid"),
         "invoice.voided" => scene.of_invoice(kind, "void"),
         kind if kind.starts_with("invoice.") => scene.of_invoice(kind, "open"),
-        kind => scene.told(kind, kind, kind, status_at(kind)).letter(Sign::Right),
+        kind => scene.told(kind, kind, kind, status_at(kind)).delivery(Sign::Right),
     };
-    EVENT_TYPES.into_iter().map(|kind| vec![letter(kind)]).collect()
+    EVENT_TYPES.into_iter().map(|kind| vec![delivery(kind)]).collect()
 }
 
-/// The same JSON in letters that nobody's writer would use again.
-fn unusual(letter: Letter) -> Letter {
-    let body = letter.body.replace("\":\"", "\" : \"").replace("pay", "p\\u0061y").replacen('{', "{ \n", 1);
-    Letter { body, ..letter }
+/// The same JSON in deliveries that nobody's writer would use again.
+fn unusual(delivery: PreparedDelivery) -> PreparedDelivery {
+    let body = delivery.body.replace("\":\"", "\" : \"").replace("pay", "p\\u0061y").replacen('{', "{ \n", 1);
+    PreparedDelivery { body, ..delivery }
 }
 
-fn without_optional(scene: &Scene<'_>) -> Letter {
+fn without_optional(scene: &Scene<'_>) -> PreparedDelivery {
     let mut bare = scene.charge("pending");
     for name in ["customer_email", "description", "payment_link", "invoice", "paid_at"] {
         bare.insert(name.to_owned(), Value::Null);
     }
     let mut told = scene.told("charge.created", "1", "1", "pending");
     told.data = json!({ "charge": bare });
-    told.letter(Sign::Right)
+    told.delivery(Sign::Right)
 }
 
 const MUST: Level = Level::Must;
 const SHOULD: Level = Level::Should;
 
-/// Everything that is tried. The first trial is the ground of all others.
+/// Everything that is tried. The first trial is the first of all others.
 pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "delivery",
@@ -182,7 +182,7 @@ pub(super) const TRIALS: &[Trial] = &[
             1,
         )),
         waves: |scene| {
-            let again = scene.told("charge.paid", "2", "1", "paid").letter(Sign::Right);
+            let again = scene.told("charge.paid", "2", "1", "paid").delivery(Sign::Right);
             vec![vec![scene.paid(Sign::Right)], vec![again]]
         },
     },
@@ -205,7 +205,7 @@ pub(super) const TRIALS: &[Trial] = &[
             1,
         )),
         waves: |scene| {
-            let again = scene.told("charge.paid", "2", "1", "paid").letter(Sign::Right);
+            let again = scene.told("charge.paid", "2", "1", "paid").delivery(Sign::Right);
             vec![vec![scene.paid(Sign::Right), again]]
         },
     },
@@ -220,7 +220,7 @@ pub(super) const TRIALS: &[Trial] = &[
             1,
         )),
         waves: |scene| {
-            let earlier = |kind, name| vec![scene.told(kind, name, name, "pending").letter(Sign::Right)];
+            let earlier = |kind, name| vec![scene.told(kind, name, name, "pending").delivery(Sign::Right)];
             vec![
                 vec![scene.paid(Sign::Right)],
                 earlier("charge.payment_detected", "2"),
@@ -240,7 +240,7 @@ pub(super) const TRIALS: &[Trial] = &[
             paid.insert("invoice".to_owned(), json!(scene.invoice_code()));
             let mut told = scene.told("charge.paid", "1", "1", "paid");
             told.data = json!({ "charge": paid });
-            vec![vec![told.letter(Sign::Right)], vec![scene.of_invoice("invoice.paid", "paid")]]
+            vec![vec![told.delivery(Sign::Right)], vec![scene.of_invoice("invoice.paid", "paid")]]
         },
     },
     Trial {
@@ -374,7 +374,7 @@ pub(super) const TRIALS: &[Trial] = &[
             ("acts.unknown_type", SHOULD, "An event of a type that is new to the handler is not acted on."),
             0,
         )),
-        waves: |scene| vec![vec![scene.told("charge.celebrated", "1", "1", "pending").letter(Sign::Right)]],
+        waves: |scene| vec![vec![scene.told("charge.celebrated", "1", "1", "pending").delivery(Sign::Right)]],
     },
     Trial {
         name: "more_fields",
@@ -408,11 +408,11 @@ pub(super) const TRIALS: &[Trial] = &[
         )),
         acts: Some((("acts.test_delivery", SHOULD, "A test delivery of the dashboard is not acted on."), 0)),
         waves: |scene| {
-            let letter = scene.paid_with(|told| {
+            let delivery = scene.paid_with(|told| {
                 told.event = None;
                 told.more = r#","test":true"#;
             });
-            vec![vec![letter]]
+            vec![vec![delivery]]
         },
     },
     Trial {
@@ -422,18 +422,18 @@ pub(super) const TRIALS: &[Trial] = &[
         waves: |scene| {
             let mut told = scene.told("charge.paid", "1", "1", "paid");
             told.mode = scene.mode.other();
-            vec![vec![told.letter(Sign::OtherMode)]]
+            vec![vec![told.delivery(Sign::OtherMode)]]
         },
     },
 ];
 
 fn malformed(scene: &Scene<'_>) -> Vec<Wave> {
     let texts = ["", "v1", "t=,v1=", "t=now,v1=00", "t=99999999999999999999,v1=zz", "v1=00,v1=00;t=1"];
-    let letter = |(n, text): (usize, &'static str)| {
+    let delivery = |(n, text): (usize, &'static str)| {
         let name = n.to_string();
-        vec![scene.told("charge.paid", &name, &name, "paid").letter(Sign::Malformed(text))]
+        vec![scene.told("charge.paid", &name, &name, "paid").delivery(Sign::Malformed(text))]
     };
-    texts.into_iter().enumerate().map(letter).collect()
+    texts.into_iter().enumerate().map(delivery).collect()
 }
 
 /// Every statement about a handler: its name, its level, and the statement.

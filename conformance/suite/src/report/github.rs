@@ -5,13 +5,13 @@ use std::fmt::Write;
 use conformance_model::verdict::{Row, Verdict};
 
 use crate::check::Outcome;
-use crate::report::sheet::{Sheet, printable};
+use crate::report::view::{ReportView, printable};
 
 /// An error for each failure, a warning for each gap and each doubt, a notice for the rest.
 pub fn github(outcome: &Outcome) -> String {
-    let sheet = Sheet::of(outcome);
+    let view = ReportView::of(outcome);
     let mut out = String::new();
-    if let Some(why) = sheet.stop() {
+    if let Some(why) = view.stop() {
         annotate(&mut out, "error", "chargeproof", &why);
     }
     for row in &outcome.rows {
@@ -21,25 +21,24 @@ pub fn github(outcome: &Outcome) -> String {
             Verdict::NotJudged { .. } if row.leaves_a_gap() => "warning",
             _ => continue,
         };
-        annotate(&mut out, kind, &format!("{}: {}", row.verdict.word(), row.id), &told(&sheet, row));
+        annotate(&mut out, kind, &format!("{}: {}", row.verdict.word(), row.id), &told(&view, row));
     }
-    if !sheet.observations.is_empty() {
-        let lines: Vec<_> =
-            sheet.observations.iter().map(|it| format!("{}: {}", it.topic, it.seen)).collect();
+    if !view.observations.is_empty() {
+        let lines: Vec<_> = view.observations.iter().map(|it| format!("{}: {}", it.topic, it.seen)).collect();
         annotate(&mut out, "notice", "observed, where the specification leaves it open", &lines.join("\n"));
     }
     let kind = if outcome.exit_code() == 0 { "notice" } else { "error" };
-    let mut summary = sheet.notes();
-    summary.extend(sheet.origin());
-    summary.push(sheet.completeness());
+    let mut summary = view.notes();
+    summary.extend(view.origin());
+    summary.push(view.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
-    summary.push(format!("{}; {}, {requests} requests; exit {exit}", sheet.counts(), sheet.reported()));
+    summary.push(format!("{}; {}, {requests} requests; exit {exit}", view.counts(), view.reported()));
     annotate(&mut out, kind, &format!("chargeproof check {}", outcome.recording.base), &summary.join("\n"));
     out
 }
 
-fn told(sheet: &Sheet<'_>, row: &Row) -> String {
-    let lines = sheet.details(row).into_iter().map(|(name, text)| format!("{name:<11} {text}"));
+fn told(view: &ReportView<'_>, row: &Row) -> String {
+    let lines = view.details(row).into_iter().map(|(name, text)| format!("{name:<11} {text}"));
     [row.requirement.text.clone()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 

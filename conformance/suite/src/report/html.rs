@@ -8,7 +8,7 @@ use conformance_model::verdict::Row;
 
 use crate::check::Outcome;
 use crate::report::coverage::{Sentence, coverage};
-use crate::report::sheet::{Sheet, WORDS, one_line, printable, section_name};
+use crate::report::view::{ReportView, WORDS, one_line, printable, section_name};
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -82,18 +82,18 @@ struct Shown {
 
 /// The whole report as one HTML file.
 pub fn html(outcome: &Outcome) -> String {
-    let sheet = Sheet::of(outcome);
+    let view = ReportView::of(outcome);
     let (headline, mood) = match outcome.exit_code() {
-        0 if !sheet.is_complete => ("Every statement that was judged held", "pass"),
+        0 if !view.is_complete => ("Every statement that was judged held", "pass"),
         0 => ("Every required statement was judged and held", "pass"),
-        1 if sheet.rows("fail").is_empty() => ("The baseline is out of date", "fail"),
+        1 if view.rows("fail").is_empty() => ("The baseline is out of date", "fail"),
         1 => ("Violations found", "fail"),
         2 => ("Nothing was checked", "not-judged"),
         3 => ("Incomplete: not every required statement was judged", "not-judged"),
         130 => ("Interrupted", "not-judged"),
         _ => ("The target did not answer", "fail"),
     };
-    let count = |word: &'static str| Tile { word, class: class(word), count: sheet.rows(word).len() };
+    let count = |word: &'static str| Tile { word, class: class(word), count: view.rows(word).len() };
     let grave = [
         ("fail", "Violations"),
         ("known", "Known failures"),
@@ -102,7 +102,7 @@ pub fn html(outcome: &Outcome) -> String {
     ];
     let group = |(word, title): (&str, &'static str)| Group {
         title,
-        entries: sheet.rows(word).into_iter().map(|row| entry(&sheet, row)).collect(),
+        entries: view.rows(word).into_iter().map(|row| entry(&view, row)).collect(),
     };
     let sentences = coverage(&outcome.rows);
     let judged = sentences.iter().filter(|it| it.is_judged()).count();
@@ -111,24 +111,24 @@ pub fn html(outcome: &Outcome) -> String {
         exit: outcome.exit_code(),
         headline,
         mood,
-        stop: sheet.stop(),
-        completeness: sheet.completeness(),
-        reported: sheet.reported(),
+        stop: view.stop(),
+        completeness: view.completeness(),
+        reported: view.reported(),
         requests: format!("{} requests", outcome.ledger.total()),
-        notes: sheet.notes().into_iter().chain(sheet.origin()).collect(),
+        notes: view.notes().into_iter().chain(view.origin()).collect(),
         tiles: WORDS.into_iter().map(count).collect(),
-        sections: sheet
+        sections: view
             .sections
             .iter()
             .map(|section| Part {
                 name: section.name(),
                 counts: section.counts(),
-                entries: section.rows.iter().map(|row| entry(&sheet, row)).collect(),
+                entries: section.rows.iter().map(|row| entry(&view, row)).collect(),
             })
             .collect(),
         grave: grave.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
-        observations: &sheet.observations,
-        power: sheet.power(),
+        observations: &view.observations,
+        power: view.power(),
         covered: format!("{judged} of {} judged or observed", sentences.len()),
         chapters: chapters(sentences),
     };
@@ -147,7 +147,7 @@ fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {
     found
 }
 
-fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
+fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
     let word = row.verdict.word();
     let sign = match word {
         "pass" => "✓",
@@ -158,7 +158,7 @@ fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
         "observed" => "○",
         _ => "–",
     };
-    let exchange = sheet.shown(row).map(shown);
+    let exchange = view.shown(row).map(shown);
     Entry {
         id: &row.id,
         spec: &row.requirement.spec,
@@ -167,7 +167,7 @@ fn entry<'a>(sheet: &Sheet<'a>, row: &'a Row) -> Entry<'a> {
         word,
         class: class(word),
         sign,
-        details: sheet.details(row),
+        details: view.details(row),
         exchange,
     }
 }

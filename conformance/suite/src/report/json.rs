@@ -12,7 +12,7 @@ use conformance_model::verdict::{Finding, Row, Stop, Verdict};
 use crate::check::Outcome;
 use crate::report::command::{again, curl};
 use crate::report::coverage::{Sentence, coverage};
-use crate::report::sheet::{Sheet, is_unseen};
+use crate::report::view::{ReportView, is_unseen};
 
 /// Rises when an older reader would misread a report.
 const FORMAT: u32 = 1;
@@ -186,7 +186,7 @@ enum Word {
 
 /// The whole report as one JSON object.
 pub fn json(outcome: &Outcome) -> String {
-    let sheet = Sheet::of(outcome);
+    let view = ReportView::of(outcome);
     let ledger = &outcome.ledger;
     let report = Report {
         format: FORMAT,
@@ -199,9 +199,9 @@ pub fn json(outcome: &Outcome) -> String {
         stop: outcome.stop.clone(),
         expected: outcome.expected(),
         reported: outcome.rows.len(),
-        required: sheet.required,
-        judged: sheet.judged,
-        complete: sheet.is_complete,
+        required: view.required,
+        judged: view.judged,
+        complete: view.is_complete,
         accepted: outcome.is_accepted(),
         selection: outcome.selection.clone(),
         without: outcome.recording.without.iter().map(|part| part.word().to_owned()).collect(),
@@ -216,7 +216,7 @@ pub fn json(outcome: &Outcome) -> String {
             total: ledger.total(),
         },
         statements: outcome.rows.iter().map(|row| statement(outcome, row)).collect(),
-        observations: sheet.observations,
+        observations: view.observations,
         power: outcome.power.clone(),
         coverage: coverage(&outcome.rows),
     };

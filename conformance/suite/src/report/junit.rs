@@ -9,11 +9,11 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use conformance_model::verdict::{Row, Verdict};
 
 use crate::check::Outcome;
-use crate::report::sheet::{Sheet, one_line};
+use crate::report::view::{ReportView, one_line};
 
 /// The whole report as JUnit XML.
 pub fn junit(outcome: &Outcome) -> String {
-    let sheet = Sheet::of(outcome);
+    let view = ReportView::of(outcome);
     let mut report = Report::new("chargeproof check");
     let started = outcome.origin.started.as_deref().and_then(|it| DateTime::parse_from_rfc3339(it).ok());
     if let Some(started) = started {
@@ -22,20 +22,20 @@ pub fn junit(outcome: &Outcome) -> String {
     if let Some(lasted) = outcome.origin.lasted {
         report.set_time(lasted);
     }
-    for section in &sheet.sections {
+    for section in &view.sections {
         let mut suite = TestSuite::new(section.name());
-        suite.add_test_cases(section.rows.iter().map(|row| case(&sheet, row)));
+        suite.add_test_cases(section.rows.iter().map(|row| case(&view, row)));
         report.add_test_suite(suite);
     }
-    report.add_test_suite(completeness(&sheet));
+    report.add_test_suite(completeness(&view));
     if !outcome.baseline.known.is_empty() {
         report.add_test_suite(baseline(outcome));
     }
     report.to_string().expect("XML is written to memory")
 }
 
-fn case(sheet: &Sheet<'_>, row: &Row) -> TestCase {
-    let lines = sheet.details(row);
+fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
+    let lines = view.details(row);
     let told: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
     let status = match &row.verdict {
         Verdict::Fail(finding) => {
@@ -69,37 +69,37 @@ fn case(sheet: &Sheet<'_>, row: &Row) -> TestCase {
 }
 
 /// The case that fails when the run proves less than it seems to.
-fn completeness(sheet: &Sheet<'_>) -> TestSuite {
-    let outcome = sheet.outcome;
+fn completeness(view: &ReportView<'_>) -> TestSuite {
+    let outcome = view.outcome;
     let mut suite = TestSuite::new("completeness");
     for (name, value) in [
         ("base", outcome.recording.base.clone()),
         ("expected", outcome.expected().to_string()),
         ("reported", outcome.rows.len().to_string()),
-        ("required", sheet.required.to_string()),
-        ("judged", sheet.judged.to_string()),
+        ("required", view.required.to_string()),
+        ("judged", view.judged.to_string()),
         ("requests", outcome.ledger.total().to_string()),
         ("exit", outcome.exit_code().to_string()),
         ("version", outcome.origin.version.clone().unwrap_or_default()),
     ] {
         suite.add_property(Property::new(name, value));
     }
-    for it in &sheet.observations {
+    for it in &view.observations {
         suite.add_property(Property::new(format!("observed: {}", it.topic), it.seen.clone()));
     }
-    let summary = format!("{}; {}; {}", sheet.completeness(), sheet.counts(), sheet.reported());
-    let status = match sheet.stop() {
+    let summary = format!("{}; {}; {}", view.completeness(), view.counts(), view.reported());
+    let status = match view.stop() {
         Some(why) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status.set_type("stopped").set_message(why);
             status
         }
-        None if sheet.is_complete || outcome.is_accepted() => TestCaseStatus::success(),
+        None if view.is_complete || outcome.is_accepted() => TestCaseStatus::success(),
         None => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type("incomplete").set_message(summary.clone());
             let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap());
-            let gaps: Vec<_> = gaps.map(|row| gap(sheet, row)).collect();
+            let gaps: Vec<_> = gaps.map(|row| gap(view, row)).collect();
             status.set_description(gaps.join("\n"));
             status
         }
@@ -126,7 +126,7 @@ fn baseline(outcome: &Outcome) -> TestSuite {
     suite
 }
 
-fn gap(sheet: &Sheet<'_>, row: &Row) -> String {
-    let lines = sheet.details(row).into_iter().map(|(_, text)| text);
+fn gap(view: &ReportView<'_>, row: &Row) -> String {
+    let lines = view.details(row).into_iter().map(|(_, text)| text);
     format!("{}: {}", row.id, lines.collect::<Vec<_>>().join("; "))
 }

@@ -5,16 +5,16 @@ use std::fmt::Write;
 use conformance_model::verdict::Row;
 
 use crate::check::Outcome;
-use crate::report::sheet::{Sheet, WORDS, is_unseen};
+use crate::report::view::{ReportView, WORDS, is_unseen};
 
 /// The whole report in Markdown as GitHub and GitLab show it.
 pub fn markdown(outcome: &Outcome) -> String {
-    let sheet = Sheet::of(outcome);
+    let view = ReportView::of(outcome);
     let mut out = String::new();
     let heading = match outcome.exit_code() {
-        0 if !sheet.is_complete => "✅ Every statement that was judged held",
+        0 if !view.is_complete => "✅ Every statement that was judged held",
         0 => "✅ Every required statement was judged and held",
-        1 if sheet.rows("fail").is_empty() => "❌ The baseline is out of date",
+        1 if view.rows("fail").is_empty() => "❌ The baseline is out of date",
         1 => "❌ Violations found",
         2 => "⚠️ Nothing was checked",
         3 => "⚠️ Incomplete: not every required statement was judged",
@@ -22,51 +22,51 @@ pub fn markdown(outcome: &Outcome) -> String {
         _ => "⚠️ The target did not answer",
     };
     put(&mut out, &format!("## {heading}\n"));
-    put(&mut out, &format!("{} — {}  ", code(&outcome.recording.base), escaped(&sheet.completeness())));
+    put(&mut out, &format!("{} — {}  ", code(&outcome.recording.base), escaped(&view.completeness())));
     put(
         &mut out,
         &format!(
             "{}; {}, {} requests; exit {}\n",
-            sheet.counts(),
-            sheet.reported(),
+            view.counts(),
+            view.reported(),
             outcome.ledger.total(),
             outcome.exit_code()
         ),
     );
-    for note in sheet.notes().into_iter().chain(sheet.origin()) {
+    for note in view.notes().into_iter().chain(view.origin()) {
         put(&mut out, &format!("{}\n", escaped(&note)));
     }
-    for told in sheet.power() {
+    for told in view.power() {
         put(&mut out, &format!("{}  ", escaped(&told)));
     }
-    if let Some(why) = sheet.stop() {
+    if let Some(why) = view.stop() {
         put(&mut out, &format!("> {}\n", escaped(&why)));
     }
-    matrix(&mut out, &sheet);
+    matrix(&mut out, &view);
     for (word, title) in [
         ("fail", "Violations"),
         ("known", "Known failures"),
         ("warn", "Warnings"),
         ("not judged", "Not judged"),
     ] {
-        let rows = sheet.rows(word);
+        let rows = view.rows(word);
         if !rows.is_empty() {
             put(&mut out, &format!("### {title}\n"));
-            rows.into_iter().for_each(|row| entry(&mut out, &sheet, row));
+            rows.into_iter().for_each(|row| entry(&mut out, &view, row));
         }
     }
-    observations(&mut out, &sheet);
-    every_statement(&mut out, &sheet);
+    observations(&mut out, &view);
+    every_statement(&mut out, &view);
     out
 }
 
-fn matrix(out: &mut String, sheet: &Sheet<'_>) {
-    if sheet.sections.is_empty() {
+fn matrix(out: &mut String, view: &ReportView<'_>) {
+    if view.sections.is_empty() {
         return;
     }
     put(out, &format!("| section | {} |", WORDS.join(" | ")));
     put(out, &format!("|---|{}", "--:|".repeat(WORDS.len())));
-    for section in &sheet.sections {
+    for section in &view.sections {
         let of = |word: &&str| section.rows.iter().filter(|row| row.verdict.word() == *word).count();
         let cells =
             WORDS.iter().map(of).map(|count| if count == 0 { String::new() } else { count.to_string() });
@@ -75,9 +75,9 @@ fn matrix(out: &mut String, sheet: &Sheet<'_>) {
     put(out, "");
 }
 
-fn entry(out: &mut String, sheet: &Sheet<'_>, row: &Row) {
+fn entry(out: &mut String, view: &ReportView<'_>, row: &Row) {
     put(out, &format!("**{}** {}\n", escaped(&row.id), escaped(&row.requirement.text)));
-    let lines = sheet.details(row);
+    let lines = view.details(row);
     let lines: Vec<_> =
         lines.iter().map(|(name, text)| format!("{name:<11} {}", on_one_line(text))).collect();
     let body = lines.join("\n");
@@ -85,25 +85,25 @@ fn entry(out: &mut String, sheet: &Sheet<'_>, row: &Row) {
     put(out, &format!("{fence}text\n{body}\n{fence}\n"));
 }
 
-fn observations(out: &mut String, sheet: &Sheet<'_>) {
-    if sheet.observations.is_empty() {
+fn observations(out: &mut String, view: &ReportView<'_>) {
+    if view.observations.is_empty() {
         return;
     }
     put(out, "### Observed, where the specification leaves it open\n");
     put(out, "| what | seen |\n|---|---|");
-    for it in &sheet.observations {
+    for it in &view.observations {
         put(out, &format!("| {} | {} |", escaped(&it.topic), escaped(&it.seen)));
     }
     put(out, "");
 }
 
-fn every_statement(out: &mut String, sheet: &Sheet<'_>) {
-    if sheet.sections.is_empty() {
+fn every_statement(out: &mut String, view: &ReportView<'_>) {
+    if view.sections.is_empty() {
         return;
     }
     put(out, "<details><summary>Every statement</summary>\n");
     put(out, "| | statement | section | what it says |\n|---|---|---|---|");
-    for row in sheet.sections.iter().flat_map(|section| &section.rows) {
+    for row in view.sections.iter().flat_map(|section| &section.rows) {
         let (word, spec, text) = (row.verdict.word(), &row.requirement.spec, &row.requirement.text);
         put(out, &format!("| {word} | {} | {} | {} |", escaped(&row.id), escaped(spec), escaped(text)));
     }

@@ -1,4 +1,4 @@
-//! Reports: pure functions of an outcome. One module per format; `sheet` holds what they share.
+//! Reports: pure functions of an outcome. One module per format; `view` holds what they share.
 
 mod command;
 mod coverage;
@@ -9,8 +9,8 @@ mod junit;
 mod markdown;
 #[cfg(test)]
 pub(crate) mod samples;
-mod sheet;
 mod text;
+mod view;
 
 pub use github::github;
 pub use html::html;
@@ -18,9 +18,9 @@ pub(crate) use json::pretty;
 pub use json::{json, tame};
 pub use junit::junit;
 pub use markdown::markdown;
-pub use sheet::one_line;
 pub(crate) use text::Tone;
 pub use text::{Style, text};
+pub use view::one_line;
 
 use crate::check::Outcome;
 

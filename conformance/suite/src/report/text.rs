@@ -6,7 +6,7 @@ use anstyle::AnsiColor;
 use conformance_model::verdict::Verdict;
 
 use crate::check::Outcome;
-use crate::report::sheet::Sheet;
+use crate::report::view::ReportView;
 
 /// Whether words of judgement have a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,45 +55,45 @@ const MARGIN: &str = "                  ";
 
 /// The whole report, ending with the counts and the exit code.
 pub fn text(outcome: &Outcome, style: Style) -> String {
-    let sheet = Sheet::of(outcome);
+    let view = ReportView::of(outcome);
     let mut out = String::new();
-    if let Some(why) = sheet.stop() {
+    if let Some(why) = view.stop() {
         line(&mut out, &why);
     }
-    for section in &sheet.sections {
+    for section in &view.sections {
         line(&mut out, &format!("{}   {}", style.coloured(&section.name(), Tone::Title), section.counts()));
         for row in &section.rows {
             line(&mut out, &format!("{}  {}   {}", style.paint(&row.verdict), row.id, row.requirement.text));
-            for (name, text) in sheet.details(row) {
+            for (name, text) in view.details(row) {
                 line(&mut out, &format!("{MARGIN}{name:<11} {text}"));
             }
         }
         line(&mut out, "");
     }
-    if !sheet.observations.is_empty() {
+    if !view.observations.is_empty() {
         line(&mut out, &style.coloured("Observed, where the specification leaves it open", Tone::Title));
-        let width = sheet.observations.iter().map(|it| it.topic.chars().count()).max().unwrap_or(0);
-        for it in &sheet.observations {
+        let width = view.observations.iter().map(|it| it.topic.chars().count()).max().unwrap_or(0);
+        for it in &view.observations {
             line(&mut out, &format!("  {:<width$}  {}", it.topic, it.seen));
         }
         line(&mut out, "");
     }
-    violations(&mut out, &sheet, style);
-    for note in sheet.notes().into_iter().chain(sheet.origin()) {
+    violations(&mut out, &view, style);
+    for note in view.notes().into_iter().chain(view.origin()) {
         line(&mut out, &note);
     }
-    for (at, told) in sheet.power().iter().enumerate() {
+    for (at, told) in view.power().iter().enumerate() {
         line(&mut out, &format!("{}{told}", if at == 0 { "" } else { "  " }));
     }
-    line(&mut out, &sheet.completeness());
+    line(&mut out, &view.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
-    line(&mut out, &format!("{}; {}, {requests} requests; exit {exit}", sheet.counts(), sheet.reported()));
+    line(&mut out, &format!("{}; {}, {requests} requests; exit {exit}", view.counts(), view.reported()));
     out
 }
 
 /// Failures once more, where a long report ends: one for each cause, and what else the same answer shows.
-fn violations(out: &mut String, sheet: &Sheet<'_>, style: Style) {
-    let causes = sheet.causes();
+fn violations(out: &mut String, view: &ReportView<'_>, style: Style) {
+    let causes = view.causes();
     if causes.is_empty() {
         return;
     }
@@ -105,7 +105,7 @@ fn violations(out: &mut String, sheet: &Sheet<'_>, style: Style) {
             out,
             &format!("{}  {} ({spec})   {}", style.paint(&first.verdict), first.id, first.requirement.text),
         );
-        for (name, text) in sheet.details(first) {
+        for (name, text) in view.details(first) {
             line(out, &format!("{MARGIN}{name:<11} {text}"));
         }
         if !others.is_empty() {

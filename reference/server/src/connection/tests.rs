@@ -70,8 +70,8 @@ struct Pipe {
     stopping: GracefulShutdown,
 }
 
-/// A front before this world.
-fn front_of(world: Box<dyn World>) -> Arc<Front> {
+/// A router before this world.
+fn front_of(world: Box<dyn World>) -> Arc<Router> {
     let bounds = Bounds {
         head_time: HEAD_TIME,
         body_time: BODY_TIME,
@@ -94,7 +94,7 @@ fn front_of(world: Box<dyn World>) -> Arc<Front> {
         Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
     let worlds = Worlds::new(shared, terms, |setup| Ok::<_, Infallible>(Started::alone(world, setup)));
     let Ok(worlds) = worlds.map(Arc::new);
-    Arc::new(Front::new(worlds, &Dialect::default()).expect("randomness"))
+    Arc::new(Router::new(worlds, &Dialect::default()).expect("randomness"))
 }
 
 /// A connection through a pipe that holds 64 kB in each direction.
@@ -102,11 +102,11 @@ fn connect() -> Pipe {
     connect_to(front_of(Box::new(Scale)))
 }
 
-fn connect_to(front: Arc<Front>) -> Pipe {
+fn connect_to(router: Arc<Router>) -> Pipe {
     let (stream, ours) = duplex(65_536);
     let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
     let stopping = GracefulShutdown::new();
-    let server = tokio::spawn(serve(front, ours, ends, Arc::new(Activity::new()), stopping.watcher()));
+    let server = tokio::spawn(serve(router, ours, ends, Arc::new(Activity::new()), stopping.watcher()));
     Pipe { stream, server, began: Instant::now(), stopping }
 }
 

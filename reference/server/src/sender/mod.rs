@@ -40,7 +40,7 @@ use reference_core::{
 };
 use reference_wire::AttemptRequest;
 pub use resolve::{Resolve, Resolved, SystemResolver};
-pub(crate) use saving::{Hearsay, may_save};
+pub(crate) use saving::{HostCheck, may_save};
 pub use settings::{SenderBounds, SenderConfig};
 use simulator::sandbox::{AttemptId, OutgoingAttempt};
 use tokio::time::{Instant, timeout};

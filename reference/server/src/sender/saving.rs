@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{LocalHandler, Tenant, WebhookSender, WorldNo, forward::is_local, lookups::Share};
 
 /// What was heard of a name.
-pub(crate) enum Hearsay {
+pub(crate) enum HostCheck {
     /// It resolves to these; to none if nobody knows it.
     Resolved {
         /// The name.
@@ -43,7 +43,7 @@ impl WebhookSender {
         world: WorldNo,
         account: Option<AccountNo>,
         request: &Request<'_>,
-    ) -> Option<Hearsay> {
+    ) -> Option<HostCheck> {
         let (typed, named) = typed_url(request)?;
         let share = match account {
             Some(account) => Share::SavingOf(Tenant { world, account }),
@@ -60,7 +60,7 @@ impl WebhookSender {
         let Host::Name(name) = url.host() else { return None };
         let host = name.clone();
         if self.target_of(&url).is_some() {
-            return Some(Hearsay::Forwarded { host });
+            return Some(HostCheck::Forwarded { host });
         }
         let until = Instant::now() + self.bounds.connect_time;
         Some(match self.lookups.resolve(&share, name, until).await {
@@ -68,10 +68,10 @@ impl WebhookSender {
                 Err(refusal) if is_local(&refusal) => {
                     local(&format!("{host}: {refusal}"), &LocalHandler::parse(&typed).ok()?)
                 }
-                _ => Hearsay::Resolved { host, addresses },
+                _ => HostCheck::Resolved { host, addresses },
             },
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => Hearsay::TimedOut { host },
-            Err(_) => Hearsay::Resolved { host, addresses: Vec::new() },
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => HostCheck::TimedOut { host },
+            Err(_) => HostCheck::Resolved { host, addresses: Vec::new() },
         })
     }
 }
@@ -82,9 +82,9 @@ pub(crate) fn may_save(request: &Request<'_>) -> bool {
 }
 
 /// What is wrong with a local address, and how a handler there is reached all the same.
-fn local(refusal: &str, handler: &LocalHandler) -> Hearsay {
+fn local(refusal: &str, handler: &LocalHandler) -> HostCheck {
     let target = handler.target();
-    Hearsay::Local(format!(
+    HostCheck::Local(format!(
         "The url field is invalid: {refusal}. To reach a handler on your own machine, start the server with \
          `--forward-to {target}`, or send {{\"to\":\"{target}\"}} to POST /sandbox/forwards."
     ))

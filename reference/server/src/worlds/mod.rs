@@ -5,10 +5,10 @@
 //!
 //! Owns who is open and for how long. What happens in a world is the host's.
 
+pub(crate) mod api;
 mod kept;
 mod opening;
 mod placing;
-pub(crate) mod room;
 mod waiting;
 
 use std::{
@@ -266,7 +266,7 @@ impl Worlds {
         match self.open_from(opening, &origin).await {
             Ok(world) => Ok(self.settle(&world).await.map(|()| world)),
             Err(NotOpened::Broken(broken)) => Err(broken),
-            Err(why) => Ok(Err(room::refused(why))),
+            Err(why) => Ok(Err(api::refused(why))),
         }
     }
 

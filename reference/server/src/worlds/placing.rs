@@ -7,7 +7,7 @@ use reference_core::{id::Code, key::KEY_TAG_MAX};
 use reference_wire::bearer;
 use tokio::time::Instant;
 
-use super::{OpenedWorld, Worlds, room};
+use super::{OpenedWorld, Worlds, api};
 use crate::{backend::Backend, refusal::Refusal};
 
 /// The world that a request is for, for as long as it is answered.
@@ -54,7 +54,7 @@ impl Worlds {
             Some("v1" | "mcp") if self.open.load(Ordering::Acquire) > 0 => {
                 authorization.and_then(|shown| self.world_of_key(shown))
             }
-            Some("sandbox") if !room::is_at(path) => match authorization {
+            Some("sandbox") if !api::is_at(path) => match authorization {
                 Some(shown) => self.world_meant_by(shown)?,
                 None => None,
             },

@@ -3,19 +3,19 @@
 use serde_json::json;
 
 use crate::{
-    desk::{Call, Desk, Reply},
     hostile::{FIELDS, everything, inhabited, judge},
+    service::{Call, Reply, TestService},
 };
 
 #[track_caller]
-fn check(desk: &mut Desk, call: &Call) -> Reply {
-    let before = everything(desk);
-    let reply = desk.send(call);
+fn check(service: &mut TestService, call: &Call) -> Reply {
+    let before = everything(service);
+    let reply = service.send(call);
     if let Err(error) = judge(call, &reply) {
         panic!("{error}");
     }
     if reply.status() >= 400 {
-        assert_eq!(everything(desk), before, "a refused request changed something");
+        assert_eq!(everything(service), before, "a refused request changed something");
     }
     reply
 }
@@ -30,13 +30,13 @@ const WRITES: [(&str, &str); 4] = [
 /// Sends a body to every path that reads one: it is refused with one of these.
 #[track_caller]
 fn check_body(body: &[u8], statuses: &[u16]) {
-    let (mut desk, ids) = inhabited();
-    let live = desk.live.clone();
+    let (mut service, ids) = inhabited();
+    let live = service.live.clone();
     let refunds = format!("/v1/charges/{}/refunds", ids[2]);
     for (method, path) in WRITES.into_iter().chain([("POST", refunds.as_str())]) {
         let path = path.replace("{link}", &ids[3]);
         let call = Call::new(method, &path).key(&live).raw("application/json", body);
-        let reply = check(&mut desk, &call);
+        let reply = check(&mut service, &call);
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]);
         assert!(
             statuses.contains(&reply.status()),
@@ -127,8 +127,8 @@ fn a_wrong_type_is_refused_at_every_field() {
         "\"x\"",
         "\"\u{202e}\"",
     ];
-    let (mut desk, ids) = inhabited();
-    let live = desk.live.clone();
+    let (mut service, ids) = inhabited();
+    let live = service.live.clone();
     let good = [
         ("POST", "/v1/charges".to_owned(), json!({"asset": "BTC", "amount": "1"})),
         ("POST", "/v1/invoices".to_owned(), json!({"amount": "1"})),
@@ -146,7 +146,7 @@ fn a_wrong_type_is_refused_at_every_field() {
                 let comma = if text.len() > 1 { "," } else { "" };
                 let text = format!("{text}{comma}\"{field}\":{value}}}");
                 let call = Call::new(method, &path).key(&live).raw("application/json", text);
-                let reply = desk.send(&call);
+                let reply = service.send(&call);
                 judge(&call, &reply).unwrap();
                 assert!(matches!(reply.status(), 200 | 201 | 422), "{} {}", reply.status(), reply.text());
             }

@@ -8,7 +8,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::desk::{DROPPED, Desk, LOCK, MEMPOOL, TICK, deep, word};
+use crate::test_service::{DROPPED, LOCK, MEMPOOL, TICK, TestService, deep, word};
 
 /// One thing that is done to the charge. Refusals are expected where their status is named.
 #[derive(Clone, Copy, Debug)]
@@ -28,42 +28,42 @@ use Step::{Accept, Cancel, Refund, See, Together, Until, Wait};
 
 /// Does the steps to a charge of 0.0025 BTC, two confirmations required.
 #[track_caller]
-pub(crate) fn play(steps: &[Step]) -> (Desk, String) {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
-    let end = desk.now.plus(LOCK);
+pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
+    let mut service = TestService::new();
+    let charge = service.charge();
+    let end = service.now.plus(LOCK);
     for &step in steps {
         match step {
-            Wait(span) => desk.wait(span),
-            Until(micros) if micros < 0 => desk.wait_until(end.minus(Span(micros.unsigned_abs()))),
-            Until(micros) => desk.wait_until(end.plus(Span(micros.unsigned_abs()))),
-            See(txid, amount, depth) => desk.see(&charge, txid, amount, depth),
-            Together(seen) => desk.see_together(&charge, seen),
+            Wait(span) => service.wait(span),
+            Until(micros) if micros < 0 => service.wait_until(end.minus(Span(micros.unsigned_abs()))),
+            Until(micros) => service.wait_until(end.plus(Span(micros.unsigned_abs()))),
+            See(txid, amount, depth) => service.see(&charge, txid, amount, depth),
+            Together(seen) => service.see_together(&charge, seen),
             Cancel(status) => {
-                let reply = desk.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
+                let reply = service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
                 assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
             }
             Refund(amount, status) => {
                 let refund = json!({ "amount": amount });
-                let reply = desk.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+                let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
                 assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
             }
             Accept(txid, status) => {
-                let answer = desk.accept(&charge, txid).map_or_else(|error| error.status(), |()| 200);
+                let answer = service.accept(&charge, txid).map_or_else(|error| error.status(), |()| 200);
                 assert_eq!(answer, status, "{step:?}");
             }
         }
     }
-    (desk, charge)
+    (service, charge)
 }
 
 /// After the steps the charge reads `status received: story`.
 #[track_caller]
 pub(crate) fn check(steps: &[Step], expected: &str) {
-    let (mut desk, charge) = play(steps);
-    let shown = desk.show_charge(&charge);
+    let (mut service, charge) = play(steps);
+    let shown = service.show_charge(&charge);
     let (status, received) = (word(&shown["status"]), word(&shown["received_amount"]));
-    let told = desk.story(&charge);
+    let told = service.story(&charge);
     let told = told.strip_prefix("created").expect("a charge begins by being created");
     assert_eq!(format!("{status} {received}:{told}"), expected, "{steps:?}");
     assert_eq!(shown["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
@@ -113,14 +113,14 @@ fn what_is_too_little_waits_for_the_rest() {
 
 #[test]
 fn many_small_transfers_add_up() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
+    let mut service = TestService::new();
+    let charge = service.charge();
     for n in 0..25 {
-        assert_ne!(desk.status(&charge), "paid", "after {n}");
-        desk.see(&charge, &format!("t{n}"), "0.0001", deep(2));
+        assert_ne!(service.status(&charge), "paid", "after {n}");
+        service.see(&charge, &format!("t{n}"), "0.0001", deep(2));
     }
-    assert_eq!(desk.status(&charge), "paid");
-    assert_eq!(desk.show_charge(&charge)["transactions"].as_array().unwrap().len(), 25);
+    assert_eq!(service.status(&charge), "paid");
+    assert_eq!(service.show_charge(&charge)["transactions"].as_array().unwrap().len(), 25);
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn nothing_is_no_payment() {
 /// A charge of `fiat` in `asset` gets one transfer: its status, and whether that is too much.
 #[track_caller]
 fn check_amount(asset: &str, fiat: &str, amount: &str, expected: (&str, bool)) {
-    let mut desk = Desk::new();
-    let charge = desk.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
-    desk.see(&charge, "a", amount, deep(100));
-    let shown = desk.show_charge(&charge);
+    let mut service = TestService::new();
+    let charge = service.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
+    service.see(&charge, "a", amount, deep(100));
+    let shown = service.show_charge(&charge);
     let is = (shown["status"].as_str().unwrap(), shown["overpaid"].as_bool().unwrap());
     assert_eq!(is, expected, "{amount} of {} {asset}", shown["asset_amount"]);
 }
@@ -160,7 +160,7 @@ fn tolerances_hold_to_the_last_unit() {
 
 #[test]
 fn what_is_due_is_rounded_up() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     for (asset, fiat, due) in [
         ("BTC", "150.00", "0.0025"),
         ("BTC", "0.01", "0.00000017"),
@@ -169,27 +169,27 @@ fn what_is_due_is_rounded_up() {
         ("USDT", "0.01", "0.001"),
         ("DOGE", "33.33", "3.333"),
     ] {
-        let charge = desk.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
-        assert_eq!(desk.show_charge(&charge)["asset_amount"], due, "{fiat} in {asset}");
+        let charge = service.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
+        assert_eq!(service.show_charge(&charge)["asset_amount"], due, "{fiat} in {asset}");
     }
 }
 
 #[test]
 fn a_charge_keeps_the_terms_it_was_opened_with() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
+    let mut service = TestService::new();
+    let charge = service.charge();
     let percent = |n| Some(Percent::hundredths(n));
-    desk.set(SettingsDraft {
+    service.set(SettingsDraft {
         underpayment_tolerance: percent(5_000),
         overpayment_threshold: percent(0),
         ..SettingsDraft::default()
     });
     let asset = reference_core::asset::Asset::Btc;
-    desk.api.service.on_rate(desk.now, asset, reference_core::asset::Currency::Eur, None);
-    desk.see(&charge, "a", "0.002", deep(2));
-    assert_eq!(desk.status(&charge), "underpaid");
-    desk.see(&charge, "b", "0.00055", deep(2));
-    let shown = desk.show_charge(&charge);
+    service.api.service.on_rate(service.now, asset, reference_core::asset::Currency::Eur, None);
+    service.see(&charge, "a", "0.002", deep(2));
+    assert_eq!(service.status(&charge), "underpaid");
+    service.see(&charge, "b", "0.00055", deep(2));
+    let shown = service.show_charge(&charge);
     assert_eq!((&shown["status"], &shown["overpaid"]), (&json!("paid"), &json!(false)));
 }
 
@@ -337,8 +337,8 @@ fn a_reorganisation_takes_credit_away_and_gives_it_back() {
 #[test]
 fn paid_stays_paid() {
     let pays = See("a", "0.0025", deep(2));
-    let (mut desk, charge) = play(&[pays, See("a", "0.0025", Depth::Gone(Gone::DoubleSpent)), Until(9)]);
-    let shown = desk.show_charge(&charge);
+    let (mut service, charge) = play(&[pays, See("a", "0.0025", Depth::Gone(Gone::DoubleSpent)), Until(9)]);
+    let shown = service.show_charge(&charge);
     assert_eq!(shown["status"], "paid");
     assert_eq!(shown["transactions"][0]["confirmations"], 0, "what vanished shows in the transactions");
     check(&[pays, See("a", "0.0025", MEMPOOL), pays], "paid 0.0025: payment_detected paid");
@@ -348,7 +348,7 @@ fn paid_stays_paid() {
 
 #[test]
 fn paid_at_is_the_deciding_confirmation() {
-    let (mut desk, charge) = play(&[
+    let (mut service, charge) = play(&[
         See("a", "0.001", deep(2)),
         Wait(Span::mins(3)),
         See("b", "0.0015", MEMPOOL),
@@ -358,7 +358,7 @@ fn paid_at_is_the_deciding_confirmation() {
         See("b", "0.0015", MEMPOOL),
         See("b", "0.0015", deep(2)),
     ]);
-    assert_eq!(desk.show_charge(&charge)["paid_at"], "2026-09-20T10:06:00.000000Z");
+    assert_eq!(service.show_charge(&charge)["paid_at"], "2026-09-20T10:06:00.000000Z");
 }
 
 #[test]
@@ -393,10 +393,10 @@ fn refunds_add_up_to_what_was_received() {
 
 #[test]
 fn events_say_what_changed() {
-    let (mut desk, charge) = play(&[See("a", "0.001", deep(2)), See("b", "0.0016", deep(2))]);
+    let (mut service, charge) = play(&[See("a", "0.001", deep(2)), See("b", "0.0016", deep(2))]);
     let refund = json!({"amount": "0.0001", "txid": "back", "reason": "change"});
-    desk.post(&format!("/v1/charges/{charge}/refunds"), &refund);
-    let mut events = desk.list(&format!("/v1/events?charge={charge}"));
+    service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+    let mut events = service.list(&format!("/v1/events?charge={charge}"));
     events.reverse();
     let details: Vec<Value> = events.iter().map(|event| event["details"].clone()).collect();
     assert_eq!(
@@ -410,21 +410,21 @@ fn events_say_what_changed() {
             {"amount": "0.0001", "txid": "back", "reason": "change"},
         ])
     );
-    let other = desk.charge();
-    let act = reference_core::command::BookCommand::CancelCharge(crate::desk::code(&other));
-    desk.act(reference_core::mode::Mode::Live, act).unwrap();
-    assert_eq!(desk.list("/v1/events")[0]["details"], json!({"reason": "dashboard"}));
+    let other = service.charge();
+    let act = reference_core::command::BookCommand::CancelCharge(crate::test_service::code(&other));
+    service.act(reference_core::mode::Mode::Live, act).unwrap();
+    assert_eq!(service.list("/v1/events")[0]["details"], json!({"reason": "dashboard"}));
 }
 
 #[test]
 fn an_expiry_comes_before_what_happens_in_the_same_microsecond() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
-    desk.wait(LOCK);
-    assert_eq!(desk.api.service.next_tick(), Some(desk.now), "the host knows when to wake the service");
-    desk.see(&charge, "a", "0.0025", deep(2));
-    assert_eq!(desk.story(&charge), "created expired late_payment");
-    desk.wait(TICK);
-    desk.tick();
-    assert_eq!(desk.api.service.next_tick(), None);
+    let mut service = TestService::new();
+    let charge = service.charge();
+    service.wait(LOCK);
+    assert_eq!(service.api.service.next_tick(), Some(service.now), "the host knows when to wake the service");
+    service.see(&charge, "a", "0.0025", deep(2));
+    assert_eq!(service.story(&charge), "created expired late_payment");
+    service.wait(TICK);
+    service.tick();
+    assert_eq!(service.api.service.next_tick(), None);
 }

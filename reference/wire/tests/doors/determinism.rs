@@ -12,11 +12,11 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk, code};
+use crate::test_service::{Call, TestService, code};
 
 /// One thing that happens in one mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Deed {
+enum Op {
     Charge(&'static str),
     Link,
     Invoice,
@@ -33,76 +33,76 @@ enum Deed {
     Post(u16),
 }
 
-fn a_deed() -> impl Strategy<Value = Deed> {
+fn a_deed() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => select(&["BTC", "ETH", "XMR", "USDT_TRON"][..]).prop_map(Deed::Charge),
-        1 => Just(Deed::Link),
-        2 => Just(Deed::Invoice),
-        2 => select(&["BTC", "LTC"][..]).prop_map(Deed::ChooseCoin),
-        1 => Just(Deed::View),
-        4 => (0_u32..20).prop_map(Deed::Pay),
-        1 => Just(Deed::Cancel),
-        1 => Just(Deed::Refund),
-        1 => Just(Deed::Accept),
+        4 => select(&["BTC", "ETH", "XMR", "USDT_TRON"][..]).prop_map(Op::Charge),
+        1 => Just(Op::Link),
+        2 => Just(Op::Invoice),
+        2 => select(&["BTC", "LTC"][..]).prop_map(Op::ChooseCoin),
+        1 => Just(Op::View),
+        4 => (0_u32..20).prop_map(Op::Pay),
+        1 => Just(Op::Cancel),
+        1 => Just(Op::Refund),
+        1 => Just(Op::Accept),
         3 => select(&["/v1/account", "/v1/charges?per_page=2", "/v1/charges?page=2&per_page=2", "/v1/events", "/v1/invoices"][..])
-            .prop_map(Deed::Read),
-        1 => Just(Deed::Endpoint),
-        1 => Just(Deed::SendTest),
-        1 => Just(Deed::Rotate),
-        4 => select(&[200_u16, 500][..]).prop_map(Deed::Post),
+            .prop_map(Op::Read),
+        1 => Just(Op::Endpoint),
+        1 => Just(Op::SendTest),
+        1 => Just(Op::Rotate),
+        4 => select(&[200_u16, 500][..]).prop_map(Op::Post),
     ]
 }
 
 /// What one mode's people see: every answer and every post, in order.
 struct Play {
-    desk: Desk,
+    service: TestService,
     seen: [Vec<String>; 2],
 }
 
 impl Play {
     fn new(seed: u64) -> Play {
-        Play { desk: Desk::with(Seed(seed), Some(120)), seen: [Vec::new(), Vec::new()] }
+        Play { service: TestService::with(Seed(seed), Some(120)), seen: [Vec::new(), Vec::new()] }
     }
 
     fn note(&mut self, mode: Mode, text: String) {
-        self.seen[mode as usize].push(format!("{} {text}", self.desk.now));
+        self.seen[mode as usize].push(format!("{} {text}", self.service.now));
     }
 
     fn ask(&mut self, mode: Mode, method: &str, target: &str, body: Option<Value>) {
-        let key = if mode == Mode::Live { self.desk.live.clone() } else { self.desk.test.clone() };
+        let key = if mode == Mode::Live { self.service.live.clone() } else { self.service.test.clone() };
         let mut call = Call::new(method, target).key(&key);
         if let Some(body) = body {
             call = call.json(&body);
         }
-        let reply = self.desk.send(&call);
+        let reply = self.service.send(&call);
         let text = format!("{} {:?} {}", reply.status(), reply.0.headers, reply.text());
         self.note(mode, text);
     }
 
     fn newest_charge(&self, mode: Mode) -> Option<String> {
         let list = reference_core::call::List::Charges { status: None, link: None };
-        let book = self.desk.book(mode);
+        let book = self.service.book(mode);
         book.listing(&list).newest().map(|member| book.public_id(&list, member))
     }
 
     fn newest_invoice(&self, mode: Mode) -> Option<String> {
         let list = reference_core::call::List::Invoices { status: None };
-        let book = self.desk.book(mode);
+        let book = self.service.book(mode);
         book.listing(&list).newest().map(|member| book.public_id(&list, member))
     }
 
     fn act(&mut self, mode: Mode, act: BookCommand) {
-        let done = self.desk.act(mode, act);
+        let done = self.service.act(mode, act);
         self.note(mode, format!("{done:?}"));
     }
 
     fn visit(&mut self, mode: Mode, visit: Visit) {
-        let seen = self.desk.visit(visit);
+        let seen = self.service.visit(visit);
         self.note(mode, format!("{seen:?}"));
     }
 
     fn pay(&mut self, mode: Mode, charge: &str, depth: u32) {
-        let book = self.desk.book(mode);
+        let book = self.service.book(mode);
         let charge = book.charge(book.find_charge(code(charge)).expect("it is the newest"));
         let sighting = reference_core::sighting::Sighting {
             mode,
@@ -113,12 +113,12 @@ impl Play {
             amount: charge.terms.asset_amount,
             depth: reference_core::sighting::Depth::Confirmations(depth),
         };
-        self.desk.api.service.on_sightings(self.desk.now, &[sighting]);
+        self.service.api.service.on_sightings(self.service.now, &[sighting]);
     }
 
     fn post(&mut self, mode: Mode, status: u16) {
         // Only this mode's posts are taken; the other's wait until it is their turn.
-        let posts = self.desk.post_all(&AttemptResult::Answered(status));
+        let posts = self.service.post_all(&AttemptResult::Answered(status));
         for (of, post) in posts {
             let text =
                 format!("{} {} {}", post.id, post.secret.reveal(), String::from_utf8_lossy(&post.body));
@@ -127,48 +127,48 @@ impl Play {
         self.note(mode, "posted".to_owned());
     }
 
-    fn play(&mut self, mode: Mode, deed: Deed) {
+    fn play(&mut self, mode: Mode, op: Op) {
         let charge = self.newest_charge(mode);
         let invoice = self.newest_invoice(mode);
-        let endpoint = self.desk.book(mode).endpoints().last().map(|endpoint| endpoint.id);
-        match (deed, charge, invoice, endpoint) {
-            (Deed::Charge(asset), ..) => {
+        let endpoint = self.service.book(mode).endpoints().last().map(|endpoint| endpoint.id);
+        match (op, charge, invoice, endpoint) {
+            (Op::Charge(asset), ..) => {
                 self.ask(mode, "POST", "/v1/charges", Some(json!({"asset": asset, "amount": "12.34"})));
             }
-            (Deed::Link, ..) => {
+            (Op::Link, ..) => {
                 self.ask(mode, "POST", "/v1/payment-links", Some(json!({"title": "A hat", "amount": "1"})));
             }
-            (Deed::Invoice, ..) => self.ask(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
-            (Deed::ChooseCoin(asset), _, Some(invoice), _) => {
+            (Op::Invoice, ..) => self.ask(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
+            (Op::ChooseCoin(asset), _, Some(invoice), _) => {
                 let asset = Asset::parse(asset).expect("a coin");
                 self.visit(mode, Visit::ChooseCoin { invoice: code(&invoice), asset });
             }
-            (Deed::View, _, Some(invoice), _) => self.visit(mode, Visit::ViewInvoice(code(&invoice))),
-            (Deed::Pay(depth), Some(charge), ..) => self.pay(mode, &charge, depth),
-            (Deed::Cancel, Some(charge), ..) => {
+            (Op::View, _, Some(invoice), _) => self.visit(mode, Visit::ViewInvoice(code(&invoice))),
+            (Op::Pay(depth), Some(charge), ..) => self.pay(mode, &charge, depth),
+            (Op::Cancel, Some(charge), ..) => {
                 self.ask(mode, "POST", &format!("/v1/charges/{charge}/cancel"), None);
             }
-            (Deed::Refund, Some(charge), ..) => {
+            (Op::Refund, Some(charge), ..) => {
                 let path = format!("/v1/charges/{charge}/refunds");
                 self.ask(mode, "POST", &path, Some(json!({"amount": "0.0001"})));
             }
-            (Deed::Accept, Some(charge), ..) => {
+            (Op::Accept, Some(charge), ..) => {
                 self.act(mode, BookCommand::AcceptLate { charge: code(&charge), txid: None });
             }
-            (Deed::Read(target), ..) => self.ask(mode, "GET", target, None),
-            (Deed::Endpoint, ..) => {
+            (Op::Read(target), ..) => self.ask(mode, "GET", target, None),
+            (Op::Endpoint, ..) => {
                 let url = "https://shop.example/hook".to_owned();
                 self.act(mode, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
             }
-            (Deed::SendTest, _, _, Some(endpoint)) => self.act(mode, BookCommand::SendTest(endpoint)),
-            (Deed::Rotate, _, _, Some(endpoint)) => self.act(mode, BookCommand::RotateSecret(endpoint)),
-            (Deed::Post(status), ..) => self.post(mode, status),
+            (Op::SendTest, _, _, Some(endpoint)) => self.act(mode, BookCommand::SendTest(endpoint)),
+            (Op::Rotate, _, _, Some(endpoint)) => self.act(mode, BookCommand::RotateSecret(endpoint)),
+            (Op::Post(status), ..) => self.post(mode, status),
             _ => {}
         }
     }
 }
 
-type Script = Vec<(Span, Mode, Deed)>;
+type Script = Vec<(Span, Mode, Op)>;
 
 fn a_script() -> impl Strategy<Value = Script> {
     let wait = select(vec![Span(0), Span(0), Span(1), Span::secs(20), Span::mins(31)]);
@@ -177,12 +177,12 @@ fn a_script() -> impl Strategy<Value = Script> {
 
 fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
     let mut play = Play::new(seed);
-    for &(wait, mode, deed) in script {
-        play.desk.wait(wait);
+    for &(wait, mode, op) in script {
+        play.service.wait(wait);
         // A host wakes the service when something is due, whoever else calls it.
-        play.desk.tick();
+        play.service.tick();
         if of.contains(&mode) {
-            play.play(mode, deed);
+            play.play(mode, op);
         }
     }
     play
@@ -190,12 +190,12 @@ fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
 
 /// What a mode's endpoints are about to hear.
 fn waiting(play: &Play, mode: Mode) -> Vec<(String, String)> {
-    let book = play.desk.book(mode);
+    let book = play.service.book(mode);
     let text = |delivery| {
         String::from_utf8_lossy(&reference_wire::delivery_body(
             book,
             delivery,
-            &play.desk.api.service.config().public_url,
+            &play.service.api.service.config().public_url,
         ))
         .into_owned()
     };
@@ -210,11 +210,11 @@ proptest! {
         prop_assert_eq!(run(seed, &script, &Mode::ALL).seen, run(seed, &script, &Mode::ALL).seen);
     }
 
-    /// Leave one mode's deeds out, and nothing changes for the other.
+    /// Leave one mode's ops out, and nothing changes for the other.
     #[test]
     fn the_modes_do_not_interfere(seed in any::<u64>(), script in a_script()) {
         // Posting takes what is due in both modes, so it is left to the test above.
-        let script: Script = script.into_iter().filter(|(_, _, deed)| !matches!(deed, Deed::Post(_))).collect();
+        let script: Script = script.into_iter().filter(|(_, _, op)| !matches!(op, Op::Post(_))).collect();
         let both = run(seed, &script, &Mode::ALL);
         for mode in Mode::ALL {
             let alone = run(seed, &script, &[mode]);
@@ -227,14 +227,14 @@ proptest! {
 #[test]
 fn another_seed_gives_other_names() {
     let names = |seed: u64| {
-        let mut desk = Desk::with(Seed(seed), None);
-        let charge = desk.charge();
-        let shown = desk.show_charge(&charge);
+        let mut service = TestService::with(Seed(seed), None);
+        let charge = service.charge();
+        let shown = service.show_charge(&charge);
         [
-            desk.live.clone(),
+            service.live.clone(),
             charge,
             shown["deposit_address"].to_string(),
-            desk.list("/v1/events")[0]["id"].to_string(),
+            service.list("/v1/events")[0]["id"].to_string(),
         ]
     };
     for (one, other) in names(1).into_iter().zip(names(2)) {
@@ -244,16 +244,16 @@ fn another_seed_gives_other_names() {
 
 #[test]
 fn keys_and_codes_have_their_form() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
+    let mut service = TestService::new();
+    let charge = service.charge();
     assert!(
         charge.len() == 12 && charge.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
         "{charge}"
     );
-    for (key, start) in [(&desk.live, "svc_live_"), (&desk.test, "svc_test_")] {
+    for (key, start) in [(&service.live, "svc_live_"), (&service.test, "svc_test_")] {
         let rest = key.strip_prefix(start).expect("the prefix tells the mode");
         assert!(rest.len() == 40 && rest.bytes().all(|b| b.is_ascii_alphanumeric()), "{rest}");
     }
-    let event = desk.list("/v1/events")[0]["id"].as_str().expect("a string").to_owned();
+    let event = service.list("/v1/events")[0]["id"].as_str().expect("a string").to_owned();
     assert_eq!(event.as_bytes()[14], b'7', "a UUID of version 7: {event}");
 }

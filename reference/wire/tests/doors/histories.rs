@@ -14,7 +14,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, LOCK, code, word};
+use crate::test_service::{LOCK, TestService, code, word};
 
 /// What is due for every charge of these histories.
 const DUE: &str = "0.0025";
@@ -97,8 +97,8 @@ fn may_move(from: &str, to: &str, accepted_any: bool) -> bool {
 }
 
 #[expect(clippy::too_many_lines, reason = "one property after the other")]
-fn judge(desk: &mut Desk, case: &mut Case) -> Result<(), TestCaseError> {
-    let shown = desk.show_charge(&case.code);
+fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError> {
+    let shown = service.show_charge(&case.code);
     let status = word(&shown["status"]);
     prop_assert!(
         may_move(&case.status, &status, !case.accepted.is_empty()),
@@ -107,7 +107,7 @@ fn judge(desk: &mut Desk, case: &mut Case) -> Result<(), TestCaseError> {
     );
     let becomes_paid = status == "paid" && case.status != "paid";
 
-    let mut events = desk.list(&format!("/v1/events?charge={}&per_page=100", case.code));
+    let mut events = service.list(&format!("/v1/events?charge={}&per_page=100", case.code));
     events.reverse();
     let told = |place: usize, kind: &str| {
         let about = |event: &&Value| event["type"] == kind && event["details"]["txid"] == TRANSFERS[place].0;
@@ -152,9 +152,9 @@ fn judge(desk: &mut Desk, case: &mut Case) -> Result<(), TestCaseError> {
         .iter()
         .filter(|(_, (seen_at, depth))| *seen_at < case.ends && matches!(depth, Depth::Confirmations(_)));
     let coming: Coin = on_time.map(|(place, _)| coin(TRANSFERS[*place].1)).sum();
-    let held = coming >= coin("0.002475") && desk.now < case.ends.plus(Span::hours(24));
-    prop_assert!(!open || desk.now < case.ends || held, "nothing holds it open");
-    prop_assert!(status != "expired" || desk.now >= case.ends, "expired before its time");
+    let held = coming >= coin("0.002475") && service.now < case.ends.plus(Span::hours(24));
+    prop_assert!(!open || service.now < case.ends || held, "nothing holds it open");
+    prop_assert!(status != "expired" || service.now >= case.ends, "expired before its time");
 
     // Refunds.
     let refunds: Coin =
@@ -200,11 +200,11 @@ fn judge(desk: &mut Desk, case: &mut Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn open(desk: &mut Desk) -> Case {
-    let code = desk.charge();
+fn open(service: &mut TestService) -> Case {
+    let code = service.charge();
     Case {
         code,
-        ends: desk.now.plus(LOCK),
+        ends: service.now.plus(LOCK),
         status: "pending".to_owned(),
         chain: BTreeMap::new(),
         accepted: BTreeSet::new(),
@@ -215,17 +215,17 @@ fn open(desk: &mut Desk) -> Case {
 
 #[expect(clippy::too_many_lines, reason = "one arm for each step of a history")]
 fn play(steps: &[Step]) -> Result<(), TestCaseError> {
-    let mut desk = Desk::new();
-    let mut cases = vec![open(&mut desk)];
+    let mut service = TestService::new();
+    let mut cases = vec![open(&mut service)];
     for step in steps {
         match step.clone() {
-            Step::Open if cases.len() < 3 => cases.push(open(&mut desk)),
+            Step::Open if cases.len() < 3 => cases.push(open(&mut service)),
             Step::Open => {}
             Step::See(nth, place, depth) => {
                 let nth = nth % cases.len();
                 let (txid, amount) = TRANSFERS[place];
-                let now = desk.now;
-                desk.see(&cases[nth].code, txid, amount, depth);
+                let now = service.now;
+                service.see(&cases[nth].code, txid, amount, depth);
                 match cases[nth].chain.get_mut(&place) {
                     Some(known) => known.1 = depth,
                     None if matches!(depth, Depth::Gone(_)) => {}
@@ -233,19 +233,19 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 }
             }
             Step::Wait(span) => {
-                desk.wait(span);
-                desk.tick();
+                service.wait(span);
+                service.tick();
             }
             Step::Cancel(nth) => {
                 let case = &cases[nth % cases.len()];
                 let vanished = case.chain.values().all(|(_, depth)| matches!(depth, Depth::Gone(_)));
                 let allowed = case.status == "pending" && vanished;
-                let reply = desk.post(&format!("/v1/charges/{}/cancel", case.code), &json!({}));
+                let reply = service.post(&format!("/v1/charges/{}/cancel", case.code), &json!({}));
                 prop_assert_eq!(reply.status(), if allowed { 200 } else { 409 });
             }
             Step::Accept(nth, place) => {
                 let nth = nth % cases.len();
-                let answer = desk.accept(&cases[nth].code, place.map(|place| TRANSFERS[place].0));
+                let answer = service.accept(&cases[nth].code, place.map(|place| TRANSFERS[place].0));
                 let over = matches!(cases[nth].status.as_str(), "expired" | "canceled");
                 let confirmed = cases[nth]
                     .chain
@@ -264,27 +264,27 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Refund(nth, amount) => {
                 let case = &cases[nth % cases.len()];
-                let before = desk.show_charge(&case.code);
+                let before = service.show_charge(&case.code);
                 let total = coin_of(&before["refunded_amount"]).plus(coin(amount));
                 let late = before["transactions"].as_array().expect("a list").iter();
                 let late = late.filter(|it| it["credited"] == false && it["status"] == "confirmed");
                 let late: Coin = late.map(|it| coin_of(&it["amount"])).sum();
                 let allowed = total <= coin_of(&before["received_amount"]).plus(late);
                 let reply =
-                    desk.post(&format!("/v1/charges/{}/refunds", case.code), &json!({"amount": amount}));
+                    service.post(&format!("/v1/charges/{}/refunds", case.code), &json!({"amount": amount}));
                 prop_assert_eq!(reply.status(), if allowed { 201 } else { 422 });
             }
-            Step::Restart => desk.api.service.restart(desk.now),
+            Step::Restart => service.api.service.restart(service.now),
         }
         for case in &mut cases {
-            judge(&mut desk, case)?;
+            judge(&mut service, case)?;
         }
     }
     // All charges together: ids of the whole log rise, and each status filter holds its members.
     for case in &cases {
-        let listed = desk.list(&format!("/v1/charges?status={}", case.status));
+        let listed = service.list(&format!("/v1/charges?status={}", case.status));
         prop_assert!(listed.iter().any(|charge| charge["code"] == case.code.as_str()));
-        desk.book(Mode::Live).find_charge(code(&case.code)).expect("a charge is never lost");
+        service.book(Mode::Live).find_charge(code(&case.code)).expect("a charge is never lost");
     }
     Ok(())
 }

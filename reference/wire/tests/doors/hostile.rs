@@ -11,40 +11,41 @@ use reference_core::{
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use crate::desk::{Call, Desk, MEMPOOL, Reply, code, deep};
+use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, deep};
 
-/// A desk with an object of every kind, and the ids of these objects.
-pub(crate) fn inhabited() -> (Desk, Vec<String>) {
-    let mut desk = Desk::new();
-    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "pricing_type": "open"}));
-    let pending = desk.made("/v1/charges", &json!({"asset": "BTC", "amount": "150", "payment_link": link}));
-    let touched = desk.charge();
-    desk.see(&touched, "a", "0.001", MEMPOOL);
-    let paid = desk.charge();
-    desk.see(&paid, "b", "0.0025", deep(2));
-    let invoice = desk.made("/v1/invoices", &json!({"amount": "1", "customer_email": "ada@shop.example"}));
-    desk.choose(&invoice, Asset::Eth).unwrap();
-    desk.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
-    let event = desk.list("/v1/events")[0]["id"].as_str().unwrap().to_owned();
-    let test = desk.test.clone();
-    let foreign = desk.post_as(&test, "/v1/charges", &json!({"asset": "BTC", "amount": "1"})).data();
+/// A service with an object of every kind, and the ids of these objects.
+pub(crate) fn inhabited() -> (TestService, Vec<String>) {
+    let mut service = TestService::new();
+    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "pricing_type": "open"}));
+    let pending =
+        service.made("/v1/charges", &json!({"asset": "BTC", "amount": "150", "payment_link": link}));
+    let touched = service.charge();
+    service.see(&touched, "a", "0.001", MEMPOOL);
+    let paid = service.charge();
+    service.see(&paid, "b", "0.0025", deep(2));
+    let invoice = service.made("/v1/invoices", &json!({"amount": "1", "customer_email": "ada@shop.example"}));
+    service.choose(&invoice, Asset::Eth).unwrap();
+    service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
+    let event = service.list("/v1/events")[0]["id"].as_str().unwrap().to_owned();
+    let test = service.test.clone();
+    let foreign = service.post_as(&test, "/v1/charges", &json!({"asset": "BTC", "amount": "1"})).data();
     let foreign = foreign["code"].as_str().unwrap().to_owned();
-    (desk, vec![pending, touched, paid, link, invoice, event, foreign, "aaaaaaaaaaaa".to_owned()])
+    (service, vec![pending, touched, paid, link, invoice, event, foreign, "aaaaaaaaaaaa".to_owned()])
 }
 
 /// Everything that can be read: what a refused write must leave alone.
-pub(crate) fn everything(desk: &mut Desk) -> Vec<String> {
+pub(crate) fn everything(service: &mut TestService) -> Vec<String> {
     let mut all = Vec::new();
-    for key in [desk.live.clone(), desk.test.clone()] {
+    for key in [service.live.clone(), service.test.clone()] {
         for list in ["account", "charges?per_page=100", "invoices?per_page=100", "payment-links?per_page=100"]
         {
-            all.push(desk.send(&Call::new("GET", &format!("/v1/{list}")).key(&key)).text().to_owned());
+            all.push(service.send(&Call::new("GET", &format!("/v1/{list}")).key(&key)).text().to_owned());
         }
-        let events = desk.send(&Call::new("GET", "/v1/events?per_page=1").key(&key)).json();
+        let events = service.send(&Call::new("GET", "/v1/events?per_page=1").key(&key)).json();
         all.push(events["meta"]["total"].to_string());
     }
     for mode in Mode::ALL {
-        let book = desk.book(mode);
+        let book = service.book(mode);
         all.push(format!(
             "{} mails, {} deliveries",
             book.mails().iter().count(),
@@ -179,7 +180,7 @@ fn a_body() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A path whose `{n}` stands for the id of the nth object of the inhabited desk.
+/// A path whose `{n}` stands for the id of the nth object of the inhabited service.
 fn a_path() -> impl Strategy<Value = String> {
     let kind = select(&["charges", "payment-links", "invoices", "events", "account", "nowhere"][..]);
     let verb = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);
@@ -235,8 +236,8 @@ prop_compose! {
     }
 }
 
-/// Puts the ids and the key of a desk into a call.
-fn address((call, key): &(Call, Option<&str>), desk: &Desk, ids: &[String]) -> Call {
+/// Puts the ids and the key of a service into a call.
+fn address((call, key): &(Call, Option<&str>), service: &TestService, ids: &[String]) -> Call {
     let fill = |text: &str| {
         ids.iter().enumerate().fold(text.to_owned(), |text, (n, id)| text.replace(&format!("{{{n}}}"), id))
     };
@@ -244,8 +245,8 @@ fn address((call, key): &(Call, Option<&str>), desk: &Desk, ids: &[String]) -> C
     call.path = fill(&call.path);
     call.query = call.query.map(|query| fill(&query));
     let key = match key {
-        Some("live") => &desk.live,
-        Some(_) => &desk.test,
+        Some("live") => &service.live,
+        Some(_) => &service.test,
         None => return call,
     };
     if call.authorization.is_none() { call.key(key) } else { call }
@@ -256,13 +257,13 @@ proptest! {
 
     #[test]
     fn every_request_gets_a_proper_answer_and_a_refused_one_changes_nothing(calls in vec(a_call(), 1..24)) {
-        let (mut desk, ids) = inhabited();
-        let mut before = everything(&mut desk);
+        let (mut service, ids) = inhabited();
+        let mut before = everything(&mut service);
         for call in &calls {
-            let call = address(call, &desk, &ids);
-            let reply = desk.send(&call);
+            let call = address(call, &service, &ids);
+            let reply = service.send(&call);
             judge(&call, &reply)?;
-            let after = everything(&mut desk);
+            let after = everything(&mut service);
             let reads = matches!(call.method.as_str(), "GET" | "HEAD");
             let replayed = reply.header("idempotent-replayed").is_some();
             if reply.status() >= 400 || reads || replayed {
@@ -274,19 +275,19 @@ proptest! {
 
     #[test]
     fn one_hostile_field_in_a_good_charge_is_refused_or_taken_whole(name in select([FIELDS, NO_FIELDS].concat()), value in json_text()) {
-        let (mut desk, _) = inhabited();
-        let live = desk.live.clone();
+        let (mut service, _) = inhabited();
+        let live = service.live.clone();
         let good = match name {
             "asset" => "\"amount\":\"1\"".to_owned(),
             "amount" => "\"asset\":\"BTC\"".to_owned(),
             _ => "\"asset\":\"BTC\",\"amount\":\"1\"".to_owned(),
         };
         let body = format!("{{{good},{}:{value}}}", json!(name));
-        let before = everything(&mut desk);
+        let before = everything(&mut service);
         let call = Call::new("POST", "/v1/charges").key(&live).raw("application/json", body);
-        let reply = desk.send(&call);
+        let reply = service.send(&call);
         judge(&call, &reply)?;
-        let after = everything(&mut desk);
+        let after = everything(&mut service);
         prop_assert_eq!(after != before, reply.status() == 201, "{}", reply.text());
     }
 
@@ -295,10 +296,10 @@ proptest! {
     fn no_sighting_stops_the_service(
         sightings in vec((0_usize..3, "[a-z0-9]{0,80}", 0_u32..3, any::<u128>(), any::<u32>(), 0_usize..5), 1..40),
     ) {
-        let (mut desk, ids) = inhabited();
+        let (mut service, ids) = inhabited();
         for (target, txid, output, amount, confirmations, gone) in sightings {
-            let charge = desk.book(Mode::Live).find_charge(code(&ids[target])).unwrap();
-            let terms = desk.book(Mode::Live).charge(charge).terms.clone();
+            let charge = service.book(Mode::Live).find_charge(code(&ids[target])).unwrap();
+            let terms = service.book(Mode::Live).charge(charge).terms.clone();
             let most = reference_core::money::Coin::MAX.atto() + 1;
             let sighting = reference_core::sighting::Sighting {
                 mode: if gone == 4 { Mode::Test } else { Mode::Live },
@@ -312,19 +313,19 @@ proptest! {
                     _ => Depth::Confirmations(confirmations),
                 },
             };
-            desk.api.service.on_sightings(desk.now, &[sighting]);
-            let reply = desk.get(&format!("/v1/charges/{}", ids[target]));
+            service.api.service.on_sightings(service.now, &[sighting]);
+            let reply = service.get(&format!("/v1/charges/{}", ids[target]));
             prop_assert_eq!(reply.status(), 200);
         }
-        everything(&mut desk);
+        everything(&mut service);
     }
 }
 
 #[test]
 fn thousands_of_unknown_keys_are_one_mistake() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     let customer: serde_json::Map<_, _> = (0..20_000).map(|n| (format!("{n:05}"), json!(1))).collect();
-    let reply = desk.post("/v1/charges", &json!({"asset": "BTC", "amount": "10", "customer": customer}));
+    let reply = service.post("/v1/charges", &json!({"asset": "BTC", "amount": "10", "customer": customer}));
     assert_eq!(reply.status(), 422);
     assert_eq!(reply.json()["errors"].as_object().map(serde_json::Map::len), Some(20));
 }

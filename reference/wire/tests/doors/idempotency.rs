@@ -3,14 +3,14 @@
 use reference_core::{mode::Mode, time::Span};
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk, Reply, TICK, code_of};
+use crate::test_service::{Call, Reply, TICK, TestService, code_of};
 
 fn charge() -> Value {
     json!({"asset": "BTC", "amount": "150.00"})
 }
 
-fn write(desk: &mut Desk, key: &str, target: &str, body: &Value, once: &str) -> Reply {
-    desk.send(&Call::new("POST", target).key(key).json(body).once(once))
+fn write(service: &mut TestService, key: &str, target: &str, body: &Value, once: &str) -> Reply {
+    service.send(&Call::new("POST", target).key(key).json(body).once(once))
 }
 
 fn replayed(reply: &Reply) -> bool {
@@ -19,41 +19,41 @@ fn replayed(reply: &Reply) -> bool {
 
 #[test]
 fn the_same_write_is_done_once_and_answered_with_the_same_bytes() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
-    let first = write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    let mut service = TestService::new();
+    let live = service.live.clone();
+    let first = write(&mut service, &live, "/v1/charges", &charge(), "k");
     assert!(!replayed(&first));
-    desk.wait(Span::mins(5));
-    desk.see(&code_of(&first.data()), "tx1", "1", crate::desk::MEMPOOL);
-    let again = write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    service.wait(Span::mins(5));
+    service.see(&code_of(&first.data()), "tx1", "1", crate::test_service::MEMPOOL);
+    let again = write(&mut service, &live, "/v1/charges", &charge(), "k");
     assert!(replayed(&again), "{:?}", again.0.headers);
     assert_eq!((again.status(), again.text()), (201, first.text()), "the answer of then, not of now");
-    assert_eq!(desk.total("/v1/charges"), 1);
+    assert_eq!(service.total("/v1/charges"), 1);
 }
 
 #[test]
 fn the_key_with_another_request_is_refused() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
-    write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    let mut service = TestService::new();
+    let live = service.live.clone();
+    write(&mut service, &live, "/v1/charges", &charge(), "k");
     let other = json!({"asset": "BTC", "amount": "150.01"});
-    assert_eq!(write(&mut desk, &live, "/v1/charges", &other, "k").status(), 409);
-    assert_eq!(write(&mut desk, &live, "/v1/charges?x=1", &charge(), "k").status(), 409);
-    write(&mut desk, &live, "/v1/invoices?x=1", &json!({"amount": "1"}), "k");
-    assert_eq!(write(&mut desk, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
+    assert_eq!(write(&mut service, &live, "/v1/charges", &other, "k").status(), 409);
+    assert_eq!(write(&mut service, &live, "/v1/charges?x=1", &charge(), "k").status(), 409);
+    write(&mut service, &live, "/v1/invoices?x=1", &json!({"amount": "1"}), "k");
+    assert_eq!(write(&mut service, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
     // One whose fields are wrong is refused for them: 422 comes before 409.
-    assert_eq!(write(&mut desk, &live, "/v1/charges", &json!({}), "k").status(), 422);
-    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")), "the first one stays");
-    assert_eq!(desk.total("/v1/charges"), 1);
+    assert_eq!(write(&mut service, &live, "/v1/charges", &json!({}), "k").status(), 422);
+    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")), "the first one stays");
+    assert_eq!(service.total("/v1/charges"), 1);
 }
 
 #[test]
 fn the_same_request_may_be_written_in_another_way() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
+    let mut service = TestService::new();
+    let live = service.live.clone();
     let mut send = |body: &str| {
         let call = Call::new("POST", "/v1/charges").key(&live).raw("application/json", body).once("k");
-        desk.send(&call)
+        service.send(&call)
     };
     let first = send(r#"{"asset":"BTC","amount":150.00,"metadata":{"a":1,"b":"ä"}}"#);
     let again =
@@ -64,39 +64,39 @@ fn the_same_request_may_be_written_in_another_way() {
 
 #[test]
 fn a_key_belongs_to_account_mode_method_and_path() {
-    let mut desk = Desk::new();
-    let (live, test) = (desk.live.clone(), desk.test.clone());
-    let bolt = desk.open_account("bolt");
-    let bolt = desk.new_key(bolt, Mode::Live);
-    let second = desk.new_key(desk.acme, Mode::Live);
-    let made = code_of(&write(&mut desk, &live, "/v1/charges", &charge(), "k").data());
+    let mut service = TestService::new();
+    let (live, test) = (service.live.clone(), service.test.clone());
+    let bolt = service.open_account("bolt");
+    let bolt = service.new_key(bolt, Mode::Live);
+    let second = service.new_key(service.acme, Mode::Live);
+    let made = code_of(&write(&mut service, &live, "/v1/charges", &charge(), "k").data());
     for key in [&test, &bolt] {
-        let reply = write(&mut desk, key, "/v1/charges", &charge(), "k");
+        let reply = write(&mut service, key, "/v1/charges", &charge(), "k");
         assert!(!replayed(&reply));
         assert_ne!(code_of(&reply.data()), made);
     }
     assert!(
-        replayed(&write(&mut desk, &second, "/v1/charges", &charge(), "k")),
+        replayed(&write(&mut service, &second, "/v1/charges", &charge(), "k")),
         "a second key of the same book"
     );
-    assert!(!replayed(&write(&mut desk, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
-    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
+    assert!(!replayed(&write(&mut service, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
+    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
     let archive = Call::new("POST", &format!("/v1/payment-links/{link}/archive")).key(&live).once("k");
-    assert_eq!(desk.send(&archive).status(), 200);
+    assert_eq!(service.send(&archive).status(), 200);
     let restore = Call { method: "DELETE".to_owned(), ..archive.clone() };
-    assert!(!replayed(&desk.send(&restore)), "another method of the same path");
-    assert!(replayed(&desk.send(&archive)));
+    assert!(!replayed(&service.send(&restore)), "another method of the same path");
+    assert!(replayed(&service.send(&archive)));
 }
 
 #[test]
 fn a_failed_write_stores_nothing() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
+    let mut service = TestService::new();
+    let live = service.live.clone();
     let bad = json!({"asset": "BTC"});
-    assert_eq!(write(&mut desk, &live, "/v1/charges", &bad, "k").status(), 422);
+    assert_eq!(write(&mut service, &live, "/v1/charges", &bad, "k").status(), 422);
     assert_eq!(
         write(
-            &mut desk,
+            &mut service,
             &live,
             "/v1/charges",
             &json!({"asset": "BTC", "amount": "1", "currency": "SEK"}),
@@ -105,70 +105,75 @@ fn a_failed_write_stores_nothing() {
         .status(),
         503
     );
-    let good = write(&mut desk, &live, "/v1/charges", &charge(), "k");
+    let good = write(&mut service, &live, "/v1/charges", &charge(), "k");
     assert_eq!((good.status(), replayed(&good)), (201, false));
     let path = format!("/v1/charges/{}/cancel", code_of(&good.data()));
-    assert_eq!(write(&mut desk, &live, &path, &json!({}), "c").status(), 200);
-    assert_eq!(write(&mut desk, &live, &path, &json!({}), "c2").status(), 409);
-    assert_eq!(write(&mut desk, &live, &path, &json!({}), "c2").status(), 409);
-    assert!(replayed(&write(&mut desk, &live, &path, &json!({}), "c")));
+    assert_eq!(write(&mut service, &live, &path, &json!({}), "c").status(), 200);
+    assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
+    assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
+    assert!(replayed(&write(&mut service, &live, &path, &json!({}), "c")));
 }
 
 #[test]
 fn an_answer_is_kept_for_24_hours() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
-    write(&mut desk, &live, "/v1/charges", &charge(), "k");
-    desk.wait(Span::hours(24));
-    desk.now = desk.now.minus(TICK);
-    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
-    desk.wait(TICK);
-    assert!(!replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
+    let mut service = TestService::new();
+    let live = service.live.clone();
+    write(&mut service, &live, "/v1/charges", &charge(), "k");
+    service.wait(Span::hours(24));
+    service.now = service.now.minus(TICK);
+    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    service.wait(TICK);
+    assert!(!replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
     assert!(
-        replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")),
+        replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")),
         "and the new one from then on"
     );
-    desk.wait(Span::hours(23));
-    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
-    assert_eq!(desk.total("/v1/charges"), 2);
+    service.wait(Span::hours(23));
+    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert_eq!(service.total("/v1/charges"), 2);
 }
 
 #[test]
 fn a_key_has_up_to_255_characters() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
+    let mut service = TestService::new();
+    let live = service.live.clone();
     for (key, status) in
         [("k".repeat(255), 201), ("k".repeat(256), 400), ("ä".repeat(255), 201), ("ä".repeat(256), 400)]
     {
-        assert_eq!(write(&mut desk, &live, "/v1/charges", &charge(), &key).status(), status, "{}", key.len());
+        assert_eq!(
+            write(&mut service, &live, "/v1/charges", &charge(), &key).status(),
+            status,
+            "{}",
+            key.len()
+        );
     }
     let mut call = Call::new("POST", "/v1/charges").key(&live).json(&charge());
     call.idempotency_key = Some(vec![0xff, 0xfe]);
-    assert_eq!(desk.send(&call).status(), 400);
+    assert_eq!(service.send(&call).status(), 400);
     // Empty, or sent more than once, or nothing but blanks.
     for none in ["", " ", " \t ", "\u{a0}"] {
         call.idempotency_key = Some(none.as_bytes().to_vec());
-        assert_eq!(desk.send(&call).status(), 400, "{none:?}");
+        assert_eq!(service.send(&call).status(), 400, "{none:?}");
     }
-    assert_eq!(desk.total("/v1/charges"), 2);
+    assert_eq!(service.total("/v1/charges"), 2);
 }
 
 #[test]
 fn a_read_has_no_use_for_a_key() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
+    let mut service = TestService::new();
+    let live = service.live.clone();
     let read = Call::new("GET", "/v1/charges").key(&live).once("k");
-    assert_eq!(desk.send(&read).json()["meta"]["total"], 0);
-    desk.charge();
-    let reply = desk.send(&read);
+    assert_eq!(service.send(&read).json()["meta"]["total"], 0);
+    service.charge();
+    let reply = service.send(&read);
     assert_eq!((reply.json()["meta"]["total"].clone(), replayed(&reply)), (json!(1), false));
 }
 
 #[test]
 fn answers_outlive_a_restart() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
-    write(&mut desk, &live, "/v1/charges", &charge(), "k");
-    desk.api.service.restart(desk.now);
-    assert!(replayed(&write(&mut desk, &live, "/v1/charges", &charge(), "k")));
+    let mut service = TestService::new();
+    let live = service.live.clone();
+    write(&mut service, &live, "/v1/charges", &charge(), "k");
+    service.api.service.restart(service.now);
+    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
 }

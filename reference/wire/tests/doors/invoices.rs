@@ -8,89 +8,96 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, LOCK, MEMPOOL, Reply, TICK, code, code_of, deep, word};
+use crate::test_service::{LOCK, MEMPOOL, Reply, TICK, TestService, code, code_of, deep, word};
 
-fn issue(desk: &mut Desk) -> String {
-    desk.made(
+fn issue(service: &mut TestService) -> String {
+    service.made(
         "/v1/invoices",
         &json!({"amount": "150.00", "customer_name": "Ada", "customer_email": "ada@shop.example"}),
     )
 }
 
-fn send(desk: &mut Desk, invoice: &str) -> Reply {
-    desk.post(&format!("/v1/invoices/{invoice}/send"), &json!({}))
+fn send(service: &mut TestService, invoice: &str) -> Reply {
+    service.post(&format!("/v1/invoices/{invoice}/send"), &json!({}))
 }
 
-fn void(desk: &mut Desk, invoice: &str) -> Reply {
-    desk.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))
+fn void(service: &mut TestService, invoice: &str) -> Reply {
+    service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))
 }
 
 /// The types of all live events, oldest first.
-fn told(desk: &mut Desk) -> Vec<String> {
-    let mut events = desk.list("/v1/events?per_page=100");
+fn told(service: &mut TestService) -> Vec<String> {
+    let mut events = service.list("/v1/events?per_page=100");
     events.reverse();
     events.iter().map(|event| word(&event["type"])).collect()
 }
 
 #[test]
 fn numbers_count_up() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     for number in ["INV-0001", "INV-0002", "INV-0003"] {
-        let invoice = issue(&mut desk);
-        assert_eq!(desk.show_invoice(&invoice)["number"], number);
-        assert_eq!(desk.post("/v1/invoices", &json!({})).status(), 422, "a refused invoice takes no number");
+        let invoice = issue(&mut service);
+        assert_eq!(service.show_invoice(&invoice)["number"], number);
+        assert_eq!(
+            service.post("/v1/invoices", &json!({})).status(),
+            422,
+            "a refused invoice takes no number"
+        );
     }
 }
 
 #[test]
 fn the_first_view_is_an_event() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    desk.wait(Span::secs(1));
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    service.wait(Span::secs(1));
     for _ in 0..3 {
-        desk.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
-        desk.wait(Span::secs(1));
+        service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
+        service.wait(Span::secs(1));
     }
-    assert_eq!(told(&mut desk), ["invoice.created", "invoice.viewed"]);
-    assert_eq!(desk.show_invoice(&invoice)["viewed_at"], "2026-09-20T10:00:01.000000Z");
-    assert!(desk.visit(Visit::ViewInvoice(code("aaaaaaaaaaaa"))).is_err());
+    assert_eq!(told(&mut service), ["invoice.created", "invoice.viewed"]);
+    assert_eq!(service.show_invoice(&invoice)["viewed_at"], "2026-09-20T10:00:01.000000Z");
+    assert!(service.visit(Visit::ViewInvoice(code("aaaaaaaaaaaa"))).is_err());
 }
 
 #[test]
 fn a_paid_charge_settles_its_invoice() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    let charge = desk.choose(&invoice, Asset::Btc).unwrap();
-    let shown = desk.show_charge(&charge);
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    let shown = service.show_charge(&charge);
     assert_eq!(
         (&shown["invoice"], &shown["fiat_amount"], &shown["customer_email"]),
         (&json!(invoice), &json!("150.00"), &json!("ada@shop.example"))
     );
-    desk.see(&charge, "a", "0.001", deep(2));
-    assert_eq!(desk.show_invoice(&invoice)["status"], "open", "too little settles nothing");
-    desk.wait(TICK);
-    desk.see(&charge, "b", "0.0015", deep(2));
-    let shown = desk.show_invoice(&invoice);
+    service.see(&charge, "a", "0.001", deep(2));
+    assert_eq!(service.show_invoice(&invoice)["status"], "open", "too little settles nothing");
+    service.wait(TICK);
+    service.see(&charge, "b", "0.0015", deep(2));
+    let shown = service.show_invoice(&invoice);
     assert_eq!(
         (&shown["status"], &shown["paid_at"]),
         (&json!("paid"), &json!("2026-09-20T10:00:00.000001Z"))
     );
-    assert_eq!(told(&mut desk)[5..], ["charge.paid", "invoice.paid"]);
-    for reply in [send(&mut desk, &invoice), void(&mut desk, &invoice)] {
+    assert_eq!(told(&mut service)[5..], ["charge.paid", "invoice.paid"]);
+    for reply in [send(&mut service, &invoice), void(&mut service, &invoice)] {
         assert_eq!(reply.status(), 409);
     }
-    assert!(desk.choose(&invoice, Asset::Eth).is_err());
+    assert!(service.choose(&invoice, Asset::Eth).is_err());
 }
 
 #[test]
 fn another_coin_calls_the_earlier_charge_off() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    let first = desk.choose(&invoice, Asset::Btc).unwrap();
-    assert_eq!(desk.choose(&invoice, Asset::Btc).unwrap(), first, "the same coin is the same charge");
-    let second = desk.choose(&invoice, Asset::Eth).unwrap();
-    assert_eq!((desk.status(&first), desk.status(&second)), ("canceled".to_owned(), "pending".to_owned()));
-    let charges = desk.show_invoice(&invoice)["charges"].clone();
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    let first = service.choose(&invoice, Asset::Btc).unwrap();
+    assert_eq!(service.choose(&invoice, Asset::Btc).unwrap(), first, "the same coin is the same charge");
+    let second = service.choose(&invoice, Asset::Eth).unwrap();
+    assert_eq!(
+        (service.status(&first), service.status(&second)),
+        ("canceled".to_owned(), "pending".to_owned())
+    );
+    let charges = service.show_invoice(&invoice)["charges"].clone();
     assert_eq!(
         charges,
         json!([
@@ -99,18 +106,18 @@ fn another_coin_calls_the_earlier_charge_off() {
         ])
     );
     assert_eq!(
-        desk.list(&format!("/v1/events?charge={first}"))[0]["details"],
+        service.list(&format!("/v1/events?charge={first}"))[0]["details"],
         json!({"reason": "asset_switched"})
     );
     // A coin that cannot be had leaves the earlier charge alone.
-    desk.act(Mode::Live, BookCommand::RemoveWallet(Asset::Ltc)).unwrap();
-    assert_eq!(desk.choose(&invoice, Asset::Ltc).unwrap_err().status(), 422);
-    assert_eq!(desk.status(&second), "pending");
-    desk.see(&second, "a", "0.001", MEMPOOL);
-    assert_eq!(desk.choose(&invoice, Asset::Btc).unwrap_err().status(), 409);
-    assert_eq!(void(&mut desk, &invoice).status(), 409);
+    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Ltc)).unwrap();
+    assert_eq!(service.choose(&invoice, Asset::Ltc).unwrap_err().status(), 422);
+    assert_eq!(service.status(&second), "pending");
+    service.see(&second, "a", "0.001", MEMPOOL);
+    assert_eq!(service.choose(&invoice, Asset::Btc).unwrap_err().status(), 409);
+    assert_eq!(void(&mut service, &invoice).status(), 409);
     assert_eq!(
-        desk.choose(&invoice, Asset::Eth).unwrap(),
+        service.choose(&invoice, Asset::Eth).unwrap(),
         second,
         "but the charge that is being paid is still shown"
     );
@@ -118,157 +125,167 @@ fn another_coin_calls_the_earlier_charge_off() {
 
 #[test]
 fn an_expired_charge_makes_room_for_another() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    let first = desk.choose(&invoice, Asset::Btc).unwrap();
-    desk.wait(LOCK);
-    let second = desk.choose(&invoice, Asset::Btc).unwrap();
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    let first = service.choose(&invoice, Asset::Btc).unwrap();
+    service.wait(LOCK);
+    let second = service.choose(&invoice, Asset::Btc).unwrap();
     assert_ne!(first, second);
-    assert_eq!((desk.status(&first), desk.status(&second)), ("expired".to_owned(), "pending".to_owned()));
+    assert_eq!(
+        (service.status(&first), service.status(&second)),
+        ("expired".to_owned(), "pending".to_owned())
+    );
 }
 
 #[test]
 fn an_invoice_settles_once() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    let first = desk.choose(&invoice, Asset::Btc).unwrap();
-    let second = desk.choose(&invoice, Asset::Eth).unwrap();
-    desk.see(&first, "a", "0.0025", deep(2));
-    desk.see(&second, "b", "0.05", deep(100));
-    assert_eq!(desk.show_invoice(&invoice)["status"], "paid");
-    let paid_at = desk.show_invoice(&invoice)["paid_at"].clone();
-    desk.wait(Span::secs(1));
-    desk.accept(&first, None).unwrap();
-    assert_eq!(desk.status(&first), "paid", "the late money is taken");
-    assert_eq!(told(&mut desk).iter().filter(|kind| *kind == "invoice.paid").count(), 1);
-    assert_eq!(desk.show_invoice(&invoice)["paid_at"], paid_at);
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    let first = service.choose(&invoice, Asset::Btc).unwrap();
+    let second = service.choose(&invoice, Asset::Eth).unwrap();
+    service.see(&first, "a", "0.0025", deep(2));
+    service.see(&second, "b", "0.05", deep(100));
+    assert_eq!(service.show_invoice(&invoice)["status"], "paid");
+    let paid_at = service.show_invoice(&invoice)["paid_at"].clone();
+    service.wait(Span::secs(1));
+    service.accept(&first, None).unwrap();
+    assert_eq!(service.status(&first), "paid", "the late money is taken");
+    assert_eq!(told(&mut service).iter().filter(|kind| *kind == "invoice.paid").count(), 1);
+    assert_eq!(service.show_invoice(&invoice)["paid_at"], paid_at);
 }
 
 #[test]
 fn late_money_never_settles_what_was_withdrawn() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    let charge = desk.choose(&invoice, Asset::Btc).unwrap();
-    assert_eq!(void(&mut desk, &invoice).status(), 200);
-    assert_eq!(told(&mut desk), ["invoice.created", "charge.created", "charge.canceled", "invoice.voided"]);
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    assert_eq!(void(&mut service, &invoice).status(), 200);
     assert_eq!(
-        desk.list(&format!("/v1/events?charge={charge}"))[0]["details"],
+        told(&mut service),
+        ["invoice.created", "charge.created", "charge.canceled", "invoice.voided"]
+    );
+    assert_eq!(
+        service.list(&format!("/v1/events?charge={charge}"))[0]["details"],
         json!({"reason": "invoice_voided"})
     );
-    desk.see(&charge, "a", "0.0025", deep(2));
-    desk.accept(&charge, None).unwrap();
-    let shown = desk.show_invoice(&invoice);
+    service.see(&charge, "a", "0.0025", deep(2));
+    service.accept(&charge, None).unwrap();
+    let shown = service.show_invoice(&invoice);
     assert_eq!((&shown["status"], &shown["paid_at"]), (&json!("void"), &Value::Null));
-    assert!(!told(&mut desk).contains(&"invoice.paid".to_owned()));
-    for reply in [send(&mut desk, &invoice), void(&mut desk, &invoice)] {
+    assert!(!told(&mut service).contains(&"invoice.paid".to_owned()));
+    for reply in [send(&mut service, &invoice), void(&mut service, &invoice)] {
         assert_eq!(reply.status(), 409);
     }
 }
 
 #[test]
 fn accepted_late_money_settles_an_invoice_that_is_still_open() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    let charge = desk.choose(&invoice, Asset::Btc).unwrap();
-    desk.wait(LOCK);
-    desk.see(&charge, "a", "0.0025", deep(2));
-    assert_eq!(desk.show_invoice(&invoice)["status"], "open");
-    desk.accept(&charge, Some("a")).unwrap();
-    assert_eq!(desk.show_invoice(&invoice)["status"], "paid");
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    service.wait(LOCK);
+    service.see(&charge, "a", "0.0025", deep(2));
+    assert_eq!(service.show_invoice(&invoice)["status"], "open");
+    service.accept(&charge, Some("a")).unwrap();
+    assert_eq!(service.show_invoice(&invoice)["status"], "paid");
 }
 
 #[test]
 fn an_invoice_is_overdue_when_its_day_is_over() {
-    let mut desk = Desk::new();
-    let invoice = desk.made("/v1/invoices", &json!({"amount": "1", "due_at": "2026-09-20"}));
-    desk.wait(Span::hours(14));
-    desk.now = desk.now.minus(TICK);
-    assert_eq!(desk.show_invoice(&invoice)["overdue"], false);
-    desk.wait(TICK);
-    assert_eq!(desk.show_invoice(&invoice)["overdue"], true);
-    void(&mut desk, &invoice);
-    assert_eq!(desk.show_invoice(&invoice)["overdue"], false, "nobody owes a withdrawn invoice");
+    let mut service = TestService::new();
+    let invoice = service.made("/v1/invoices", &json!({"amount": "1", "due_at": "2026-09-20"}));
+    service.wait(Span::hours(14));
+    service.now = service.now.minus(TICK);
+    assert_eq!(service.show_invoice(&invoice)["overdue"], false);
+    service.wait(TICK);
+    assert_eq!(service.show_invoice(&invoice)["overdue"], true);
+    void(&mut service, &invoice);
+    assert_eq!(service.show_invoice(&invoice)["overdue"], false, "nobody owes a withdrawn invoice");
 }
 
 #[test]
 fn an_invoice_is_mailed_once_in_10_minutes() {
-    let mut desk = Desk::new();
-    let invoice = issue(&mut desk);
-    assert_eq!(desk.show_invoice(&invoice)["sent_at"], Value::Null);
-    assert_eq!(send(&mut desk, &invoice).status(), 200);
-    desk.wait(Span::millis(500));
-    let refused = send(&mut desk, &invoice);
+    let mut service = TestService::new();
+    let invoice = issue(&mut service);
+    assert_eq!(service.show_invoice(&invoice)["sent_at"], Value::Null);
+    assert_eq!(send(&mut service, &invoice).status(), 200);
+    service.wait(Span::millis(500));
+    let refused = send(&mut service, &invoice);
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("600")));
-    desk.wait(Span::millis(599_500));
-    desk.now = desk.now.minus(TICK);
-    let refused = send(&mut desk, &invoice);
+    service.wait(Span::millis(599_500));
+    service.now = service.now.minus(TICK);
+    let refused = send(&mut service, &invoice);
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
-    desk.wait(TICK);
-    assert_eq!(send(&mut desk, &invoice).status(), 200);
-    assert_eq!(told(&mut desk), ["invoice.created", "invoice.sent", "invoice.sent"]);
-    assert_eq!(desk.show_invoice(&invoice)["sent_at"], "2026-09-20T10:10:00.000000Z");
-    let kinds: Vec<&str> = desk.book(Mode::Live).mails().iter().map(|mail| mail.kind.as_str()).collect();
+    service.wait(TICK);
+    assert_eq!(send(&mut service, &invoice).status(), 200);
+    assert_eq!(told(&mut service), ["invoice.created", "invoice.sent", "invoice.sent"]);
+    assert_eq!(service.show_invoice(&invoice)["sent_at"], "2026-09-20T10:10:00.000000Z");
+    let kinds: Vec<&str> = service.book(Mode::Live).mails().iter().map(|mail| mail.kind.as_str()).collect();
     assert_eq!(kinds, ["invoice", "reminder"]);
     // An invoice that was mailed when it was issued has had its turn, too.
     let body = json!({"amount": "1", "customer_email": "ada@shop.example", "send_email": true});
-    let at_once = desk.made("/v1/invoices", &body);
-    assert_eq!(send(&mut desk, &at_once).status(), 429);
+    let at_once = service.made("/v1/invoices", &body);
+    assert_eq!(send(&mut service, &at_once).status(), 429);
 }
 
 #[test]
 fn an_invoice_without_an_address_is_not_mailed() {
-    let mut desk = Desk::new();
-    let invoice = desk.made("/v1/invoices", &json!({"amount": "1"}));
-    let refused = send(&mut desk, &invoice);
+    let mut service = TestService::new();
+    let invoice = service.made("/v1/invoices", &json!({"amount": "1"}));
+    let refused = send(&mut service, &invoice);
     assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["customer_email".to_owned()]));
 }
 
 #[test]
 fn an_account_mails_100_an_hour_and_mode() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     let body = json!({"amount": "1", "customer_email": "ada@shop.example", "send_email": true});
     for _ in 0..100 {
-        assert_eq!(desk.post("/v1/invoices", &body).status(), 201);
-        desk.wait(Span::secs(10));
+        assert_eq!(service.post("/v1/invoices", &body).status(), 201);
+        service.wait(Span::secs(10));
     }
     // 1000 seconds have gone by.
-    let refused = desk.post("/v1/invoices", &body);
+    let refused = service.post("/v1/invoices", &body);
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("2600")));
-    assert_eq!(desk.total("/v1/invoices"), 100, "an invoice that can't be mailed as asked is not issued");
-    let quiet = issue(&mut desk);
-    assert_eq!(send(&mut desk, &quiet).status(), 429);
-    desk.set(SettingsDraft {
+    assert_eq!(service.total("/v1/invoices"), 100, "an invoice that can't be mailed as asked is not issued");
+    let quiet = issue(&mut service);
+    assert_eq!(send(&mut service, &quiet).status(), 429);
+    service.set(SettingsDraft {
         members: Some(vec!["ada@shop.example".to_owned()]),
         ..SettingsDraft::default()
     });
-    let test = desk.test.clone();
-    assert_eq!(desk.post_as(&test, "/v1/invoices", &body).status(), 201, "the other mode counts for itself");
-    desk.wait(Span::secs(2_600));
-    desk.now = desk.now.minus(TICK);
-    assert_eq!(send(&mut desk, &quiet).status(), 429);
-    desk.wait(TICK);
-    assert_eq!(send(&mut desk, &quiet).status(), 200);
-    assert_eq!(send(&mut desk, &quiet).status(), 429);
+    let test = service.test.clone();
+    assert_eq!(
+        service.post_as(&test, "/v1/invoices", &body).status(),
+        201,
+        "the other mode counts for itself"
+    );
+    service.wait(Span::secs(2_600));
+    service.now = service.now.minus(TICK);
+    assert_eq!(send(&mut service, &quiet).status(), 429);
+    service.wait(TICK);
+    assert_eq!(send(&mut service, &quiet).status(), 200);
+    assert_eq!(send(&mut service, &quiet).status(), 429);
 }
 
 #[test]
 fn test_invoices_are_mailed_to_members_only() {
-    let mut desk = Desk::new();
-    let test = desk.test.clone();
+    let mut service = TestService::new();
+    let test = service.test.clone();
     let body = json!({"amount": "1", "customer_email": "Ada@shop.example", "send_email": true});
-    let refused = desk.post_as(&test, "/v1/invoices", &body);
+    let refused = service.post_as(&test, "/v1/invoices", &body);
     assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["customer_email".to_owned()]));
     let quiet = code_of(
-        &desk
+        &service
             .post_as(&test, "/v1/invoices", &json!({"amount": "1", "customer_email": "eve@shop.example"}))
             .data(),
     );
-    assert_eq!(desk.post_as(&test, &format!("/v1/invoices/{quiet}/send"), &json!({})).status(), 422);
-    desk.set(SettingsDraft {
+    assert_eq!(service.post_as(&test, &format!("/v1/invoices/{quiet}/send"), &json!({})).status(), 422);
+    service.set(SettingsDraft {
         members: Some(vec!["ada@shop.example".to_owned()]),
         ..SettingsDraft::default()
     });
-    assert_eq!(desk.post_as(&test, "/v1/invoices", &body).status(), 201);
-    assert_eq!(desk.post_as(&test, &format!("/v1/invoices/{quiet}/send"), &json!({})).status(), 422);
-    assert_eq!(desk.book(Mode::Test).mails().iter().count(), 1);
+    assert_eq!(service.post_as(&test, "/v1/invoices", &body).status(), 201);
+    assert_eq!(service.post_as(&test, &format!("/v1/invoices/{quiet}/send"), &json!({})).status(), 422);
+    assert_eq!(service.book(Mode::Test).mails().iter().count(), 1);
 }

@@ -3,7 +3,7 @@
 use reference_core::mode::Mode;
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk, LOCK, Reply, code_of, word};
+use crate::test_service::{Call, LOCK, Reply, TestService, code_of, word};
 
 /// One object of each kind, by its public id.
 struct Objects {
@@ -13,13 +13,13 @@ struct Objects {
     event: String,
 }
 
-fn make_all(desk: &mut Desk, key: &str) -> Objects {
+fn make_all(service: &mut TestService, key: &str) -> Objects {
     let link =
-        code_of(&desk.post_as(key, "/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
+        code_of(&service.post_as(key, "/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     let charge =
-        code_of(&desk.post_as(key, "/v1/charges", &json!({"asset": "BTC", "payment_link": link})).data());
-    let invoice = code_of(&desk.post_as(key, "/v1/invoices", &json!({"amount": "1"})).data());
-    let events = desk.send(&Call::new("GET", "/v1/events").key(key)).data();
+        code_of(&service.post_as(key, "/v1/charges", &json!({"asset": "BTC", "payment_link": link})).data());
+    let invoice = code_of(&service.post_as(key, "/v1/invoices", &json!({"amount": "1"})).data());
+    let events = service.send(&Call::new("GET", "/v1/events").key(key)).data();
     Objects { charge, link, invoice, event: word(&events[0]["id"]) }
 }
 
@@ -35,7 +35,7 @@ fn essence(reply: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String
 
 /// Asks for `theirs` and for something that never was: nobody can tell the answers apart.
 #[track_caller]
-fn check(desk: &mut Desk, key: &str, call: &Call, (theirs, absent): (&str, &str), status: u16) {
+fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&str, &str), status: u16) {
     let put = |id: &str| {
         let mut call = call.clone().key(key);
         call.path = call.path.replace("{}", id);
@@ -43,12 +43,12 @@ fn check(desk: &mut Desk, key: &str, call: &Call, (theirs, absent): (&str, &str)
         call.body = String::from_utf8(call.body).unwrap().replace("{}", id).into_bytes();
         call
     };
-    let (asked, never) = (desk.send(&put(theirs)), desk.send(&put(absent)));
+    let (asked, never) = (service.send(&put(theirs)), service.send(&put(absent)));
     assert_eq!(asked.status(), status, "{} {}: {}", call.method, call.path, asked.text());
     assert_eq!(essence(&asked, theirs), essence(&never, absent), "{} {}", call.method, call.path);
 }
 
-fn check_all(desk: &mut Desk, key: &str, theirs: &Objects) {
+fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
     let raw =
         |method: &str, target: &str, body: &str| Call::new(method, target).raw("application/json", body);
     let charge = (theirs.charge.as_str(), ABSENT);
@@ -70,13 +70,13 @@ fn check_all(desk: &mut Desk, key: &str, theirs: &Objects) {
         ("GET", "/v1/invoices/{}", charge),
         ("GET", "/v1/payment-links/{}", invoice),
     ] {
-        check(desk, key, &Call::new(method, target), id, 404);
-        check(desk, key, &Call::new(method, target).once("k"), id, 404);
+        check(service, key, &Call::new(method, target), id, 404);
+        check(service, key, &Call::new(method, target).once("k"), id, 404);
     }
-    check(desk, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": "1"}"#), charge, 404);
-    check(desk, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": []}"#), charge, 404);
-    check(desk, key, &raw("PATCH", "/v1/payment-links/{}", r#"{"title": "B"}"#), link, 404);
-    check(desk, key, &raw("POST", "/v1/charges", r#"{"asset": "BTC", "payment_link": "{}"}"#), link, 422);
+    check(service, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": "1"}"#), charge, 404);
+    check(service, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": []}"#), charge, 404);
+    check(service, key, &raw("PATCH", "/v1/payment-links/{}", r#"{"title": "B"}"#), link, 404);
+    check(service, key, &raw("POST", "/v1/charges", r#"{"asset": "BTC", "payment_link": "{}"}"#), link, 422);
     for (target, id) in [
         ("/v1/charges?payment_link={}", link),
         ("/v1/charges?payment_link={}&status=pending&page=2", link),
@@ -85,7 +85,7 @@ fn check_all(desk: &mut Desk, key: &str, theirs: &Objects) {
         ("/v1/events?invoice={}", invoice),
         ("/v1/events?invoice={}&type=invoice.created", invoice),
     ] {
-        check(desk, key, &Call::new("GET", target), id, 200);
+        check(service, key, &Call::new("GET", target), id, 200);
     }
     for (target, id) in [
         ("/v1/charges?anchor={}", charge),
@@ -93,74 +93,74 @@ fn check_all(desk: &mut Desk, key: &str, theirs: &Objects) {
         ("/v1/payment-links?anchor={}", link),
         ("/v1/events?anchor={}", (theirs.event.as_str(), ABSENT_EVENT)),
     ] {
-        check(desk, key, &Call::new("GET", target), id, 422);
+        check(service, key, &Call::new("GET", target), id, 422);
     }
 }
 
 #[test]
 fn the_other_mode_is_not_there() {
-    let mut desk = Desk::with(reference_core::rng::Seed(7), Some(1_000));
-    let (live, test) = (desk.live.clone(), desk.test.clone());
-    let of_live = make_all(&mut desk, &live);
-    let of_test = make_all(&mut desk, &test);
-    check_all(&mut desk, &live, &of_test);
-    check_all(&mut desk, &test, &of_live);
-    assert_untouched(&mut desk, &live);
-    assert_untouched(&mut desk, &test);
+    let mut service = TestService::with(reference_core::rng::Seed(7), Some(1_000));
+    let (live, test) = (service.live.clone(), service.test.clone());
+    let of_live = make_all(&mut service, &live);
+    let of_test = make_all(&mut service, &test);
+    check_all(&mut service, &live, &of_test);
+    check_all(&mut service, &test, &of_live);
+    assert_untouched(&mut service, &live);
+    assert_untouched(&mut service, &test);
 }
 
 #[test]
 fn another_account_is_not_there() {
-    let mut desk = Desk::with(reference_core::rng::Seed(7), Some(1_000));
-    let live = desk.live.clone();
-    let bolt = desk.open_account("bolt");
-    let bolt = desk.new_key(bolt, Mode::Live);
-    let of_acme = make_all(&mut desk, &live);
-    let of_bolt = make_all(&mut desk, &bolt);
-    check_all(&mut desk, &bolt, &of_acme);
-    check_all(&mut desk, &live, &of_bolt);
-    assert_untouched(&mut desk, &live);
-    assert_untouched(&mut desk, &bolt);
+    let mut service = TestService::with(reference_core::rng::Seed(7), Some(1_000));
+    let live = service.live.clone();
+    let bolt = service.open_account("bolt");
+    let bolt = service.new_key(bolt, Mode::Live);
+    let of_acme = make_all(&mut service, &live);
+    let of_bolt = make_all(&mut service, &bolt);
+    check_all(&mut service, &bolt, &of_acme);
+    check_all(&mut service, &live, &of_bolt);
+    assert_untouched(&mut service, &live);
+    assert_untouched(&mut service, &bolt);
 }
 
 /// Nobody else's request changed anything.
 #[track_caller]
-fn assert_untouched(desk: &mut Desk, key: &str) {
-    let events = desk.send(&Call::new("GET", "/v1/events").key(key)).json();
+fn assert_untouched(service: &mut TestService, key: &str) {
+    let events = service.send(&Call::new("GET", "/v1/events").key(key)).json();
     assert_eq!(events["meta"]["total"], 2, "charge.created and invoice.created");
-    let link = desk.send(&Call::new("GET", "/v1/payment-links").key(key)).data();
+    let link = service.send(&Call::new("GET", "/v1/payment-links").key(key)).data();
     assert_eq!((&link[0]["status"], &link[0]["title"]), (&json!("active"), &json!("A hat")));
 }
 
 #[test]
 fn lists_hold_only_what_the_key_may_see() {
-    let mut desk = Desk::new();
-    let (live, test) = (desk.live.clone(), desk.test.clone());
-    make_all(&mut desk, &live);
+    let mut service = TestService::new();
+    let (live, test) = (service.live.clone(), service.test.clone());
+    make_all(&mut service, &live);
     for list in ["charges", "invoices", "payment-links", "events"] {
-        let seen = desk.send(&Call::new("GET", &format!("/v1/{list}")).key(&test)).json();
+        let seen = service.send(&Call::new("GET", &format!("/v1/{list}")).key(&test)).json();
         assert_eq!((&seen["data"], &seen["meta"]["total"]), (&json!([]), &json!(0)), "{list}");
     }
-    let invoice = desk.post_as(&test, "/v1/invoices", &json!({"amount": "1"})).data();
+    let invoice = service.post_as(&test, "/v1/invoices", &json!({"amount": "1"})).data();
     assert_eq!(invoice["number"], "INV-0001", "each mode counts for itself");
 }
 
 #[test]
 fn no_deposit_address_is_shared() {
-    let mut desk = Desk::new();
-    let bolt = desk.open_account("bolt");
+    let mut service = TestService::new();
+    let bolt = service.open_account("bolt");
     let keys = [
-        desk.live.clone(),
-        desk.test.clone(),
-        desk.new_key(bolt, Mode::Live),
-        desk.new_key(bolt, Mode::Test),
+        service.live.clone(),
+        service.test.clone(),
+        service.new_key(bolt, Mode::Live),
+        service.new_key(bolt, Mode::Test),
     ];
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..3 {
         for asset in ["BTC", "LTC", "ETH", "USDT", "USDC_BASE", "USDT_TRON", "XMR"] {
             for key in &keys {
                 let charge: Value =
-                    desk.post_as(key, "/v1/charges", &json!({"asset": asset, "amount": "9.00"})).data();
+                    service.post_as(key, "/v1/charges", &json!({"asset": asset, "amount": "9.00"})).data();
                 let address = word(&charge["deposit_address"]);
                 assert!(seen.insert(address.clone()), "{address} was given out before");
             }
@@ -170,21 +170,21 @@ fn no_deposit_address_is_shared() {
 
 #[test]
 fn many_locks_that_end_at_once_hold_up_only_their_own_book() {
-    let mut desk = Desk::new();
-    (0..9).for_each(|_| drop(desk.charge()));
-    let neighbour = desk.open_account("neighbour");
-    let key = desk.new_key(neighbour, Mode::Live);
-    desk.wait(LOCK);
-    let expired = |desk: &Desk| desk.book(Mode::Live).events().len() - 9;
+    let mut service = TestService::new();
+    (0..9).for_each(|_| drop(service.charge()));
+    let neighbour = service.open_account("neighbour");
+    let key = service.new_key(neighbour, Mode::Live);
+    service.wait(LOCK);
+    let expired = |service: &TestService| service.book(Mode::Live).events().len() - 9;
 
     assert_eq!(
-        desk.api.service.on_tick_in_part(desk.now, 4),
+        service.api.service.on_tick_in_part(service.now, 4),
         4,
         "without endpoints a lock is one piece of work"
     );
-    assert_eq!((expired(&desk), desk.api.service.next_tick()), (4, Some(desk.now)));
-    assert_eq!(desk.send(&Call::new("GET", "/v1/account").key(&key)).status(), 200);
-    assert_eq!(expired(&desk), 4, "another account's request does none of the work");
-    assert_eq!(desk.total("/v1/charges?status=expired"), 9, "one of its own finds all of it done");
-    assert_eq!(desk.api.service.on_tick_in_part(desk.now, u32::MAX), 0);
+    assert_eq!((expired(&service), service.api.service.next_tick()), (4, Some(service.now)));
+    assert_eq!(service.send(&Call::new("GET", "/v1/account").key(&key)).status(), 200);
+    assert_eq!(expired(&service), 4, "another account's request does none of the work");
+    assert_eq!(service.total("/v1/charges?status=expired"), 9, "one of its own finds all of it done");
+    assert_eq!(service.api.service.on_tick_in_part(service.now, u32::MAX), 0);
 }

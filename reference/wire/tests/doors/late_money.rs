@@ -10,7 +10,7 @@ use crate::{
         Step::{Accept, Cancel, Refund, See, Until, Wait},
         check, play,
     },
-    desk::{DROPPED, Desk, MEMPOOL, code, deep},
+    service::{DROPPED, MEMPOOL, TestService, code, deep},
 };
 
 #[test]
@@ -119,7 +119,7 @@ fn what_was_accepted_can_still_be_orphaned() {
 
 #[test]
 fn paid_at_of_late_money_is_its_confirmation_not_its_acceptance() {
-    let (mut desk, charge) = play(&[
+    let (mut service, charge) = play(&[
         Until(0),
         See("a", "0.0025", MEMPOOL),
         Wait(Span::mins(20)),
@@ -127,8 +127,8 @@ fn paid_at_of_late_money_is_its_confirmation_not_its_acceptance() {
         Wait(Span::days(2)),
         Accept(None, 200),
     ]);
-    assert_eq!(desk.show_charge(&charge)["paid_at"], "2026-09-20T10:50:00.000000Z");
-    let event = &desk.list("/v1/events")[0];
+    assert_eq!(service.show_charge(&charge)["paid_at"], "2026-09-20T10:50:00.000000Z");
+    let event = &service.list("/v1/events")[0];
     assert_eq!(
         (&event["type"], &event["created_at"]),
         (&json!("charge.paid"), &json!("2026-09-22T10:50:00.000000Z"))
@@ -137,15 +137,15 @@ fn paid_at_of_late_money_is_its_confirmation_not_its_acceptance() {
 
 #[test]
 fn another_coin_at_a_deposit_address_is_no_payment() {
-    let mut desk = Desk::new();
-    let charge = desk.made("/v1/charges", &json!({"asset": "ETH", "amount": "150.00"}));
-    let no = desk.book(Mode::Live).find_charge(code(&charge)).unwrap();
-    let address = desk.book(Mode::Live).charge(no).terms.deposit_address.clone();
+    let mut service = TestService::new();
+    let charge = service.made("/v1/charges", &json!({"asset": "ETH", "amount": "150.00"}));
+    let no = service.book(Mode::Live).find_charge(code(&charge)).unwrap();
+    let address = service.book(Mode::Live).charge(no).terms.deposit_address.clone();
     for (mode, asset) in
         [(Mode::Live, reference_core::asset::Asset::Usdt), (Mode::Test, reference_core::asset::Asset::Eth)]
     {
-        desk.api.service.on_sightings(
-            desk.now,
+        service.api.service.on_sightings(
+            service.now,
             &[Sighting {
                 mode,
                 asset,
@@ -157,8 +157,8 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
             }],
         );
     }
-    assert_eq!(desk.story(&charge), "created");
-    assert_eq!(desk.book(Mode::Live).unmatched().count(), 1, "but it is not forgotten");
+    assert_eq!(service.story(&charge), "created");
+    assert_eq!(service.book(Mode::Live).unmatched().count(), 1, "but it is not forgotten");
 }
 
 #[test]
@@ -182,11 +182,11 @@ fn a_late_payment_that_is_not_accepted_is_not_lost_when_another_one_pays() {
 
 #[test]
 fn the_announcement_shows_the_output_it_is_about() {
-    let mut desk = Desk::new();
-    desk.add_endpoint(Mode::Live, "https://shop.example/hook", &[EventType::ChargeLatePayment]);
-    let charge = desk.charge();
-    let held = desk.book(Mode::Live).find_charge(code(&charge)).unwrap();
-    let terms = desk.book(Mode::Live).charge(held).terms.clone();
+    let mut service = TestService::new();
+    service.add_endpoint(Mode::Live, "https://shop.example/hook", &[EventType::ChargeLatePayment]);
+    let charge = service.charge();
+    let held = service.book(Mode::Live).find_charge(code(&charge)).unwrap();
+    let terms = service.book(Mode::Live).charge(held).terms.clone();
     let output = |txid: &str, output: u32, amount: &str, depth| Sighting {
         mode: Mode::Live,
         asset: terms.asset,
@@ -197,10 +197,10 @@ fn the_announcement_shows_the_output_it_is_about() {
         depth,
     };
     // One transaction pays the address twice, and both are late.
-    desk.wait(Span::hours(1));
-    desk.api.service.on_sightings(desk.now, &[output("a", 0, "0.001", MEMPOOL)]);
-    desk.api.service.on_sightings(desk.now, &[output("a", 1, "0.0002", MEMPOOL)]);
-    let bodies: Vec<Value> = desk
+    service.wait(Span::hours(1));
+    service.api.service.on_sightings(service.now, &[output("a", 0, "0.001", MEMPOOL)]);
+    service.api.service.on_sightings(service.now, &[output("a", 1, "0.0002", MEMPOOL)]);
+    let bodies: Vec<Value> = service
         .post_all(&AttemptResult::Answered(200))
         .iter()
         .map(|(_, post)| serde_json::from_slice(&post.body).unwrap())
@@ -209,7 +209,7 @@ fn the_announcement_shows_the_output_it_is_about() {
         bodies.iter().map(|body| body["data"]["transaction"]["amount"].as_str().unwrap()).collect();
     assert_eq!(amounts, ["0.001000000000000000", "0.000200000000000000"]);
     assert_eq!(
-        desk.list("/v1/events?type=charge.late_payment")[1]["details"],
+        service.list("/v1/events?type=charge.late_payment")[1]["details"],
         json!({"txid": "a", "amount": "0.001"})
     );
 }

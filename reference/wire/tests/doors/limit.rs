@@ -3,7 +3,7 @@
 use reference_core::{command::Command, mode::Mode, time::Span};
 use serde_json::json;
 
-use crate::desk::{Call, Desk, Reply, TICK};
+use crate::test_service::{Call, Reply, TICK, TestService};
 
 fn remaining(reply: &Reply) -> u64 {
     assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
@@ -12,26 +12,26 @@ fn remaining(reply: &Reply) -> u64 {
 
 #[test]
 fn the_121st_request_waits_and_the_wait_is_enough() {
-    let mut desk = Desk::limited();
+    let mut service = TestService::limited();
     for left in (0..120).rev() {
-        assert_eq!(remaining(&desk.get("/v1/account")), left);
+        assert_eq!(remaining(&service.get("/v1/account")), left);
     }
-    desk.wait(Span::millis(10_500));
-    let refused = desk.get("/v1/account");
+    service.wait(Span::millis(10_500));
+    let refused = service.get("/v1/account");
     assert_eq!((refused.status(), remaining(&refused)), (429, 0));
     assert_eq!(refused.header("retry-after"), Some("50"), "49.5 seconds, rounded up");
-    desk.wait(Span::millis(49_500));
-    desk.now = desk.now.minus(TICK);
-    let refused = desk.get("/v1/account");
+    service.wait(Span::millis(49_500));
+    service.now = service.now.minus(TICK);
+    let refused = service.get("/v1/account");
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
-    desk.wait(TICK);
-    assert_eq!(remaining(&desk.get("/v1/account")), 119, "refused requests did not count");
+    service.wait(TICK);
+    assert_eq!(remaining(&service.get("/v1/account")), 119, "refused requests did not count");
 }
 
 #[test]
 fn every_answer_but_401_and_429_counts() {
-    let mut desk = Desk::limited();
-    let live = desk.live.clone();
+    let mut service = TestService::limited();
+    let live = service.live.clone();
     let calls = [
         Call::new("GET", "/v1/nowhere").key(&live),
         Call::new("GET", "/v1/charges/aaaaaaaaaaaa").key(&live),
@@ -44,49 +44,49 @@ fn every_answer_but_401_and_429_counts() {
         Call::new("POST", "/v1/charges").key(&live).json(&json!({"asset": "BTC", "amount": "1"})).once("k"),
     ];
     for (nth, call) in calls.iter().enumerate() {
-        assert_eq!(remaining(&desk.send(call)), 119 - nth as u64, "{call:?}");
+        assert_eq!(remaining(&service.send(call)), 119 - nth as u64, "{call:?}");
     }
-    let unknown = desk.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
+    let unknown = service.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
     assert_eq!(unknown.status(), 401);
     assert_eq!((unknown.header("x-ratelimit-limit"), unknown.header("x-ratelimit-remaining")), (None, None));
-    assert_eq!(remaining(&desk.get("/v1/account")), 119 - calls.len() as u64, "401 counts for nobody");
+    assert_eq!(remaining(&service.get("/v1/account")), 119 - calls.len() as u64, "401 counts for nobody");
 }
 
 #[test]
 fn each_key_has_its_own_minute() {
-    let mut desk = Desk::limited();
-    let second = desk.new_key(desk.acme, Mode::Live);
-    let test = desk.test.clone();
-    while desk.get("/v1/account").status() == 200 {}
+    let mut service = TestService::limited();
+    let second = service.new_key(service.acme, Mode::Live);
+    let test = service.test.clone();
+    while service.get("/v1/account").status() == 200 {}
     for key in [second, test] {
-        assert_eq!(remaining(&desk.send(&Call::new("GET", "/v1/account").key(&key))), 119);
+        assert_eq!(remaining(&service.send(&Call::new("GET", "/v1/account").key(&key))), 119);
     }
-    assert_eq!(desk.get("/v1/account").status(), 429);
+    assert_eq!(service.get("/v1/account").status(), 429);
 }
 
 #[test]
 fn a_refused_write_did_not_happen() {
-    let mut desk = Desk::limited();
-    while desk.get("/v1/account").status() == 200 {}
-    assert_eq!(desk.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"})).status(), 429);
-    desk.wait(Span::secs(60));
-    assert_eq!((desk.total("/v1/charges"), desk.total("/v1/events")), (0, 0));
+    let mut service = TestService::limited();
+    while service.get("/v1/account").status() == 200 {}
+    assert_eq!(service.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"})).status(), 429);
+    service.wait(Span::secs(60));
+    assert_eq!((service.total("/v1/charges"), service.total("/v1/events")), (0, 0));
 }
 
 #[test]
 fn a_host_may_switch_the_limit_off() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     for _ in 0..300 {
-        let reply = desk.get("/v1/account");
+        let reply = service.get("/v1/account");
         assert_eq!((reply.status(), reply.header("x-ratelimit-limit")), (200, None));
     }
 }
 
 #[test]
 fn a_revoked_key_is_unknown_from_then_on() {
-    let mut desk = Desk::limited();
-    let unknown = desk.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
-    let id = desk
+    let mut service = TestService::limited();
+    let unknown = service.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
+    let id = service
         .api
         .service
         .keys()
@@ -95,22 +95,22 @@ fn a_revoked_key_is_unknown_from_then_on() {
         .expect("made at opening")
         .id;
     assert!(
-        desk.act(Mode::Test, Command::RevokeKey(id)).is_err(),
+        service.act(Mode::Test, Command::RevokeKey(id)).is_err(),
         "the dashboard's other mode does not see it"
     );
-    assert_eq!(desk.get("/v1/account").status(), 200);
-    desk.act(Mode::Live, Command::RevokeKey(id)).unwrap();
+    assert_eq!(service.get("/v1/account").status(), 200);
+    service.act(Mode::Live, Command::RevokeKey(id)).unwrap();
     for _ in 0..130 {
-        assert_eq!(desk.get("/v1/account"), unknown, "nor is it ever told to wait");
+        assert_eq!(service.get("/v1/account"), unknown, "nor is it ever told to wait");
     }
-    let fresh = desk.new_key(desk.acme, Mode::Live);
-    assert_eq!(desk.send(&Call::new("GET", "/v1/account").key(&fresh)).status(), 200);
+    let fresh = service.new_key(service.acme, Mode::Live);
+    assert_eq!(service.send(&Call::new("GET", "/v1/account").key(&fresh)).status(), 200);
 }
 
 #[test]
 fn a_restart_forgets_who_asked_how_often() {
-    let mut desk = Desk::limited();
-    while desk.get("/v1/account").status() == 200 {}
-    desk.api.service.restart(desk.now);
-    assert_eq!(remaining(&desk.get("/v1/account")), 119);
+    let mut service = TestService::limited();
+    while service.get("/v1/account").status() == 200 {}
+    service.api.service.restart(service.now);
+    assert_eq!(remaining(&service.get("/v1/account")), 119);
 }

@@ -10,28 +10,28 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk, Reply, TICK, code, code_of, deep};
+use crate::test_service::{Call, Reply, TICK, TestService, code, code_of, deep};
 
 /// A charge from a link, `with` more fields than coin and link.
-fn pay(desk: &mut Desk, link: &str, with: &Value) -> Reply {
+fn pay(service: &mut TestService, link: &str, with: &Value) -> Reply {
     let mut body = json!({"asset": "BTC", "payment_link": link});
     body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
-    desk.post("/v1/charges", &body)
+    service.post("/v1/charges", &body)
 }
 
 /// A charge from a link of these terms is answered so, and names these fields if it is refused.
 #[track_caller]
 fn check(terms: &Value, with: Value, status: u16, wrong: &[&str]) {
-    let mut desk = Desk::new();
-    let link = desk.made("/v1/payment-links", terms);
-    let reply = pay(&mut desk, &link, &with);
+    let mut service = TestService::new();
+    let link = service.made("/v1/payment-links", terms);
+    let reply = pay(&mut service, &link, &with);
     assert_eq!(
         (reply.status(), reply.wrong_fields()),
         (status, wrong.iter().map(|&n| n.to_owned()).collect()),
         "{}",
         reply.text()
     );
-    assert_eq!(desk.total("/v1/charges"), u64::from(status == 201));
+    assert_eq!(service.total("/v1/charges"), u64::from(status == 201));
 }
 
 #[test]
@@ -92,64 +92,65 @@ fn a_link_asks_its_questions() {
 
 #[test]
 fn a_link_ends_with_its_time() {
-    let mut desk = Desk::new();
-    let link = desk.made(
+    let mut service = TestService::new();
+    let link = service.made(
         "/v1/payment-links",
         &json!({"title": "A hat", "amount": "75", "expires_at": "2026-09-20T10:00:01Z"}),
     );
-    desk.wait(Span::secs(1));
-    desk.now = desk.now.minus(TICK);
-    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 201);
-    desk.wait(TICK);
-    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 409);
-    assert_eq!(desk.get(&format!("/v1/payment-links/{link}")).data()["accepting_payments"], false);
+    service.wait(Span::secs(1));
+    service.now = service.now.minus(TICK);
+    assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
+    service.wait(TICK);
+    assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
+    assert_eq!(service.get(&format!("/v1/payment-links/{link}")).data()["accepting_payments"], false);
 }
 
 #[test]
 fn a_link_ends_with_its_number_of_payments() {
-    let mut desk = Desk::new();
-    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
+    let mut service = TestService::new();
+    let link =
+        service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
     for nth in ["a", "b"] {
-        let charge = code_of(&pay(&mut desk, &link, &json!({})).data());
-        desk.see(&charge, nth, "0.0025", deep(2));
+        let charge = code_of(&pay(&mut service, &link, &json!({})).data());
+        service.see(&charge, nth, "0.0025", deep(2));
     }
-    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 409);
-    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&desk.live.clone());
-    let shown = desk.send(&patch.json(&json!({"max_payments": null}))).data();
+    assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
+    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live.clone());
+    let shown = service.send(&patch.json(&json!({"max_payments": null}))).data();
     assert_eq!((&shown["max_payments"], &shown["accepting_payments"]), (&Value::Null, &json!(true)));
-    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 201);
+    assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
 }
 
 #[test]
 fn an_archived_link_opens_no_charge_and_can_be_restored() {
-    let mut desk = Desk::new();
-    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
-    let charge = code_of(&pay(&mut desk, &link, &json!({})).data());
-    desk.post(&format!("/v1/payment-links/{link}/archive"), &json!({}));
-    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 409);
-    assert_eq!(desk.status(&charge), "pending", "what was opened stays open");
-    desk.ask("DELETE", &format!("/v1/payment-links/{link}/archive"));
-    assert_eq!(pay(&mut desk, &link, &json!({})).status(), 201);
+    let mut service = TestService::new();
+    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let charge = code_of(&pay(&mut service, &link, &json!({})).data());
+    service.post(&format!("/v1/payment-links/{link}/archive"), &json!({}));
+    assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
+    assert_eq!(service.status(&charge), "pending", "what was opened stays open");
+    service.ask("DELETE", &format!("/v1/payment-links/{link}/archive"));
+    assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
 }
 
 #[test]
 fn a_change_touches_what_it_names_and_no_earlier_charge() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     let terms = json!({"title": "A hat", "description": "Felt", "amount": "75", "success_url": "https://acme.example/"});
-    let link = desk.made("/v1/payment-links", &terms);
-    let charge = code_of(&pay(&mut desk, &link, &json!({})).data());
-    desk.wait(Span::secs(1));
-    let before = desk.get(&format!("/v1/payment-links/{link}")).data();
-    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&desk.live.clone());
+    let link = service.made("/v1/payment-links", &terms);
+    let charge = code_of(&pay(&mut service, &link, &json!({})).data());
+    service.wait(Span::secs(1));
+    let before = service.get(&format!("/v1/payment-links/{link}")).data();
+    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live.clone());
     let mut expected = before.clone();
     expected["amount"] = json!("80.00");
     expected["description"] = Value::Null;
     expected["updated_at"] = json!("2026-09-20T10:00:01.000000Z");
     assert_eq!(
-        desk.send(&patch.clone().json(&json!({"amount": "80", "description": null}))).data(),
+        service.send(&patch.clone().json(&json!({"amount": "80", "description": null}))).data(),
         expected
     );
-    assert_eq!(desk.show_charge(&charge)["fiat_amount"], "75.00");
+    assert_eq!(service.show_charge(&charge)["fiat_amount"], "75.00");
     for (bad, field) in [
         (json!({"title": null}), "title"),
         (json!({"title": ""}), "title"),
@@ -158,14 +159,15 @@ fn a_change_touches_what_it_names_and_no_earlier_charge() {
         (json!({"pricing_type": "open", "amount": "1"}), "amount"),
         (json!({"title": "B", "max_payments": -1}), "max_payments"),
     ] {
-        let reply = desk.send(&patch.clone().json(&bad));
+        let reply = service.send(&patch.clone().json(&bad));
         assert_eq!((reply.status(), reply.wrong_fields()), (422, vec![field.to_owned()]), "{bad}");
-        assert_eq!(desk.get(&format!("/v1/payment-links/{link}")).data(), expected, "{bad}");
+        assert_eq!(service.get(&format!("/v1/payment-links/{link}")).data(), expected, "{bad}");
     }
-    let opened = desk.send(&patch.clone().json(&json!({"pricing_type": "open", "max_amount": "9"}))).data();
+    let opened =
+        service.send(&patch.clone().json(&json!({"pricing_type": "open", "max_amount": "9"}))).data();
     assert_eq!((&opened["amount"], &opened["max_amount"]), (&Value::Null, &json!("9.00")));
     assert_eq!(
-        desk.send(&patch.json(&json!({"pricing_type": "fixed"}))).status(),
+        service.send(&patch.json(&json!({"pricing_type": "fixed"}))).status(),
         422,
         "a fixed price must be named"
     );
@@ -173,9 +175,9 @@ fn a_change_touches_what_it_names_and_no_earlier_charge() {
 
 #[test]
 fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     let terms = json!({"title": "A gift", "pricing_type": "open", "max_amount": "10", "custom_fields": [{"label": "Wish", "required": true}]});
-    let link = desk.made("/v1/payment-links", &terms);
+    let link = service.made("/v1/payment-links", &terms);
     let visit = |amount: &str, wish: &str| Visit::PayLink {
         link: code(&link),
         choice: Box::new(Choice {
@@ -185,16 +187,16 @@ fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
             custom_fields: vec![CustomField { label: "Wish".to_owned(), value: wish.to_owned() }],
         }),
     };
-    assert_eq!(desk.visit(visit("10.01", "x")).unwrap_err().status(), 422);
-    assert_eq!(desk.visit(visit("10.00", "")).unwrap_err().status(), 422);
-    let Ok(VisitResult::Charge(account, mode, no)) = desk.visit(visit("10.00", "peace")) else {
+    assert_eq!(service.visit(visit("10.01", "x")).unwrap_err().status(), 422);
+    assert_eq!(service.visit(visit("10.00", "")).unwrap_err().status(), 422);
+    let Ok(VisitResult::Charge(account, mode, no)) = service.visit(visit("10.00", "peace")) else {
         panic!("a charge opens")
     };
-    let charge = desk.api.service.account(account).book(mode).charge(no).code.to_string();
-    let shown = desk.show_charge(&charge);
+    let charge = service.api.service.account(account).book(mode).charge(no).code.to_string();
+    let shown = service.show_charge(&charge);
     assert_eq!((&shown["payment_link"], &shown["description"]), (&json!(link), &json!("A gift")));
     assert_eq!(shown["custom_fields"], json!([{"label": "Wish", "value": "peace"}]));
-    let listed = desk.list(&format!("/v1/charges?payment_link={link}"));
+    let listed = service.list(&format!("/v1/charges?payment_link={link}"));
     assert_eq!(listed, [shown]);
 }
 
@@ -204,7 +206,7 @@ fn terms_that_nobody_could_pay_are_refused() {
     fn refuse(terms: Value, wrong: &[&str]) {
         let mut body = json!({"title": "A gift", "pricing_type": "open"});
         body.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
-        let reply = Desk::new().post("/v1/payment-links", &body);
+        let reply = TestService::new().post("/v1/payment-links", &body);
         assert_eq!(
             (reply.status(), reply.wrong_fields()),
             (422, wrong.iter().map(|&n| n.to_owned()).collect())
@@ -222,11 +224,11 @@ fn terms_that_nobody_could_pay_are_refused() {
 
 #[test]
 fn only_the_pages_visitors_are_counted() {
-    let mut desk = Desk::new();
-    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let mut service = TestService::new();
+    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     for _ in 0..3 {
-        desk.visit(Visit::ViewLink(code(&link))).unwrap();
+        service.visit(Visit::ViewLink(code(&link))).unwrap();
     }
-    let shown = desk.get(&format!("/v1/payment-links/{link}")).data();
+    let shown = service.get(&format!("/v1/payment-links/{link}")).data();
     assert_eq!((&shown["views_count"], &shown["updated_at"]), (&json!(3), &shown["created_at"]));
 }

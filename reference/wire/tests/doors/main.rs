@@ -1,7 +1,7 @@
 //! The service, judged through its public doors: requests, sightings, the dashboard, hosted pages
 //! and deliveries. What is expected here is what the contract says, not what the code does.
 
-mod desk;
+mod test_service;
 
 mod bodies;
 mod charge_life;

@@ -13,72 +13,76 @@ use reference_core::{
 use reference_wire::AttemptRequest;
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk, MEMPOOL, TICK, deep};
+use crate::test_service::{Call, MEMPOOL, TICK, TestService, deep};
 
 const URL: &str = "https://shop.example/hook";
 const FINE: AttemptResult = AttemptResult::Answered(200);
 const BROKEN: AttemptResult = AttemptResult::Answered(500);
 
-/// A desk with one live endpoint that hears of new charges only.
-fn shop() -> (Desk, Code) {
-    let mut desk = Desk::new();
-    let endpoint = desk.add_endpoint(Mode::Live, URL, &[EventType::ChargeCreated]);
-    (desk, endpoint)
+/// A service with one live endpoint that hears of new charges only.
+fn shop() -> (TestService, Code) {
+    let mut service = TestService::new();
+    let endpoint = service.add_endpoint(Mode::Live, URL, &[EventType::ChargeCreated]);
+    (service, endpoint)
 }
 
 #[track_caller]
-fn take(desk: &mut Desk) -> (AccountNo, Mode, AttemptRequest) {
-    desk.poll().expect("a post is due")
+fn take(service: &mut TestService) -> (AccountNo, Mode, AttemptRequest) {
+    service.poll().expect("a post is due")
 }
 
-fn land(desk: &mut Desk, (account, mode, post): &(AccountNo, Mode, AttemptRequest), outcome: AttemptResult) {
-    desk.api.service.on_attempt_result(desk.now, (*account, *mode), post.delivery, outcome);
+fn land(
+    service: &mut TestService,
+    (account, mode, post): &(AccountNo, Mode, AttemptRequest),
+    outcome: AttemptResult,
+) {
+    service.api.service.on_attempt_result(service.now, (*account, *mode), post.delivery, outcome);
 }
 
 #[test]
 fn a_failed_delivery_is_tried_14_times_on_schedule() {
-    let (mut desk, _) = shop();
-    desk.charge();
+    let (mut service, _) = shop();
+    service.charge();
     let minutes = [1, 5, 30, 60, 120, 240, 480, 600, 600, 600, 600, 600, 600];
     let mut first: Option<AttemptRequest> = None;
     for attempt in 1..=14_u32 {
-        let flight = take(&mut desk);
+        let flight = take(&mut service);
         assert_eq!(flight.2.attempt, attempt);
-        assert!(desk.poll().is_none(), "it is in flight");
+        assert!(service.poll().is_none(), "it is in flight");
         let earlier = first.get_or_insert(flight.2.clone());
         assert_eq!(
             (earlier.id, &earlier.body),
             (flight.2.id, &flight.2.body),
             "one id and one body for all attempts"
         );
-        desk.wait(Span::secs(15));
-        land(&mut desk, &flight, AttemptResult::TimedOut);
+        service.wait(Span::secs(15));
+        land(&mut service, &flight, AttemptResult::TimedOut);
         let Some(&minutes) = minutes.get(attempt as usize - 1) else { break };
         let delay = Span::mins(minutes);
-        let next = desk.now.plus(delay);
-        let delivery = desk.book(Mode::Live).outbox().get(flight.2.delivery);
+        let next = service.now.plus(delay);
+        let delivery = service.book(Mode::Live).outbox().get(flight.2.delivery);
         assert_eq!(delivery.state, DeliveryState::Waiting(next), "after attempt {attempt}");
-        desk.wait_until(next.minus(TICK));
-        assert!(desk.poll().is_none(), "not a microsecond early");
-        desk.wait(TICK);
+        service.wait_until(next.minus(TICK));
+        assert!(service.poll().is_none(), "not a microsecond early");
+        service.wait(TICK);
     }
-    let book = desk.book(Mode::Live);
+    let book = service.book(Mode::Live);
     let delivery = book.outbox().iter().next().unwrap();
     assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Failed, 14));
     assert_eq!(book.outbox().next_due(), None);
-    desk.wait(Span::days(1));
-    assert!(desk.poll().is_none());
+    service.wait(Span::days(1));
+    assert!(service.poll().is_none());
 }
 
 #[test]
 fn only_2xx_is_success() {
     #[track_caller]
     fn check(outcome: AttemptResult, delivered: bool) {
-        let (mut desk, _) = shop();
-        desk.charge();
-        let flight = take(&mut desk);
-        land(&mut desk, &flight, outcome.clone());
-        let state = desk.book(Mode::Live).outbox().get(flight.2.delivery).state;
+        let (mut service, _) = shop();
+        service.charge();
+        let flight = take(&mut service);
+        land(&mut service, &flight, outcome.clone());
+        let state = service.book(Mode::Live).outbox().get(flight.2.delivery).state;
         assert_eq!(state == DeliveryState::Delivered, delivered, "{outcome:?}");
         assert_eq!(matches!(state, DeliveryState::Waiting(_)), !delivered, "{outcome:?}");
     }
@@ -94,63 +98,63 @@ fn only_2xx_is_success() {
 }
 
 /// Every post fails until nothing is due any more.
-fn exhaust(desk: &mut Desk) {
-    while let Some(due) = desk.book(Mode::Live).outbox().next_due() {
-        desk.wait_until(due.max(desk.now));
-        desk.post_all(&BROKEN);
+fn exhaust(service: &mut TestService) {
+    while let Some(due) = service.book(Mode::Live).outbox().next_due() {
+        service.wait_until(due.max(service.now));
+        service.post_all(&BROKEN);
     }
 }
 
-fn states(desk: &Desk) -> Vec<&'static str> {
-    desk.book(Mode::Live).outbox().iter().map(|delivery| delivery.state.as_str()).collect()
+fn states(service: &TestService) -> Vec<&'static str> {
+    service.book(Mode::Live).outbox().iter().map(|delivery| delivery.state.as_str()).collect()
 }
 
 #[test]
 fn fifteen_failed_deliveries_in_a_row_switch_the_endpoint_off() {
-    let (mut desk, endpoint) = shop();
+    let (mut service, endpoint) = shop();
     for _ in 0..15 {
-        desk.charge();
+        service.charge();
     }
     // A sixteenth, a little behind the others.
-    let first = take(&mut desk);
-    land(&mut desk, &first, BROKEN);
-    desk.wait(Span::mins(10));
-    desk.charge();
-    desk.api.service.take_notices();
-    exhaust(&mut desk);
-    assert_eq!(desk.endpoint(Mode::Live, endpoint).status, EndpointStatus::Disabled);
-    let states = states(&desk);
+    let first = take(&mut service);
+    land(&mut service, &first, BROKEN);
+    service.wait(Span::mins(10));
+    service.charge();
+    service.api.service.take_notices();
+    exhaust(&mut service);
+    assert_eq!(service.endpoint(Mode::Live, endpoint).status, EndpointStatus::Disabled);
+    let states = states(&service);
     assert_eq!(states.iter().filter(|state| **state == "failed").count(), 15);
     assert_eq!(states[15], "canceled", "switching off cancels what waits");
-    let notices = desk.api.service.take_notices();
+    let notices = service.api.service.take_notices();
     assert_eq!(notices.iter().filter(|(_, _, notice)| matches!(notice, Notice::EndpointOff(_))).count(), 1);
-    desk.charge();
-    assert!(desk.poll().is_none(), "a disabled endpoint hears nothing");
-    assert_eq!(desk.book(Mode::Live).outbox().iter().count(), 16);
+    service.charge();
+    assert!(service.poll().is_none(), "a disabled endpoint hears nothing");
+    assert_eq!(service.book(Mode::Live).outbox().iter().count(), 16);
 }
 
 #[test]
 fn a_success_starts_the_count_again() {
-    let (mut desk, endpoint) = shop();
+    let (mut service, endpoint) = shop();
     for (failures, status) in
         [(14, EndpointStatus::Enabled), (14, EndpointStatus::Enabled), (15, EndpointStatus::Disabled)]
     {
         for _ in 0..failures {
-            desk.charge();
-            exhaust(&mut desk);
+            service.charge();
+            exhaust(&mut service);
         }
-        assert_eq!(desk.endpoint(Mode::Live, endpoint).status, status);
-        desk.charge();
-        desk.post_all(&FINE);
+        assert_eq!(service.endpoint(Mode::Live, endpoint).status, status);
+        service.charge();
+        service.post_all(&FINE);
     }
     let on = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
-    desk.act(Mode::Live, on).unwrap();
+    service.act(Mode::Live, on).unwrap();
     for _ in 0..14 {
-        desk.charge();
-        exhaust(&mut desk);
+        service.charge();
+        exhaust(&mut service);
     }
     assert_eq!(
-        desk.endpoint(Mode::Live, endpoint).status,
+        service.endpoint(Mode::Live, endpoint).status,
         EndpointStatus::Enabled,
         "switched on, it begins anew"
     );
@@ -158,22 +162,22 @@ fn a_success_starts_the_count_again() {
 
 #[test]
 fn a_rotated_secret_signs_from_the_next_attempt_on() {
-    let (mut desk, endpoint) = shop();
-    desk.charge();
-    let flight = take(&mut desk);
+    let (mut service, endpoint) = shop();
+    service.charge();
+    let flight = take(&mut service);
     let old = flight.2.secret.reveal().to_owned();
     assert!(old.starts_with("whsec_") && old.len() == 6 + 32, "{old}");
-    desk.act(Mode::Live, BookCommand::RotateSecret(endpoint)).unwrap();
-    land(&mut desk, &flight, BROKEN);
-    desk.wait(Span::mins(1));
-    let again = take(&mut desk).2;
+    service.act(Mode::Live, BookCommand::RotateSecret(endpoint)).unwrap();
+    land(&mut service, &flight, BROKEN);
+    service.wait(Span::mins(1));
+    let again = take(&mut service).2;
     assert_ne!(again.secret.reveal(), old);
-    assert_eq!(again.secret.reveal(), desk.endpoint(Mode::Live, endpoint).secret.reveal());
+    assert_eq!(again.secret.reveal(), service.endpoint(Mode::Live, endpoint).secret.reveal());
     assert_eq!((again.id, again.body), (flight.2.id, flight.2.body), "nothing else changes");
 }
 
-fn resend(desk: &mut Desk, mode: Mode, post: &AttemptRequest) -> u16 {
-    match desk.act(mode, BookCommand::Resend(post.id)) {
+fn resend(service: &mut TestService, mode: Mode, post: &AttemptRequest) -> u16 {
+    match service.act(mode, BookCommand::Resend(post.id)) {
         Ok(CommandResult::Delivery(id)) => {
             assert_eq!(id, post.id);
             200
@@ -185,37 +189,37 @@ fn resend(desk: &mut Desk, mode: Mode, post: &AttemptRequest) -> u16 {
 
 #[test]
 fn a_resend_keeps_the_delivery_id_and_begins_a_schedule_of_its_own() {
-    let (mut desk, endpoint) = shop();
-    desk.charge();
-    let flight = take(&mut desk);
-    assert_eq!(resend(&mut desk, Mode::Live, &flight.2), 409, "it is being posted right now");
-    land(&mut desk, &flight, FINE);
-    assert_eq!(resend(&mut desk, Mode::Test, &flight.2), 404);
-    assert_eq!(resend(&mut desk, Mode::Live, &flight.2), 200);
-    let again = take(&mut desk);
+    let (mut service, endpoint) = shop();
+    service.charge();
+    let flight = take(&mut service);
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409, "it is being posted right now");
+    land(&mut service, &flight, FINE);
+    assert_eq!(resend(&mut service, Mode::Test, &flight.2), 404);
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
+    let again = take(&mut service);
     assert_eq!((again.2.id, &again.2.body, again.2.attempt), (flight.2.id, &flight.2.body, 2));
-    assert!(desk.poll().is_none());
-    land(&mut desk, &again, BROKEN);
+    assert!(service.poll().is_none());
+    land(&mut service, &again, BROKEN);
     // Sent again while a retry waits: it goes out once, now.
-    desk.wait(Span::secs(1));
-    assert_eq!(resend(&mut desk, Mode::Live, &flight.2), 200);
-    let third = take(&mut desk);
+    service.wait(Span::secs(1));
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
+    let third = take(&mut service);
     assert_eq!(third.2.attempt, 3);
-    land(&mut desk, &third, BROKEN);
-    exhaust(&mut desk);
-    let delivery = desk.book(Mode::Live).outbox().get(flight.2.delivery);
+    land(&mut service, &third, BROKEN);
+    exhaust(&mut service);
+    let delivery = service.book(Mode::Live).outbox().get(flight.2.delivery);
     assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Failed, 2 + 14));
     let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
-    desk.act(Mode::Live, off).unwrap();
-    assert_eq!(resend(&mut desk, Mode::Live, &flight.2), 409);
+    service.act(Mode::Live, off).unwrap();
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409);
 }
 
 #[test]
 fn a_test_delivery_goes_where_it_is_sent_and_nowhere_else() {
-    let (mut desk, endpoint) = shop();
-    desk.add_endpoint(Mode::Live, "https://other.example/hook", &EventType::ALL);
-    desk.act(Mode::Live, BookCommand::SendTest(endpoint)).unwrap();
-    let posts = desk.post_all(&BROKEN);
+    let (mut service, endpoint) = shop();
+    service.add_endpoint(Mode::Live, "https://other.example/hook", &EventType::ALL);
+    service.act(Mode::Live, BookCommand::SendTest(endpoint)).unwrap();
+    let posts = service.post_all(&BROKEN);
     assert_eq!(posts.len(), 1);
     let body: Value = serde_json::from_slice(&posts[0].1.body).unwrap();
     assert_eq!(
@@ -223,96 +227,96 @@ fn a_test_delivery_goes_where_it_is_sent_and_nowhere_else() {
         (&json!(true), &Value::Null, &json!("charge.paid"))
     );
     assert_eq!(body["id"], posts[0].1.id.to_string());
-    desk.wait(Span::mins(1));
-    assert_eq!(desk.post_all(&FINE).len(), 1, "it is repeated like any other");
-    assert_eq!(desk.act(Mode::Test, BookCommand::SendTest(endpoint)).unwrap_err().status(), 404);
+    service.wait(Span::mins(1));
+    assert_eq!(service.post_all(&FINE).len(), 1, "it is repeated like any other");
+    assert_eq!(service.act(Mode::Test, BookCommand::SendTest(endpoint)).unwrap_err().status(), 404);
     let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
-    desk.act(Mode::Live, off).unwrap();
-    assert_eq!(desk.act(Mode::Live, BookCommand::SendTest(endpoint)).unwrap_err().status(), 409);
+    service.act(Mode::Live, off).unwrap();
+    assert_eq!(service.act(Mode::Live, BookCommand::SendTest(endpoint)).unwrap_err().status(), 409);
 }
 
 #[test]
 fn a_disabled_or_removed_endpoint_gets_nothing_more() {
     for remove in [false, true] {
-        let (mut desk, endpoint) = shop();
-        desk.charge();
-        desk.charge();
-        let flight = take(&mut desk);
+        let (mut service, endpoint) = shop();
+        service.charge();
+        service.charge();
+        let flight = take(&mut service);
         let act = match remove {
             true => BookCommand::RemoveEndpoint(endpoint),
             false => {
                 BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) }
             }
         };
-        desk.act(Mode::Live, act).unwrap();
-        desk.charge();
-        assert!(desk.poll().is_none());
-        land(&mut desk, &flight, BROKEN);
-        assert_eq!(states(&desk), ["canceled", "canceled"], "what was in flight is not repeated either");
-        assert_eq!(resend(&mut desk, Mode::Live, &flight.2), 409);
+        service.act(Mode::Live, act).unwrap();
+        service.charge();
+        assert!(service.poll().is_none());
+        land(&mut service, &flight, BROKEN);
+        assert_eq!(states(&service), ["canceled", "canceled"], "what was in flight is not repeated either");
+        assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409);
         let on = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
-        let answer = desk.act(Mode::Live, on).map(drop).map_err(|error| error.status());
+        let answer = service.act(Mode::Live, on).map(drop).map_err(|error| error.status());
         assert_eq!(answer, if remove { Err(404) } else { Ok(()) });
-        desk.charge();
-        assert_eq!(desk.post_all(&FINE).len(), usize::from(!remove), "only what happens from now on");
+        service.charge();
+        assert_eq!(service.post_all(&FINE).len(), usize::from(!remove), "only what happens from now on");
     }
 }
 
 #[test]
 fn the_log_goes_back_30_days() {
-    let (mut desk, _) = shop();
-    desk.charge();
-    let delivered = take(&mut desk);
-    land(&mut desk, &delivered, FINE);
-    desk.wait(Span::days(30));
-    desk.now = desk.now.minus(TICK);
-    desk.charge();
-    assert_eq!(states(&desk), ["delivered", "waiting"]);
-    desk.wait(TICK);
-    desk.charge();
-    assert_eq!(states(&desk), ["waiting", "waiting"]);
-    assert_eq!(resend(&mut desk, Mode::Live, &delivered.2), 404);
+    let (mut service, _) = shop();
+    service.charge();
+    let delivered = take(&mut service);
+    land(&mut service, &delivered, FINE);
+    service.wait(Span::days(30));
+    service.now = service.now.minus(TICK);
+    service.charge();
+    assert_eq!(states(&service), ["delivered", "waiting"]);
+    service.wait(TICK);
+    service.charge();
+    assert_eq!(states(&service), ["waiting", "waiting"]);
+    assert_eq!(resend(&mut service, Mode::Live, &delivered.2), 404);
     // What is still to be posted is found under its number, whatever was dropped before it.
-    let posts = desk.post_all(&FINE);
+    let posts = service.post_all(&FINE);
     assert_eq!(posts.len(), 2);
     for (_, post) in posts {
-        assert_eq!(resend(&mut desk, Mode::Live, &post), 200);
+        assert_eq!(resend(&mut service, Mode::Live, &post), 200);
     }
 }
 
 #[test]
 fn a_body_is_frozen_when_the_event_happens() {
-    let (mut desk, _) = shop();
-    let charge = desk.charge();
-    let before = take(&mut desk);
-    land(&mut desk, &before, BROKEN);
-    desk.see(&charge, "a", "0.0025", MEMPOOL);
-    desk.see(&charge, "a", "0.0025", deep(2));
-    assert_eq!(desk.status(&charge), "paid");
-    desk.wait(Span::mins(1));
-    let after = take(&mut desk).2;
+    let (mut service, _) = shop();
+    let charge = service.charge();
+    let before = take(&mut service);
+    land(&mut service, &before, BROKEN);
+    service.see(&charge, "a", "0.0025", MEMPOOL);
+    service.see(&charge, "a", "0.0025", deep(2));
+    assert_eq!(service.status(&charge), "paid");
+    service.wait(Span::mins(1));
+    let after = take(&mut service).2;
     assert_eq!(after.body, before.2.body);
     let body: Value = serde_json::from_slice(&after.body).unwrap();
     assert_eq!(body["data"]["charge"]["status"], "pending");
-    let event = desk.get(&format!("/v1/events/{}", body["event_id"].as_str().unwrap())).data();
+    let event = service.get(&format!("/v1/events/{}", body["event_id"].as_str().unwrap())).data();
     assert_eq!(event["charge"]["status"], "paid", "but the API shows the charge as it is now");
 }
 
 #[test]
 fn an_event_goes_to_each_endpoint_of_its_mode_that_asked_for_its_type() {
-    let mut desk = Desk::new();
-    let created = desk.add_endpoint(Mode::Live, "https://one.example/", &[EventType::ChargeCreated]);
-    let all = desk.add_endpoint(Mode::Live, "https://two.example/", &EventType::ALL);
-    desk.add_endpoint(Mode::Live, "https://three.example/", &[EventType::InvoicePaid]);
-    let test = desk.add_endpoint(Mode::Test, "https://one.example/", &EventType::ALL);
-    let charge = desk.charge();
-    desk.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
-    let key = desk.test.clone();
-    desk.send(&Call::new("POST", "/v1/charges").key(&key).json(&json!({"asset": "BTC", "amount": "1"})));
-    let posts = desk.post_all(&FINE);
+    let mut service = TestService::new();
+    let created = service.add_endpoint(Mode::Live, "https://one.example/", &[EventType::ChargeCreated]);
+    let all = service.add_endpoint(Mode::Live, "https://two.example/", &EventType::ALL);
+    service.add_endpoint(Mode::Live, "https://three.example/", &[EventType::InvoicePaid]);
+    let test = service.add_endpoint(Mode::Test, "https://one.example/", &EventType::ALL);
+    let charge = service.charge();
+    service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
+    let key = service.test.clone();
+    service.send(&Call::new("POST", "/v1/charges").key(&key).json(&json!({"asset": "BTC", "amount": "1"})));
+    let posts = service.post_all(&FINE);
     let seen: Vec<(Mode, Code, &str)> = posts
         .iter()
-        .map(|(mode, post)| (*mode, desk.book(*mode).endpoint(post.endpoint).id, post.kind.as_str()))
+        .map(|(mode, post)| (*mode, service.book(*mode).endpoint(post.endpoint).id, post.kind.as_str()))
         .collect();
     assert_eq!(
         seen,
@@ -336,38 +340,38 @@ fn an_event_goes_to_each_endpoint_of_its_mode_that_asked_for_its_type() {
 
 #[test]
 fn after_a_restart_a_post_in_flight_is_due_again_under_its_id() {
-    let (mut desk, _) = shop();
-    desk.charge();
-    let flight = take(&mut desk);
-    desk.wait(Span::secs(3));
-    desk.api.service.restart(desk.now);
-    let again = take(&mut desk);
+    let (mut service, _) = shop();
+    service.charge();
+    let flight = take(&mut service);
+    service.wait(Span::secs(3));
+    service.api.service.restart(service.now);
+    let again = take(&mut service);
     assert_eq!(
         (again.2.id, again.2.attempt),
         (flight.2.id, 1),
         "the attempt that was cut off does not count"
     );
-    desk.api.service.restart(desk.now);
-    assert_eq!(desk.post_all(&BROKEN).len(), 1);
-    exhaust(&mut desk);
-    let delivery = desk.book(Mode::Live).outbox().get(flight.2.delivery);
+    service.api.service.restart(service.now);
+    assert_eq!(service.post_all(&BROKEN).len(), 1);
+    exhaust(&mut service);
+    let delivery = service.book(Mode::Live).outbox().get(flight.2.delivery);
     assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Failed, 14));
 }
 
 #[test]
 fn the_service_says_when_to_wake_it() {
-    let (mut desk, _) = shop();
-    assert_eq!(desk.api.service.next_tick(), None);
-    let end = desk.now.plus(crate::desk::LOCK);
-    desk.charge();
-    assert_eq!(desk.api.service.next_tick(), Some(desk.now), "a post is due at once");
-    desk.post_all(&FINE);
-    assert_eq!(desk.api.service.next_tick(), Some(end));
+    let (mut service, _) = shop();
+    assert_eq!(service.api.service.next_tick(), None);
+    let end = service.now.plus(crate::test_service::LOCK);
+    service.charge();
+    assert_eq!(service.api.service.next_tick(), Some(service.now), "a post is due at once");
+    service.post_all(&FINE);
+    assert_eq!(service.api.service.next_tick(), Some(end));
 }
 
 #[test]
 fn an_address_that_is_not_public_is_refused_when_it_is_saved() {
-    let (mut desk, endpoint) = shop();
+    let (mut service, endpoint) = shop();
     let add =
         |url: &str| BookCommand::AddEndpoint { url: url.to_owned(), events: [EventType::ChargePaid].into() };
     for url in [
@@ -379,7 +383,7 @@ fn an_address_that_is_not_public_is_refused_when_it_is_saved() {
         "nonsense",
         "",
     ] {
-        let error = desk.act(Mode::Live, add(url)).unwrap_err();
+        let error = service.act(Mode::Live, add(url)).unwrap_err();
         assert_eq!(error.status(), 422, "{url}");
         let change = BookCommand::ChangeEndpoint {
             id: endpoint,
@@ -387,13 +391,13 @@ fn an_address_that_is_not_public_is_refused_when_it_is_saved() {
             events: None,
             enabled: Some(false),
         };
-        assert_eq!(desk.act(Mode::Live, change).unwrap_err().status(), 422, "{url}");
+        assert_eq!(service.act(Mode::Live, change).unwrap_err().status(), 422, "{url}");
     }
     assert_eq!(
-        desk.endpoint(Mode::Live, endpoint).status,
+        service.endpoint(Mode::Live, endpoint).status,
         EndpointStatus::Enabled,
         "a refused change changes nothing"
     );
     let none = BookCommand::AddEndpoint { url: URL.to_owned(), events: [].into() };
-    assert_eq!(desk.act(Mode::Live, none).unwrap_err().status(), 422);
+    assert_eq!(service.act(Mode::Live, none).unwrap_err().status(), 422);
 }

@@ -3,11 +3,11 @@
 use reference_core::{asset::Asset, event::EventType, mode::Mode, time::Span};
 use serde_json::{Value, json};
 
-use crate::desk::{BASE, Call, DROPPED, Desk, LOCK, MEMPOOL, code_of, deep, word};
+use crate::test_service::{BASE, Call, DROPPED, LOCK, MEMPOOL, TestService, code_of, deep, word};
 
 /// A world with records of every kind, status and event type, whose statuses no longer change.
 struct World {
-    desk: Desk,
+    service: TestService,
     links: Vec<String>,
     charges: Vec<String>,
     invoices: Vec<String>,
@@ -15,17 +15,21 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let mut world =
-            World { desk: Desk::new(), links: Vec::new(), charges: Vec::new(), invoices: Vec::new() };
+        let mut world = World {
+            service: TestService::new(),
+            links: Vec::new(),
+            charges: Vec::new(),
+            invoices: Vec::new(),
+        };
         for n in 0..3 {
             let link = json!({"title": format!("Hat {n}"), "amount": "150"});
-            world.links.push(world.desk.made("/v1/payment-links", &link));
+            world.links.push(world.service.made("/v1/payment-links", &link));
         }
         for n in 0..24 {
             world.add_charge(n);
             world.add_invoice(n);
         }
-        world.desk.wait(LOCK);
+        world.service.wait(LOCK);
         for n in 0..24 {
             world.add_charge(n);
         }
@@ -37,30 +41,30 @@ impl World {
             3 => json!({"asset": "BTC", "amount": "150"}),
             link => json!({"asset": "BTC", "payment_link": self.links[link]}),
         };
-        let charge = self.desk.made("/v1/charges", &body);
+        let charge = self.service.made("/v1/charges", &body);
         match n % 6 {
-            0 => self.desk.see(&charge, "a", "0.0025", deep(2)),
-            1 => self.desk.see(&charge, "a", "0.001", deep(2)),
-            2 => drop(self.desk.post(&format!("/v1/charges/{charge}/cancel"), &json!({}))),
+            0 => self.service.see(&charge, "a", "0.0025", deep(2)),
+            1 => self.service.see(&charge, "a", "0.001", deep(2)),
+            2 => drop(self.service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}))),
             3 => {
-                self.desk.see(&charge, "a", "0.001", MEMPOOL);
-                self.desk.see(&charge, "a", "0.001", DROPPED);
+                self.service.see(&charge, "a", "0.001", MEMPOOL);
+                self.service.see(&charge, "a", "0.001", DROPPED);
             }
             _ => {}
         }
         self.charges.push(charge);
-        self.desk.wait(Span::millis(1));
+        self.service.wait(Span::millis(1));
     }
 
     fn add_invoice(&mut self, n: usize) {
-        let invoice = self.desk.made("/v1/invoices", &json!({"amount": "150"}));
+        let invoice = self.service.made("/v1/invoices", &json!({"amount": "150"}));
         match n % 4 {
             0 => {
-                let charge = self.desk.choose(&invoice, Asset::Btc).unwrap();
-                self.desk.see(&charge, "a", "0.0025", deep(2));
+                let charge = self.service.choose(&invoice, Asset::Btc).unwrap();
+                self.service.see(&charge, "a", "0.0025", deep(2));
                 self.charges.push(charge);
             }
-            1 => drop(self.desk.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))),
+            1 => drop(self.service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))),
             _ => {}
         }
         self.invoices.push(invoice);
@@ -71,11 +75,11 @@ impl World {
         self.add_charge(n);
         self.add_invoice(n);
         let link = json!({"title": "A late hat", "amount": "1"});
-        self.desk.made("/v1/payment-links", &link);
+        self.service.made("/v1/payment-links", &link);
     }
 
     fn page(&mut self, target: &str) -> Value {
-        let reply = self.desk.get(target);
+        let reply = self.service.get(target);
         assert_eq!(reply.status(), 200, "{target}: {}", reply.text());
         reply.json()
     }
@@ -229,54 +233,58 @@ fn counting_pages_up_reads_the_list_as_it_was_at_page_1() {
 
 #[test]
 fn page_1_is_always_fresh_and_a_place_is_kept_for_10_minutes() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     for _ in 0..3 {
-        desk.charge();
+        service.charge();
     }
-    let total = |desk: &mut Desk, target: &str| desk.get(target).json()["meta"]["total"].clone();
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2"), 3);
-    desk.charge();
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 3, "the place is remembered");
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=1&page=2"), 4, "for this size only");
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2&status=pending"), 4, "and these filters only");
-    let other = desk.new_key(desk.acme, Mode::Live);
-    let fresh = desk.send(&Call::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
+    let total = |service: &mut TestService, target: &str| service.get(target).json()["meta"]["total"].clone();
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2"), 3);
+    service.charge();
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 3, "the place is remembered");
+    assert_eq!(total(&mut service, "/v1/charges?per_page=1&page=2"), 4, "for this size only");
+    assert_eq!(
+        total(&mut service, "/v1/charges?per_page=2&page=2&status=pending"),
+        4,
+        "and these filters only"
+    );
+    let other = service.new_key(service.acme, Mode::Live);
+    let fresh = service.send(&Call::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
     assert_eq!(fresh.json()["meta"]["total"], 4, "and this key only");
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=1"), 4, "page 1 is fresh");
-    desk.charge();
-    desk.wait(Span::mins(10));
-    desk.now = desk.now.minus(Span::micros(1));
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 4);
-    desk.wait(Span(Span::mins(10).0 - 1));
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 4, "a read renews it");
-    assert_eq!(desk.ask("HEAD", "/v1/charges?per_page=2").status(), 200, "and HEAD does not move it");
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 4);
-    desk.wait(Span::mins(10));
-    assert_eq!(total(&mut desk, "/v1/charges?per_page=2&page=2"), 5);
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=1"), 4, "page 1 is fresh");
+    service.charge();
+    service.wait(Span::mins(10));
+    service.now = service.now.minus(Span::micros(1));
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4);
+    service.wait(Span(Span::mins(10).0 - 1));
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "a read renews it");
+    assert_eq!(service.ask("HEAD", "/v1/charges?per_page=2").status(), 200, "and HEAD does not move it");
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4);
+    service.wait(Span::mins(10));
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 5);
 }
 
 #[test]
 fn a_reading_that_began_with_nothing_stays_empty() {
-    let mut desk = Desk::new();
-    assert_eq!(desk.get("/v1/charges").json()["meta"]["total"], 0);
-    desk.charge();
-    let second = desk.get("/v1/charges?page=2").json();
+    let mut service = TestService::new();
+    assert_eq!(service.get("/v1/charges").json()["meta"]["total"], 0);
+    service.charge();
+    let second = service.get("/v1/charges?page=2").json();
     assert_eq!((&second["meta"]["total"], &second["data"]), (&json!(0), &json!([])));
 }
 
 #[test]
 fn every_link_works_and_keeps_filters_and_size() {
-    let mut desk = Desk::new();
-    let link = code_of(&desk.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
+    let mut service = TestService::new();
+    let link = code_of(&service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     for _ in 0..5 {
-        desk.made("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
-        desk.charge();
+        service.made("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
+        service.charge();
     }
     let target = format!("/v1/charges?payment_link={link}&status=pending&per_page=2&page=2");
-    let page = desk.get(&target).json();
+    let page = service.get(&target).json();
     for (name, number) in [("first", 1), ("prev", 1), ("next", 3), ("last", 3)] {
         let url = word(&page["links"][name]);
-        let there = desk.get(url.strip_prefix(BASE).unwrap()).json();
+        let there = service.get(url.strip_prefix(BASE).unwrap()).json();
         assert_eq!(
             (&there["meta"]["current_page"], &there["meta"]["per_page"]),
             (&json!(number), &json!(2)),
@@ -286,7 +294,7 @@ fn every_link_works_and_keeps_filters_and_size() {
     }
     assert_eq!(page["meta"]["path"], format!("{BASE}/v1/charges"));
     // A filter with characters of its own comes back in one piece.
-    let odd = desk.get("/v1/events?charge=a%26b%3Dc%20%C3%A4").json();
+    let odd = service.get("/v1/events?charge=a%26b%3Dc%20%C3%A4").json();
     let first = word(&odd["links"]["first"]);
     assert!(first.contains("charge=a%26b%3Dc+%C3%A4&"), "{first}");
 }

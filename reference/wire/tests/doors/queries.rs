@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk};
+use crate::test_service::{Call, TestService};
 
 #[track_caller]
 fn check_query(target: &str, wrong: &[&str]) {
-    let mut desk = Desk::new();
-    desk.charge();
-    let reply = desk.get(target);
+    let mut service = TestService::new();
+    service.charge();
+    let reply = service.get(target);
     if wrong.is_empty() {
         assert_eq!(reply.status(), 200, "{target}: {}", reply.text());
     } else {
@@ -71,13 +71,13 @@ fn words_of_filters_are_checked_and_names_are_not() {
 
 #[test]
 fn a_refused_word_of_a_filter_says_which_ones_there_are() {
-    let mut desk = Desk::new();
+    let mut service = TestService::new();
     for (target, field, allowed) in [
         ("/v1/charges?status=lost", "status", "it takes pending, underpaid, paid, expired, canceled."),
         ("/v1/invoices?status=lost", "status", "it takes open, paid, void."),
         ("/v1/events?type=lost", "type", "it takes charge.created, charge.payment_detected, charge.paid, "),
     ] {
-        let reply = desk.get(target).json();
+        let reply = service.get(target).json();
         let said = reply["errors"][field][0].as_str().expect("it is refused");
         assert!(said.contains(allowed), "{target}: {said}");
     }
@@ -85,33 +85,33 @@ fn a_refused_word_of_a_filter_says_which_ones_there_are() {
 
 #[test]
 fn an_anchor_that_names_nothing_here_is_refused_in_the_same_words() {
-    let mut desk = Desk::new();
-    let live = desk.charge();
-    let test = desk.test.clone();
-    desk.post_as(&test, "/v1/charges", &json!({"asset": "BTC", "amount": "1.00"})).data();
-    let foreign = desk.open_account("bolt");
-    let bolt = desk.new_key(foreign, reference_core::mode::Mode::Live);
-    desk.post_as(&bolt, "/v1/charges", &json!({"asset": "BTC", "amount": "1.00"})).data();
+    let mut service = TestService::new();
+    let live = service.charge();
+    let test = service.test.clone();
+    service.post_as(&test, "/v1/charges", &json!({"asset": "BTC", "amount": "1.00"})).data();
+    let foreign = service.open_account("bolt");
+    let bolt = service.new_key(foreign, reference_core::mode::Mode::Live);
+    service.post_as(&bolt, "/v1/charges", &json!({"asset": "BTC", "amount": "1.00"})).data();
     for list in ["charges", "events"] {
-        let good = desk.list(&format!("/v1/{list}"))[0]["id"].as_str().unwrap().to_owned();
-        assert_eq!(desk.get(&format!("/v1/{list}?anchor={good}")).status(), 200);
-        let absent = desk.get(&format!("/v1/{list}?anchor=aaaaaaaaaaaa"));
+        let good = service.list(&format!("/v1/{list}"))[0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(service.get(&format!("/v1/{list}?anchor={good}")).status(), 200);
+        let absent = service.get(&format!("/v1/{list}?anchor=aaaaaaaaaaaa"));
         assert_eq!((absent.status(), absent.wrong_fields()), (422, vec!["anchor".to_owned()]));
         for key in [&test, &bolt] {
-            let reply = desk.send(&Call::new("GET", &format!("/v1/{list}")).key(key));
+            let reply = service.send(&Call::new("GET", &format!("/v1/{list}")).key(key));
             let theirs = reply.data()[0]["id"].as_str().unwrap().to_owned();
-            assert_eq!(desk.get(&format!("/v1/{list}?anchor={theirs}")), absent);
+            assert_eq!(service.get(&format!("/v1/{list}?anchor={theirs}")), absent);
         }
-        assert_eq!(desk.get(&format!("/v1/{list}?anchor=")), absent);
+        assert_eq!(service.get(&format!("/v1/{list}?anchor=")), absent);
     }
-    assert_eq!(desk.get(&format!("/v1/invoices?anchor={live}")).status(), 422, "a charge is no invoice");
+    assert_eq!(service.get(&format!("/v1/invoices?anchor={live}")).status(), 422, "a charge is no invoice");
 }
 
 /// A write is refused with 422 on exactly these fields, and changes nothing.
 #[track_caller]
 fn check_body(path: &str, body: Value, wrong: &[&str]) {
-    let mut desk = Desk::new();
-    let reply = desk.post(path, &body);
+    let mut service = TestService::new();
+    let reply = service.post(path, &body);
     assert_eq!(reply.wrong_fields(), wrong, "{body}: {}", reply.text());
     assert_eq!(reply.status(), if wrong.is_empty() { 201 } else { 422 }, "{body}");
     if !wrong.is_empty() {
@@ -124,7 +124,7 @@ fn check_body(path: &str, body: Value, wrong: &[&str]) {
         };
         let message = json["message"].as_str().unwrap();
         assert!(message.ends_with(&more) && message.contains('.'), "{message}");
-        assert_eq!(desk.total("/v1/events"), 0, "{body}");
+        assert_eq!(service.total("/v1/events"), 0, "{body}");
     }
 }
 
@@ -204,16 +204,16 @@ fn metadata_has_20_keys_of_40_characters_and_values_of_500() {
 
 #[test]
 fn metadata_comes_back_as_it_was_sent() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
+    let mut service = TestService::new();
+    let live = service.live.clone();
     let metadata =
         r#"{"z":1.50,"a":12345678901234567890123,"e":1e5,"t":true,"n":null,"s":"\u00e4\u0000\"\\"}"#;
     let body = format!(r#"{{"asset":"BTC","amount":"1","metadata":{metadata}}}"#);
-    let reply = desk.send(&Call::new("POST", "/v1/charges").key(&live).raw("application/json", body));
+    let reply = service.send(&Call::new("POST", "/v1/charges").key(&live).raw("application/json", body));
     let kept =
         r#""metadata":{"z":1.50,"a":12345678901234567890123,"e":1e5,"t":true,"n":null,"s":"ä\u0000\"\\"}"#;
     assert!(reply.text().contains(kept), "{}", reply.text());
-    let none = desk.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"}));
+    let none = service.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"}));
     assert!(none.text().contains(r#""metadata":{}"#), "an empty map is an object");
 }
 
@@ -267,10 +267,10 @@ fn links_have_a_title_and_a_price() {
 
 #[test]
 fn a_page_number_beyond_every_page_is_only_an_empty_page() {
-    let mut desk = Desk::new();
-    desk.charge();
+    let mut service = TestService::new();
+    service.charge();
     for page in ["2", "1000000", "18446744073709551615", "99999999999999999999999999"] {
-        let reply = desk.get(&format!("/v1/charges?page={page}"));
+        let reply = service.get(&format!("/v1/charges?page={page}"));
         assert_eq!(reply.status(), 200, "{page}");
         assert_eq!(reply.json()["data"], json!([]));
         assert_eq!(reply.json()["meta"]["from"], Value::Null);
@@ -282,15 +282,15 @@ fn a_metadata_number_can_be_read_back_by_anyone() {
     for (number, status) in
         [("1e308", 201), ("-1e308", 201), ("1e-999", 201), ("1e309", 422), ("-1e999999999", 422)]
     {
-        let mut desk = Desk::new();
+        let mut service = TestService::new();
         let body = format!(r#"{{"asset": "BTC", "amount": "1", "metadata": {{"a": {number}}}}}"#);
-        let call = Call::new("POST", "/v1/charges").key(&desk.live.clone()).raw("application/json", body);
-        let reply = desk.send(&call);
+        let call = Call::new("POST", "/v1/charges").key(&service.live.clone()).raw("application/json", body);
+        let reply = service.send(&call);
         let wrong: &[&str] = if status == 422 { &["metadata.a"] } else { &[] };
         assert_eq!(
             (reply.status(), reply.wrong_fields()),
             (status, wrong.iter().map(|&n| n.to_owned()).collect())
         );
-        assert!(desk.get("/v1/events").json()["data"].is_array(), "every list can still be read");
+        assert!(service.get("/v1/events").json()["data"].is_array(), "every list can still be read");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::{Call, Desk, code_of, word};
+use crate::test_service::{Call, TestService, code_of, word};
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get"];
 
@@ -11,15 +11,15 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 fn check(path: &str, allow: &str) {
     let allowed: Vec<&str> = allow.split(", ").collect();
     for method in METHODS {
-        let mut desk = Desk::new();
+        let mut service = TestService::new();
         let ids = [
-            ("CHARGE", desk.charge()),
-            ("LINK", desk.made("/v1/payment-links", &json!({"title": "A", "amount": "1"}))),
-            ("INVOICE", desk.made("/v1/invoices", &json!({"amount": "1"}))),
-            ("EVENT", word(&desk.list("/v1/events")[0]["id"])),
+            ("CHARGE", service.charge()),
+            ("LINK", service.made("/v1/payment-links", &json!({"title": "A", "amount": "1"}))),
+            ("INVOICE", service.made("/v1/invoices", &json!({"amount": "1"}))),
+            ("EVENT", word(&service.list("/v1/events")[0]["id"])),
         ];
         let path = ids.iter().fold(path.to_owned(), |path, (name, id)| path.replace(name, id));
-        let reply = desk.ask(method, &path);
+        let reply = service.ask(method, &path);
         if allowed.contains(&method) {
             assert!(!matches!(reply.status(), 405), "{method} {path}");
         } else {
@@ -55,20 +55,20 @@ fn every_path_takes_its_methods_and_names_them_otherwise() {
 
 #[test]
 fn head_answers_as_get_does() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
+    let mut service = TestService::new();
+    let charge = service.charge();
     for path in
         ["/v1/account", "/v1/charges", "/v1/events", &format!("/v1/charges/{charge}"), "/v1/charges/x"]
     {
-        assert_eq!(desk.ask("HEAD", path), desk.get(path), "{path}");
+        assert_eq!(service.ask("HEAD", path), service.get(path), "{path}");
     }
 }
 
 #[test]
 fn every_other_path_is_not_found_in_json() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
-    let absent = desk.get("/v1/charges/aaaaaaaaaaaa");
+    let mut service = TestService::new();
+    let charge = service.charge();
+    let absent = service.get("/v1/charges/aaaaaaaaaaaa");
     assert_eq!(absent.status(), 404);
     for path in [
         "",
@@ -106,32 +106,32 @@ fn every_other_path_is_not_found_in_json() {
         &format!("/v1/charges/{charge}%00"),
         &format!("/v1/charges/{}", "a".repeat(100_000)),
     ] {
-        assert_eq!(desk.get(path), absent, "{path:.60}");
+        assert_eq!(service.get(path), absent, "{path:.60}");
     }
 }
 
 #[test]
 fn a_percent_encoded_path_is_the_path_it_spells() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
-    let plain = desk.get(&format!("/v1/charges/{charge}"));
+    let mut service = TestService::new();
+    let charge = service.charge();
+    let plain = service.get(&format!("/v1/charges/{charge}"));
     let spelled: String = charge.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    assert_eq!(desk.get(&format!("/v1/charges/{spelled}")), plain);
-    assert_eq!(desk.get(&format!("/%76%31/%63harges/{charge}")), plain);
+    assert_eq!(service.get(&format!("/v1/charges/{spelled}")), plain);
+    assert_eq!(service.get(&format!("/%76%31/%63harges/{charge}")), plain);
 }
 
 #[test]
 fn a_key_is_asked_for_before_anything_else_is_told() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
-    let refused = desk.send(&Call::new("GET", "/v1/account"));
+    let mut service = TestService::new();
+    let charge = service.charge();
+    let refused = service.send(&Call::new("GET", "/v1/account"));
     assert_eq!((refused.status(), refused.header("www-authenticate")), (401, Some("Bearer")));
     for path in ["/v1/nowhere", "/v1/charges", &format!("/v1/charges/{charge}"), "/v1/charges?page=0"] {
         for method in ["GET", "DELETE", "POST"] {
-            assert_eq!(desk.send(&Call::new(method, path)), refused, "{method} {path}");
+            assert_eq!(service.send(&Call::new(method, path)), refused, "{method} {path}");
         }
     }
-    let live = desk.live.clone();
+    let live = service.live.clone();
     for authorization in [
         "",
         "Bearer",
@@ -149,14 +149,14 @@ fn a_key_is_asked_for_before_anything_else_is_told() {
     ] {
         let mut call = Call::new("GET", "/v1/account");
         call.authorization = Some(authorization.as_bytes().to_vec());
-        assert_eq!(desk.send(&call), refused, "{authorization}");
+        assert_eq!(service.send(&call), refused, "{authorization}");
     }
     let mut call = Call::new("GET", "/v1/account");
     call.authorization = Some(vec![b'B', b'e', b'a', b'r', b'e', b'r', b' ', 0xff, 0x00]);
-    assert_eq!(desk.send(&call), refused);
+    assert_eq!(service.send(&call), refused);
     call.authorization = Some(format!("bearer  {live} ").into_bytes());
     assert_eq!(
-        desk.send(&call).status(),
+        service.send(&call).status(),
         200,
         "the scheme has no case, and blanks around the token do not count"
     );
@@ -166,12 +166,12 @@ fn a_key_is_asked_for_before_anything_else_is_told() {
 fn a_body_is_json_by_its_type() {
     #[track_caller]
     fn check(content_type: Option<&[u8]>, body: &str, status: u16) {
-        let mut desk = Desk::new();
-        let mut call = Call::new("POST", "/v1/charges").key(&desk.live.clone());
+        let mut service = TestService::new();
+        let mut call = Call::new("POST", "/v1/charges").key(&service.live.clone());
         call.content_type = content_type.map(<[u8]>::to_vec);
         call.body = body.as_bytes().to_vec();
         let shown = content_type.map(String::from_utf8_lossy);
-        assert_eq!(desk.send(&call).status(), status, "{shown:?} {body}");
+        assert_eq!(service.send(&call).status(), status, "{shown:?} {body}");
     }
     let body = json!({"asset": "BTC", "amount": "1.00"}).to_string();
     for good in [
@@ -203,61 +203,61 @@ fn a_body_is_json_by_its_type() {
 
 #[test]
 fn a_body_may_have_256_kib_and_no_more() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
+    let mut service = TestService::new();
+    let live = service.live.clone();
     let body = |len: usize| {
         let json = r#"{"asset": "BTC", "amount": "1.00"}"#;
         format!("{json}{}", " ".repeat(len - json.len()))
     };
     let call = Call::new("POST", "/v1/charges").key(&live);
-    assert_eq!(desk.send(&call.clone().raw("application/json", body(256 * 1024))).status(), 201);
-    assert_eq!(desk.send(&call.clone().raw("application/json", body(256 * 1024 + 1))).status(), 413);
+    assert_eq!(service.send(&call.clone().raw("application/json", body(256 * 1024))).status(), 201);
+    assert_eq!(service.send(&call.clone().raw("application/json", body(256 * 1024 + 1))).status(), 413);
 }
 
 #[test]
 fn writes_without_fields_take_no_body_or_any_object() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
+    let mut service = TestService::new();
+    let live = service.live.clone();
     for (body, status) in [("", 200), ("{}", 200), ("{\"why\": 1}", 200), ("nonsense", 400), ("{", 400)] {
-        let charge = desk.charge();
+        let charge = service.charge();
         let mut call = Call::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
         if !body.is_empty() {
             call = call.raw("application/json", body);
         }
-        assert_eq!(desk.send(&call).status(), status, "{body}");
+        assert_eq!(service.send(&call).status(), status, "{body}");
     }
-    let link = code_of(&desk.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
+    let link = code_of(&service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     for (method, status) in
         [("POST", "archived"), ("POST", "archived"), ("DELETE", "active"), ("DELETE", "active")]
     {
-        let reply = desk.ask(method, &format!("/v1/payment-links/{link}/archive"));
+        let reply = service.ask(method, &format!("/v1/payment-links/{link}/archive"));
         assert_eq!((reply.status(), reply.data()["status"].as_str()), (200, Some(status)));
     }
 }
 
 #[test]
 fn the_id_of_an_event_is_taken_in_either_case() {
-    let mut desk = Desk::new();
-    desk.charge();
-    let id = word(&desk.list("/v1/events")[0]["id"]);
+    let mut service = TestService::new();
+    service.charge();
+    let id = word(&service.list("/v1/events")[0]["id"]);
     for spelling in [&id, &id.to_uppercase()] {
-        assert_eq!(desk.get(&format!("/v1/events/{spelling}")).status(), 200);
-        assert_eq!(desk.get(&format!("/v1/events?page=1&anchor={spelling}")).status(), 200);
+        assert_eq!(service.get(&format!("/v1/events/{spelling}")).status(), 200);
+        assert_eq!(service.get(&format!("/v1/events?page=1&anchor={spelling}")).status(), 200);
     }
     for other in [id.replace('-', ""), format!("{{{id}}}"), format!("urn:uuid:{id}"), format!("{id}0")] {
-        assert_eq!(desk.get(&format!("/v1/events/{other}")).status(), 404, "{other}");
-        assert_eq!(desk.get(&format!("/v1/events?page=1&anchor={other}")).status(), 422, "{other}");
+        assert_eq!(service.get(&format!("/v1/events/{other}")).status(), 404, "{other}");
+        assert_eq!(service.get(&format!("/v1/events?page=1&anchor={other}")).status(), 422, "{other}");
     }
 }
 
 #[test]
 fn refusals_come_in_one_order() {
-    let mut desk = Desk::new();
-    let live = desk.live.clone();
-    let charge = desk.charge();
+    let mut service = TestService::new();
+    let live = service.live.clone();
+    let charge = service.charge();
     let body = vec![b'x'; 256 * 1024 + 1];
     let mut status = |method: &str, path: &str, key: &str, content_type: &str, body: &[u8]| {
-        desk.send(&Call::new(method, path).key(key).raw(content_type, body)).status()
+        service.send(&Call::new(method, path).key(key).raw(content_type, body)).status()
     };
     let known = format!("/v1/charges/{charge}");
     // 401 comes before everything, 404 before the method, the method before the body, its size before its type, its

@@ -11,7 +11,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::desk::{Call, Desk, MEMPOOL, Reply, code, code_of, deep, lay_out, word};
+use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, deep, lay_out, word};
 
 /// Status, headers and body as one text.
 fn shown(reply: &Reply) -> String {
@@ -62,8 +62,8 @@ fn full_charge() -> Value {
 
 #[test]
 fn the_account_tells_the_mode_of_the_key() {
-    let mut desk = Desk::new();
-    desk.set(SettingsDraft {
+    let mut service = TestService::new();
+    service.set(SettingsDraft {
         display_name: Some("Acme Hats".to_owned()),
         website_url: Some(Some("https://acme.example".to_owned())),
         support_phone: Some(Some("+49 30 2".to_owned())),
@@ -71,34 +71,34 @@ fn the_account_tells_the_mode_of_the_key() {
         default_currency: Some(Currency::Usd),
         ..SettingsDraft::default()
     });
-    desk.act(Mode::Live, BookCommand::RemoveWallet(Asset::Xmr)).unwrap();
-    check("account_live", &desk.get("/v1/account"));
-    let reply = desk.send(&Call::new("GET", "/v1/account").key(&desk.test.clone()));
+    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Xmr)).unwrap();
+    check("account_live", &service.get("/v1/account"));
+    let reply = service.send(&Call::new("GET", "/v1/account").key(&service.test.clone()));
     assert_eq!(reply.json()["meta"]["mode"], "test");
     assert!(reply.json()["meta"]["accepted_assets"].as_array().unwrap().contains(&json!("XMR")));
 }
 
 #[test]
 fn a_charge_before_and_after_it_is_paid() {
-    let mut desk = Desk::new();
-    let reply = desk.post("/v1/charges", &full_charge());
+    let mut service = TestService::new();
+    let reply = service.post("/v1/charges", &full_charge());
     check("charge_pending", &reply);
     let charge = code_of(&reply.data());
-    desk.wait(Span::secs(90));
-    desk.see(&charge, "tx1", "0.0026", MEMPOOL);
-    desk.wait(Span::secs(600));
-    desk.see(&charge, "tx1", "0.0026", deep(2));
-    desk.wait(Span::micros(1));
+    service.wait(Span::secs(90));
+    service.see(&charge, "tx1", "0.0026", MEMPOOL);
+    service.wait(Span::secs(600));
+    service.see(&charge, "tx1", "0.0026", deep(2));
+    service.wait(Span::micros(1));
     let refund = json!({"amount": "0.0001", "txid": "tx9", "reason": "one hat was small"});
-    let reply = desk.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+    let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
     check("charge_paid_and_refunded", &reply);
-    assert_eq!(desk.show_charge(&charge), reply.data(), "a refund answers with the charge as it now is");
+    assert_eq!(service.show_charge(&charge), reply.data(), "a refund answers with the charge as it now is");
 }
 
 #[test]
 fn payment_links_of_both_prices() {
-    let mut desk = Desk::new();
-    let fixed = desk.post("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let mut service = TestService::new();
+    let fixed = service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     check("link_fixed", &fixed);
     let open = json!({
         "title": "A gift", "description": "Any amount", "pricing_type": "open", "currency": "USD",
@@ -108,10 +108,10 @@ fn payment_links_of_both_prices() {
         "custom_fields": [{"label": "Size", "required": true}, {"label": "Wish"}],
         "success_message": "Thanks!", "expires_at": "2026-12-24T18:00:00Z", "max_payments": 3,
     });
-    let open = code_of(&desk.post("/v1/payment-links", &open).data());
-    desk.visit(Visit::ViewLink(code(&open))).unwrap();
-    desk.wait(Span::secs(1));
-    check("link_open_archived", &desk.post(&format!("/v1/payment-links/{open}/archive"), &json!({})));
+    let open = code_of(&service.post("/v1/payment-links", &open).data());
+    service.visit(Visit::ViewLink(code(&open))).unwrap();
+    service.wait(Span::secs(1));
+    check("link_open_archived", &service.post(&format!("/v1/payment-links/{open}/archive"), &json!({})));
 }
 
 fn invoice_with_items() -> Value {
@@ -127,29 +127,29 @@ fn invoice_with_items() -> Value {
 
 #[test]
 fn an_invoice_with_items_and_a_charge() {
-    let mut desk = Desk::new();
-    let invoice = desk.made("/v1/invoices", &invoice_with_items());
-    desk.wait(Span::secs(5));
-    desk.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
-    desk.choose(&invoice, Asset::Eth).unwrap();
-    check("invoice_open", &desk.get(&format!("/v1/invoices/{invoice}")));
+    let mut service = TestService::new();
+    let invoice = service.made("/v1/invoices", &invoice_with_items());
+    service.wait(Span::secs(5));
+    service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
+    service.choose(&invoice, Asset::Eth).unwrap();
+    check("invoice_open", &service.get(&format!("/v1/invoices/{invoice}")));
 }
 
 #[test]
 fn an_event_of_a_charge_and_one_of_an_invoice() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
-    desk.wait(Span::secs(1));
-    desk.see(&charge, "tx1", "0.001", MEMPOOL);
-    desk.made("/v1/invoices", &json!({"amount": "20.00", "customer_name": "Ada"}));
-    let events = desk.list("/v1/events");
+    let mut service = TestService::new();
+    let charge = service.charge();
+    service.wait(Span::secs(1));
+    service.see(&charge, "tx1", "0.001", MEMPOOL);
+    service.made("/v1/invoices", &json!({"amount": "20.00", "customer_name": "Ada"}));
+    let events = service.list("/v1/events");
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["invoice.created", "charge.payment_detected", "charge.created"]);
     for (name, event) in [("event_of_invoice", &events[0]), ("event_of_charge", &events[1])] {
-        check(name, &desk.get(&format!("/v1/events/{}", word(&event["id"]))));
+        check(name, &service.get(&format!("/v1/events/{}", word(&event["id"]))));
     }
     // events.timeline: a single event and a list show the same object.
-    assert_eq!(desk.get(&format!("/v1/events/{}", word(&events[0]["id"]))).data(), events[0]);
+    assert_eq!(service.get(&format!("/v1/events/{}", word(&events[0]["id"]))).data(), events[0]);
 }
 
 /// A list without its records, which have shapes of their own.
@@ -164,56 +164,56 @@ fn envelope(reply: &Reply) -> String {
 
 #[test]
 fn lists_empty_in_the_middle_and_filtered() {
-    let mut desk = Desk::new();
-    check("list_empty", &desk.get("/v1/charges"));
-    let link = desk.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let mut service = TestService::new();
+    check("list_empty", &service.get("/v1/charges"));
+    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     for _ in 0..5 {
-        desk.made("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
-        desk.charge();
+        service.made("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
+        service.charge();
     }
-    desk.get("/v1/charges?per_page=3");
-    insta::assert_snapshot!("list_middle_page", envelope(&desk.get("/v1/charges?per_page=3&page=2")));
+    service.get("/v1/charges?per_page=3");
+    insta::assert_snapshot!("list_middle_page", envelope(&service.get("/v1/charges?per_page=3&page=2")));
     let filtered = format!("/v1/charges?status=pending&payment_link={link}&per_page=2");
-    insta::assert_snapshot!("list_filtered", envelope(&desk.get(&filtered)));
-    insta::assert_snapshot!("list_past_the_end", envelope(&desk.get("/v1/charges?page=9")));
+    insta::assert_snapshot!("list_filtered", envelope(&service.get(&filtered)));
+    insta::assert_snapshot!("list_past_the_end", envelope(&service.get("/v1/charges?page=9")));
 }
 
 #[test]
 fn every_refusal_has_its_shape() {
-    let mut desk = Desk::limited();
-    let key = desk.live.clone();
+    let mut service = TestService::limited();
+    let key = service.live.clone();
     let post = |body: &str| Call::new("POST", "/v1/charges").key(&key).raw("application/json", body);
-    check("error_400_not_json", &desk.send(&post("{\"asset\": ")));
-    check("error_400_idempotency_key", &desk.send(&post("{}").once(&"k".repeat(256))));
-    check("error_401", &desk.send(&Call::new("GET", "/v1/account")));
-    check("error_404", &desk.get("/v1/charges/aaaaaaaaaaaa"));
-    check("error_405", &desk.ask("DELETE", "/v1/charges"));
-    let charge = desk.charge();
-    desk.see(&charge, "tx1", "0.001", MEMPOOL);
-    check("error_409", &desk.post(&format!("/v1/charges/{charge}/cancel"), &json!({})));
+    check("error_400_not_json", &service.send(&post("{\"asset\": ")));
+    check("error_400_idempotency_key", &service.send(&post("{}").once(&"k".repeat(256))));
+    check("error_401", &service.send(&Call::new("GET", "/v1/account")));
+    check("error_404", &service.get("/v1/charges/aaaaaaaaaaaa"));
+    check("error_405", &service.ask("DELETE", "/v1/charges"));
+    let charge = service.charge();
+    service.see(&charge, "tx1", "0.001", MEMPOOL);
+    check("error_409", &service.post(&format!("/v1/charges/{charge}/cancel"), &json!({})));
     let large = format!("{{\"description\": \"{}\"}}", "x".repeat(256 * 1024));
-    check("error_413", &desk.send(&post(&large)));
-    check("error_415", &desk.send(&Call::new("POST", "/v1/charges").key(&key).raw("text/plain", "{}")));
-    check("error_422_one_field", &desk.post("/v1/charges", &json!({"amount": "1.00"})));
+    check("error_413", &service.send(&post(&large)));
+    check("error_415", &service.send(&Call::new("POST", "/v1/charges").key(&key).raw("text/plain", "{}")));
+    check("error_422_one_field", &service.post("/v1/charges", &json!({"amount": "1.00"})));
     let many = json!({
         "customer_email": "nobody", "items": [
             {"description": "Hat", "quantity": "1.0001", "unit_amount": "-1"},
             {"quantity": 1, "unit_amount": 1}, 7,
         ],
     });
-    check("error_422_nested", &desk.post("/v1/invoices", &many));
-    check("error_422_query", &desk.get("/v1/events?page=0&per_page=101&type=charge.lost"));
+    check("error_422_nested", &service.post("/v1/invoices", &many));
+    check("error_422_query", &service.get("/v1/events?page=0&per_page=101&type=charge.lost"));
     let pair = json!({"asset": "BTC", "amount": "1.00", "currency": "CHF"});
-    check("error_503", &desk.post("/v1/charges", &pair));
-    while desk.get("/v1/account").status() == 200 {}
-    desk.wait(Span::millis(1_500));
-    check("error_429", &desk.get("/v1/account"));
+    check("error_503", &service.post("/v1/charges", &pair));
+    while service.get("/v1/account").status() == 200 {}
+    service.wait(Span::millis(1_500));
+    check("error_429", &service.get("/v1/account"));
 }
 
 /// The bodies of everything that waits to be posted, by event type, and what the delivery's headers say.
-fn posted(desk: &mut Desk) -> String {
+fn posted(service: &mut TestService) -> String {
     let mut text = String::new();
-    for (_, post) in desk.post_all(&AttemptResult::Answered(200)) {
+    for (_, post) in service.post_all(&AttemptResult::Answered(200)) {
         let body: Value = serde_json::from_slice(&post.body).unwrap();
         assert_eq!(word(&body["id"]), post.id.to_string(), "webhooks.delivery_id");
         assert_eq!(word(&body["event"]), post.kind.as_str(), "webhooks.event_header");
@@ -229,48 +229,48 @@ fn posted(desk: &mut Desk) -> String {
 
 #[test]
 fn webhooks_of_a_charge() {
-    let mut desk = Desk::new();
-    desk.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
-    let charge = code_of(&desk.post("/v1/charges", &full_charge()).data());
-    desk.wait(Span::secs(2));
-    desk.see(&charge, "tx1", "0.0025", MEMPOOL);
-    desk.wait(Span::secs(2));
-    desk.see(&charge, "tx1", "0.0025", deep(2));
-    desk.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.0005"}));
-    insta::assert_snapshot!("webhooks_charge", posted(&mut desk));
+    let mut service = TestService::new();
+    service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
+    let charge = code_of(&service.post("/v1/charges", &full_charge()).data());
+    service.wait(Span::secs(2));
+    service.see(&charge, "tx1", "0.0025", MEMPOOL);
+    service.wait(Span::secs(2));
+    service.see(&charge, "tx1", "0.0025", deep(2));
+    service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.0005"}));
+    insta::assert_snapshot!("webhooks_charge", posted(&mut service));
 }
 
 #[test]
 fn webhooks_of_late_money_and_of_an_invoice() {
-    let mut desk = Desk::new();
-    let charge = desk.charge();
-    desk.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
-    desk.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
-    desk.see(&charge, "tx1", "0.0025", deep(1));
-    insta::assert_snapshot!("webhooks_late_payment", posted(&mut desk));
-    let invoice = desk.made("/v1/invoices", &invoice_with_items());
-    desk.choose(&invoice, Asset::Btc).unwrap();
-    desk.post(&format!("/v1/invoices/{invoice}/void"), &json!({}));
-    insta::assert_snapshot!("webhooks_invoice", posted(&mut desk));
+    let mut service = TestService::new();
+    let charge = service.charge();
+    service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
+    service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
+    service.see(&charge, "tx1", "0.0025", deep(1));
+    insta::assert_snapshot!("webhooks_late_payment", posted(&mut service));
+    let invoice = service.made("/v1/invoices", &invoice_with_items());
+    service.choose(&invoice, Asset::Btc).unwrap();
+    service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}));
+    insta::assert_snapshot!("webhooks_invoice", posted(&mut service));
 }
 
 #[test]
 fn a_test_delivery_says_that_it_is_one() {
-    let mut desk = Desk::new();
-    let id = desk.add_endpoint(Mode::Test, "https://shop.example/hook", &[EventType::InvoiceSent]);
-    desk.act(Mode::Test, BookCommand::SendTest(id)).unwrap();
-    insta::assert_snapshot!("webhook_test", posted(&mut desk));
-    assert_eq!(desk.book(Mode::Test).events().len(), 0, "a test delivery is no event");
+    let mut service = TestService::new();
+    let id = service.add_endpoint(Mode::Test, "https://shop.example/hook", &[EventType::InvoiceSent]);
+    service.act(Mode::Test, BookCommand::SendTest(id)).unwrap();
+    insta::assert_snapshot!("webhook_test", posted(&mut service));
+    assert_eq!(service.book(Mode::Test).events().len(), 0, "a test delivery is no event");
 }
 
 #[test]
 fn no_webhook_carries_what_needs_a_reader() {
-    let mut desk = Desk::new();
-    desk.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
-    let invoice = desk.made("/v1/invoices", &invoice_with_items());
-    let charge = desk.choose(&invoice, Asset::Btc).unwrap();
-    desk.see(&charge, "tx1", "1", deep(2));
-    for (_, post) in desk.post_all(&AttemptResult::Answered(204)) {
+    let mut service = TestService::new();
+    service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
+    let invoice = service.made("/v1/invoices", &invoice_with_items());
+    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    service.see(&charge, "tx1", "1", deep(2));
+    for (_, post) in service.post_all(&AttemptResult::Answered(204)) {
         let body: Value = serde_json::from_slice(&post.body).unwrap();
         let data = body["data"].as_object().unwrap();
         let (name, object) = data.iter().next().unwrap();

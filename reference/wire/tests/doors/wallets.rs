@@ -8,12 +8,12 @@ use reference_core::{
 };
 use serde_json::json;
 
-use super::desk::{Desk, word};
+use super::test_service::{TestService, word};
 
 const FIRST: &str = "So11111111111111111111111111111111111111112";
 const SECOND: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 
-impl Desk {
+impl TestService {
     fn list_addresses(&mut self, mode: Mode, addresses: &[&str]) -> Result<(), ApiError> {
         let addresses = addresses.iter().map(ToString::to_string).collect();
         let act = Command::SetWallet { asset: Asset::Sol, payout: Payout::Addresses(addresses) };
@@ -41,25 +41,25 @@ impl Desk {
 
 #[test]
 fn an_address_of_a_built_in_wallet_is_not_taken_by_the_other_mode() {
-    let mut desk = Desk::new();
-    let address = desk.deposit_address(Mode::Test);
-    desk.refuses_addresses(Mode::Live, &[FIRST, &address]);
+    let mut service = TestService::new();
+    let address = service.deposit_address(Mode::Test);
+    service.refuses_addresses(Mode::Live, &[FIRST, &address]);
 }
 
 #[test]
 fn an_address_stays_with_its_charge_when_the_list_it_came_from_is_taken_away() {
-    let mut desk = Desk::new();
-    desk.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
-    assert_eq!(desk.deposit_address(Mode::Live), FIRST);
-    desk.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
-    desk.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
+    let mut service = TestService::new();
+    service.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    assert_eq!(service.deposit_address(Mode::Live), FIRST);
+    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
+    service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
 }
 
 #[test]
 fn an_edited_list_leaves_out_what_a_charge_has() {
-    let mut desk = Desk::new();
-    desk.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
-    assert_eq!(desk.deposit_address(Mode::Live), FIRST);
-    desk.list_addresses(Mode::Live, &[FIRST, SECOND]).expect("it is the same book's");
-    assert_eq!(desk.deposit_address(Mode::Live), SECOND);
+    let mut service = TestService::new();
+    service.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    assert_eq!(service.deposit_address(Mode::Live), FIRST);
+    service.list_addresses(Mode::Live, &[FIRST, SECOND]).expect("it is the same book's");
+    assert_eq!(service.deposit_address(Mode::Live), SECOND);
 }

@@ -1,7 +1,7 @@
 //! How a delivery is printed: as text, or as one line of JSON.
 
 use conformance::{
-    receiver::{Caught, Diagnosis, Given, Glance, Note},
+    receiver::{Caught, DeliverySummary, Diagnosis, Given, Note},
     report::{one_line, tame},
 };
 use serde::Serialize;
@@ -17,7 +17,7 @@ const WORD_MAX: usize = 60;
 /// A delivery that was judged. Holds no secret any more.
 pub(super) struct Shown {
     pub(super) caught: Caught,
-    pub(super) glance: Glance,
+    pub(super) summary: DeliverySummary,
     pub(super) diagnosis: Diagnosis,
     pub(super) notes: Vec<Note>,
     pub(super) try_number: Option<u32>,
@@ -34,7 +34,7 @@ struct Delivery<'a> {
     reasons: Vec<Word>,
     notes: Vec<Word>,
     #[serde(flatten)]
-    glance: &'a Glance,
+    summary: &'a DeliverySummary,
     #[serde(rename = "try")]
     try_number: Option<u32>,
     answer: Option<String>,
@@ -88,7 +88,7 @@ impl Shown {
                 .iter()
                 .map(|it| Word { name: it.name(), says: it.to_string(), remedy: None })
                 .collect(),
-            glance: &self.glance,
+            summary: &self.summary,
             try_number: self.try_number,
             answer: self.given.as_ref().map(Given::to_string),
             bytes: self.caught.body.0.len(),
@@ -103,7 +103,7 @@ impl Shown {
         };
         let stamp = self.caught.stamp();
         let time = stamp.get(11..19).unwrap_or(&stamp);
-        let Glance { event, mode, subject, .. } = &self.glance;
+        let DeliverySummary { event, mode, subject, .. } = &self.summary;
         let [event, mode, subject] = [event, mode, subject].map(|it| it.as_deref().map_or("-".into(), word));
         let mut rest = vec![subject];
         rest.extend(self.try_number.map(|number| format!("try {number}")));

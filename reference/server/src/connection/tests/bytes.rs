@@ -1,4 +1,4 @@
-//! Bytes of all sorts through hyper's own parser to the front of the server, with a real world behind it. Whatever
+//! Bytes of all sorts through hyper's own parser to the router of the server, with a real world behind it. Whatever
 //! comes, whole answers go back or the connection is closed, and nothing waits for ever.
 
 use proptest::{prelude::*, sample::select};
@@ -116,7 +116,7 @@ fn manner() -> impl Strategy<Value = bool> {
     any::<bool>()
 }
 
-fn front() -> Arc<Front> {
+fn router() -> Arc<Router> {
     let world = Sandbox::new(&Setup {
         seed: Seed(1),
         start: Timestamp(1_789_898_741_000_000),
@@ -132,8 +132,8 @@ fn front() -> Arc<Front> {
 }
 
 /// What the server says to these pieces, and how long it takes.
-async fn said(front: Arc<Front>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
-    let Pipe { stream, server, stopping, .. } = connect_to(front);
+async fn said(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
+    let Pipe { stream, server, stopping, .. } = connect_to(router);
     let (mut from_server, mut to_server) = tokio::io::split(stream);
     let sending = async {
         for piece in pieces {
@@ -187,14 +187,14 @@ proptest! {
     ) {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
         runtime.block_on(async {
-            let front = front();
+            let router = router();
             for (pieces, hangs_up) in talks {
-                let said = said(Arc::clone(&front), pieces, hangs_up).await;
+                let said = said(Arc::clone(&router), pieces, hangs_up).await;
                 let statuses = statuses(&said);
                 prop_assert!(statuses.is_ok(), "{statuses:?}: {}", String::from_utf8_lossy(&said));
                 // 501 and 505 are words of the protocol; 500 would be a bug of ours.
                 prop_assert!(!statuses.unwrap_or_default().contains(&500), "{}", String::from_utf8_lossy(&said));
-                prop_assert!(!front.backend.host.is_broken(), "the world met a bug of its own");
+                prop_assert!(!router.backend.host.is_broken(), "the world met a bug of its own");
             }
             Ok(())
         })?;
@@ -203,7 +203,7 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn the_bytes_of_a_good_request_get_a_good_answer() {
-    let front = front();
+    let router = router();
     for (text, expected) in [
         (
             "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/account HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -213,7 +213,7 @@ async fn the_bytes_of_a_good_request_get_a_good_answer() {
         ("nonsense\r\n\r\n", &[400]),
         ("", &[]),
     ] {
-        let said = said(Arc::clone(&front), vec![text.as_bytes().to_vec()], true).await;
+        let said = said(Arc::clone(&router), vec![text.as_bytes().to_vec()], true).await;
         assert_eq!(statuses(&said).as_deref(), Ok(expected), "{text}");
     }
 }

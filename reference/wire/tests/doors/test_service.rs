@@ -1,6 +1,6 @@
-//! A desk to work at: one service, one clock, two accounts, and short words for what people do.
+//! A service to work at: one service, one clock, two accounts, and short words for what people do.
 //!
-//! Everything goes through the doors that a host uses, so a test sees what an outsider could see.
+//! Everything goes the ways that a host uses, so a test sees what an outsider could see.
 
 use reference_core::{
     account::{AccountKind, Settings},
@@ -23,7 +23,7 @@ use reference_core::{
 use reference_wire::{Api, AttemptRequest, Request, Response};
 use serde_json::Value;
 
-/// When every desk opens: 2026-09-20T10:00:00Z.
+/// When every service opens: 2026-09-20T10:00:00Z.
 pub(crate) const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
 /// The address that clients call.
 pub(crate) const BASE: &str = "https://api.svc.example";
@@ -32,7 +32,7 @@ pub(crate) const LOCK: Span = Span::mins(30);
 /// One microsecond.
 pub(crate) const TICK: Span = Span::micros(1);
 
-pub(crate) struct Desk {
+pub(crate) struct TestService {
     pub(crate) api: Api,
     pub(crate) now: Timestamp,
     pub(crate) acme: AccountNo,
@@ -129,18 +129,18 @@ impl Reply {
     }
 }
 
-impl Desk {
-    /// A desk without a rate limit.
-    pub(crate) fn new() -> Desk {
-        Desk::with(Seed(7), None)
+impl TestService {
+    /// A service without a rate limit.
+    pub(crate) fn new() -> TestService {
+        TestService::with(Seed(7), None)
     }
 
-    /// A desk where a key makes 120 requests a minute.
-    pub(crate) fn limited() -> Desk {
-        Desk::with(Seed(7), Some(120))
+    /// A service where a key makes 120 requests a minute.
+    pub(crate) fn limited() -> TestService {
+        TestService::with(Seed(7), Some(120))
     }
 
-    pub(crate) fn with(seed: Seed, rate_limit: Option<u32>) -> Desk {
+    pub(crate) fn with(seed: Seed, rate_limit: Option<u32>) -> TestService {
         let start = ServiceConfig {
             seed,
             dialect: Dialect::default(),
@@ -165,10 +165,10 @@ impl Desk {
                 api.service.on_rate(OPENING, asset, currency, Some(Rate::parse(price).expect("a constant")));
             }
         }
-        let mut desk = Desk { api, now: OPENING, acme, live: String::new(), test: String::new() };
-        desk.live = desk.new_key(acme, Mode::Live);
-        desk.test = desk.new_key(acme, Mode::Test);
-        desk
+        let mut service = TestService { api, now: OPENING, acme, live: String::new(), test: String::new() };
+        service.live = service.new_key(acme, Mode::Live);
+        service.test = service.new_key(acme, Mode::Test);
+        service
     }
 
     pub(crate) fn open_account(&mut self, id: &str) -> AccountNo {
@@ -297,7 +297,7 @@ impl Desk {
 
     /// What the watcher says at one moment: transactions, amounts and depths.
     pub(crate) fn see_together(&mut self, charge: &str, seen: &[(&str, &str, Depth)]) {
-        let charge = self.book(Mode::Live).find_charge(code(charge)).expect("a charge of this desk");
+        let charge = self.book(Mode::Live).find_charge(code(charge)).expect("a charge of this service");
         let charge = self.book(Mode::Live).charge(charge);
         let sighting = |&(txid, amount, depth): &(&str, &str, Depth)| Sighting {
             mode: Mode::Live,

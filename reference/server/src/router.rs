@@ -1,4 +1,4 @@
-//! The front of the house: looks at the head of a request, decides which room answers it, and hands it over.
+//! Looks at the head of a request, decides which part of the server answers it, and hands it over.
 //!
 //! Everything that every connection shares is here. Changes nothing itself.
 
@@ -31,7 +31,7 @@ use crate::{
     refusal::Refusal,
     snapshots,
     world::RequestHead,
-    worlds::{Worlds, room},
+    worlds::{Worlds, api},
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -42,7 +42,7 @@ const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// What all connections share.
-pub(crate) struct Front {
+pub(crate) struct Router {
     /// The first world, and with it what all of them share.
     pub(crate) backend: Arc<Backend>,
     worlds: Arc<Worlds>,
@@ -55,7 +55,7 @@ pub(crate) struct Front {
 }
 
 /// Who answers a path.
-enum Room {
+enum Section {
     Api,
     Sandbox,
     Hosted,
@@ -70,33 +70,33 @@ enum Room {
     Mcp,
 }
 
-impl Room {
-    fn of(path: &str) -> Option<Room> {
+impl Section {
+    fn of(path: &str) -> Option<Section> {
         // The first segment as it came: `/%761` is another path, and nobody's.
         let rest = path.strip_prefix('/')?;
         match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
-            ("v1", _) => Some(Room::Api),
-            ("sandbox", _) => Some(Room::Sandbox),
-            ("c" | "pay" | "i", Some(_)) => Some(Room::Hosted),
-            ("dashboard", _) => Some(Room::Dashboard),
-            ("assets", Some(_)) => Some(Room::Asset),
-            ("", None) => Some(Room::Index),
-            ("healthz", None) => Some(Room::Health),
-            ("metrics", None) => Some(Room::Metrics),
-            ("docs", None) => Some(Room::Docs),
-            ("openapi.json", None) => Some(Room::Document),
+            ("v1", _) => Some(Section::Api),
+            ("sandbox", _) => Some(Section::Sandbox),
+            ("c" | "pay" | "i", Some(_)) => Some(Section::Hosted),
+            ("dashboard", _) => Some(Section::Dashboard),
+            ("assets", Some(_)) => Some(Section::Asset),
+            ("", None) => Some(Section::Index),
+            ("healthz", None) => Some(Section::Health),
+            ("metrics", None) => Some(Section::Metrics),
+            ("docs", None) => Some(Section::Docs),
+            ("openapi.json", None) => Some(Section::Document),
             #[cfg(feature = "mcp")]
-            ("mcp", None) => Some(Room::Mcp),
+            ("mcp", None) => Some(Section::Mcp),
             _ => None,
         }
     }
 }
 
-impl Front {
+impl Router {
     /// Fails if the operating system gives no randomness.
-    pub(crate) fn new(worlds: Arc<Worlds>, dialect: &Dialect) -> Result<Front, getrandom::Error> {
+    pub(crate) fn new(worlds: Arc<Worlds>, dialect: &Dialect) -> Result<Router, getrandom::Error> {
         let backend = Arc::clone(worlds.first());
-        Ok(Front {
+        Ok(Router {
             #[cfg(feature = "mcp")]
             mcp: Mcp::new(&backend.bounds),
             pages: Arc::new(Pages::new(&backend.bounds, dialect, Arc::clone(&worlds))?),
@@ -169,48 +169,53 @@ impl Front {
         let authority = called(head, said.host)?;
         let call = |body| Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
         let asked = Asked { backend, head, said, path, authority };
-        let Some(room) = Room::of(path) else {
+        let Some(section) = Section::of(path) else {
             return if home::wants_page(head) {
                 home::lost(&call(Bytes::new()))
             } else {
                 Err(Refusal::NotFound)
             };
         };
-        match room {
-            Room::Api if !body.is_end_stream() => {
+        match section {
+            Section::Api if !body.is_end_stream() => {
                 return Box::pin(asked.ask_api(body, sent)).await;
             }
-            Room::Api | Room::Hosted | Room::Dashboard => {}
-            Room::Sandbox => {
+            Section::Api | Section::Hosted | Section::Dashboard => {}
+            Section::Sandbox => {
                 gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
             #[cfg(feature = "mcp")]
-            Room::Mcp => {
+            Section::Mcp => {
                 let authorization = said.authorization.once().map(HeaderValue::as_bytes);
                 return Box::pin(self.mcp.answer(backend, ends, head, authorization, authority, body)).await;
             }
-            Room::Asset | Room::Index | Room::Health | Room::Metrics | Room::Document | Room::Docs => {
-                return match room {
+            Section::Asset
+            | Section::Index
+            | Section::Health
+            | Section::Metrics
+            | Section::Document
+            | Section::Docs => {
+                return match section {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
-                    Room::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
-                    Room::Index if home::wants_page(head) => home::home(&call(Bytes::new())),
-                    _ => self.page(&room, &asked),
+                    Section::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
+                    Section::Index if home::wants_page(head) => home::home(&call(Bytes::new())),
+                    _ => self.page(&section, &asked),
                 };
             }
         }
         let body = body::read(&head.headers, body, &backend.bounds).await?;
-        match room {
-            // In boxes, because every request to the API would carry their room.
-            Room::Hosted => {
+        match section {
+            // In boxes, because every request to the API would carry what they need.
+            Section::Hosted => {
                 return Box::pin(pages::hosted::answer(&call(body))).await;
             }
-            Room::Dashboard => {
+            Section::Dashboard => {
                 return Box::pin(pages::dashboard::answer(&call(body))).await;
             }
-            Room::Sandbox => {
+            Section::Sandbox => {
                 gate::admit_body(&head.headers, &body)?;
                 if let Some(refusal) = unfiltered(head, path) {
                     return Ok(answer::of_world(refusal)?);
@@ -220,8 +225,8 @@ impl Front {
                     return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
                 }
                 // A world opens no worlds.
-                if room::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
-                    return Box::pin(room::answer(&self.worlds, head, path, authority, &body)).await;
+                if api::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
+                    return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
                 }
             }
             _ => {}
@@ -229,21 +234,21 @@ impl Front {
         asked.ask_world(None, &body).await
     }
 
-    fn page(&self, room: &Room, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    fn page(&self, section: &Section, asked: &Asked<'_>) -> Result<Answer, Refusal> {
         let backend = asked.backend;
-        Ok(match room {
-            Room::Asset => return pages::asset(asked.path),
-            Room::Document => {
+        Ok(match section {
+            Section::Asset => return pages::asset(asked.path),
+            Section::Document => {
                 answer::json(StatusCode::OK, self.document.at(&backend.addresses.base(asked.authority)))
             }
-            Room::Metrics => {
+            Section::Metrics => {
                 let page = self.metrics.page(backend.host.times().ok(), self.worlds.census());
                 answer::own(StatusCode::OK, PROMETHEUS, page)
             }
-            Room::Health if backend.host.is_broken() => {
+            Section::Health if backend.host.is_broken() => {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
             }
-            Room::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
+            Section::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
             _ => answer::json(StatusCode::OK, INDEX),
         })
     }
@@ -251,7 +256,7 @@ impl Front {
 
 /// The refusal of a filter where the server answers itself: its lists have none.
 fn unfiltered(head: &Parts, path: &str) -> Option<Response> {
-    let is_ours = path == forwards::PATH || room::is_at(path) || snapshots::serves(path);
+    let is_ours = path == forwards::PATH || api::is_at(path) || snapshots::serves(path);
     if !is_ours || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }

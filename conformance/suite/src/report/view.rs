@@ -29,7 +29,7 @@ const SUMMARY: [(&str, &str); 8] = [
 ];
 
 /// An outcome, arranged to be told.
-pub(super) struct Sheet<'a> {
+pub(super) struct ReportView<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) sections: Vec<Section<'a>>,
     pub(super) observations: Vec<Observation>,
@@ -55,8 +55,8 @@ impl Section<'_> {
     }
 }
 
-impl<'a> Sheet<'a> {
-    pub(super) fn of(outcome: &'a Outcome) -> Sheet<'a> {
+impl<'a> ReportView<'a> {
+    pub(super) fn of(outcome: &'a Outcome) -> ReportView<'a> {
         let mut sections: Vec<Section<'a>> = Vec::new();
         for row in &outcome.rows {
             let number = section_of(&row.requirement.spec);
@@ -71,7 +71,7 @@ impl<'a> Sheet<'a> {
         let judged = required.iter().filter(|row| {
             matches!(row.verdict, Verdict::Pass { .. } | Verdict::Fail(_) | Verdict::Known { .. })
         });
-        Sheet {
+        ReportView {
             outcome,
             sections,
             observations: observations(&outcome.recording, &outcome.rows)

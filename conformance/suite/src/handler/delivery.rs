@@ -10,11 +10,11 @@ use conformance_receiver::Names;
 
 /// Draws ids and codes that no other run has, from its seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LetterKey {
+pub(super) struct DeliveryKey {
     pub(super) seed: u64,
 }
 
-impl LetterKey {
+impl DeliveryKey {
     fn bytes(self, what: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.seed.to_be_bytes());
@@ -64,7 +64,7 @@ pub(super) enum Sign {
 
 /// A delivery to be posted.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct PreparedDelivery {
     /// The delivery's id.
     pub(super) delivery: String,
     /// The event type.
@@ -73,8 +73,8 @@ pub(super) struct Letter {
     pub(super) sign: Sign,
 }
 
-/// What a letter tells.
-pub(super) struct Told<'a> {
+/// What a delivery tells.
+pub(super) struct DeliveryContent<'a> {
     pub(super) delivery: String,
     /// Nothing in a test delivery.
     pub(super) event: Option<String>,
@@ -86,9 +86,9 @@ pub(super) struct Told<'a> {
     pub(super) more: &'a str,
 }
 
-impl Told<'_> {
+impl DeliveryContent<'_> {
     /// Fields in the order in which the service writes them: a handler must not depend on it, but may look at it.
-    pub(super) fn letter(self, sign: Sign) -> Letter {
+    pub(super) fn delivery(self, sign: Sign) -> PreparedDelivery {
         let event = self.event.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
         let body = format!(
             r#"{{"id":"{}","event_id":{event},"event":"{}","mode":"{}","created_at":"{}"{},"data":{}}}"#,
@@ -99,11 +99,11 @@ impl Told<'_> {
             self.more,
             self.data
         );
-        Letter { delivery: self.delivery, kind: self.kind.to_owned(), body, sign }
+        PreparedDelivery { delivery: self.delivery, kind: self.kind.to_owned(), body, sign }
     }
 }
 
-/// The secrets that letters are signed with.
+/// The secrets that deliveries are signed with.
 pub(super) struct Secrets<'a> {
     pub(super) own: &'a Secret,
     pub(super) other_mode: Option<&'a Secret>,
@@ -115,7 +115,7 @@ impl<'a> Secrets<'a> {
     }
 }
 
-impl Letter {
+impl PreparedDelivery {
     /// The headers and the body as they go out, at a time in Unix seconds.
     pub(super) fn sealed(
         &self,
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn sealed(sign: Sign) -> (Vec<(String, String)>, String) {
-        let told = Told {
+        let told = DeliveryContent {
             delivery: "d".to_owned(),
             event: Some("e".to_owned()),
             kind: "charge.paid",
@@ -217,7 +217,7 @@ mod tests {
         };
         let own = Secret::new("whsec_0123456789abcdefghijklmnopqrstuv");
         let secrets = Secrets { own: &own, other_mode: None };
-        let (headers, body) = told.letter(sign).sealed(1_767_603_600, &Names::default(), &secrets);
+        let (headers, body) = told.delivery(sign).sealed(1_767_603_600, &Names::default(), &secrets);
         (headers, String::from_utf8(body).expect("text"))
     }
 
@@ -254,11 +254,11 @@ mod tests {
 
     #[test]
     fn ids_are_ids_and_follow_the_seed() {
-        let id = LetterKey { seed: 1 }.uuid("a");
+        let id = DeliveryKey { seed: 1 }.uuid("a");
         assert_eq!((id.len(), &id[14..15]), (36, "4"));
-        assert_eq!(id, LetterKey { seed: 1 }.uuid("a"));
-        assert_ne!(id, LetterKey { seed: 2 }.uuid("a"));
-        assert_ne!(id, LetterKey { seed: 1 }.uuid("b"));
-        assert_eq!(LetterKey { seed: 1 }.code("a").len(), 12);
+        assert_eq!(id, DeliveryKey { seed: 1 }.uuid("a"));
+        assert_ne!(id, DeliveryKey { seed: 2 }.uuid("a"));
+        assert_ne!(id, DeliveryKey { seed: 1 }.uuid("b"));
+        assert_eq!(DeliveryKey { seed: 1 }.code("a").len(), 12);
     }
 }

@@ -34,7 +34,7 @@ impl<E: ToString> From<E> for Miss {
 }
 
 /// What a case may use.
-pub(crate) struct Ground {
+pub(crate) struct CaseContext {
     pub(crate) program: PathBuf,
     /// A directory of this run.
     pub(crate) directory: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) struct Ground {
     pub(crate) names: Option<Names>,
 }
 
-impl Ground {
+impl CaseContext {
     /// A served reference without a rate limit, with these options.
     pub(crate) fn serve(&self, options: &[&str]) -> Result<Host, Miss> {
         let mut command = Command::new(&self.program);

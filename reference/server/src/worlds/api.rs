@@ -21,7 +21,7 @@ use crate::{
 
 const PATH: &str = "/sandbox/worlds";
 
-/// Whether a path of the first world is this room's.
+/// Whether a path of the first world is this list's.
 pub(crate) fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
