@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     hostile::{FIELDS, everything, inhabited, judge},
-    service::{Call, Reply, TestService},
+    test_service::{Call, Reply, TestService},
 };
 
 #[track_caller]

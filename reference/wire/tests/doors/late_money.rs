@@ -10,7 +10,7 @@ use crate::{
         Step::{Accept, Cancel, Refund, See, Until, Wait},
         check, play,
     },
-    service::{DROPPED, MEMPOOL, TestService, code, deep},
+    test_service::{DROPPED, MEMPOOL, TestService, code, deep},
 };
 
 #[test]
