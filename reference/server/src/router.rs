@@ -55,7 +55,7 @@ pub(crate) struct Router {
 }
 
 /// Who answers a path.
-enum Section {
+enum Area {
     Api,
     Sandbox,
     Hosted,
@@ -70,23 +70,23 @@ enum Section {
     Mcp,
 }
 
-impl Section {
-    fn of(path: &str) -> Option<Section> {
+impl Area {
+    fn of(path: &str) -> Option<Area> {
         // The first segment as it came: `/%761` is another path, and nobody's.
         let rest = path.strip_prefix('/')?;
         match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
-            ("v1", _) => Some(Section::Api),
-            ("sandbox", _) => Some(Section::Sandbox),
-            ("c" | "pay" | "i", Some(_)) => Some(Section::Hosted),
-            ("dashboard", _) => Some(Section::Dashboard),
-            ("assets", Some(_)) => Some(Section::Asset),
-            ("", None) => Some(Section::Index),
-            ("healthz", None) => Some(Section::Health),
-            ("metrics", None) => Some(Section::Metrics),
-            ("docs", None) => Some(Section::Docs),
-            ("openapi.json", None) => Some(Section::Document),
+            ("v1", _) => Some(Area::Api),
+            ("sandbox", _) => Some(Area::Sandbox),
+            ("c" | "pay" | "i", Some(_)) => Some(Area::Hosted),
+            ("dashboard", _) => Some(Area::Dashboard),
+            ("assets", Some(_)) => Some(Area::Asset),
+            ("", None) => Some(Area::Index),
+            ("healthz", None) => Some(Area::Health),
+            ("metrics", None) => Some(Area::Metrics),
+            ("docs", None) => Some(Area::Docs),
+            ("openapi.json", None) => Some(Area::Document),
             #[cfg(feature = "mcp")]
-            ("mcp", None) => Some(Section::Mcp),
+            ("mcp", None) => Some(Area::Mcp),
             _ => None,
         }
     }
@@ -169,53 +169,53 @@ impl Router {
         let authority = called(head, said.host)?;
         let call = |body| Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
         let asked = Asked { backend, head, said, path, authority };
-        let Some(section) = Section::of(path) else {
+        let Some(area) = Area::of(path) else {
             return if home::wants_page(head) {
                 home::lost(&call(Bytes::new()))
             } else {
                 Err(Refusal::NotFound)
             };
         };
-        match section {
-            Section::Api if !body.is_end_stream() => {
+        match area {
+            Area::Api if !body.is_end_stream() => {
                 return Box::pin(asked.ask_api(body, sent)).await;
             }
-            Section::Api | Section::Hosted | Section::Dashboard => {}
-            Section::Sandbox => {
+            Area::Api | Area::Hosted | Area::Dashboard => {}
+            Area::Sandbox => {
                 gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
             }
             #[cfg(feature = "mcp")]
-            Section::Mcp => {
+            Area::Mcp => {
                 let authorization = said.authorization.once().map(HeaderValue::as_bytes);
                 return Box::pin(self.mcp.answer(backend, ends, head, authorization, authority, body)).await;
             }
-            Section::Asset
-            | Section::Index
-            | Section::Health
-            | Section::Metrics
-            | Section::Document
-            | Section::Docs => {
-                return match section {
+            Area::Asset
+            | Area::Index
+            | Area::Health
+            | Area::Metrics
+            | Area::Document
+            | Area::Docs => {
+                return match area {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
-                    Section::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
-                    Section::Index if home::wants_page(head) => home::home(&call(Bytes::new())),
-                    _ => self.page(&section, &asked),
+                    Area::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
+                    Area::Index if home::wants_page(head) => home::home(&call(Bytes::new())),
+                    _ => self.page(&area, &asked),
                 };
             }
         }
         let body = body::read(&head.headers, body, &backend.bounds).await?;
-        match section {
+        match area {
             // In boxes, because every request to the API would carry what they need.
-            Section::Hosted => {
+            Area::Hosted => {
                 return Box::pin(pages::hosted::answer(&call(body))).await;
             }
-            Section::Dashboard => {
+            Area::Dashboard => {
                 return Box::pin(pages::dashboard::answer(&call(body))).await;
             }
-            Section::Sandbox => {
+            Area::Sandbox => {
                 gate::admit_body(&head.headers, &body)?;
                 if let Some(refusal) = unfiltered(head, path) {
                     return Ok(answer::of_world(refusal)?);
@@ -234,21 +234,21 @@ impl Router {
         asked.ask_world(None, &body).await
     }
 
-    fn page(&self, section: &Section, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    fn page(&self, area: &Area, asked: &Asked<'_>) -> Result<Answer, Refusal> {
         let backend = asked.backend;
-        Ok(match section {
-            Section::Asset => return pages::asset(asked.path),
-            Section::Document => {
+        Ok(match area {
+            Area::Asset => return pages::asset(asked.path),
+            Area::Document => {
                 answer::json(StatusCode::OK, self.document.at(&backend.addresses.base(asked.authority)))
             }
-            Section::Metrics => {
+            Area::Metrics => {
                 let page = self.metrics.page(backend.host.times().ok(), self.worlds.census());
                 answer::own(StatusCode::OK, PROMETHEUS, page)
             }
-            Section::Health if backend.host.is_broken() => {
+            Area::Health if backend.host.is_broken() => {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
             }
-            Section::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
+            Area::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
             _ => answer::json(StatusCode::OK, INDEX),
         })
     }
