@@ -192,12 +192,7 @@ impl Router {
                 let authorization = said.authorization.once().map(HeaderValue::as_bytes);
                 return Box::pin(self.mcp.answer(backend, ends, head, authorization, authority, body)).await;
             }
-            Area::Asset
-            | Area::Index
-            | Area::Health
-            | Area::Metrics
-            | Area::Document
-            | Area::Docs => {
+            Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
                     Area::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
