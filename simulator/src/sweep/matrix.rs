@@ -91,7 +91,7 @@ impl Matrix {
 
     /// The faults that can be around an event. The others are manners of paying and reading, which no event knows.
     pub fn columns() -> impl Iterator<Item = Fault> {
-        const UNSEEN: [Fault; 12] = [
+        const UNSEEN: [Fault; 13] = [
             Fault::WrongNetwork,
             Fault::Dust,
             Fault::SameMoment,
@@ -102,6 +102,7 @@ impl Matrix {
             Fault::LongOutage,
             Fault::StuckAtEnd,
             Fault::BumpAtEnd,
+            Fault::BumpAtOnce,
             Fault::LateRefund,
             Fault::FullLink,
         ];

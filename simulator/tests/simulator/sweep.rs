@@ -8,9 +8,9 @@ use simulator::{
     play::{LocalStage, play},
     script::Script,
     shrink::shrink,
-    sweep::Runner,
+    sweep::{Matrix, Runner},
     tamper::{PostFate, Tamper},
-    workload,
+    workload::{self, Fault},
 };
 
 /// So many worlds have their fingerprint in the golden file.
@@ -43,6 +43,21 @@ fn few_worlds_put_every_law_to_the_test() {
     let untried: Vec<&str> =
         Law::ALL.into_iter().filter(|law| checks[*law as usize] == 0).map(Law::as_str).collect();
     assert!(untried.is_empty(), "never put to the test: {}", untried.join(", "));
+}
+
+/// A fault that no event ever knows would be a hole in every table of coverage, whatever number of worlds is played.
+#[test]
+fn every_column_of_the_matrix_is_reached_by_worlds_in_which_its_fault_has_its_turn() {
+    let families = Fault::ALL.len() as u64;
+    let is_reached = |fault: Fault| {
+        let turns = (fault as u64..).step_by(families as usize).take(12);
+        turns
+            .map(|seed| Runner::default().try_seed(seed))
+            .any(|verdict| verdict.cells.iter().any(|cell| cell.fault == Some(fault)))
+    };
+    let missing: Vec<&str> =
+        Matrix::columns().filter(|fault| !is_reached(*fault)).map(Fault::as_str).collect();
+    assert!(missing.is_empty(), "in no world: {}", missing.join(", "));
 }
 
 #[test]
