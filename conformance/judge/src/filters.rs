@@ -71,7 +71,7 @@ fn fits(
 ) -> Option<bool> {
     let is = |path: &[&str]| text_at(row, path) == Some(value);
     let code = |member| text_at(row, &[member, "code"]);
-    let wide = |told: bool, pairs: bool| reach == Reach::Wide && (told || pairs);
+    let wide = |told: bool, linked: bool| reach == Reach::Wide && (told || linked);
     match (list, name) {
         (List::Events, "type") => Some(is(&["type"])),
         (List::Events, "charge") => Some(

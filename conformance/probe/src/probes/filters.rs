@@ -323,12 +323,12 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
         events.iter().filter_map(|event| Some((event, text_at(event, &["invoice", "code"])?))).collect();
     let mut pairs = Vec::new();
     for (event, charge) in charges {
-        let kin = invoices
+        let related = invoices
             .iter()
             .find(|(of, invoice)| holds_charge(of, charge) || names_invoice(event, invoice))
             .map(|(_, invoice)| *invoice);
-        let invoice = kin.or(invoices.first().map(|(_, invoice)| *invoice));
-        pairs.push((kin.is_none(), event, charge, invoice?));
+        let invoice = related.or(invoices.first().map(|(_, invoice)| *invoice));
+        pairs.push((related.is_none(), event, charge, invoice?));
     }
     pairs.sort_by_key(|(strangers, ..)| *strangers);
     let (_, event, charge, invoice) = pairs.into_iter().next()?;

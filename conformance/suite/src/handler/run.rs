@@ -62,7 +62,7 @@ pub async fn attempt(
 ) -> HandlerOutcome {
     let (url, limit, ca_pem) = (&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
     let client = HttpClient::new(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
-    // The first trial is the first of all others, whatever was asked for.
+    // All other trials are judged by the first, whatever was asked for.
     let chosen: Vec<&Trial> = TRIALS
         .iter()
         .enumerate()

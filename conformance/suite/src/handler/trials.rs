@@ -134,7 +134,7 @@ fn without_optional(scene: &Scene<'_>) -> PreparedDelivery {
 const MUST: Level = Level::Must;
 const SHOULD: Level = Level::Should;
 
-/// Everything that is tried. The first trial is the first of all others.
+/// Everything that is tried. All other trials are judged by the first.
 pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "delivery",

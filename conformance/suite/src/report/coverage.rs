@@ -38,7 +38,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// The word as a class of a style view.
+    /// The word as a class of a style sheet.
     pub(super) fn class(&self) -> String {
         self.verdict.replace(' ', "-")
     }

@@ -70,8 +70,8 @@ struct Pipe {
     stopping: GracefulShutdown,
 }
 
-/// A router before this world.
-fn front_of(world: Box<dyn World>) -> Arc<Router> {
+/// A router with this world behind it.
+fn router_of(world: Box<dyn World>) -> Arc<Router> {
     let bounds = Bounds {
         head_time: HEAD_TIME,
         body_time: BODY_TIME,
@@ -99,7 +99,7 @@ fn front_of(world: Box<dyn World>) -> Arc<Router> {
 
 /// A connection through a pipe that holds 64 kB in each direction.
 fn connect() -> Pipe {
-    connect_to(front_of(Box::new(Scale)))
+    connect_to(router_of(Box::new(Scale)))
 }
 
 fn connect_to(router: Arc<Router>) -> Pipe {

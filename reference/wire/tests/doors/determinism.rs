@@ -33,7 +33,7 @@ enum Op {
     Post(u16),
 }
 
-fn a_deed() -> impl Strategy<Value = Op> {
+fn an_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => select(&["BTC", "ETH", "XMR", "USDT_TRON"][..]).prop_map(Op::Charge),
         1 => Just(Op::Link),
@@ -172,7 +172,7 @@ type Script = Vec<(Span, Mode, Op)>;
 
 fn a_script() -> impl Strategy<Value = Script> {
     let wait = select(vec![Span(0), Span(0), Span(1), Span::secs(20), Span::mins(31)]);
-    vec((wait, select(&Mode::ALL[..]), a_deed()), 1..60)
+    vec((wait, select(&Mode::ALL[..]), an_op()), 1..60)
 }
 
 fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {

@@ -1,4 +1,4 @@
-//! A service to work at: one service, one clock, two accounts, and short words for what people do.
+//! A service under test: one clock, two accounts, and short names for what people do.
 //!
 //! Everything goes the ways that a host uses, so a test sees what an outsider could see.
 

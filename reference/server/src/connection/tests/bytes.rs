@@ -128,7 +128,7 @@ fn router() -> Arc<Router> {
         wallet_cache: None,
         key_tag: String::new(),
     });
-    front_of(Box::new(world))
+    router_of(Box::new(world))
 }
 
 /// What the server says to these pieces, and how long it takes.
