@@ -162,13 +162,8 @@ impl EventLog {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.events.len()
-    }
-
-    /// Nothing has happened yet.
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
     }
 
     /// The event with this id.

@@ -28,11 +28,6 @@ impl Code {
         bytes.iter().all(|b| CODE_ALPHABET.contains(b)).then_some(Code(bytes))
     }
 
-    /// The text's letters.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
     /// The text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("a code is ASCII")

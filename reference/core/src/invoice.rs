@@ -38,11 +38,6 @@ impl InvoiceStatus {
             InvoiceStatus::Void => "void",
         }
     }
-
-    /// Reads a word.
-    pub fn parse(text: &str) -> Option<InvoiceStatus> {
-        InvoiceStatus::ALL.into_iter().find(|status| status.as_str() == text)
-    }
 }
 
 /// One line of an invoice.

@@ -208,7 +208,7 @@ impl Service {
         let memory = &mut self.keys.get_mut(who.key).memory;
         let key = (list.clone(), page.per_page);
         let (is_first, is_steady) = (page.page == 1, anchor.is_some());
-        let remembered = if is_first || is_steady { None } else { memory.recall(now, &key) };
+        let remembered = if is_first { None } else { memory.recall(now, &key) };
         let answer = cut(book, list, page, anchor, remembered)?;
         // Page 1 begins a reading, and every read renews it.
         if let Answer::Page { page, .. } = &answer
@@ -230,8 +230,8 @@ impl Service {
         match call {
             Call::List { list, page, anchor } => {
                 let key = (list, page.per_page);
-                let later = anchor.is_none() && page.page > 1;
-                let remembered = if later { self.keys.get(who.key).memory.recall(now, &key) } else { None };
+                let memory = &self.keys.get(who.key).memory;
+                let remembered = if page.page == 1 { None } else { memory.recall(now, &key) };
                 cut(book, key.0, page, anchor, remembered)
             }
             call => read(book, call),
@@ -477,11 +477,6 @@ impl Service {
     /// The current rates.
     pub fn exchange(&self) -> &Exchange {
         &self.exchange
-    }
-
-    /// The time of the last input.
-    pub fn now(&self) -> Timestamp {
-        self.now
     }
 
     /// What happened since this was last asked, by book.

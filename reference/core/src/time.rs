@@ -149,8 +149,7 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     // The formatters of both libraries take ten times as long, which was a tenth of a sweep.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (secs, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
-        let (days, secs) = (secs / 86_400, secs % 86_400);
+        let (days, secs) = (self.unix_secs() / 86_400, self.unix_secs() % 86_400);
         let days = i32::try_from(days).expect("a timestamp up to LAST has few days");
         let date = Date::from_julian_day(EPOCH_DAY + days).expect("a timestamp up to LAST is a date");
         let (month, day) = (u8::from(date.month()), date.day());
@@ -161,7 +160,8 @@ impl fmt::Display for Timestamp {
             (11..13, secs / 3_600),
             (14..16, secs / 60 % 60),
             (17..19, secs % 60),
-            (20..26, micros),
+            // The last six digits, as many as there is room for.
+            (20..26, self.0),
         ];
         let mut text = *b"0000-00-00T00:00:00.000000Z";
         for (place, mut number) in numbers {

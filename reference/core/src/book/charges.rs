@@ -7,7 +7,7 @@ use crate::{
     asset::{Asset, Currency},
     call::{ChargeDraft, RefundDraft},
     charge::{Bounds, Charge, ChargeChange, ChargeStatus, CustomField, Customer, Refund, Terms},
-    endpoint::EndpointStatus,
+    endpoint::{Endpoint, EndpointStatus},
     error::{ApiError, FieldErrors},
     event::{Details, EventType, Subject},
     id::{ChargeNo, Code, InvoiceNo, LinkNo},
@@ -233,8 +233,8 @@ impl Book {
     /// Rate locks that have run out, until so much work is done: one for each lock, and one for each endpoint that may be
     /// told of it. Says how much it was. A charge that is held open expires when nothing holds it any more.
     pub(crate) fn end_locks(&mut self, context: &BookContext<'_>, work_max: u32) -> u32 {
-        let endpoints = self.endpoints.iter().filter(|it| it.status == EndpointStatus::Enabled).count();
-        let (each, mut work) = (1 + u32::try_from(endpoints).unwrap_or(u32::MAX - 1), 0_u32);
+        let told = |it: &Endpoint| u32::from(it.status == EndpointStatus::Enabled);
+        let (each, mut work) = (1 + self.endpoints.iter().map(told).sum::<u32>(), 0_u32);
         while work < work_max
             && let Some(&(end, no)) = self.locks.first()
             && end <= context.now
@@ -243,10 +243,9 @@ impl Book {
             self.locks.pop_first();
             let charge = self.charge_mut(no);
             let told = charge.on_lock_end(context.now);
-            let hold_end = charge.hold_end();
-            if charge.status().is_open() && hold_end > context.now {
-                self.locks.insert((hold_end, no));
-            }
+            // What is open still is held, so its hold ends later.
+            let next_end = charge.status().is_open().then(|| charge.hold_end());
+            self.locks.extend(next_end.map(|end| (end, no)));
             self.tell(context, no, told);
         }
         work

@@ -352,9 +352,8 @@ impl Charge {
             if counts && confirmed && !transfer.credited {
                 transfer.credited = true;
                 credited.push(place);
-            } else if transfer.credited && !confirmed {
+            } else if !confirmed {
                 transfer.credited = false;
-                credited.retain(|&earlier| earlier != place);
             }
         }
         self.weigh(&credited, required, told);
@@ -366,10 +365,7 @@ impl Charge {
         if self.status == ChargeStatus::Paid {
             return;
         }
-        let accepted = self.transfers.iter().any(|t| t.credited && t.standing == Standing::Accepted);
-        if !self.status.is_open() && !accepted {
-            return;
-        }
+        // A closed charge is credited again what fell short when it was open, and besides that only what was accepted.
         let received = self.received();
         let txid = self.transfers[last].txid.clone();
         if received.covers(self.terms.asset_amount, self.bounds.tolerance) {

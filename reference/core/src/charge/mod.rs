@@ -52,11 +52,6 @@ impl ChargeStatus {
         }
     }
 
-    /// Reads a word.
-    pub fn parse(text: &str) -> Option<ChargeStatus> {
-        ChargeStatus::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
     /// Money that arrives now is on time.
     pub const fn is_open(self) -> bool {
         matches!(self, ChargeStatus::Pending | ChargeStatus::Underpaid)

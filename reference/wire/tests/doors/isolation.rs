@@ -175,7 +175,7 @@ fn many_locks_that_end_at_once_hold_up_only_their_own_book() {
     let neighbour = service.open_account("neighbour");
     let key = service.new_key(neighbour, Mode::Live);
     service.wait(LOCK);
-    let expired = |service: &TestService| service.book(Mode::Live).events().len() - 9;
+    let expired = |service: &TestService| service.book(Mode::Live).events().count() - 9;
 
     assert_eq!(
         service.api.service.on_tick_in_part(service.now, 4),

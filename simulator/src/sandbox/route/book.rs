@@ -106,7 +106,7 @@ pub(super) fn counts(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
             void: invoices(Some(InvoiceStatus::Void)),
         },
         links: count(&List::Links),
-        events: book.events().len() as u64,
+        events: book.events().count() as u64,
         late: waiting(book).len() as u64,
         endpoints: EndpointCounts {
             enabled: endpoints(EndpointStatus::Enabled),

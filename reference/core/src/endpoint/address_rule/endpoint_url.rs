@@ -78,11 +78,6 @@ impl EndpointUrl {
         EndpointUrl { path_starts: text.len() - target.len(), text, host, port }
     }
 
-    /// The whole URL in its one normal spelling. Reading it again gives the same URL.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
     /// Where it lives.
     pub fn host(&self) -> &Host {
         &self.host
@@ -110,6 +105,7 @@ impl EndpointUrl {
     }
 }
 
+/// The whole URL in its one normal spelling. Reading it again gives the same URL.
 impl fmt::Display for EndpointUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -143,8 +139,8 @@ pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
     if url.scheme() != "https" {
         return Err(Refusal::NotHttps { scheme: url.scheme().to_owned() });
     }
-    // An empty user name (`https://@host`) leaves no trace in the parts, only in the text.
-    if !url.username().is_empty() || url.password().is_some() || has_at_sign_before_host(text) {
+    // An empty user name (`https://@host`) leaves no trace in the parts, so the text is asked for all of them.
+    if has_at_sign_before_host(text) {
         return Err(Refusal::UserInfo);
     }
     if url.fragment().is_some() {
