@@ -139,3 +139,28 @@ impl KeyRing {
 fn digest(text: &[u8]) -> [u8; 32] {
     Sha256::digest(text).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+
+    #[test]
+    fn a_key_is_known_by_its_last_characters_and_a_name_that_tells_nothing_of_its_text() {
+        let rng_key = Seed(1).rng_key("live", "acme", "key");
+        let mut ring = KeyRing::default();
+        for nth in 0..3 {
+            let (no, text) =
+                ring.create(Timestamp(0), (AccountNo(0), Mode::Live), ("svc_live_", "tag", &rng_key, nth));
+            let text = text.reveal();
+            let key = ring.get(no);
+            assert_eq!((text.len(), text.strip_suffix(&key.hint).map(str::len)), (49, Some(45)));
+            assert!((0..3).all(|stream| key.id != Code::draw(&rng_key, stream)), "drawn as a text is");
+            assert_eq!((ring.find(text.as_bytes()), ring.has_made(text.as_bytes())), (Some(no), true));
+            ring.get_mut(no).revoked_at = Some(Timestamp(0));
+            assert_eq!((ring.find(text.as_bytes()), ring.has_made(text.as_bytes())), (None, true));
+        }
+        let names: std::collections::BTreeSet<Code> = ring.iter().map(|key| key.id).collect();
+        assert_eq!((names.len(), ring.has_made(b"svc_live_other")), (3, false));
+    }
+}

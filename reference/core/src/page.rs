@@ -227,6 +227,7 @@ mod tests {
         let text =
             format!("ids {ids} prev {} next {} last {}", end(page.prev()), end(page.next()), page.last);
         assert_eq!(text, expected);
+        assert_eq!(listing.select(total), None, "nothing stands behind the newest");
     }
 
     #[test]

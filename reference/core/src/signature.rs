@@ -148,6 +148,8 @@ mod tests {
         check(VECTOR, b"{\"id\": 1}", now, Err(SignatureError::Mismatch));
         check(&VECTOR.replace("t=1767603600", "t=1767603601"), body, now, Err(SignatureError::Mismatch));
         check(&format!("{VECTOR},v1={}", "0".repeat(64)), body, now, Ok(()));
+        check(&format!("{VECTOR},v0=00"), body, now, Ok(()));
+        check(&format!("t=1,{VECTOR}"), body, now, Err(SignatureError::Form));
         assert_eq!(verify("whsec_other", VECTOR, body, now), Err(SignatureError::Mismatch));
     }
 

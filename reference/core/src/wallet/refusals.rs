@@ -169,6 +169,8 @@ fn a_damaged_key_is_refused() {
     check(&ZPUB.to_lowercase(), Bitcoin, Live, WalletError::Checksum);
     check(&ZPUB.replace('Q', "0"), Bitcoin, Live, WalletError::NotBase58);
     check(&format!("{ZPUB}é"), Bitcoin, Live, WalletError::NotBase58);
+    check(&"z".repeat(128), Bitcoin, Live, WalletError::Checksum);
+    check(&"z".repeat(129), Bitcoin, Live, WalletError::TooLong);
     check(&ZPUB.repeat(1000), Bitcoin, Live, WalletError::TooLong);
 
     let payload = base58::decode(ZPUB).unwrap();

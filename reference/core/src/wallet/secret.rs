@@ -54,6 +54,9 @@ mod tests {
         let xprv = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
         check(xprv, true);
         check(&xprv[..110], true);
+        // A Solana address may begin so, and is shorter.
+        check(&xprv[..50], true);
+        check(&xprv[..49], false);
         check(&format!(" {xprv}\n"), true);
         check("KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn", true);
         check("5HpHagT65TZzG1PH3CSu63k8DbpvD8s5ip4nEB3kEsreAnchuDf", true);

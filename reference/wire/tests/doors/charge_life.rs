@@ -109,6 +109,14 @@ fn what_is_too_little_waits_for_the_rest() {
         "paid 0.0025: payment_detected underpaid payment_detected underpaid payment_detected paid",
     );
     check(&[part, Cancel(409)], "underpaid 0.001: payment_detected underpaid");
+    // What is buried in one block is judged together, seen before or not.
+    check(
+        &[
+            See("a", "0.001", MEMPOOL),
+            Together(const { &[("a", "0.001", deep(2)), ("b", "0.0015", deep(2))] }),
+        ],
+        "paid 0.0025: payment_detected payment_detected paid",
+    );
 }
 
 #[test]
@@ -278,11 +286,38 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
         &[OLD, ("b", "0.0025", MEMPOOL), ("c", "0.001", MEMPOOL)],
         "pending 0: payment_detected payment_detected late_payment",
     );
+    // What is still there, or was replaced before, is replaced by nothing now.
+    story(&[("a", "0.0025", MEMPOOL), ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected late_payment");
+    const BUMP: &[Seen] = &[OLD, ("b", "0.0025", MEMPOOL)];
+    const AGAIN: &[Seen] = &[OLD, ("c", "0.0025", MEMPOOL)];
+    check(
+        &[seen, Until(-1), Together(BUMP), Until(9), Together(AGAIN)],
+        "pending 0: payment_detected payment_detected late_payment",
+    );
+    // Of two that are replaced at once each keeps its time for one.
+    const BOTH: &[Seen] = &[
+        OLD,
+        ("c", "0.0025", Depth::Gone(Gone::Replaced)),
+        ("b", "0.0025", MEMPOOL),
+        ("d", "0.0025", MEMPOOL),
+    ];
+    check(
+        &[seen, See("c", "0.0025", MEMPOOL), Until(9), Together(BOTH)],
+        "pending 0: payment_detected payment_detected payment_detected payment_detected",
+    );
 }
 
 #[test]
 fn what_is_first_seen_during_a_hold_is_late() {
     let enough = See("a", "0.0025", MEMPOOL);
+    check(&[enough, Until(0), See("b", "0.001", deep(2))], "pending 0: payment_detected late_payment");
+    // A hold that ends ends before that, and be it in the microsecond in which the lock did.
+    for end in [0, 9] {
+        check(
+            &[enough, Until(end), Together(const { &[("a", "0.0025", DROPPED), ("b", "0.0025", deep(2))] })],
+            "expired 0: payment_detected expired late_payment",
+        );
+    }
     check(&[enough, Until(9), See("b", "0.001", deep(2))], "pending 0: payment_detected late_payment");
     check(
         &[enough, Until(9), See("b", "0.001", deep(2)), See("a", "0.0025", deep(2))],

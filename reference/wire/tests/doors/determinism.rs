@@ -2,6 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use reference_core::{
+    account::{AccountKind, Settings},
     asset::Asset,
     command::{BookCommand, Visit},
     event::EventType,
@@ -12,7 +13,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, TestService, code};
+use crate::test_service::{Call, TICK, TestService, code};
 
 /// One thing that happens in one mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -240,6 +241,35 @@ fn another_seed_gives_other_names() {
     for (one, other) in names(1).into_iter().zip(names(2)) {
         assert_ne!(one, other);
     }
+}
+
+#[test]
+fn an_account_has_a_slug_of_its_own() {
+    let mut service = TestService::new();
+    let (longest, longer) = ("a".repeat(40), "a".repeat(41));
+    for (slug, status) in [
+        ("a-1", 201),
+        ("z9", 201),
+        (longest.as_str(), 201),
+        (longer.as_str(), 422),
+        ("", 422),
+        ("Bolt", 422),
+        ("a_b", 422),
+        ("b\u{fc}cher", 422),
+        ("acme", 409),
+    ] {
+        let opened =
+            service.api.service.open_account(service.now, slug, AccountKind::Personal, Settings::new(slug));
+        assert_eq!(opened.map_or_else(|error| error.status(), |_| 201), status, "{slug}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "a host never hands over a time that falls")]
+fn time_never_falls() {
+    let mut service = TestService::new();
+    service.now = service.now.minus(TICK);
+    service.tick();
 }
 
 #[test]

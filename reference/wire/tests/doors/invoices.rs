@@ -204,6 +204,17 @@ fn an_invoice_is_overdue_when_its_day_is_over() {
 }
 
 #[test]
+fn an_invoice_may_be_due_today_until_the_day_is_over() {
+    let mut service = TestService::new();
+    let due_today = json!({"amount": "1", "due_at": "2026-09-20"});
+    service.wait(Span(Span::hours(14).0 - 1));
+    assert_eq!(service.post("/v1/invoices", &due_today).status(), 201);
+    service.wait(TICK);
+    let refused = service.post("/v1/invoices", &due_today);
+    assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["due_at".to_owned()]));
+}
+
+#[test]
 fn an_invoice_is_mailed_once_in_10_minutes() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);

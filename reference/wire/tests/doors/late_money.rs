@@ -124,7 +124,9 @@ fn paid_at_of_late_money_is_its_confirmation_not_its_acceptance() {
         See("a", "0.0025", MEMPOOL),
         Wait(Span::mins(20)),
         See("a", "0.0025", deep(2)),
-        Wait(Span::days(2)),
+        Wait(Span::days(1)),
+        See("a", "0.0025", deep(3)),
+        Wait(Span::days(1)),
         Accept(None, 200),
     ]);
     assert_eq!(service.show_charge(&charge)["paid_at"], "2026-09-20T10:50:00.000000Z");

@@ -52,6 +52,8 @@ fn an_open_price_has_bounds() {
     for (amount, status) in [("4.99", 422), ("5.00", 201), ("10.00", 201), ("10.01", 422), ("0", 422)] {
         check(&link, json!({"amount": amount}), status, if status == 422 { &["amount"] } else { &[] });
     }
+    let one = json!({"title": "A gift", "pricing_type": "open", "min_amount": "5", "max_amount": "5"});
+    check(&one, json!({"amount": "5.00"}), 201, &[]);
     let unbounded = json!({"title": "A gift", "pricing_type": "open"});
     check(&unbounded, json!({"amount": "0.01"}), 201, &[]);
     check(&unbounded, json!({"amount": "0"}), 422, &["amount"]);
@@ -218,6 +220,7 @@ fn terms_that_nobody_could_pay_are_refused() {
     refuse(json!({"suggested_amounts": ["5", "0"]}), &["suggested_amounts.1"]);
     refuse(json!({"suggested_amounts": ["4.99", "5"], "min_amount": "5"}), &["suggested_amounts.0"]);
     refuse(json!({"suggested_amounts": ["5", "5.01"], "max_amount": "5"}), &["suggested_amounts.1"]);
+    refuse(json!({"expires_at": "2026-09-20T10:00:00Z"}), &["expires_at"]);
     refuse(json!({"accepted_assets": ["BTC", "LTC", "BTC"]}), &["accepted_assets"]);
     refuse(json!({"custom_fields": [{"label": "Size"}, {"label": "Size"}]}), &["custom_fields"]);
 }

@@ -7,7 +7,7 @@ use reference_core::{
     event::EventType,
     id::{AccountNo, Code},
     mode::Mode,
-    outbox::{AttemptResult, DeliveryState},
+    outbox::{AttemptResult, Delivery, DeliveryState},
     time::Span,
 };
 use reference_wire::AttemptRequest;
@@ -264,7 +264,7 @@ fn a_disabled_or_removed_endpoint_gets_nothing_more() {
 
 #[test]
 fn the_log_goes_back_30_days() {
-    let (mut service, _) = shop();
+    let (mut service, endpoint) = shop();
     service.charge();
     let delivered = take(&mut service);
     land(&mut service, &delivered, FINE);
@@ -279,9 +279,23 @@ fn the_log_goes_back_30_days() {
     // What is still to be posted is found under its number, whatever was dropped before it.
     let posts = service.post_all(&FINE);
     assert_eq!(posts.len(), 2);
+    assert_eq!(states(&service), ["delivered", "delivered"]);
     for (_, post) in posts {
         assert_eq!(resend(&mut service, Mode::Live, &post), 200);
     }
+    let cut_off = take(&mut service);
+    service.api.service.restart(service.now);
+    assert_eq!(take(&mut service).2.id, cut_off.2.id);
+    let log = service.book(Mode::Live).outbox();
+    let ids =
+        |deliveries: &mut dyn Iterator<Item = &Delivery>| deliveries.map(|it| it.id).collect::<Vec<_>>();
+    let all = ids(&mut log.iter());
+    assert_eq!(log.before(Some(all[1])).map(|mut found| ids(&mut found)), Some(vec![all[0]]));
+    assert_eq!(ids(&mut log.opened_at(service.now)), all[1..]);
+    assert_eq!(ids(&mut log.opened_at(service.now.minus(TICK))), all[..1]);
+    let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
+    service.act(Mode::Live, off).unwrap();
+    assert_eq!(states(&service), ["in_flight", "canceled"]);
 }
 
 #[test]
@@ -367,6 +381,32 @@ fn the_service_says_when_to_wake_it() {
     assert_eq!(service.api.service.next_tick(), Some(service.now), "a post is due at once");
     service.post_all(&FINE);
     assert_eq!(service.api.service.next_tick(), Some(end));
+}
+
+#[test]
+fn every_endpoint_that_may_be_told_is_as_much_work_as_the_lock_that_ends() {
+    let (mut service, _) = shop();
+    service.add_endpoint(Mode::Live, URL, &[EventType::ChargePaid]);
+    let off = service.add_endpoint(Mode::Live, URL, &EventType::ALL);
+    let off = BookCommand::ChangeEndpoint { id: off, url: None, events: None, enabled: Some(false) };
+    service.act(Mode::Live, off).unwrap();
+    for _ in 0..3 {
+        service.charge();
+    }
+    service.wait(crate::test_service::LOCK);
+    let work = [4, 9].map(|work_max| service.api.service.on_tick_in_part(service.now, work_max));
+    assert_eq!(work, [6, 3]);
+}
+
+#[test]
+fn a_book_has_50_endpoints_at_most_and_one_that_is_removed_makes_room() {
+    let (mut service, first) = shop();
+    let add = || BookCommand::AddEndpoint { url: URL.to_owned(), events: [EventType::ChargePaid].into() };
+    let mut added = |mode| service.act(mode, add()).map_or_else(|error| error.status(), |_| 201);
+    assert_eq!((1..=50).map(|_| added(Mode::Live)).collect::<Vec<_>>(), [vec![201; 49], vec![422]].concat());
+    assert_eq!(added(Mode::Test), 201);
+    service.act(Mode::Live, BookCommand::RemoveEndpoint(first)).unwrap();
+    assert_eq!([0; 2].map(|_| service.act(Mode::Live, add()).is_ok()), [true, false]);
 }
 
 #[test]

@@ -246,6 +246,8 @@ fn links_have_a_title_and_a_price() {
     link(json!({"title": "", "amount": "1"}), &["title"]);
     link(json!({"title": "A", "pricing_type": "free", "amount": "1"}), &["pricing_type"]);
     link(json!({"title": "A", "amount": "1", "min_amount": "1"}), &["min_amount"]);
+    link(json!({"title": "A", "amount": "1", "suggested_amounts": ["1"]}), &["suggested_amounts"]);
+    link(json!({"title": "A", "amount": "1", "suggested_amounts": []}), &[]);
     link(json!({"title": "A", "pricing_type": "open", "amount": "1"}), &["amount"]);
     link(
         json!({"title": "A", "pricing_type": "open", "min_amount": "2", "max_amount": "1"}),

@@ -375,7 +375,7 @@ impl TestService {
 pub(crate) const MEMPOOL: Depth = Depth::Confirmations(0);
 pub(crate) const DROPPED: Depth = Depth::Gone(Gone::Dropped);
 
-pub(crate) fn deep(confirmations: u32) -> Depth {
+pub(crate) const fn deep(confirmations: u32) -> Depth {
     Depth::Confirmations(confirmations)
 }
 

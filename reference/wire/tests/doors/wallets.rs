@@ -2,7 +2,7 @@
 
 use reference_core::{
     asset::Asset,
-    command::{BookCommand, Command, Payout},
+    command::{BookCommand, Command, Payout, SettingsDraft},
     error::ApiError,
     mode::Mode,
 };
@@ -53,6 +53,40 @@ fn an_address_stays_with_its_charge_when_the_list_it_came_from_is_taken_away() {
     assert_eq!(service.deposit_address(Mode::Live), FIRST);
     service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
     service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
+}
+
+#[test]
+fn a_wallet_is_not_taken_by_the_other_mode_though_no_charge_has_an_address_of_it() {
+    let mut service = TestService::new();
+    service.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
+    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
+    service.refuses_addresses(Mode::Test, &[FIRST]);
+}
+
+#[test]
+fn the_account_shows_its_wallets_and_settings_as_they_are() {
+    let mut service = TestService::new();
+    let remove =
+        |service: &mut TestService| service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).map(drop);
+    let rename = |service: &mut TestService, name: &str| {
+        service.set(SettingsDraft { name: Some(name.to_owned()), ..SettingsDraft::default() });
+        Ok(())
+    };
+    type Change<'a> = &'a dyn Fn(&mut TestService) -> Result<(), ApiError>;
+    let changes: [(Change<'_>, &str, bool); 5] = [
+        (&|_| Ok(()), "Acme", true),
+        (&remove, "Acme", false),
+        (&|service| service.list_addresses(Mode::Live, &[FIRST]), "Acme", true),
+        (&|service| remove(service).and_then(|()| rename(service, "Bolt")), "Bolt", false),
+        (&|service| rename(service, "Core"), "Core", false),
+    ];
+    for (change, name, takes_sol) in changes {
+        change(&mut service).expect("the owner may");
+        let shown = service.get("/v1/account").json();
+        let accepted = shown["meta"]["accepted_assets"].as_array().expect("a list");
+        assert_eq!((&shown["data"]["name"], accepted.contains(&json!("SOL"))), (&json!(name), takes_sol));
+    }
 }
 
 #[test]
