@@ -7,7 +7,9 @@ use crate::packages::cargo;
 /// Hands the options on, to the program as the tests have built it: it judges recordings all the time. Whether everything is as it should be.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, String> {
     let mut program = cargo(root);
-    program.args(["run", "--quiet", "--locked", "--profile", "test", "--package", "mutants", "--"]).args(options);
+    program
+        .args(["run", "--quiet", "--locked", "--profile", "test", "--package", "mutants", "--"])
+        .args(options);
     let status = program.status().map_err(|err| format!("cannot start {program:?}: {err}"))?;
     match status.code() {
         Some(0) => Ok(true),
