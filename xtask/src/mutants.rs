@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::packages::cargo;
 
-/// Hands the options on, to the program as the tests have built it: it judges recordings all the time. Whether everything is as it should be.
+/// Hands the options on. Whether everything is as it should be.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, String> {
     let mut program = cargo(root);
+    // Optimised as for the tests: it judges recordings all the time.
     program
         .args(["run", "--quiet", "--locked", "--profile", "test", "--package", "mutants", "--"])
         .args(options);

@@ -13,7 +13,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header::AUTHORIZATION, request::Parts};
+use http::{
+    HeaderMap, HeaderName, Method, StatusCode,
+    header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT},
+    request::Parts,
+};
 use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
 use simulator::api::WorldEvent;
 
@@ -29,20 +33,9 @@ const TEXT_BYTES_KEPT: usize = 1_024;
 const HEADERS_ROOM: usize = 256;
 /// Characters that are shown of a key, at its end.
 const KEY_TAIL: usize = 4;
-/// Headers that are kept, of requests and answers.
-const HEADERS: [&str; 11] = [
-    "accept",
-    "content-type",
-    "idempotency-key",
-    "user-agent",
-    "allow",
-    "content-length",
-    "idempotent-replayed",
-    "location",
-    "retry-after",
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-];
+/// Headers without a constant of their own that are kept.
+const OTHER_HEADERS: [&str; 4] =
+    ["idempotency-key", "idempotent-replayed", "x-ratelimit-limit", "x-ratelimit-remaining"];
 
 /// Something that went on.
 #[derive(Clone, Debug)]
@@ -70,7 +63,7 @@ pub struct RequestRecord {
     /// From its head to its answer.
     pub took: Duration,
     /// Such as `POST`.
-    pub method: String,
+    pub method: Method,
     /// The path and the query.
     pub target: String,
     /// The key, as `svc_live_…4f2a`; `None` if none of this server's names was shown.
@@ -100,16 +93,26 @@ pub(crate) struct Half {
 impl RequestRecord {
     fn held_bytes(&self) -> u64 {
         let texts = self.target.len() + self.message.as_ref().map_or(0, String::len);
-        (size_of_val(self) + texts + self.request.kept.len() + self.answer.kept.len()) as u64
+        (size_of_val(self) + texts + self.request.kept.capacity() + self.answer.kept.capacity()) as u64
     }
 }
 
+/// Whether a header is kept, of requests and answers.
+fn is_kept(name: &HeaderName) -> bool {
+    // Most are known by a number. The others cost a comparison of texts each.
+    matches!(*name, ACCEPT | ALLOW | CONTENT_LENGTH | CONTENT_TYPE | LOCATION | RETRY_AFTER | USER_AGENT)
+        || OTHER_HEADERS.contains(&name.as_str())
+}
+
 impl Half {
-    fn new(headers: &HeaderMap, body: &[u8]) -> Half {
+    /// `room`: of an older one, which is used again.
+    fn new(room: Vec<u8>, headers: &HeaderMap, body: &[u8]) -> Half {
         let begun = &body[..body.len().min(BODY_BYTES_KEPT)];
-        let mut kept = Vec::with_capacity(HEADERS_ROOM + begun.len());
+        let mut kept = room;
+        kept.clear();
+        kept.reserve(HEADERS_ROOM + begun.len());
         for (name, value) in headers {
-            if HEADERS.contains(&name.as_str()) {
+            if is_kept(name) {
                 let value = value.as_bytes();
                 let value = &value[..value.len().min(TEXT_BYTES_KEPT)];
                 // A header's value has no line break in it.
@@ -225,16 +228,13 @@ impl RequestLog {
         if !is_wanted {
             return;
         }
-        let mut record = self.record(exchange, is_api);
+        let rooms = if is_api { self.make_room() } else { Default::default() };
+        let mut record = self.record(exchange, is_api, rooms);
         if is_api {
             let mut kept = self.kept();
             kept.count += 1;
             record.n = kept.count;
             let record = Arc::new(record);
-            if kept.last.len() >= self.most {
-                let gone = kept.last.pop_front().map_or(0, |record| record.held_bytes());
-                kept.bytes -= gone;
-            }
             kept.bytes += record.held_bytes();
             kept.last.push_back(Arc::clone(&record));
             self.memory.set(kept.bytes);
@@ -245,19 +245,37 @@ impl RequestLog {
         }
     }
 
+    /// Lets go of the oldest where as many are kept as may be. What its halves took, for those of the next: the room of a
+    /// page's beginning is more than an allocator gives and takes back at once.
+    fn make_room(&self) -> [Vec<u8>; 2] {
+        let (mut kept, mut gone) = (self.kept(), None);
+        while kept.last.len() >= self.most
+            && let Some(oldest) = kept.last.pop_front()
+        {
+            kept.bytes -= oldest.held_bytes();
+            gone = Some(oldest);
+        }
+        drop(kept);
+        // Whoever looks at it just then keeps it.
+        gone.and_then(Arc::into_inner).map(|gone| [gone.request.kept, gone.answer.kept]).unwrap_or_default()
+    }
+
     fn tell(&self, record: Arc<RequestRecord>) {
         if let Some(sink) = &self.sink {
             sink.tell(LogEntry::Request(record));
         }
     }
 
-    fn record<'e>(&self, exchange: &Exchange<'e>, is_api: bool) -> RequestRecord {
+    fn record<'e>(&self, exchange: &Exchange<'e>, is_api: bool, rooms: [Vec<u8>; 2]) -> RequestRecord {
         let Exchange { head, path, body, status, headers, said, at, took } = exchange;
-        let target = match head.uri.query() {
-            None => Cow::Borrowed(*path),
-            Some(query) => Cow::Owned([path, "?", query].concat()),
+        let mut target = match head.uri.query() {
+            None => (*path).to_owned(),
+            Some(query) => [path, "?", query].concat(),
         };
-        let target = String::from_utf8_lossy(&target.as_bytes()[..target.len().min(TEXT_BYTES_KEPT)]);
+        target.truncate(target.floor_char_boundary(TEXT_BYTES_KEPT));
+        if let Cow::Owned(redacted) = self.redacted(&target) {
+            target = redacted;
+        }
         let shown = |body: &'e Bytes| if is_api { &body[..] } else { &[] };
         let message = (status.as_u16() >= 400)
             .then(|| {
@@ -265,18 +283,19 @@ impl RequestLog {
             })
             .flatten();
         let (mode, key) = self.key_in(&head.headers).unzip();
+        let [request_room, answer_room] = rooms;
         RequestRecord {
             n: 0,
             at: *at,
             took: *took,
-            method: head.method.as_str().to_owned(),
-            target: self.redacted(&target).into_owned(),
+            method: head.method.clone(),
+            target,
             key,
             mode,
             status: status.as_u16(),
             message: message.map(|text| self.redacted(&text).into_owned()),
-            request: Half::new(&head.headers, shown(body)),
-            answer: Half::new(headers, shown(said)),
+            request: Half::new(request_room, &head.headers, shown(body)),
+            answer: Half::new(answer_room, headers, shown(said)),
         }
     }
 

@@ -157,7 +157,7 @@ fn event<'a, 'k>(
 }
 
 /// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
-fn many(page: &Page, links: &PageUrls<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
+fn many(page: &Page, links: &PageUrls, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
     let room = if room > LARGE_PAGE { room.max(OWN_ROOM) } else { room };
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
     body.extend_from_slice(b"{\"data\":[");
@@ -168,7 +168,7 @@ fn many(page: &Page, links: &PageUrls<'_>, room: usize, mut record: impl FnMut(u
         record(member, &mut body);
     }
     body.extend_from_slice(b"],\"links\":");
-    write(&mut body, &links.links(page));
+    links.write_links(&mut body, page);
     body.extend_from_slice(b",\"meta\":");
     write(&mut body, &links.meta(page));
     body.push(b'}');
@@ -176,20 +176,12 @@ fn many(page: &Page, links: &PageUrls<'_>, room: usize, mut record: impl FnMut(u
 }
 
 /// What the links of a page have in common: they differ in the page's number only.
-struct PageUrls<'a> {
+struct PageUrls {
     path: String,
     /// The query up to the number.
     query: String,
     /// What stands behind the number. Public ids need no encoding.
-    anchor: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct PageLinks {
-    first: String,
-    last: String,
-    prev: Option<String>,
-    next: Option<String>,
+    anchor: String,
 }
 
 #[derive(Serialize)]
@@ -203,8 +195,8 @@ struct PageMeta<'a> {
     total: u64,
 }
 
-impl<'a> PageUrls<'a> {
-    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&'a str>) -> PageUrls<'a> {
+impl PageUrls {
+    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&str>) -> PageUrls {
         let (name, filters): (_, [(&str, Option<&str>); 3]) = match list {
             List::Charges { status, link } => (
                 "charges",
@@ -227,24 +219,33 @@ impl<'a> PageUrls<'a> {
         query.extend_pairs(filters.iter().filter_map(|(name, value)| value.map(|value| (name, value))));
         let query =
             query.append_pair("per_page", &page.per_page.to_string()).append_pair("page", "").finish();
+        let anchor = anchor.map(|anchor| ["&anchor=", anchor].concat()).unwrap_or_default();
         PageUrls { path: [scene.base, "/v1/", name].concat(), query, anchor }
     }
 
-    fn links(&self, page: &Page) -> PageLinks {
-        PageLinks {
-            first: self.page(1),
-            last: self.page(page.last),
-            prev: page.prev().map(|n| self.page(n)),
-            next: page.next().map(|n| self.page(n)),
+    /// Only the path can have something in it that JSON escapes.
+    fn write_links(&self, body: &mut Vec<u8>, page: &Page) {
+        let path = json(&self.path);
+        let open = path.strip_suffix(b"\"").unwrap_or(&path);
+        let links: [(&[u8], Option<u64>); 4] = [
+            (b"{\"first\":", Some(1)),
+            (b",\"last\":", Some(page.last)),
+            (b",\"prev\":", page.prev()),
+            (b",\"next\":", page.next()),
+        ];
+        for (name, n) in links {
+            body.extend_from_slice(name);
+            let Some(n) = n else {
+                body.extend_from_slice(b"null");
+                continue;
+            };
+            for part in [open, b"?", self.query.as_bytes(), n.to_string().as_bytes(), self.anchor.as_bytes()]
+            {
+                body.extend_from_slice(part);
+            }
+            body.push(b'"');
         }
-    }
-
-    fn page(&self, n: u64) -> String {
-        let (PageUrls { path, query, anchor }, n) = (self, n.to_string());
-        match anchor {
-            None => [path, "?", query, &n].concat(),
-            Some(anchor) => [path, "?", query, &n, "&anchor=", anchor].concat(),
-        }
+        body.push(b'}');
     }
 
     fn meta(&self, page: &Page) -> PageMeta<'_> {

@@ -54,6 +54,10 @@ impl Player<'_> {
             if answer.status != 200 {
                 let actual = format!("{} {}", answer.status, message(&answer));
                 let title = format!("a page of {} is not given", walk.path.value);
+                if answer.status == 429 {
+                    // Nothing is said about the list by a key that has asked too often.
+                    return Err(Stop::broken(walk.path.span, format!("{title}: {actual}")));
+                }
                 return Err(Stop::unmet(walk.path.span, title, "is refused", "200".to_owned(), actual));
             }
             let WalkPage { data, meta, links } = serde_json::from_slice(&answer.body)

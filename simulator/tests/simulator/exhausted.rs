@@ -67,6 +67,16 @@ fn a_planted_bug_comes_out_as_a_shortest_path() {
 }
 
 #[test]
+fn a_walk_that_the_limit_of_requests_ends_breaks_no_law() {
+    let walk = "  - walk: { path: /v1/charges, per_page: 1, insert: 1 }\n";
+    let text =
+        format!("title: walks\npace: 0s\nsteps:\n  - open: {{ charge: c1, asset: BTC }}\n{}", walk.repeat(8));
+    let script = Script::parse("walks.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let breaches = Runner::default().try_script(&script).findings.breaches;
+    assert!(breaches.is_empty(), "{breaches:?}");
+}
+
+#[test]
 fn the_same_search_comes_to_the_same_figures() {
     let tallies = [(), ()].map(|()| {
         let mut search = search("limit");

@@ -142,7 +142,7 @@ fn as_json(entry: &LogEntry) -> Value {
             let RequestRecord { at, method, target, status, took, key, message, .. } = &**record;
             let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             json!({
-                "what": "request", "at": at.to_string(), "method": method, "target": target, "status": status,
+                "what": "request", "at": at.to_string(), "method": method.as_str(), "target": target, "status": status,
                 "took_ms": took_ms, "key": key, "message": message,
             })
         }
