@@ -2,6 +2,7 @@
 
 use crate::world;
 use proptest::prelude::*;
+use reference_core::time::Timestamp;
 use reference_wire::{Request, Response};
 use serde_json::{Value, json};
 use simulator::sandbox::{Progress, Sandbox};
@@ -70,6 +71,33 @@ fn what_a_payment_would_ignore_is_refused() {
         "/sandbox/pay",
         &json!({"address": address, "asset": "BTC", "amount": "1", "mode": "test"}),
     );
+}
+
+#[test]
+fn the_largest_and_the_earliest_are_taken_and_nothing_beyond() {
+    let mut world = World::new();
+    let (code, address) = world.charge("BTC");
+    let now = world.0.now();
+    let to = |moment: Timestamp| json!({ "to": moment.to_string() });
+    let to_address =
+        |amount, outputs| json!({"address": address, "asset": "BTC", "amount": amount, "outputs": outputs});
+    let mine = |blocks| json!({"asset": "BTC", "blocks": blocks, "at_once": true});
+    let cases = [
+        ("/sandbox/advance", to(now), to(Timestamp(now.0 - 1)), "to"),
+        (
+            "/sandbox/pay",
+            json!({"charge": code, "outputs": 100}),
+            json!({"charge": code, "outputs": 101}),
+            "outputs",
+        ),
+        // One smallest unit for each output, and less.
+        ("/sandbox/pay", to_address("0.00000100", 100), to_address("0.00000099", 100), "outputs"),
+        ("/sandbox/mine", mine(100_000), mine(100_001), "blocks"),
+    ];
+    for (target, taken, beyond, field) in cases {
+        world.refused(target, &beyond, field);
+        world.done("POST", target, &taken);
+    }
 }
 
 #[test]
