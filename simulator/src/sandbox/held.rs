@@ -34,3 +34,39 @@ impl Sandbox {
         WORLD_BYTES + KEY_BYTES * keys + HAPPENING_BYTES * self.log().count() + self.world.told_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call with this body and this key to repeat it by, and what it leaves: objects, bytes of text, kept answers.
+    #[track_caller]
+    fn check(method: &str, body: &str, key: Option<&[u8]>, status: u16, (made, text, kept): (u64, u64, u64)) {
+        let request = Request {
+            method,
+            path: "/v1/charges",
+            query: None,
+            authorization: None,
+            content_type: None,
+            idempotency_key: key,
+            base: "",
+            body: body.as_bytes(),
+        };
+        let response = Response { status, headers: Vec::new(), body: Vec::new().into() };
+        let bytes = CALL_BYTES * made + 2 * text + ANSWER_BYTES * kept;
+        assert_eq!(bytes_of(&request, &response), bytes, "{method} {status}");
+    }
+
+    #[test]
+    fn a_call_is_counted_by_what_it_leaves() {
+        let body = r#"{"asset":"BTC"}"#;
+        check("POST", body, None, 201, (1, 11 + 15, 0));
+        check("POST", "", None, 399, (1, 11, 0));
+        check("POST", body, None, 400, (0, 0, 0));
+        check("POST", body, None, 422, (0, 0, 0));
+        check("POST", body, Some(b"again"), 422, (0, 5, 1));
+        check("PATCH", body, Some(b"again"), 200, (1, 11 + 15 + 5, 1));
+        check("GET", "", None, 200, (0, 0, 0));
+        check("HEAD", "", None, 200, (0, 0, 0));
+    }
+}

@@ -28,18 +28,27 @@ fn search(name: &str) -> Exploration {
     Exploration::new(Scope::find(name).expect("it is one of them"))
 }
 
+/// Every scope, the sequences of up to three inputs that are tried, and the states that they come to. More states than
+/// these would be the same one twice; fewer, two that are not the same.
+const FIGURES: [(&str, u64, u64); 5] = [
+    ("charge", 489, 279),
+    ("invoice", 312, 241),
+    ("endpoint", 375, 162),
+    ("limit", 365, 325),
+    ("paging", 237, 161),
+];
+
 #[test]
 fn every_scope_keeps_every_law() {
-    for scope in Scope::ALL {
+    let figures = Scope::ALL.iter().map(|scope| {
         let mut search = Exploration::new(scope);
         if let Some((path, breach)) = exhaust(&Runner::default(), &mut search, 3) {
             panic!("{}: {}: {breach}", scope.name, search.words(&path));
         }
-        let Extent { sequences, states, depth, .. } = search.extent;
-        assert!(depth == 3 && states > 100, "{}: {:?}", scope.name, search.extent);
-        // Inputs that change nothing, and inputs whose order does not matter, come to a state that is known.
-        assert!(states < sequences, "{}: {:?}", scope.name, search.extent);
-    }
+        let Extent { sequences, states, .. } = search.extent;
+        (scope.name, sequences, states)
+    });
+    assert_eq!(figures.collect::<Vec<_>>(), FIGURES);
 }
 
 /// A planted bug is found by a path that is no longer than this, and its scenario shows it.
@@ -74,14 +83,4 @@ fn a_walk_that_the_limit_of_requests_ends_breaks_no_law() {
     let script = Script::parse("walks.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
     let breaches = Runner::default().try_script(&script).findings.breaches;
     assert!(breaches.is_empty(), "{breaches:?}");
-}
-
-#[test]
-fn the_same_search_comes_to_the_same_figures() {
-    let tallies = [(), ()].map(|()| {
-        let mut search = search("limit");
-        assert!(exhaust(&Runner::default(), &mut search, 2).is_none());
-        search.extent
-    });
-    assert_eq!(tallies[0], tallies[1]);
 }
