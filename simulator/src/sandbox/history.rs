@@ -376,8 +376,21 @@ mod tests {
     fn numbers_that_a_reader_would_round_are_noticed() {
         check_number(r#"{"amount":49.90,"seed":123456789012345}"#, false);
         check_number(r#"{"amount":0.100000000000000001}"#, true);
+        check_number(r#"{"amount":1234567890.123456}"#, true);
         check_number(r#"{"amount":"0.100000000000000001"}"#, false);
         check_number(r#"{"a":"\"","amount":0.100000000000000001}"#, true);
         check_number(r#"{"a":"\\","b":"1234567890123456"}"#, false);
+    }
+
+    #[test]
+    fn a_receiver_outside_the_simulated_network_is_not_told() {
+        for (body, is_told) in [
+            (json!({ "url": "https://shop.sim/hooks" }), true),
+            (json!({ "status": "disabled" }), true),
+            (json!({ "url": "https://shop.example/hooks" }), false),
+            (json!({ "url": "http://shop.sim/hooks" }), false),
+        ] {
+            assert_eq!(judge_receiver(&body).is_ok(), is_told, "{body}");
+        }
     }
 }

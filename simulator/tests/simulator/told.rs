@@ -23,7 +23,7 @@ enum Op {
     Reorg,
     Drop(usize),
     Advance(u32),
-    Endpoint { test: bool },
+    Endpoint { test: bool, by_key: bool },
     Merchant(&'static str),
     Key,
     Account,
@@ -43,7 +43,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => Just(Op::Reorg),
         1 => (0..4_usize).prop_map(Op::Drop),
         3 => (1..4_000_000_u32).prop_map(Op::Advance),
-        1 => any::<bool>().prop_map(|test| Op::Endpoint { test }),
+        1 => any::<(bool, bool)>().prop_map(|(test, by_key)| Op::Endpoint { test, by_key }),
         1 => prop::sample::select(vec!["down", "slow", "up"]).prop_map(Op::Merchant),
         1 => Just(Op::Key),
         1 => Just(Op::Account),
@@ -144,6 +144,11 @@ impl Client {
                     self.done("/sandbox/drop", &json!({ "txid": txid }));
                 }
             }
+            // A key keeps it to its own book.
+            Op::Endpoint { test, by_key: true } => {
+                let key = if *test { self.test.clone() } else { self.live.clone() };
+                self.ask("POST", "/sandbox/endpoints", &key, &json!({ "url": "https://shop.sim/hooks" }));
+            }
             other => self.act_on_the_world(other),
         }
     }
@@ -155,7 +160,7 @@ impl Client {
             }
             Op::Reorg => ("/sandbox/reorg", json!({ "asset": "BTC", "depth": 1, "keep": "all" })),
             Op::Advance(ms) => ("/sandbox/advance", json!({ "by": format!("{ms}ms") })),
-            Op::Endpoint { test } => {
+            Op::Endpoint { test, .. } => {
                 let mode = if *test { "test" } else { "live" };
                 ("/sandbox/endpoints", json!({ "url": "https://shop.sim/hooks", "mode": mode }))
             }
@@ -181,12 +186,18 @@ fn happened(answer: &[u8]) -> Value {
     serde_json::from_slice::<Value>(answer).expect("JSON")["happened"].take()
 }
 
+/// The scenario, and how many calls it does not tell.
+fn told(client: &mut Client) -> (String, u64) {
+    let told = client.ask("GET", "/sandbox/scenario", "", &Value::Null);
+    let (text, untold) = (told["scenario"].as_str(), told["untold"].as_u64());
+    (text.expect("a text").to_owned(), untold.expect("a number"))
+}
+
 fn check(ops: &[Op]) -> Result<(), TestCaseError> {
     let mut client = Client::new();
     ops.iter().for_each(|op| client.act(op));
-    let told = client.ask("GET", "/sandbox/scenario", "", &Value::Null);
-    let text = told["scenario"].as_str().expect("a text").to_owned();
-    prop_assert_eq!(&told["untold"], &json!(0), "{}", text);
+    let (text, untold) = told(&mut client);
+    prop_assert_eq!(untold, 0, "{}", text);
     let script =
         Script::parse("told.yaml", &text).map_err(|why| TestCaseError::fail(format!("{why}\n{text}")))?;
     let mut stage = LocalStage::new();
@@ -217,9 +228,8 @@ fn what_cannot_be_told_is_said_with_the_reason() {
     let code = made["data"]["id"].as_str().expect("a new charge").to_owned();
     client.done("/sandbox/pay", &json!({ "charge": code }));
     client.act(&Op::Open { asset: "BTC", test: false });
-    let told = client.ask("GET", "/sandbox/scenario", "", &Value::Null);
-    let text = told["scenario"].as_str().expect("a text");
-    assert_eq!(told["untold"], 2, "{text}");
+    let (text, untold) = told(&mut client);
+    assert_eq!(untold, 2, "{text}");
     for line in [
         "  # not told: POST /v1/charges: `${` stands for a name in a scenario",
         &format!("  # not told: POST /sandbox/pay: {code} was made by a call that is not told"),
@@ -227,11 +237,99 @@ fn what_cannot_be_told_is_said_with_the_reason() {
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    let script = Script::parse("told.yaml", text).unwrap_or_else(|why| panic!("{why}"));
+    let script = Script::parse("told.yaml", &text).unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(play(&script, None, &mut LocalStage::new()).map(|played| played.events).unwrap_or(0), 1);
 }
 
 #[test]
 fn a_world_in_which_nothing_was_done_is_told_too() {
     check(&[]).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
+fn what_was_made_has_a_name_by_which_later_calls_know_it() {
+    let mut client = Client::new();
+    for op in [Op::Open { asset: "BTC", test: false }, Op::Link, Op::Invoice { send: false }] {
+        client.act(&op);
+    }
+    client.act(&Op::Pay { charge: 0, share: "1" });
+    let made = client.done("/sandbox/endpoints", &json!({ "url": "https://shop.sim/hooks", "mode": "live" }));
+    let endpoint = made["endpoint"]["id"].as_str().expect("an id");
+    client.done(&format!("/sandbox/endpoints/{endpoint}/rotate"), &json!({}));
+    client.act(&Op::Drop(0));
+    client.act(&Op::Key);
+    let (text, _) = told(&mut client);
+    for step in [
+        "path: /v1/charges, save: { c1: /data/id } }",
+        "path: /v1/payment-links, save: { l1: /data/id } }",
+        "path: /v1/invoices, save: { i1: /data/id } }",
+        r#"path: "/sandbox/invoices/${i1}/choose", save: { c2: /charge } }"#,
+        r#"body: { charge: "${c1}", share: "1" }, method: POST, path: /sandbox/pay, save: { t1: /txid } }"#,
+        "path: /sandbox/endpoints, save: { shop1: /endpoint/id } }",
+        r#"path: "/sandbox/endpoints/${shop1}/rotate" }"#,
+        r#"body: { txid: "${t1}" }, method: POST, path: /sandbox/drop }"#,
+        "path: /sandbox/keys, save: { k1: /key/secret, key1: /key/id } }",
+    ] {
+        assert!(text.contains(step), "{step} is not in\n{text}");
+    }
+}
+
+#[test]
+fn time_that_goes_by_is_told_as_a_wait() {
+    let mut client = Client::new();
+    client.act(&Op::Open { asset: "BTC", test: false });
+    client.act(&Op::Advance(90_000));
+    client.act(&Op::Mine { blocks: 1, at_once: true });
+    client.act(&Op::Mine { blocks: 2, at_once: false });
+    let (text, _) = told(&mut client);
+    let steps: Vec<&str> = text.lines().filter(|line| line.starts_with("  - ")).collect();
+    let mined =
+        "  - request: { body: { asset: BTC, at_once: true, blocks: 1 }, method: POST, path: /sandbox/mine }";
+    assert_eq!((steps.len(), &steps[1..3]), (4, &["  - wait: 1m30s", mined][..]), "{text}");
+    assert!(steps[3].starts_with("  - wait: "), "{text}");
+}
+
+#[test]
+fn a_new_world_is_where_the_scenario_begins() {
+    for (body, expected) in
+        [(json!({ "seed": 7 }), 0), (json!({ "seed": 7, "account": { "display_name": "Bakery" } }), 1)]
+    {
+        let mut client = Client::new();
+        client.act(&Op::Link);
+        client.done("/sandbox/world", &body);
+        let (text, untold) = told(&mut client);
+        assert!(text.contains("\nseed: 7\n"), "{text}");
+        assert_eq!(
+            (text.matches("PATCH, path: /sandbox/accounts/acme").count(), untold),
+            (expected, 0),
+            "{text}"
+        );
+        assert_eq!(text.matches("- request:").count(), expected, "nothing of the world before: {text}");
+    }
+}
+
+/// Calls with bodies of this many bytes, their path counted, and how many of them are told and how many not.
+#[track_caller]
+fn check_room(calls: usize, bytes: usize, expected: (usize, u64)) {
+    let mut client = Client::new();
+    let path = "/sandbox/merchants";
+    let said = r#"{"name":"shop","state":"down"}"#;
+    let body = format!("{said:<width$}", width = bytes - path.len());
+    for _ in 0..calls {
+        let response = world::send(&mut client.sandbox, "POST", path, "", &body);
+        assert_eq!(response.status, 200);
+    }
+    let (text, untold) = told(&mut client);
+    assert_eq!((text.matches("- request:").count(), untold), expected, "{calls} of {bytes}");
+    let left_out = format!("  # not told: {untold} calls after these, for want of room\n");
+    assert_eq!(text.contains(&left_out), untold > 0, "{text}");
+}
+
+#[test]
+fn the_history_ends_where_its_room_does() {
+    check_room(5_000, 48, (5_000, 0));
+    check_room(5_003, 48, (5_000, 3));
+    check_room(8, 64 * 1_024, (8, 0));
+    check_room(10, 64 * 1_024, (8, 2));
+    check_room(9, 64 * 1_024 - 1, (8, 1));
 }
