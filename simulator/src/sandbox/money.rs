@@ -60,7 +60,7 @@ mod tests {
         {
             assert_eq!(millionths(text), Some(value), "{text}");
         }
-        for text in ["", ".5", "-1", "1e3", "0.1234567", "1001", "half"] {
+        for text in ["", ".5", "+5", "-1", "1e3", "0.1234567", "1001", "half"] {
             assert_eq!(millionths(text), None, "{text}");
         }
     }

@@ -47,21 +47,26 @@ impl World {
     }
 }
 
-/// A charge in LTC, which needs 3 confirmations, after these calls to the sandbox. `CODE` is the charge's.
+/// A charge in LTC, which needs 3 confirmations, after these calls to the sandbox. `CODE` is the charge's, `TXID` that of
+/// the last payment.
 #[track_caller]
 fn check_stage(calls: &[(&str, &str)], stage: &str) {
     let mut world = World::new();
     let code = world.make("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
+    let mut txid = String::new();
     for (path, body) in calls {
         let path = path.replace("CODE", &code);
-        let body = serde_json::from_str(&body.replace("CODE", &code)).expect("bodies in tests are JSON");
-        world.ask("POST", &path, &body);
+        let body = body.replace("CODE", &code).replace("TXID", &txid);
+        let body = serde_json::from_str(&body).expect("bodies in tests are JSON");
+        let answer = world.ask("POST", &path, &body);
+        txid = answer["txid"].as_str().map_or(txid, str::to_owned);
     }
     assert_eq!(world.page(&format!("c/{code}"))["stage"], stage, "{calls:?}");
 }
 
 const PAY: (&str, &str) = ("/sandbox/pay", r#"{"charge":"CODE"}"#);
 const PAY_HALF: (&str, &str) = ("/sandbox/pay", r#"{"charge":"CODE","share":"0.5"}"#);
+const DROP: (&str, &str) = ("/sandbox/drop", r#"{"txid":"TXID"}"#);
 const MINE: (&str, &str) = ("/sandbox/mine", r#"{"asset":"LTC","blocks":3}"#);
 const WAIT: (&str, &str) = ("/sandbox/advance", r#"{"by":"31m"}"#);
 const CANCEL: (&str, &str) = ("/sandbox/charges/CODE/cancel", "{}");
@@ -71,6 +76,7 @@ const ACCEPT: (&str, &str) = ("/sandbox/charges/CODE/accept", "{}");
 fn a_charge_is_waited_for_then_confirmed_then_paid() {
     check_stage(&[], "waiting");
     check_stage(&[PAY], "confirming");
+    check_stage(&[PAY, DROP], "waiting");
     check_stage(&[PAY, MINE], "paid");
     check_stage(&[PAY, WAIT], "paid");
 }
@@ -95,6 +101,9 @@ fn check_missing(shares: &[&str], missing: &str, covered: bool) {
     }
     let page = world.page(&format!("c/{code}"));
     assert_eq!((&page["missing"], &page["covered"]), (&json!(missing), &json!(covered)), "{shares:?}");
+    let gone = world.ask("POST", "/sandbox/pay", &json!({ "charge": code, "share": "0.1" }));
+    world.ask("POST", "/sandbox/drop", &json!({ "txid": gone["txid"] }));
+    assert_eq!(world.page(&format!("c/{code}"))["missing"], missing, "what has vanished comes no more");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::world;
 use proptest::prelude::*;
 use reference_core::time::Timestamp;
-use reference_wire::{Request, Response};
+use reference_wire::{BODY_MAX, Request, Response};
 use serde_json::{Value, json};
 use simulator::sandbox::{Progress, Sandbox};
 
@@ -97,6 +97,77 @@ fn the_largest_and_the_earliest_are_taken_and_nothing_beyond() {
     for (target, taken, beyond, field) in cases {
         world.refused(target, &beyond, field);
         world.done("POST", target, &taken);
+    }
+    let said = r#"{"name":"shop","state":"down"}"#;
+    for (bytes, status) in [(BODY_MAX, 200), (BODY_MAX + 1, 413)] {
+        let body = [said, &" ".repeat(bytes - said.len())].concat();
+        assert_eq!(world.send("POST", "/sandbox/merchants", "", &body).status, status, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn a_colour_has_six_digits() {
+    let mut world = World::new();
+    for wrong in ["#1f6fe", "#1f6feb0", "#1f6feg", "1f6feb"] {
+        world.refused("/sandbox/accounts", &json!({"id": "bakery", "brand_color": wrong}), "brand_color");
+    }
+    world.done("POST", "/sandbox/accounts", &json!({"id": "bakery", "brand_color": "#1F6feb"}));
+}
+
+#[test]
+fn a_search_takes_a_word_of_255_bytes_and_finds_50() {
+    let mut world = World::new();
+    (0..51).for_each(|_| drop(world.charge("BTC")));
+    let path = "/sandbox/books/acme/live/search";
+    let found = world.done("GET", &format!("{path}?q=bc1"), &Value::Null)["found"].clone();
+    assert_eq!(found.as_array().map(Vec::len), Some(50), "{found}");
+    for (bytes, status) in [(255, 200), (256, 422)] {
+        assert_eq!(world.send("GET", &format!("{path}?q={}", "x".repeat(bytes)), "", "").status, status);
+    }
+}
+
+#[test]
+fn a_key_keeps_a_call_to_its_own_book() {
+    let mut world = World::new();
+    let (code, _) = world.charge("BTC");
+    let paid = world.done("POST", "/sandbox/pay", &json!({ "charge": code }));
+    let keys = world.done("POST", "/sandbox/accounts", &json!({ "id": "bakery" }))["keys"].clone();
+    let (live, test) = (keys["live"].as_str().expect("a key"), keys["test"].as_str().expect("a key"));
+    let hooks = |account: Option<&str>| json!({ "url": "https://shop.sim", "account": account });
+    for (key, path, body, refused) in [
+        (test, "/sandbox/endpoints", hooks(None), None),
+        (live, "/sandbox/endpoints", hooks(Some("bakery")), None),
+        (live, "/sandbox/endpoints", hooks(Some("acme")), Some("account")),
+        (live, "/sandbox/endpoints", hooks(Some("nobody")), Some("account")),
+        (test, "/sandbox/drop", json!({ "txid": paid["txid"] }), Some("txid")),
+    ] {
+        let response = world::send_as(&mut world.0, "POST", path, key, &body.to_string());
+        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
+        match refused {
+            Some(field) => assert!(answer["errors"][field].is_array(), "{answer} names {field}"),
+            None => assert_eq!(answer["endpoint"]["account"], "bakery", "{answer}"),
+        }
+    }
+}
+
+#[test]
+fn mails_are_those_of_the_account_and_mode_asked_for() {
+    let mut world = World::new();
+    world.done("POST", "/sandbox/accounts", &json!({ "id": "bakery" }));
+    let key = world.0.first_keys().live;
+    let invoice = json!({"customer_email": "ann@example.com", "amount": "99.00", "currency": "EUR", "send_email": true});
+    assert_eq!(world.send("POST", "/v1/invoices", &key, &invoice.to_string()).status, 201);
+    for (query, count) in [
+        ("", 1),
+        ("?account=acme", 1),
+        ("?mode=live", 1),
+        ("?account=acme&mode=live", 1),
+        ("?account=acme&mode=test", 0),
+        ("?account=bakery&mode=live", 0),
+        ("?mode=test", 0),
+    ] {
+        let answer = world.done("GET", &format!("/sandbox/mails{query}"), &Value::Null);
+        assert_eq!(answer["mails"].as_array().map(Vec::len), Some(count), "{query}: {answer}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
-use simulator::sandbox::{Reach, Sandbox, Setup};
+use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
 
 const BASE: &str = "http://localhost";
 
@@ -28,4 +28,18 @@ pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str,
     let request =
         Request { query, authorization: Some(bearer.as_bytes()), ..Request::json(BASE, method, path, body) };
     sandbox.respond(sandbox.now(), &request)
+}
+
+/// The same by a key that the host admits: of `/sandbox` it reaches its own book.
+pub(crate) fn send_as(sandbox: &mut Sandbox, method: &str, path: &str, key: &str, body: &str) -> Response {
+    let bearer = format!("Bearer {key}");
+    let now = sandbox.now();
+    let admitted = match sandbox.admit(now, Some(bearer.as_bytes())) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refusal,
+    };
+    match sandbox.call_as(now, &admitted, &Request::json(BASE, method, path, body)) {
+        Progress::Done(response) => response,
+        Progress::Waiting(_) => panic!("nothing of a test's world waits for somebody outside"),
+    }
 }
