@@ -94,3 +94,55 @@ impl Watchers {
         std::mem::take(&mut self.ready)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reference_core::{money::Coin, sighting::Depth};
+
+    use super::*;
+
+    const CHAIN: (Mode, Asset) = (Mode::Live, Asset::Btc);
+
+    fn batch(txid: &str) -> Vec<Sighting> {
+        let (mode, asset) = CHAIN;
+        let (address, txid, amount) = (String::new(), txid.to_owned(), Coin::ZERO);
+        vec![Sighting { mode, asset, address, txid, output: 0, amount, depth: Depth::Confirmations(0) }]
+    }
+
+    fn txids(batches: Vec<Vec<Sighting>>) -> Vec<String> {
+        batches.into_iter().flatten().map(|it| it.txid).collect()
+    }
+
+    /// Two batches come while a chain is watched with a fault: what is handed over at once, what when it is mended, and
+    /// whether everything must be looked at anew then.
+    #[track_caller]
+    fn check(fault: WatcherFault, at_once: &[&str], mended: &[&str], anew: bool) {
+        let (mut watchers, mut now) = (Watchers::default(), Vec::new());
+        assert!(!watchers.change(CHAIN, Some(fault)));
+        assert_eq!(watchers.faulty(), [CHAIN]);
+        ["a", "b"].into_iter().for_each(|txid| watchers.hear(CHAIN, batch(txid), &mut now));
+        assert!(now.is_empty());
+        assert_eq!(txids(watchers.take_ready()), at_once);
+        assert_eq!(watchers.change(CHAIN, None), anew);
+        assert!(watchers.faulty().is_empty());
+        assert_eq!(txids(watchers.take_ready()), mended);
+        ["c", "d"].into_iter().for_each(|txid| watchers.hear(CHAIN, batch(txid), &mut now));
+        assert_eq!(txids(vec![now]), ["c", "d"]);
+    }
+
+    #[test]
+    fn a_fault_delays_turns_loses_or_doubles_what_is_noticed() {
+        check(WatcherFault::Late, &[], &["a", "b"], false);
+        check(WatcherFault::Reversed, &[], &["b", "a"], true);
+        check(WatcherFault::Lost, &[], &[], true);
+        check(WatcherFault::Twice, &["a", "a", "b", "b"], &[], false);
+    }
+
+    #[test]
+    fn every_word_is_read() {
+        let faults: Vec<_> = WORDS.into_iter().map(|word| parse(word).expect("a word")).collect();
+        let all = [WatcherFault::Late, WatcherFault::Reversed, WatcherFault::Lost, WatcherFault::Twice];
+        assert_eq!(faults, [None].into_iter().chain(all.map(Some)).collect::<Vec<_>>());
+        assert_eq!(parse("down"), None);
+    }
+}

@@ -159,6 +159,31 @@ fn a_coin_of_an_invoice_can_be_chosen_until_money_is_on_its_way() {
     assert_eq!(page["may_choose"], false);
 }
 
+/// An invoice with a charge in LTC, after these calls: whether a coin may be chosen, or another one.
+#[track_caller]
+fn check_may_choose(calls: &[(&str, &str)], may_choose: bool) {
+    let mut world = World::new();
+    let invoice = world.make("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
+    let choose = format!("/sandbox/invoices/{invoice}/choose");
+    let chosen = world.ask("POST", &choose, &json!({ "asset": "LTC" }));
+    let code = chosen["charge"].as_str().expect("a code");
+    for (path, body) in calls {
+        let body = serde_json::from_str(&body.replace("CODE", code)).expect("bodies in tests are JSON");
+        world.ask("POST", &path.replace("CODE", code), &body);
+    }
+    assert_eq!(world.page(&format!("i/{invoice}"))["may_choose"], may_choose, "{calls:?}");
+}
+
+#[test]
+fn a_coin_can_be_chosen_again_when_the_charge_is_closed() {
+    check_may_choose(&[], true);
+    check_may_choose(&[PAY_HALF], false);
+    check_may_choose(&[PAY_HALF, MINE], false);
+    check_may_choose(&[PAY_HALF, MINE, WAIT], true);
+    check_may_choose(&[WAIT], true);
+    check_may_choose(&[CANCEL], true);
+}
+
 #[test]
 fn a_coin_is_offered_if_it_is_taken_and_has_a_rate() {
     let mut world = World::new();

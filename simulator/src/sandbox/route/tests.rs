@@ -516,3 +516,19 @@ fn others_are_served_while_a_call_moves_the_clock_far() {
     let times = |world: &Sandbox| world.log().after(0).map(|event| event.at).collect::<Vec<_>>();
     assert_eq!(times(&world), times(&whole));
 }
+
+#[test]
+fn a_world_is_mended_before_it_is_left_alone() {
+    let mut world = world();
+    let code = made(&mut world, "/v1/charges", r#"{"asset":"LTC","amount":"10.00","currency":"EUR"}"#);
+    done(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"LTC","mode":"live","notices":"lost"}"#);
+    done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
+    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"LTC","blocks":3}"#);
+    let status = |world: &mut Sandbox| {
+        done(world, "GET", &format!("/sandbox/books/acme/live/charges/{code}"), "")["data"]["status"].take()
+    };
+    assert_eq!(status(&mut world), "pending", "nobody saw the payment");
+    assert!(world.next_of_service().is_some(), "its lock is yet to end");
+    world.heal();
+    assert_eq!(status(&mut world), "paid");
+}
