@@ -38,6 +38,7 @@ impl Sandbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::route::tests::world;
 
     /// A call with this body and this key to repeat it by, and what it leaves: objects, bytes of text, kept answers.
     #[track_caller]
@@ -68,5 +69,21 @@ mod tests {
         check("PATCH", body, Some(b"again"), 200, (1, 11 + 15 + 5, 1));
         check("GET", "", None, 200, (0, 0, 0));
         check("HEAD", "", None, 200, (0, 0, 0));
+    }
+
+    #[test]
+    fn a_world_holds_its_keys_and_what_was_told_to_it() {
+        let mut world = world();
+        let keys = |world: &Sandbox| world.service().keys().iter().count() as u64;
+        assert_eq!((keys(&world), world.held_bytes()), (2, WORLD_BYTES + 2 * KEY_BYTES));
+        for (path, body) in [("/sandbox/accounts", r#"{"id":"bakery"}"#), ("/sandbox/keys", "{}")] {
+            let (before, had) = (world.held_bytes(), keys(&world));
+            let now = world.now();
+            let said = world.respond(now, &Request::json("", "POST", path, body));
+            assert_eq!(said.status, 200);
+            let told = CALL_BYTES + 2 * (path.len() + body.len()) as u64;
+            assert_eq!(world.held_bytes() - before, told + KEY_BYTES * (keys(&world) - had), "{path}");
+        }
+        assert_eq!(keys(&world), 5);
     }
 }

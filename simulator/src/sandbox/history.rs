@@ -94,7 +94,7 @@ impl History {
         }
         let target = request.query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
         self.bytes += target.len() + body.len();
-        if self.left_out > 0 || self.done.len() >= CALLS_MAX || self.bytes > BYTES_MAX {
+        if self.done.len() >= CALLS_MAX || self.bytes > BYTES_MAX {
             self.left_out += 1;
             return;
         }
@@ -339,10 +339,10 @@ fn has_long_number(json: &str) -> bool {
     let (mut in_text, mut escaped, mut digits) = (false, false, 0);
     for byte in json.bytes() {
         match byte {
-            b'\\' if in_text => escaped = !escaped,
+            b'\\' => escaped = !escaped,
             b'"' if !escaped => (in_text, digits) = (!in_text, 0),
             b'0'..=b'9' if !in_text => digits += 1,
-            b'.' if !in_text => {}
+            b'.' => {}
             _ => (escaped, digits) = (false, 0),
         }
         if digits > DIGITS_MAX {

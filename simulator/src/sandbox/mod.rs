@@ -277,7 +277,6 @@ impl Sandbox {
     /// A call was answered: what it changed is held, and part of the history.
     fn note_done(
         &mut self,
-        at: Timestamp,
         caller: impl FnOnce(&Sandbox) -> Caller,
         request: &Request<'_>,
         progress: &Progress,
@@ -288,8 +287,8 @@ impl Sandbox {
             return;
         }
         let (caller, keys) = (caller(self), self.service().keys().iter().count());
-        // Another world begins at its own time.
-        let at = if request.path == "/sandbox/world" { self.now() } else { at };
+        // No call that is told moves the clock, and another world begins at its own time.
+        let at = self.now();
         if let Some(history) = &mut self.history {
             history.note(at, caller, request, response, keys);
         }
@@ -399,7 +398,7 @@ impl Sandbox {
             key: bearer(request.authorization).and_then(|text| sandbox.service().keys().find(text)),
             within: None,
         };
-        self.note_done(at, caller, request, &progress);
+        self.note_done(caller, request, &progress);
         progress
     }
 
@@ -471,7 +470,7 @@ impl Sandbox {
             let gone = ApiError::conflict("Another world began, and the key is gone with its own.");
             return Progress::Done(Response::refusal(&gone));
         }
-        let (who, at) = (admitted.admission.principal, self.now());
+        let who = admitted.admission.principal;
         let progress = if is_sandbox(request.path) {
             route::respond(self, request, Some((who.account, who.mode)))
         } else {
@@ -483,7 +482,7 @@ impl Sandbox {
             key: Some(who.key),
             within: Some((sandbox.service().account(who.account).id.to_string(), who.mode)),
         };
-        self.note_done(at, caller, request, &progress);
+        self.note_done(caller, request, &progress);
         progress
     }
 

@@ -74,6 +74,20 @@ fn what_a_payment_would_ignore_is_refused() {
 }
 
 #[test]
+fn a_reorganisation_keeps_no_transaction_that_its_chain_does_not_know() {
+    let mut world = World::new();
+    let (code, _) = world.charge("ETH");
+    let txid = world.done("POST", "/sandbox/pay", &json!({ "charge": code }))["txid"].clone();
+    for asset in ["ETH", "BTC"] {
+        world.done("POST", "/sandbox/mine", &json!({ "asset": asset, "blocks": 1, "at_once": true }));
+    }
+    let keep = |asset, txid: &Value| json!({ "asset": asset, "depth": 1, "keep": [txid] });
+    world.refused("/sandbox/reorg", &keep("BTC", &txid), "keep");
+    world.refused("/sandbox/reorg", &keep("ETH", &json!("0xabc")), "keep");
+    world.done("POST", "/sandbox/reorg", &keep("ETH", &txid));
+}
+
+#[test]
 fn the_largest_and_the_earliest_are_taken_and_nothing_beyond() {
     let mut world = World::new();
     let (code, address) = world.charge("BTC");
@@ -112,6 +126,39 @@ fn a_colour_has_six_digits() {
         world.refused("/sandbox/accounts", &json!({"id": "bakery", "brand_color": wrong}), "brand_color");
     }
     world.done("POST", "/sandbox/accounts", &json!({"id": "bakery", "brand_color": "#1F6feb"}));
+}
+
+#[test]
+fn an_account_is_of_a_person_or_of_an_organization() {
+    let mut world = World::new();
+    for (id, kind) in [("ann", Some("personal")), ("bakery", Some("organization")), ("club", None)] {
+        world.done("POST", "/sandbox/accounts", &json!({ "id": id, "type": kind }));
+    }
+    world.refused("/sandbox/accounts", &json!({ "id": "other", "type": "company" }), "type");
+    let overview = world.done("GET", "/sandbox", &Value::Null);
+    let kinds: Vec<_> =
+        overview["accounts"].as_array().expect("a list").iter().map(|it| &it["type"]).collect();
+    assert_eq!(kinds, ["organization", "personal", "organization", "organization"], "{overview}");
+}
+
+#[test]
+fn a_delivery_that_waits_says_when_it_is_tried_again() {
+    let mut world = World::new();
+    let endpoint = world.endpoint("live");
+    world.done("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "down" }));
+    world.done("POST", &format!("/sandbox/endpoints/{endpoint}/test"), &json!({}));
+    let next = |world: &mut World, status: &str| {
+        world.done("POST", "/sandbox/advance", &json!({ "by": "30s" }));
+        let all = world.done("GET", "/sandbox/deliveries", &Value::Null)["deliveries"].clone();
+        assert_eq!(all[0]["status"], status, "{all}");
+        all[0]["next_at"].clone()
+    };
+    let at = next(&mut world, "waiting");
+    let at = Timestamp::parse(at.as_str().expect("a moment")).expect("a moment");
+    assert!(at > world.0.now());
+    world.done("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "up" }));
+    world.done("POST", "/sandbox/advance", &json!({ "to": at.to_string() }));
+    assert_eq!(next(&mut world, "succeeded"), Value::Null);
 }
 
 #[test]

@@ -297,6 +297,7 @@ fn a_new_world_is_where_the_scenario_begins() {
     {
         let mut client = Client::new();
         client.act(&Op::Link);
+        client.act(&Op::Advance(90_000));
         client.done("/sandbox/world", &body);
         let (text, untold) = told(&mut client);
         assert!(text.contains("\nseed: 7\n"), "{text}");
@@ -306,6 +307,32 @@ fn a_new_world_is_where_the_scenario_begins() {
             "{text}"
         );
         assert_eq!(text.matches("- request:").count(), expected, "nothing of the world before: {text}");
+        assert!(!text.contains("1m30s"), "its time is not told either: {text}");
+    }
+}
+
+#[test]
+fn a_call_that_a_key_kept_to_its_book_says_which_where_it_may() {
+    let mut client = Client::new();
+    let body = json!({ "asset": "BTC", "amount": "5", "currency": "EUR" });
+    let key = client.test.clone();
+    let made = client.ask("POST", "/v1/charges", &key, &body)["data"].clone();
+    for body in [
+        json!({ "charge": made["id"], "share": "0.5" }),
+        json!({ "address": made["deposit_address"], "asset": "BTC", "amount": "0.001" }),
+    ] {
+        let paid = world::send_as(&mut client.sandbox, "POST", "/sandbox/pay", &key, &body.to_string());
+        assert_eq!(paid.status, 200, "{body}");
+    }
+    let (text, _) = told(&mut client);
+    for body in [
+        r#"{ charge: "${c1}", share: "0.5" }"#.to_owned(),
+        format!(
+            r#"{{ address: {}, amount: "0.001", asset: BTC, mode: test }}"#,
+            made["deposit_address"].as_str().expect("an address")
+        ),
+    ] {
+        assert!(text.contains(&format!("body: {body}")), "{body} is not in\n{text}");
     }
 }
 

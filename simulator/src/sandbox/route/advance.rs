@@ -120,7 +120,12 @@ impl Sandbox {
 
 #[cfg(test)]
 mod tests {
-    use reference_core::{dialect::Dialect, outbox::AttemptResult, rng::Seed, time::Span};
+    use reference_core::{
+        dialect::Dialect,
+        outbox::{AttemptReport, AttemptResult, HttpTrace},
+        rng::Seed,
+        time::Span,
+    };
     use reference_wire::Request;
 
     use super::*;
@@ -221,6 +226,7 @@ mod tests {
         for (since, attempts) in [(Span::mins(0), 1), (Span::mins(1), 1), (Span::mins(6), 1)] {
             world.check_now(since);
             pending = waiting(world.go_on(pending));
+            assert!(pending.awaits_attempt());
             world.check_now(since);
             assert_eq!(world.end_attempts(500), attempts);
             if since < Span::mins(6) {
@@ -230,6 +236,22 @@ mod tests {
         let (status, answer) = answer_of(world.go_on(pending));
         world.check_now(Span::mins(10));
         assert_eq!((status, answer["happened"].as_array().map(Vec::len)), (200, Some(3)));
+    }
+
+    #[test]
+    fn what_a_receiver_said_is_held() {
+        let held = |said: &str| {
+            let mut world = OutsideWorld::new();
+            world.send();
+            let now = world.sandbox.now();
+            let id = world.sandbox.take_outgoing()[0].id;
+            let trace = HttpTrace { response_body: said.to_owned(), ..HttpTrace::default() };
+            let report =
+                AttemptReport { trace: Some(Box::new(trace)), ..AttemptResult::Answered(200).into() };
+            world.sandbox.on_attempt_result(now, id, report);
+            world.sandbox.held_bytes()
+        };
+        assert_eq!(held("thank you") - held(""), 9);
     }
 
     #[test]
@@ -273,6 +295,24 @@ mod tests {
         assert_eq!(answer_of(world.go_on(pending)).0, 409);
         world.check_now(Span::secs(0));
         assert_eq!(world.end_attempts(200), 0, "the old world's post is forgotten");
+    }
+
+    #[test]
+    fn a_world_that_takes_the_place_of_another_knows_what_that_one_began() {
+        let mut before = OutsideWorld::new();
+        before.send();
+        let pending = before.waits("/sandbox/advance", r#"{"by":"10s"}"#);
+        let first = before.sandbox.take_outgoing()[0].id;
+        let mut after = OutsideWorld::new();
+        after.sandbox.succeed(before.sandbox.lineage());
+        assert_eq!(answer_of(after.go_on(pending)).0, 409);
+        after.send();
+        assert_ne!(after.sandbox.take_outgoing()[0].id, first);
+        after.send();
+        after.sandbox.forget_outgoing();
+        assert!(after.sandbox.take_outgoing().is_empty());
+        assert_eq!(after.sandbox.open_attempts().count(), 2, "only nobody makes it");
+        assert_eq!(after.sandbox.lineage(), (1, 3));
     }
 
     #[test]

@@ -30,7 +30,8 @@ const BLOCKS_MAX: u32 = 100_000;
 /// How a chain's refusal is answered.
 fn refusal(error: ChainError) -> ApiError {
     match error {
-        ChainError::Unknown { .. } => ApiError::field("txid", format!("The txid field is invalid: {error}.")),
+        // A `txid` finds its chain first; what a reorganisation is to keep is asked of one chain.
+        ChainError::Unknown { .. } => ApiError::field("keep", format!("The keep field is invalid: {error}.")),
         _ => ApiError::conflict(format!("The chain refuses: {error}.")),
     }
 }

@@ -303,9 +303,7 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
     let (mut fields, target) = match outcome {
         Ok((Reply::Fields(fields), target)) => (fields, target),
         Ok((Reply::Raw(response), _)) => {
-            if !reads(request) {
-                sandbox.work();
-            }
+            sandbox.work();
             return Progress::Done(response);
         }
         Err(error) => return Progress::Done(Response::refusal(&error)),
@@ -407,4 +405,4 @@ fn events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Itera
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -20,7 +20,7 @@ use crate::{
     sandbox::{Reach, Setup},
 };
 
-fn world() -> Sandbox {
+pub(in crate::sandbox) fn world() -> Sandbox {
     Sandbox::new(&Setup {
         seed: Seed(1),
         start: Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
@@ -359,6 +359,19 @@ fn an_account_tells_of_its_business_until_it_is_taken_away() {
 }
 
 #[test]
+fn who_watches_a_world_watches_the_one_that_begins_in_its_place() {
+    let mut world = world();
+    world.be_terse();
+    done(&mut world, "POST", "/sandbox/world", r#"{"seed":2}"#);
+    let key = done(&mut world, "POST", "/sandbox/keys", "{}");
+    assert_eq!(key["happened"], Value::Null, "it stays terse: {key}");
+    world.keep_record(crate::witness::Detail::Bytes);
+    done(&mut world, "POST", "/sandbox/world", r#"{"seed":3}"#);
+    done(&mut world, "POST", "/sandbox/keys", "{}");
+    assert_eq!(world.take_record().seen.len(), 2);
+}
+
+#[test]
 fn late_money_that_was_sent_back_waits_for_nobody() {
     let mut world = world();
     let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
@@ -374,7 +387,8 @@ fn late_money_that_was_sent_back_waits_for_nobody() {
             made(&mut world, &format!("/v1/charges/{charge}/refunds"), &body);
         }
         let late = done(&mut world, "GET", "/sandbox/books/acme/live/late", "");
-        assert_eq!(late["late"].as_array().unwrap().len(), waiting, "{late}");
+        let late = late["late"].as_array().unwrap();
+        assert_eq!(late.len(), waiting, "{late:?}");
         let counts = done(&mut world, "GET", "/sandbox/books/acme/live", "");
         assert_eq!(counts["late"], waiting, "{counts}");
         let path = format!("/sandbox/books/acme/live/charges/{charge}/transfers");
@@ -382,6 +396,9 @@ fn late_money_that_was_sent_back_waits_for_nobody() {
         let transfers = transfers["transfers"].as_array().unwrap();
         let sent_back = transfers.iter().filter(|it| it["sent_back"] == true).count();
         assert_eq!(sent_back + waiting, 2, "{transfers:?}");
+        if waiting == 1 {
+            assert_eq!(late[0]["amount"], "0.002", "the first is sent back first: {late:?}");
+        }
     }
 }
 
