@@ -158,7 +158,7 @@ fn a_delivery_that_waits_says_when_it_is_tried_again() {
     assert!(at > world.0.now());
     world.done("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "up" }));
     world.done("POST", "/sandbox/advance", &json!({ "to": at.to_string() }));
-    assert_eq!(next(&mut world, "succeeded"), Value::Null);
+    assert_eq!(next(&mut world, "delivered"), Value::Null);
 }
 
 #[test]

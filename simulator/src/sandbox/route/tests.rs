@@ -403,6 +403,26 @@ fn late_money_that_was_sent_back_waits_for_nobody() {
 }
 
 #[test]
+fn a_sighting_that_says_nothing_new_does_not_happen() {
+    let mut world = world();
+    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
+    done(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"BTC","notices":"twice"}"#);
+    done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
+    for _ in 0..2 {
+        done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":1,"at_once":true}"#);
+    }
+    let happened = done(&mut world, "GET", "/sandbox/happenings?after=0", "")["happened"].clone();
+    let states: Vec<_> = happened
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["txid"].is_string())
+        .map(|it| &it["state"])
+        .collect();
+    assert_eq!(states, ["seen", "confirmed"], "{happened}");
+}
+
+#[test]
 fn a_limit_of_mails_is_a_limit_of_all() {
     let mut world = world();
     done(&mut world, "POST", "/sandbox/accounts", r#"{"id":"bakery"}"#);
