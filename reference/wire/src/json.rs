@@ -56,23 +56,23 @@ pub(crate) fn answer(scene: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCa
         Answer::Invoice(no) => invoice(frame, no.0, json_cache).answer(),
         Answer::Event(no) => event(frame, no.0, json_cache).answer(),
         Answer::Page { list, page, anchor } => {
-            let links = PageUrls::new(scene, list, page, anchor.as_deref());
+            let end = PageEnd { base: scene.base, list, page, anchor: anchor.as_deref().unwrap_or_default() };
             let room = |cache: &ObjectCache| page.members.iter().map(|&no| cache.room(no)).sum();
             match list {
                 List::Charges { .. } => {
                     let room = room(&json_cache.charges);
-                    many(page, &links, room, |no, body| charge(frame, no, json_cache).add(body))
+                    many(&end, room, |no, body| charge(frame, no, json_cache).add(body))
                 }
                 List::Invoices { .. } => {
                     let room = room(&json_cache.invoices);
-                    many(page, &links, room, |no, body| invoice(frame, no, json_cache).add(body))
+                    many(&end, room, |no, body| invoice(frame, no, json_cache).add(body))
                 }
-                List::Links => many(page, &links, page.members.len() * OBJECT_ROOM, |no, body| {
+                List::Links => many(&end, page.members.len() * OBJECT_ROOM, |no, body| {
                     write(body, &LinkView::of(frame, LinkNo(no)));
                 }),
                 List::Events { .. } => {
                     let room = room(&json_cache.events);
-                    many(page, &links, room, |no, body| event(frame, no, json_cache).add(body))
+                    many(&end, room, |no, body| event(frame, no, json_cache).add(body))
                 }
             }
         }
@@ -157,47 +157,102 @@ fn event<'a, 'k>(
 }
 
 /// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
-fn many(page: &Page, links: &PageUrls, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
+fn many(end: &PageEnd<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
     let room = if room > LARGE_PAGE { room.max(OWN_ROOM) } else { room };
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
-    body.extend_from_slice(b"{\"data\":[");
-    for (place, &member) in page.members.iter().enumerate() {
+    put(&mut body, "{\"data\":[");
+    for (place, &member) in end.page.members.iter().enumerate() {
         if place > 0 {
             body.push(b',');
         }
         record(member, &mut body);
     }
-    body.extend_from_slice(b"],\"links\":");
-    links.write_links(&mut body, page);
-    body.extend_from_slice(b",\"meta\":");
-    write(&mut body, &links.meta(page));
-    body.push(b'}');
+    end.write(&mut body);
     body.into()
 }
 
-/// What the links of a page have in common: they differ in the page's number only.
-struct PageUrls {
-    path: String,
-    /// The query up to the number.
-    query: String,
-    /// What stands behind the number. Public ids need no encoding.
-    anchor: String,
+fn put(body: &mut Vec<u8>, text: &str) {
+    body.extend_from_slice(text.as_bytes());
 }
 
-#[derive(Serialize)]
-struct PageMeta<'a> {
-    current_page: u64,
-    from: Option<u64>,
-    last_page: u64,
-    path: &'a str,
-    per_page: u32,
-    to: Option<u64>,
-    total: u64,
+/// What follows the records of a page.
+struct PageEnd<'a> {
+    /// The address that the client called.
+    base: &'a str,
+    list: &'a List,
+    page: &'a Page,
+    /// Empty if there is none.
+    anchor: &'a str,
 }
 
-impl PageUrls {
-    fn new(scene: &Scene<'_>, list: &List, page: &Page, anchor: Option<&str>) -> PageUrls {
-        let (name, filters): (_, [(&str, Option<&str>); 3]) = match list {
+impl PageEnd<'_> {
+    /// Closes the records and adds links and meta. An address is written once and copied: the links differ in the page's
+    /// number only.
+    fn write(&self, body: &mut Vec<u8>) {
+        let page = self.page;
+        let (name, filters) = self.asked();
+        put(body, "],\"links\":{\"first\":");
+        let start = body.len();
+        // Nothing else of an address has anything in it that JSON escapes.
+        write(body, &self.base);
+        body.pop();
+        put(body, "/v1/");
+        put(body, name);
+        let path = start..body.len();
+        let mut mark = "?";
+        let per_page = page.per_page.to_string();
+        for (name, value) in filters.into_iter().chain([("per_page", Some(&*per_page)), ("page", Some(""))]) {
+            let Some(value) = value else { continue };
+            put(body, mark);
+            put(body, name);
+            body.push(b'=');
+            form_urlencoded::byte_serialize(value.as_bytes()).for_each(|part| put(body, part));
+            mark = "&";
+        }
+        let url = start..body.len();
+        self.end_link(body, 1);
+        for (name, n) in
+            [(",\"last\":", Some(page.last)), (",\"prev\":", page.prev()), (",\"next\":", page.next())]
+        {
+            put(body, name);
+            match n {
+                Some(n) => {
+                    body.extend_from_within(url.clone());
+                    self.end_link(body, n);
+                }
+                None => put(body, "null"),
+            }
+        }
+        put(body, "},\"meta\":{\"current_page\":");
+        write(body, &page.current);
+        put(body, ",\"from\":");
+        write(body, &page.from());
+        put(body, ",\"last_page\":");
+        write(body, &page.last);
+        put(body, ",\"path\":");
+        body.extend_from_within(path);
+        put(body, "\",\"per_page\":");
+        put(body, &per_page);
+        put(body, ",\"to\":");
+        write(body, &page.to());
+        put(body, ",\"total\":");
+        write(body, &page.total);
+        put(body, "}}");
+    }
+
+    fn end_link(&self, body: &mut Vec<u8>, n: u64) {
+        write(body, &n);
+        if !self.anchor.is_empty() {
+            // Public ids need no encoding.
+            put(body, "&anchor=");
+            put(body, self.anchor);
+        }
+        body.push(b'"');
+    }
+
+    /// The list's name in its path, and what it is filtered by.
+    fn asked(&self) -> (&'static str, [(&'static str, Option<&str>); 3]) {
+        match self.list {
             List::Charges { status, link } => (
                 "charges",
                 [("status", status.map(|s| s.as_str())), ("payment_link", link.as_deref()), NO_FILTER],
@@ -214,49 +269,6 @@ impl PageUrls {
                     ("invoice", invoice.as_deref()),
                 ],
             ),
-        };
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(filters.iter().filter_map(|(name, value)| value.map(|value| (name, value))));
-        let query =
-            query.append_pair("per_page", &page.per_page.to_string()).append_pair("page", "").finish();
-        let anchor = anchor.map(|anchor| ["&anchor=", anchor].concat()).unwrap_or_default();
-        PageUrls { path: [scene.base, "/v1/", name].concat(), query, anchor }
-    }
-
-    /// Only the path can have something in it that JSON escapes.
-    fn write_links(&self, body: &mut Vec<u8>, page: &Page) {
-        let path = json(&self.path);
-        let open = path.strip_suffix(b"\"").unwrap_or(&path);
-        let links: [(&[u8], Option<u64>); 4] = [
-            (b"{\"first\":", Some(1)),
-            (b",\"last\":", Some(page.last)),
-            (b",\"prev\":", page.prev()),
-            (b",\"next\":", page.next()),
-        ];
-        for (name, n) in links {
-            body.extend_from_slice(name);
-            let Some(n) = n else {
-                body.extend_from_slice(b"null");
-                continue;
-            };
-            for part in [open, b"?", self.query.as_bytes(), n.to_string().as_bytes(), self.anchor.as_bytes()]
-            {
-                body.extend_from_slice(part);
-            }
-            body.push(b'"');
-        }
-        body.push(b'}');
-    }
-
-    fn meta(&self, page: &Page) -> PageMeta<'_> {
-        PageMeta {
-            current_page: page.current,
-            from: page.from(),
-            last_page: page.last,
-            path: &self.path,
-            per_page: page.per_page,
-            to: page.to(),
-            total: page.total,
         }
     }
 }
