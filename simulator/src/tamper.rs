@@ -85,7 +85,8 @@ pub trait Tamper: Send {
     /// How a post ended, on its way in.
     fn outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
 
-    /// Whether the service is woken now, when it asked to be.
+    /// Whether the service is woken now, when it asked to be. Asked by who drives a service step by step: a world goes on
+    /// only when all that is due is done, so there the service is always woken.
     fn wakes(&mut self, _now: Timestamp) -> bool {
         true
     }

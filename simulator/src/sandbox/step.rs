@@ -78,7 +78,7 @@ impl World {
     pub(super) fn work(&mut self, observers: &mut Observers, slice: &mut Slice) {
         self.due.set(None);
         loop {
-            if self.service().next_tick().is_some_and(|due| due <= self.now) && observers.wakes(self.now) {
+            if self.service().next_tick().is_some_and(|due| due <= self.now) {
                 slice.spend(self.service.tick(self.now, slice.0));
             }
             self.announce(observers);

@@ -213,11 +213,6 @@ impl Observers {
         }
     }
 
-    /// Whether the service is woken now, when it asked to be.
-    pub(super) fn wakes(&mut self, now: Timestamp) -> bool {
-        self.tamper.as_mut().is_none_or(|tamper| tamper.wakes(now))
-    }
-
     /// A post on its way out.
     pub(super) fn sends(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
         self.tamper.as_mut().map_or(PostFate::AsItIs, |tamper| tamper.post(now, mode, post))
