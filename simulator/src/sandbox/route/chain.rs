@@ -29,11 +29,7 @@ const BLOCKS_MAX: u32 = 100_000;
 
 /// How a chain's refusal is answered.
 fn refusal(error: ChainError) -> ApiError {
-    match error {
-        // A `txid` finds its chain first; what a reorganisation is to keep is asked of one chain.
-        ChainError::Unknown { .. } => ApiError::field("keep", format!("The keep field is invalid: {error}.")),
-        _ => ApiError::conflict(format!("The chain refuses: {error}.")),
-    }
+    ApiError::conflict(format!("The chain refuses: {error}."))
 }
 
 fn read_fee(f: &mut Fields<'_>) -> FeeLevel {
@@ -188,7 +184,11 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
     f.finish()?;
     let (asset, depth) = (required(asset, "asset")?, required(depth, "depth")?);
     let (chain, now) = chain(call, mode, asset);
-    let orphaned = chain.reorganise(now, depth, &keep.unwrap_or(KeptTransactions::None)).map_err(refusal)?;
+    let orphaned = chain.reorganise(now, depth, &keep.unwrap_or(KeptTransactions::None));
+    let orphaned = orphaned.map_err(|error| match error {
+        ChainError::Unknown { .. } => ApiError::field("keep", format!("The keep field is invalid: {error}.")),
+        _ => refusal(error),
+    })?;
     call.sandbox.observers.reorganised(now, (mode, asset), depth);
     answer(ReorgAnswer { orphaned: orphaned.iter().map(|txid| txid.as_str().to_owned()).collect() })
 }
