@@ -18,6 +18,7 @@ use http::{
     header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT},
     request::Parts,
 };
+use memchr::memmem::Finder;
 use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
 use simulator::api::WorldEvent;
 
@@ -54,7 +55,7 @@ pub enum LogEntry {
 }
 
 /// A request and its answer, with every key cut short.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RequestRecord {
     /// Its number, from 1 on.
     pub n: u64,
@@ -92,7 +93,7 @@ pub(crate) struct Half {
 
 impl RequestRecord {
     fn held_bytes(&self) -> u64 {
-        let texts = self.target.len() + self.message.as_ref().map_or(0, String::len);
+        let texts = self.target.capacity() + self.message.as_ref().map_or(0, String::capacity);
         (size_of_val(self) + texts + self.request.kept.capacity() + self.answer.kept.capacity()) as u64
     }
 }
@@ -105,10 +106,10 @@ fn is_kept(name: &HeaderName) -> bool {
 }
 
 impl Half {
-    /// `room`: of an older one, which is used again.
-    fn new(room: Vec<u8>, headers: &HeaderMap, body: &[u8]) -> Half {
+    /// Takes the place of what was kept before.
+    fn keep(&mut self, headers: &HeaderMap, body: &[u8]) {
+        let Half { kept, head, length } = self;
         let begun = &body[..body.len().min(BODY_BYTES_KEPT)];
-        let mut kept = room;
         kept.clear();
         kept.reserve(HEADERS_ROOM + begun.len());
         for (name, value) in headers {
@@ -121,9 +122,9 @@ impl Half {
                 }
             }
         }
-        let head = kept.len();
+        *head = kept.len();
+        *length = body.len();
         kept.extend_from_slice(begun);
-        Half { kept, head, length: body.len() }
     }
 
     /// Names and values.
@@ -178,12 +179,20 @@ impl fmt::Debug for LogSink {
 
 /// The last requests to the API.
 pub(crate) struct RequestLog {
-    key_starts: [(Mode, String); 2],
+    key_starts: [KeyStart; 2],
     sink: Option<LogSink>,
     /// How many are kept.
     most: usize,
     kept: Mutex<Kept>,
     memory: MemoryShare,
+}
+
+/// What the keys of a mode begin with.
+struct KeyStart {
+    mode: Mode,
+    text: String,
+    /// Ready to search, because nearly every text that is searched is short and has no key in it.
+    finder: Finder<'static>,
 }
 
 #[derive(Default)]
@@ -216,7 +225,10 @@ impl RequestLog {
         most: usize,
         memory: MemoryShare,
     ) -> RequestLog {
-        let key_starts = Mode::ALL.map(|mode| (mode, dialect.key_start(mode)));
+        let key_starts = Mode::ALL.map(|mode| {
+            let text = dialect.key_start(mode);
+            KeyStart { mode, finder: Finder::new(&text).into_owned(), text }
+        });
         RequestLog { key_starts, sink, most, kept: Mutex::default(), memory }
     }
 
@@ -228,26 +240,24 @@ impl RequestLog {
         if !is_wanted {
             return;
         }
-        let rooms = if is_api { self.make_room() } else { Default::default() };
-        let mut record = self.record(exchange, is_api, rooms);
+        let mut record = if is_api { self.make_room() } else { Arc::default() };
+        self.fill(Arc::make_mut(&mut record), exchange, is_api);
         if is_api {
             let mut kept = self.kept();
             kept.count += 1;
-            record.n = kept.count;
-            let record = Arc::new(record);
+            Arc::make_mut(&mut record).n = kept.count;
             kept.bytes += record.held_bytes();
             kept.last.push_back(Arc::clone(&record));
             self.memory.set(kept.bytes);
-            drop(kept);
-            self.tell(record);
-        } else {
-            self.tell(Arc::new(record));
+        }
+        if let Some(sink) = &self.sink {
+            sink.tell(LogEntry::Request(record));
         }
     }
 
-    /// Lets go of the oldest where as many are kept as may be. What its halves took, for those of the next: the room of a
-    /// page's beginning is more than an allocator gives and takes back at once.
-    fn make_room(&self) -> [Vec<u8>; 2] {
+    /// Lets go of the oldest where as many are kept as may be. The next takes its place and what was allocated for it,
+    /// unless somebody looks at it just then.
+    fn make_room(&self) -> Arc<RequestRecord> {
         let (mut kept, mut gone) = (self.kept(), None);
         while kept.last.len() >= self.most
             && let Some(oldest) = kept.last.pop_front()
@@ -256,65 +266,64 @@ impl RequestLog {
             gone = Some(oldest);
         }
         drop(kept);
-        // Whoever looks at it just then keeps it.
-        gone.and_then(Arc::into_inner).map(|gone| [gone.request.kept, gone.answer.kept]).unwrap_or_default()
+        gone.filter(|it| Arc::strong_count(it) == 1).unwrap_or_default()
     }
 
-    fn tell(&self, record: Arc<RequestRecord>) {
-        if let Some(sink) = &self.sink {
-            sink.tell(LogEntry::Request(record));
+    /// Takes the place of an earlier record, all but its number.
+    fn fill(&self, record: &mut RequestRecord, exchange: &Exchange<'_>, is_api: bool) {
+        let RequestRecord { n: _, at, took, method, target, key, mode, status, message, request, answer } =
+            record;
+        (*at, *took) = (exchange.at, exchange.took);
+        method.clone_from(&exchange.head.method);
+        *status = exchange.status.as_u16();
+
+        target.clear();
+        target.push_str(exchange.path);
+        if let Some(query) = exchange.head.uri.query() {
+            target.push('?');
+            target.push_str(query);
         }
-    }
-
-    fn record<'e>(&self, exchange: &Exchange<'e>, is_api: bool, rooms: [Vec<u8>; 2]) -> RequestRecord {
-        let Exchange { head, path, body, status, headers, said, at, took } = exchange;
-        let mut target = match head.uri.query() {
-            None => (*path).to_owned(),
-            Some(query) => [path, "?", query].concat(),
-        };
         target.truncate(target.floor_char_boundary(TEXT_BYTES_KEPT));
-        if let Cow::Owned(redacted) = self.redacted(&target) {
-            target = redacted;
+        if let Cow::Owned(redacted) = self.redacted(target) {
+            *target = redacted;
         }
-        let shown = |body: &'e Bytes| if is_api { &body[..] } else { &[] };
-        let message = (status.as_u16() >= 400)
-            .then(|| {
-                serde_json::from_slice::<serde_json::Value>(said).ok()?["message"].as_str().map(str::to_owned)
-            })
-            .flatten();
-        let (mode, key) = self.key_in(&head.headers).unzip();
-        let [request_room, answer_room] = rooms;
-        RequestRecord {
-            n: 0,
-            at: *at,
-            took: *took,
-            method: head.method.clone(),
-            target,
-            key,
-            mode,
-            status: status.as_u16(),
-            message: message.map(|text| self.redacted(&text).into_owned()),
-            request: Half::new(request_room, &head.headers, shown(body)),
-            answer: Half::new(answer_room, headers, shown(said)),
+
+        let earlier = key.take();
+        *mode = self.key_in(&exchange.head.headers).map(|(start, tail)| {
+            let text = key.insert(earlier.unwrap_or_default());
+            text.clear();
+            text.extend([&start.text, "…", tail]);
+            start.mode
+        });
+
+        *message = None;
+        if *status >= 400
+            && let Ok(body) = serde_json::from_slice::<serde_json::Value>(exchange.said)
+            && let Some(text) = body["message"].as_str()
+        {
+            *message = Some(self.redacted(text).into_owned());
         }
+
+        let shown = |body| if is_api { body } else { &[][..] };
+        request.keep(&exchange.head.headers, shown(exchange.body));
+        answer.keep(exchange.headers, shown(exchange.said));
     }
 
-    /// The mode and the ends of the key that a request shows.
-    fn key_in(&self, headers: &HeaderMap) -> Option<(Mode, String)> {
+    /// How the key begins that a request shows, and what may be seen of its end.
+    fn key_in<'h>(&self, headers: &'h HeaderMap) -> Option<(&KeyStart, &'h str)> {
         let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
         let secret = value.get(..7).filter(|it| it.eq_ignore_ascii_case("bearer ")).map(|_| &value[7..])?;
-        let (mode, start) = self.key_starts.iter().find(|(_, start)| secret.starts_with(start))?;
-        let rest = &secret[start.len()..];
+        let start = self.key_starts.iter().find(|start| secret.starts_with(&start.text))?;
+        let rest = &secret[start.text.len()..];
         let tail = rest.len().checked_sub(KEY_TAIL).filter(|from| *from >= 2 * KEY_TAIL);
-        let tail = tail.and_then(|from| rest.get(from..)).unwrap_or_default();
-        Some((*mode, [start, "…", tail].concat()))
+        Some((start, tail.and_then(|from| rest.get(from..)).unwrap_or_default()))
     }
 
     /// A text with every key in it cut off after its beginning.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        for (_, start) in &self.key_starts {
-            if !text.contains(start.as_str()) {
+        for KeyStart { text: start, finder, .. } in &self.key_starts {
+            if finder.find(text.as_bytes()).is_none() {
                 continue;
             }
             let mut parts = text.split(start.as_str());
@@ -357,7 +366,11 @@ mod tests {
     use crate::memory::MemoryBudget;
 
     fn log() -> RequestLog {
-        RequestLog::new(&Dialect::default(), None, REQUESTS_MAX, MemoryBudget::new(usize::MAX).share())
+        log_of(REQUESTS_MAX)
+    }
+
+    fn log_of(most: usize) -> RequestLog {
+        RequestLog::new(&Dialect::default(), None, most, MemoryBudget::new(usize::MAX).share())
     }
 
     fn note(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
@@ -407,6 +420,36 @@ mod tests {
         let log = log();
         note(&log, "/v1/account", "svc_test_short", "", (401, "{}"));
         assert_eq!(log.newest()[0].key.as_deref(), Some("svc_test_…"), "nothing of a short one is shown");
+    }
+
+    #[test]
+    fn a_record_that_takes_the_place_of_another_has_nothing_of_it() {
+        let long = r#"{"message":"no such charge"}"#;
+        let first = |log: &RequestLog| note(log, "/v1/charges?page=7", KEY, long, (404, long));
+        let others: [fn(&RequestLog); 3] = [
+            |log| note(log, "/v1/account", "svc_test_short", "{}", (200, "[]")),
+            |log| note(log, "/v1", "", "", (401, "")),
+            |log| note(log, "/v1/events?x=svc_live_1", "sk_1", "1", (422, "{}")),
+        ];
+        for other in others {
+            let (used, fresh) = (log_of(1), log_of(1));
+            first(&used);
+            let place = Arc::as_ptr(&used.newest()[0]);
+            other(&used);
+            other(&fresh);
+            let [used, fresh] = [used, fresh].map(|log| log.newest().remove(0));
+            assert_eq!((Arc::as_ptr(&used), used.n), (place, 2));
+            assert_eq!(format!("{:?}", RequestRecord { n: 1, ..(*used).clone() }), format!("{fresh:?}"));
+        }
+    }
+
+    #[test]
+    fn who_looks_at_a_record_keeps_it() {
+        let log = log_of(1);
+        note(&log, "/v1/account", KEY, "", (200, "{}"));
+        let seen = log.newest().remove(0);
+        note(&log, "/v1/charges", KEY, "", (200, "{}"));
+        assert_eq!((seen.target.as_str(), log.newest()[0].target.as_str()), ("/v1/account", "/v1/charges"));
     }
 
     #[test]
