@@ -7,7 +7,7 @@ use conformance_model::reading::{http_date, text_at, utc};
 use conformance_model::recording::{Exchange, List};
 use conformance_model::words::Mode;
 
-use crate::evidence::Sheet;
+use crate::evidence::PageView;
 
 /// The members of an event, and the fields of each.
 type Fields = [(&'static str, &'static [&'static str]); 2];
@@ -96,11 +96,11 @@ pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
 
 /// Whether nothing happened to the charge or invoice of an event for so long before an answer that all copies of it
 /// agree by then.
-pub(crate) fn is_still(sheets: &[Sheet<'_>], mode: Mode, event: &Value, exchange: &Exchange) -> bool {
+pub(crate) fn is_still(views: &[PageView<'_>], mode: Mode, event: &Value, exchange: &Exchange) -> bool {
     let code =
         |it: &Value| ["charge", "invoice"].map(|member| text_at(it, &[member, "code"]).map(str::to_owned));
-    let events = sheets.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
-    let of_object = events.flat_map(Sheet::rows).filter(|it| code(it) == code(event));
+    let events = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+    let of_object = events.flat_map(PageView::rows).filter(|it| code(it) == code(event));
     let newest = of_object.filter_map(at).max();
     newest.zip(clock(exchange)).is_some_and(|(newest, now)| newest + TWO_MINDS < now)
 }

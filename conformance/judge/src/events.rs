@@ -11,7 +11,7 @@ use conformance_model::words::Mode;
 
 use super::contrast::{SETTLED, STATE, contradict, contradiction, differ, is_still};
 use super::delivered::is_uuid;
-use super::evidence::{Sheet, in_burst, may_be_limited, pages, unanswered};
+use super::evidence::{PageView, in_burst, may_be_limited, pages, unanswered};
 use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -28,8 +28,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Judges every event that was listed or asked for alone.
 fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> Judged {
-    let sheets = pages(recording);
-    let listed = sheets
+    let views = pages(recording);
+    let listed = views
         .iter()
         .filter(|it| it.ask.list == List::Events)
         .flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
@@ -110,7 +110,7 @@ fn created_at(event: &Value) -> Flaw {
 }
 
 fn single(recording: &Recording) -> Judged {
-    let sheets = pages(recording);
+    let views = pages(recording);
     let mut judged = false;
     for exchange in own(recording) {
         let (Caller::Own(mode), Some(id)) = (exchange.caller, own_event_asked(exchange)) else { continue };
@@ -126,7 +126,7 @@ fn single(recording: &Recording) -> Judged {
         if text_at(&event, &["id"]) != Some(id) {
             return Err(CheckError::broken(exchange.number, format!("id \"{id}\""), told(&event, "id")));
         }
-        if let Some((name, actual)) = otherwise_listed(recording, &sheets, (exchange, mode), &event) {
+        if let Some((name, actual)) = otherwise_listed(recording, &views, (exchange, mode), &event) {
             let expected = format!("{name} of event {id} as the list shows it");
             return Err(CheckError::broken(exchange.number, expected, actual));
         }
@@ -139,7 +139,7 @@ fn single(recording: &Recording) -> Judged {
 /// requests, so unless nothing happens any more, only what is settled of a charge or an invoice must agree.
 fn otherwise_listed(
     recording: &Recording,
-    sheets: &[Sheet<'_>],
+    views: &[PageView<'_>],
     asked: (&Exchange, Mode),
     event: &Value,
 ) -> Option<(String, String)> {
@@ -155,11 +155,11 @@ fn otherwise_listed(
     {
         return Some((name.to_owned(), told(event, name)));
     }
-    let same = sheets.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
-    let mut rows = same.flat_map(Sheet::rows).filter(|it| text_at(it, &["id"]) == Some(id));
+    let same = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+    let mut rows = same.flat_map(PageView::rows).filter(|it| text_at(it, &["id"]) == Some(id));
     let is_steady = rows.all(|it| contradiction(it, &row, &STATE, differ).is_none());
     let fields: &[_] =
-        if is_steady && is_still(sheets, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
+        if is_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
     let (member, name) = fields.iter().find_map(|fields| contradiction(&row, event, fields, differ))?;
     Some((format!("{member}.{name}"), told(&event[member], name)))
 }

@@ -15,7 +15,7 @@ pub(super) const PER_PAGE_MAX: u64 = 100;
 pub(super) const PER_PAGE_DEFAULT: u64 = 25;
 
 /// A page that was answered with 200 and JSON.
-pub(super) struct Sheet<'a> {
+pub(super) struct PageView<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) mode: Mode,
     pub(super) ask: PageAsk,
@@ -40,7 +40,7 @@ impl Numbers {
     }
 }
 
-impl Sheet<'_> {
+impl PageView<'_> {
     pub(super) fn number(&self) -> u32 {
         self.exchange.number
     }
@@ -73,28 +73,28 @@ impl Sheet<'_> {
 }
 
 /// Every readable page that was asked for to be compared with others, of a size that the specification allows.
-pub(super) fn sheets(recording: &Recording) -> Vec<Sheet<'_>> {
-    recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(sheet).collect()
+pub(super) fn views(recording: &Recording) -> Vec<PageView<'_>> {
+    recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(view).collect()
 }
 
 /// Every readable page, whatever it was asked for: what a page says of itself holds in a burst, too, and while
 /// records are created.
-pub(super) fn pages(recording: &Recording) -> Vec<Sheet<'_>> {
-    recording.exchanges.iter().filter_map(sheet).collect()
+pub(super) fn pages(recording: &Recording) -> Vec<PageView<'_>> {
+    recording.exchanges.iter().filter_map(view).collect()
 }
 
 /// The readable pages that may be compared with each other: those that were asked for to be compared, and those of
 /// each burst. Between one and the other lies a minute in which records change.
-pub(super) fn eras(recording: &Recording) -> Vec<Vec<Sheet<'_>>> {
-    let mut eras: BTreeMap<u8, Vec<Sheet<'_>>> = BTreeMap::new();
+pub(super) fn eras(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
+    let mut eras: BTreeMap<u8, Vec<PageView<'_>>> = BTreeMap::new();
     for exchange in &recording.exchanges {
         let era = match exchange.purpose {
             Purpose::Page(_) => 0,
             Purpose::Burst(Burst::Shot { series } | Burst::Beside { series }) => series.saturating_add(1),
             _ => continue,
         };
-        if let Some(sheet) = sheet(exchange) {
-            eras.entry(era).or_default().push(sheet);
+        if let Some(view) = view(exchange) {
+            eras.entry(era).or_default().push(view);
         }
     }
     eras.into_values().collect()
@@ -110,14 +110,14 @@ pub(super) struct Whole<'s> {
 }
 
 /// The long pages of a list, joined; `None` without a first one, or if the list moved meanwhile.
-pub(super) fn whole<'s>(sheets: &'s [Sheet<'_>], list: List, mode: Mode) -> Option<Whole<'s>> {
-    if moved(sheets, list, mode) {
+pub(super) fn whole<'s>(views: &'s [PageView<'_>], list: List, mode: Mode) -> Option<Whole<'s>> {
+    if moved(views, list, mode) {
         return None;
     }
-    let first = long(sheets, list, mode)?;
+    let first = long(views, list, mode)?;
     let mut rows: Vec<&Value> = first.rows().iter().collect();
     for number in 2.. {
-        let next = sheets.iter().find(|it| {
+        let next = views.iter().find(|it| {
             it.is_plain()
                 && (it.ask.list, it.mode) == (list, mode)
                 && (it.ask.page, it.ask.per_page) == (Some(number), Some(PER_PAGE_MAX))
@@ -130,20 +130,20 @@ pub(super) fn whole<'s>(sheets: &'s [Sheet<'_>], list: List, mode: Mode) -> Opti
     Some(Whole { target: &first.exchange.target, rows, is_all })
 }
 
-fn sheet(exchange: &Exchange) -> Option<Sheet<'_>> {
+fn view(exchange: &Exchange) -> Option<PageView<'_>> {
     let Caller::Own(mode) = exchange.caller else { return None };
     let ask = page_ask(exchange)?;
     let page = Page::of(exchange).filter(|_| ask.is_allowed())?;
-    Some(Sheet { exchange, mode, ask, page })
+    Some(PageView { exchange, mode, ask, page })
 }
 
 /// The first long pages of a list in a mode, as they were read.
 pub(super) fn longs<'s, 'a>(
-    sheets: &'s [Sheet<'a>],
+    views: &'s [PageView<'a>],
     list: List,
     mode: Mode,
-) -> impl DoubleEndedIterator<Item = &'s Sheet<'a>> {
-    sheets.iter().filter(move |it| {
+) -> impl DoubleEndedIterator<Item = &'s PageView<'a>> {
+    views.iter().filter(move |it| {
         it.is_plain()
             && it.ask.list == list
             && it.mode == mode
@@ -153,19 +153,19 @@ pub(super) fn longs<'s, 'a>(
 }
 
 /// The last of these.
-pub(super) fn long<'s, 'a>(sheets: &'s [Sheet<'a>], list: List, mode: Mode) -> Option<&'s Sheet<'a>> {
-    longs(sheets, list, mode).next_back()
+pub(super) fn long<'s, 'a>(views: &'s [PageView<'a>], list: List, mode: Mode) -> Option<&'s PageView<'a>> {
+    longs(views, list, mode).next_back()
 }
 
 /// Whether a list grew or shrank while it was read. Then pages cannot be compared with each other.
-pub(super) fn moved(sheets: &[Sheet<'_>], list: List, mode: Mode) -> bool {
-    let of_list = |it: &&Sheet<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
-    let totals: BTreeSet<_> = sheets.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
+pub(super) fn moved(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
+    let of_list = |it: &&PageView<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
+    let totals: BTreeSet<_> = views.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
     totals.len() > 1
 }
 
 /// Whether a page must exist: the first does, and any other by every total that was told of what it was cut from.
-pub(super) fn exists(pages: &[Sheet<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
+pub(super) fn exists(pages: &[PageView<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
     let Some(page) = ask.page.filter(|page| *page > 1) else { return true };
     let same = pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.ask.list == ask.list);
     let totals = same.filter(|it| it.ask.filters == ask.filters).filter_map(|it| it.page.meta("total"));
@@ -186,9 +186,9 @@ pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool
 }
 
 /// The page whose link led here.
-pub(super) fn origin<'s, 'a>(sheets: &'s [Sheet<'a>], sheet: &Sheet<'_>) -> Option<&'s Sheet<'a>> {
-    let link = sheet.ask.link.as_ref()?;
-    sheets.iter().find(|it| it.number() == link.of)
+pub(super) fn origin<'s, 'a>(views: &'s [PageView<'a>], view: &PageView<'_>) -> Option<&'s PageView<'a>> {
+    let link = view.ask.link.as_ref()?;
+    views.iter().find(|it| it.number() == link.of)
 }
 
 pub(super) fn no_readable_list() -> CheckError {

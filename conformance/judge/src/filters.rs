@@ -11,7 +11,7 @@ use conformance_model::reading::{
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
-use super::evidence::{Sheet, Whole, eras, exists, longs, may_be_limited, pages, whole};
+use super::evidence::{PageView, Whole, eras, exists, longs, may_be_limited, pages, whole};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
@@ -42,8 +42,8 @@ pub(super) struct ChargeInvoices(BTreeSet<(String, String)>);
 
 impl ChargeInvoices {
     pub(super) fn of(recording: &Recording) -> ChargeInvoices {
-        let sheets = pages(recording);
-        let rows = sheets.iter().filter(|it| it.ask.list != List::Charges).flat_map(Sheet::rows);
+        let views = pages(recording);
+        let rows = views.iter().filter(|it| it.ask.list != List::Charges).flat_map(PageView::rows);
         let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
         let pairs = invoices.filter_map(|it| Some((codes_of(it)?, text_at(it, &["code"])?)));
         ChargeInvoices(
@@ -94,25 +94,25 @@ fn shown_link(row: &Value) -> Option<&str> {
 
 /// A row that fits no reading of the filters of its page, and the filter that it breaks.
 pub(super) fn stranger<'s>(
-    sheet: &'s Sheet<'_>,
+    view: &'s PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<(&'s Value, &'s (String, String))> {
-    sheet.rows().iter().find_map(|row| {
+    view.rows().iter().find_map(|row| {
         let broken = |filter: &&(String, String)| {
-            fits(sheet.ask.list, row, &filter.0, &filter.1, Reach::Wide, pairs) == Some(false)
+            fits(view.ask.list, row, &filter.0, &filter.1, Reach::Wide, pairs) == Some(false)
         };
-        Some((row, sheet.ask.filters.iter().find(broken)?))
+        Some((row, view.ask.filters.iter().find(broken)?))
     })
 }
 
 /// Whether a page has rows, all of which show what it was filtered by.
-pub(super) fn shows_its_filters(sheet: &Sheet<'_>, pairs: &ChargeInvoices) -> bool {
+pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> bool {
     let shown = |row: &Value| {
         let told =
-            |(name, value): &(String, String)| fits(sheet.ask.list, row, name, value, Reach::Wide, pairs);
-        sheet.ask.filters.iter().all(|filter| told(filter).is_some())
+            |(name, value): &(String, String)| fits(view.ask.list, row, name, value, Reach::Wide, pairs);
+        view.ask.filters.iter().all(|filter| told(filter).is_some())
     };
-    !sheet.rows().is_empty() && sheet.rows().iter().all(shown)
+    !view.rows().is_empty() && view.rows().iter().all(shown)
 }
 
 /// The rows of a list that are selected, by every honest reading. `None` where some row does not tell.
@@ -141,10 +141,10 @@ fn selections<'r>(
 }
 
 /// The list that a filtered page was cut from, if it was read, and read alike before and after.
-fn source<'s>(sheets: &'s [Sheet<'_>], sheet: &Sheet<'_>, pairs: &ChargeInvoices) -> Option<Whole<'s>> {
-    let names = |it: &Sheet<'_>| {
+fn source<'s>(views: &'s [PageView<'_>], view: &PageView<'_>, pairs: &ChargeInvoices) -> Option<Whole<'s>> {
+    let names = |it: &PageView<'_>| {
         let rows: Vec<_> = it.rows().iter().collect();
-        let selections = selections(sheet.ask.list, &rows, &sheet.ask.filters, pairs)?;
+        let selections = selections(view.ask.list, &rows, &view.ask.filters, pairs)?;
         Some(
             selections
                 .iter()
@@ -152,9 +152,9 @@ fn source<'s>(sheets: &'s [Sheet<'_>], sheet: &Sheet<'_>, pairs: &ChargeInvoices
                 .collect::<Vec<Vec<_>>>(),
         )
     };
-    let mut longs = longs(sheets, sheet.ask.list, sheet.mode).map(names);
+    let mut longs = longs(views, view.ask.list, view.mode).map(names);
     let first = longs.next()?;
-    longs.all(|it| it == first).then(|| whole(sheets, sheet.ask.list, sheet.mode))?
+    longs.all(|it| it == first).then(|| whole(views, view.ask.list, view.mode))?
 }
 
 /// The first record that a filtered page lacks or has too much, by the reading that fits it best.
@@ -173,14 +173,14 @@ fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Op
 }
 
 /// The pages that were asked for by this one filter and no other.
-fn alone<'s, 'a>(sheets: &'s [Sheet<'a>], list: List, name: &str) -> Vec<(&'s str, &'s Sheet<'a>)> {
-    let by_name = |it: &'s Sheet<'a>| match &it.ask.filters[..] {
+fn alone<'s, 'a>(views: &'s [PageView<'a>], list: List, name: &str) -> Vec<(&'s str, &'s PageView<'a>)> {
+    let by_name = |it: &'s PageView<'a>| match &it.ask.filters[..] {
         [(filter, value)] if it.ask.list == list && it.ask.link.is_none() && filter == name => {
             Some((value.as_str(), it))
         }
         _ => None,
     };
-    sheets.iter().filter_map(by_name).collect()
+    views.iter().filter_map(by_name).collect()
 }
 
 fn nothing_to_name(what: &str) -> CheckError {
@@ -221,7 +221,7 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
 }
 
 /// Whether the whole list shows so many records that fit a filter that the page of them that was asked for exists.
-fn is_shown(pages: &[Sheet<'_>], asked: &Exchange, wanted: &PageAsk) -> bool {
+fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageAsk) -> bool {
     let [(name, value)] = &wanted.filters[..] else { return false };
     let before =
         wanted.page.unwrap_or(1).saturating_sub(1).saturating_mul(wanted.per_page.unwrap_or(u64::MAX));
@@ -261,23 +261,23 @@ fn events(recording: &Recording, name: &str) -> Judged {
     refused(recording, List::Events, name)?;
     let pairs = &ChargeInvoices::of(recording);
     let mut judged = false;
-    for sheets in &eras(recording) {
-        for (value, sheet) in alone(sheets, List::Events, name) {
-            if let Some((row, _)) = stranger(sheet, pairs) {
+    for views in &eras(recording) {
+        for (value, view) in alone(views, List::Events, name) {
+            if let Some((row, _)) = stranger(view, pairs) {
                 let id = text_at(row, &["id"]).unwrap_or("without an id");
                 let expected = format!("only events of {name} {value}");
-                return Err(CheckError::broken(sheet.number(), expected, format!("event {id} is not one")));
+                return Err(CheckError::broken(view.number(), expected, format!("event {id} is not one")));
             }
-            let known = |it: &Sheet<'_>| {
-                let plain = it.mode == sheet.mode && it.ask.list == List::Events && it.ask.filters.is_empty();
+            let known = |it: &PageView<'_>| {
+                let plain = it.mode == view.mode && it.ask.list == List::Events && it.ask.filters.is_empty();
                 let fits =
                     |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, pairs) == Some(true);
                 plain && it.rows().iter().any(fits)
             };
-            let is_first = sheet.ask.page.unwrap_or(1) == 1;
-            if is_first && sheet.page.rows().is_some_and(Vec::is_empty) && sheets.iter().any(known) {
+            let is_first = view.ask.page.unwrap_or(1) == 1;
+            if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(known) {
                 let expected = format!("the events of {name} {value}, which the whole list shows");
-                return Err(CheckError::broken(sheet.number(), expected, "an empty list"));
+                return Err(CheckError::broken(view.number(), expected, "an empty list"));
             }
             judged = true;
         }
@@ -288,21 +288,21 @@ fn events(recording: &Recording, name: &str) -> Judged {
 
 /// What is wrong with a filtered page and its total: what was expected. `None` if nothing can be said.
 fn total_of(
-    sheets: &[Sheet<'_>],
-    sheet: &Sheet<'_>,
+    views: &[PageView<'_>],
+    view: &PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<Result<(), (String, String)>> {
-    let told = sheet.page.meta("total")?;
-    let shown = sheet.page.rows()?;
+    let told = view.page.meta("total")?;
+    let shown = view.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {told}"))));
-    let (before, size) = (sheet.ask.page.unwrap_or(1).saturating_sub(1), sheet.ask.per_page);
+    let (before, size) = (view.ask.page.unwrap_or(1).saturating_sub(1), view.ask.per_page);
     let all_on_one_page = before == 0 && size.is_some_and(|size| (shown.len() as u64) < size);
     if all_on_one_page && told != shown.len() as u64 {
         return wrong(shown.len() as u64);
     }
     let undecided = all_on_one_page.then_some(Ok(()));
-    let Some(source) = source(sheets, sheet, pairs) else { return undecided };
-    let Some(selections) = selections(sheet.ask.list, &source.rows, &sheet.ask.filters, pairs) else {
+    let Some(source) = source(views, view, pairs) else { return undecided };
+    let Some(selections) = selections(view.ask.list, &source.rows, &view.ask.filters, pairs) else {
         return undecided;
     };
     let may_be = |count: u64| if source.is_all { count == told } else { count <= told };
@@ -325,15 +325,15 @@ fn total_of(
 }
 
 /// What a page behind a link says of itself must agree: how many pages its total makes, and how many rows this one has.
-fn counted(sheet: &Sheet<'_>) -> Result<(), CheckError> {
-    let Some(numbers) = sheet.numbers().filter(|it| it.total > 0) else { return Ok(()) };
-    let rows = Some(sheet.rows().len() as u64);
+fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
+    let Some(numbers) = view.numbers().filter(|it| it.total > 0) else { return Ok(()) };
+    let rows = Some(view.rows().len() as u64);
     for (name, expected, told) in
-        [("meta.last_page", numbers.pages(), sheet.page.meta("last_page")), ("rows:", numbers.len(), rows)]
+        [("meta.last_page", numbers.pages(), view.page.meta("last_page")), ("rows:", numbers.len(), rows)]
     {
         if let Some(told) = told.filter(|told| *told != expected) {
             let expected = format!("{name} {expected} by a total of {}", numbers.total);
-            return Err(CheckError::broken(sheet.number(), expected, format!("{name} {told}")));
+            return Err(CheckError::broken(view.number(), expected, format!("{name} {told}")));
         }
     }
     Ok(())
@@ -342,22 +342,22 @@ fn counted(sheet: &Sheet<'_>) -> Result<(), CheckError> {
 fn total(recording: &Recording) -> Judged {
     let pairs = &ChargeInvoices::of(recording);
     let mut judged = false;
-    for sheets in &eras(recording) {
-        for sheet in sheets.iter().filter(|it| it.ask.filters.len() == 1) {
-            if sheet.ask.link.is_some() {
-                counted(sheet)?;
+    for views in &eras(recording) {
+        for view in views.iter().filter(|it| it.ask.filters.len() == 1) {
+            if view.ask.link.is_some() {
+                counted(view)?;
                 continue;
             }
             // A page of strangers is the business of the filter's own statement.
-            if sheet.ask.list != List::Events && stranger(sheet, pairs).is_some() {
+            if view.ask.list != List::Events && stranger(view, pairs).is_some() {
                 continue;
             }
-            match total_of(sheets, sheet, pairs) {
+            match total_of(views, view, pairs) {
                 None => {}
                 Some(Ok(())) => judged = true,
                 Some(Err((expected, actual))) => {
-                    let expected = format!("{expected} for {}", in_words(sheet));
-                    return Err(CheckError::broken(sheet.number(), expected, actual));
+                    let expected = format!("{expected} for {}", in_words(view));
+                    return Err(CheckError::broken(view.number(), expected, actual));
                 }
             }
         }
@@ -375,7 +375,7 @@ fn status(recording: &Recording) -> Judged {
     const LISTS: [List; 2] = [List::Charges, List::Invoices];
     LISTS.into_iter().try_for_each(|list| refused(recording, list, "status"))?;
     let eras = eras(recording);
-    let of = |list| eras.iter().flat_map(move |sheets| alone(sheets, list, "status"));
+    let of = |list| eras.iter().flat_map(move |views| alone(views, list, "status"));
     let held = as_far_as_shown(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
     LISTS.into_iter().try_for_each(|list| empty_for_unknown(recording, list, "status"))?;
     held
@@ -384,17 +384,17 @@ fn status(recording: &Recording) -> Judged {
 fn payment_link(recording: &Recording) -> Judged {
     refused(recording, List::Charges, "payment_link")?;
     let eras = eras(recording);
-    for sheets in &eras {
-        for (value, sheet) in alone(sheets, List::Charges, "payment_link") {
-            if let Some(code) = charge_of_link(sheets, sheet, value) {
+    for views in &eras {
+        for (value, view) in alone(views, List::Charges, "payment_link") {
+            if let Some(code) = charge_of_link(views, view, value) {
                 let expected =
                     format!("charge {code} among those of payment_link {value}, as the events show");
-                let actual = format!("{} others, and not this one", sheet.rows().len());
-                return Err(CheckError::broken(sheet.number(), expected, actual));
+                let actual = format!("{} others, and not this one", view.rows().len());
+                return Err(CheckError::broken(view.number(), expected, actual));
             }
         }
     }
-    let found: Vec<_> = eras.iter().flat_map(|sheets| alone(sheets, List::Charges, "payment_link")).collect();
+    let found: Vec<_> = eras.iter().flat_map(|views| alone(views, List::Charges, "payment_link")).collect();
     let held = as_far_as_shown(&found, "payment_link");
     empty_for_unknown(recording, List::Charges, "payment_link")?;
     held
@@ -402,36 +402,36 @@ fn payment_link(recording: &Recording) -> Judged {
 
 /// A charge of a payment link that the list by that link lacks. The events show which charge is of which link, and
 /// no charge goes away.
-fn charge_of_link(sheets: &[Sheet<'_>], sheet: &Sheet<'_>, link: &str) -> Option<String> {
-    let rows = sheet.page.rows()?;
+fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Option<String> {
+    let rows = view.page.rows()?;
     let has_code = |code: &str| {
         rows.iter().any(|row| text_at(row, &["code"]) == Some(code) || text_at(row, &["id"]) == Some(code))
     };
-    let of_mode = sheets.iter().filter(|it| it.mode == sheet.mode && it.ask.list == List::Events);
+    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.ask.list == List::Events);
     // What happened after the list was read may tell of a newer charge.
-    let before = of_mode.filter(|it| it.number() < sheet.number());
+    let before = of_mode.filter(|it| it.number() < view.number());
     let is_of = |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link);
     let mut codes = before
-        .flat_map(Sheet::rows)
+        .flat_map(PageView::rows)
         .filter(is_of)
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
     // Rows that show no code, and pages that are full or not the first, prove nothing.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
-    let is_full = sheet.ask.page.is_some() || sheet.ask.per_page.is_none_or(|size| rows.len() as u64 >= size);
+    let is_full = view.ask.page.is_some() || view.ask.per_page.is_none_or(|size| rows.len() as u64 >= size);
     codes.find(|code| shows_codes && !is_full && !has_code(code)).map(str::to_owned)
 }
 
 /// The items of these lists are open: a row that does not show the value proves nothing.
-fn as_far_as_shown(found: &[(&str, &Sheet<'_>)], name: &str) -> Judged {
+fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> Judged {
     let pairs = &ChargeInvoices::default();
     let mut judged = false;
-    for (value, sheet) in found {
-        if let Some((row, _)) = stranger(sheet, pairs) {
+    for (value, view) in found {
+        if let Some((row, _)) = stranger(view, pairs) {
             let told = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
-            return Err(CheckError::broken(sheet.number(), expected, format!("{name} {told}")));
+            return Err(CheckError::broken(view.number(), expected, format!("{name} {told}")));
         }
-        judged |= shows_its_filters(sheet, pairs);
+        judged |= shows_its_filters(view, pairs);
     }
     match (judged, found.is_empty()) {
         (true, _) => Ok(Held::Plainly),
@@ -440,8 +440,8 @@ fn as_far_as_shown(found: &[(&str, &Sheet<'_>)], name: &str) -> Judged {
     }
 }
 
-fn in_words(sheet: &Sheet<'_>) -> String {
-    let filters = sheet.ask.filters.iter().map(|(name, value)| format!("{name} {value}"));
+fn in_words(view: &PageView<'_>) -> String {
+    let filters = view.ask.filters.iter().map(|(name, value)| format!("{name} {value}"));
     filters.collect::<Vec<_>>().join(" and ")
 }
 
@@ -449,22 +449,22 @@ fn in_words(sheet: &Sheet<'_>) -> String {
 fn combined(recording: &Recording) -> Judged {
     let pairs = &ChargeInvoices::of(recording);
     let mut judged = BTreeSet::new();
-    for sheets in &eras(recording) {
-        for sheet in sheets.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
-            let names: Vec<_> = sheet.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
-            if let Some((row, (name, value))) = stranger(sheet, pairs) {
+    for views in &eras(recording) {
+        for view in views.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
+            let names: Vec<_> = view.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
+            if let Some((row, (name, value))) = stranger(view, pairs) {
                 let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
-                let expected = format!("only records of {}", in_words(sheet));
+                let expected = format!("only records of {}", in_words(view));
                 let actual = format!("{id} is not of {name} {value}");
-                return Err(CheckError::broken(sheet.number(), expected, actual));
+                return Err(CheckError::broken(view.number(), expected, actual));
             }
-            match total_of(sheets, sheet, pairs) {
+            match total_of(views, view, pairs) {
                 Some(Err((expected, actual))) => {
-                    let expected = format!("{expected} for {}", in_words(sheet));
-                    return Err(CheckError::broken(sheet.number(), expected, actual));
+                    let expected = format!("{expected} for {}", in_words(view));
+                    return Err(CheckError::broken(view.number(), expected, actual));
                 }
                 Some(Ok(())) => drop(judged.insert(names.join("+"))),
-                None if shows_its_filters(sheet, pairs) => drop(judged.insert(names.join("+"))),
+                None if shows_its_filters(view, pairs) => drop(judged.insert(names.join("+"))),
                 None => {}
             }
         }

@@ -11,7 +11,7 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, S
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::{Sheet, longs, sheets};
+use super::evidence::{PageView, longs, views};
 use super::{links, paging};
 use crate::check::Check;
 
@@ -136,20 +136,20 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
 
 /// Lists that somebody else's records came to between our first and our second page of them.
 fn natural(recording: &Recording) -> Vec<PageWalk> {
-    let sheets = sheets(recording);
+    let views = views(recording);
     let mut walks = Vec::new();
-    for second in sheets.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
-        let of_list = |it: &&Sheet<'_>| {
+    for second in views.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
+        let of_list = |it: &&PageView<'_>| {
             it.is_plain()
                 && (it.mode, it.ask.list, it.ask.per_page)
                     == (second.mode, second.ask.list, second.ask.per_page)
         };
-        let mut earlier = sheets.iter().filter(of_list).filter(|it| it.number() < second.number());
+        let mut earlier = views.iter().filter(of_list).filter(|it| it.number() < second.number());
         let first = earlier.rfind(|it| it.ask.page.unwrap_or(1) == 1);
         // Read before the second page, it begins as the first page does: then it is what there was at that time.
-        let before = longs(&sheets, second.ask.list, second.mode).rfind(|it| it.number() < second.number());
+        let before = longs(&views, second.ask.list, second.mode).rfind(|it| it.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
-        let ids = |it: &Sheet<'_>| it.rows().iter().map(identity).collect::<Vec<_>>();
+        let ids = |it: &PageView<'_>| it.rows().iter().map(identity).collect::<Vec<_>>();
         let (known, on_first) = (ids(before), ids(first));
         let grown = second.page.meta("total") > first.page.meta("total");
         if grown && !on_first.is_empty() && known.starts_with(&on_first) {

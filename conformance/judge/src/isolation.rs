@@ -146,10 +146,10 @@ fn both_directions(found: Vec<&Exchange>) -> Judged {
 }
 
 fn lists(recording: &Recording) -> Judged {
-    let sheets = pages(recording);
+    let views = pages(recording);
     for list in List::ALL {
         let rows = |mode| {
-            let of_mode = sheets.iter().filter(move |it| it.mode == mode && it.ask.list == list);
+            let of_mode = views.iter().filter(move |it| it.mode == mode && it.ask.list == list);
             of_mode.flat_map(move |it| it.rows().iter().filter_map(move |row| Some((key(list, row)?, it))))
         };
         let live: BTreeMap<_, _> = rows(Mode::Live).collect();
@@ -157,9 +157,9 @@ fn lists(recording: &Recording) -> Judged {
         if list == List::Events && (live.is_empty() || test.is_empty()) {
             return Err(needs_both_modes("an event"));
         }
-        if let Some((key, sheet)) = live.iter().find(|(key, _)| test.contains_key(*key)) {
+        if let Some((key, view)) = live.iter().find(|(key, _)| test.contains_key(*key)) {
             let actual = format!("{} is listed in both", shorten(key));
-            return Err(CheckError::broken(sheet.number(), "nothing that both modes list", actual));
+            return Err(CheckError::broken(view.number(), "nothing that both modes list", actual));
         }
     }
     Ok(Held::Plainly)

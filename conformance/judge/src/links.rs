@@ -7,7 +7,7 @@ use conformance_model::reading::{identity, link_query, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
-use super::evidence::{Sheet, no_readable_list, origin, pages, sheets, too_few_records};
+use super::evidence::{PageView, no_readable_list, origin, pages, too_few_records, views};
 use super::filters::{ChargeInvoices, shows_its_filters, stranger};
 use crate::check::Check;
 
@@ -26,9 +26,9 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn links(recording: &Recording) -> Judged {
     let mut judged = false;
-    for sheet in &pages(recording) {
-        let Some(links) = sheet.page.links() else { continue };
-        let empty = sheet.page.meta("total") == Some(0);
+    for view in &pages(recording) {
+        let Some(links) = view.page.links() else { continue };
+        let empty = view.page.meta("total") == Some(0);
         for rel in RELS {
             let may_be_null = empty || rel == "prev" || rel == "next";
             match links.get(rel) {
@@ -38,7 +38,7 @@ fn links(recording: &Recording) -> Judged {
                     let expected = if may_be_null { "an address or null" } else { "an address" };
                     let actual = format!("links.{rel} {told}");
                     return Err(CheckError::broken(
-                        sheet.number(),
+                        view.number(),
                         format!("links.{rel}: {expected}"),
                         actual,
                     ));
@@ -52,11 +52,11 @@ fn links(recording: &Recording) -> Judged {
 
 fn ends(recording: &Recording) -> Judged {
     let (mut inner, mut judged) = (false, false);
-    for sheet in &pages(recording) {
-        let (Some(numbers), Some(links)) = (sheet.numbers(), sheet.page.links()) else { continue };
+    for view in &pages(recording) {
+        let (Some(numbers), Some(links)) = (view.numbers(), view.page.links()) else { continue };
         let last = numbers.pages().max(1);
         // How many records a filter lets through, filters.total tells.
-        if numbers.current > last || !(sheet.ask.filters.is_empty() || sheet.is_sound()) {
+        if numbers.current > last || !(view.ask.filters.is_empty() || view.is_sound()) {
             continue;
         }
         for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
@@ -66,7 +66,7 @@ fn ends(recording: &Recording) -> Judged {
                 let expected = if at_end { "null" } else { "an address" };
                 let actual = format!("links.{rel} {told}");
                 return Err(CheckError::broken(
-                    sheet.number(),
+                    view.number(),
                     format!("links.{rel} {expected} {place}"),
                     actual,
                 ));
@@ -103,12 +103,12 @@ impl Said<'_> {
 }
 
 /// The links of a page that was asked for by its number, as far as they lead into its list.
-fn said<'s>(sheet: &'s Sheet<'_>) -> impl Iterator<Item = Said<'s>> {
-    let asked = RELS.into_iter().filter(|_| sheet.ask.link.is_none());
+fn said<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = Said<'s>> {
+    let asked = RELS.into_iter().filter(|_| view.ask.link.is_none());
     asked.filter_map(|rel| {
-        let link = sheet.page.link(rel)?;
+        let link = view.page.link(rel)?;
         let path = link.split(['?', '#']).next().unwrap_or_default();
-        if link.is_empty() || !(path.is_empty() || path.ends_with(sheet.ask.list.path())) {
+        if link.is_empty() || !(path.is_empty() || path.ends_with(view.ask.list.path())) {
             return None;
         }
         let (pairs, is_plain) = link_query(link);
@@ -117,35 +117,33 @@ fn said<'s>(sheet: &'s Sheet<'_>) -> impl Iterator<Item = Said<'s>> {
 }
 
 /// The page that a link of a page must lead to.
-fn wanted(rel: &str, sheet: &Sheet<'_>) -> Option<u64> {
-    let here = sheet.ask.page.unwrap_or(1);
-    match (rel, sheet.numbers()) {
+fn wanted(rel: &str, view: &PageView<'_>) -> Option<u64> {
+    let here = view.ask.page.unwrap_or(1);
+    match (rel, view.numbers()) {
         ("first", _) => Some(1),
         ("prev", _) => here.checked_sub(1).filter(|page| *page > 0),
         ("next", _) => here.checked_add(1),
-        (_, Some(numbers)) if sheet.ask.filters.is_empty() || sheet.is_sound() => {
-            Some(numbers.pages().max(1))
-        }
+        (_, Some(numbers)) if view.ask.filters.is_empty() || view.is_sound() => Some(numbers.pages().max(1)),
         (_, _) => None,
     }
 }
 
 /// Every followed link with the page it led to and the page it came from.
-fn followed<'s, 'a>(sheets: &'s [Sheet<'a>]) -> Vec<(&'s str, &'s Sheet<'a>, &'s Sheet<'a>)> {
-    let pair = |it: &'s Sheet<'a>| Some((it.ask.link.as_ref()?.rel.as_str(), it, origin(sheets, it)?));
-    sheets.iter().filter_map(pair).collect()
+fn followed<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>, &'s PageView<'a>)> {
+    let pair = |it: &'s PageView<'a>| Some((it.ask.link.as_ref()?.rel.as_str(), it, origin(views, it)?));
+    views.iter().filter_map(pair).collect()
 }
 
 fn lead(recording: &Recording) -> Judged {
-    let sheets = sheets(recording);
+    let views = views(recording);
     let home = Url::parse(&recording.base).ok();
-    for sheet in &sheets {
-        for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, sheet.page.link(rel)?))) {
+    for view in &views {
+        for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, view.page.link(rel)?))) {
             let address =
-                home.as_ref().and_then(|home| home.join(sheet.ask.list.path()).ok()?.join(link).ok());
-            if !address.is_some_and(|it| is_path_of(&it, sheet.ask.list, home.as_ref())) {
-                let expected = format!("links.{rel} to {}", sheet.ask.list.path());
-                return Err(CheckError::broken(sheet.number(), expected, link));
+                home.as_ref().and_then(|home| home.join(view.ask.list.path()).ok()?.join(link).ok());
+            if !address.is_some_and(|it| is_path_of(&it, view.ask.list, home.as_ref())) {
+                let expected = format!("links.{rel} to {}", view.ask.list.path());
+                return Err(CheckError::broken(view.number(), expected, link));
             }
         }
     }
@@ -159,36 +157,32 @@ fn lead(recording: &Recording) -> Judged {
             ));
         }
     }
-    for sheet in &pages(recording) {
-        for it in said(sheet) {
-            let (here, wanted) = (sheet.ask.page.unwrap_or(1), wanted(it.rel, sheet));
+    for view in &pages(recording) {
+        for it in said(view) {
+            let (here, wanted) = (view.ask.page.unwrap_or(1), wanted(it.rel, view));
             let told: Option<u64> = it.value("page", "1").and_then(|page| page.parse().ok());
             if let Some((told, wanted)) = told.zip(wanted).filter(|(told, wanted)| told != wanted) {
                 let expected = format!("links.{} of page {here} to page {wanted}", it.rel);
-                return Err(CheckError::broken(
-                    sheet.number(),
-                    expected,
-                    format!("page {told}: {}", it.link),
-                ));
+                return Err(CheckError::broken(view.number(), expected, format!("page {told}: {}", it.link)));
             }
         }
     }
     let mut judged = false;
-    for (rel, sheet, from) in followed(&sheets) {
-        let Some(there) = sheet.page.meta("current_page") else { continue };
+    for (rel, view, from) in followed(&views) {
+        let Some(there) = view.page.meta("current_page") else { continue };
         // Every link that is followed belongs to a page that was asked for by its number, or to the first.
         let (here, Some(wanted)) = (from.ask.page.unwrap_or(1), wanted(rel, from)) else { continue };
         if there != wanted {
             let expected = format!("links.{rel} of page {here} to page {wanted}");
-            return Err(CheckError::broken(sheet.number(), expected, format!("page {there}")));
+            return Err(CheckError::broken(view.number(), expected, format!("page {there}")));
         }
-        if let Some(named) = named(&sheets, sheet, wanted)
-            && let (Some(a), Some(b)) = (sheet.numbers(), named.numbers())
+        if let Some(named) = named(&views, view, wanted)
+            && let (Some(a), Some(b)) = (view.numbers(), named.numbers())
             && (a.size, a.total) == (b.size, b.total)
-            && !sheet.rows().iter().map(identity).eq(named.rows().iter().map(identity))
+            && !view.rows().iter().map(identity).eq(named.rows().iter().map(identity))
         {
             let expected = format!("the records of page {wanted}, as {} shows them", named.exchange.target);
-            return Err(CheckError::broken(sheet.number(), expected, "other records"));
+            return Err(CheckError::broken(view.number(), expected, "other records"));
         }
         judged = true;
     }
@@ -203,8 +197,8 @@ fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
 }
 
 /// The same page of the same list, asked for by its number.
-fn named<'s, 'a>(sheets: &'s [Sheet<'a>], like: &Sheet<'_>, page: u64) -> Option<&'s Sheet<'a>> {
-    sheets.iter().find(|it| {
+fn named<'s, 'a>(views: &'s [PageView<'a>], like: &PageView<'_>, page: u64) -> Option<&'s PageView<'a>> {
+    views.iter().find(|it| {
         it.is_plain()
             && like.ask.filters.is_empty()
             && (it.mode, it.ask.list, it.ask.page) == (like.mode, like.ask.list, Some(page))
@@ -213,25 +207,25 @@ fn named<'s, 'a>(sheets: &'s [Sheet<'a>], like: &Sheet<'_>, page: u64) -> Option
 }
 
 fn keep_size(recording: &Recording) -> Judged {
-    for sheet in &pages(recording) {
-        let Some(here) = sheet.page.meta("per_page") else { continue };
-        for it in said(sheet) {
+    for view in &pages(recording) {
+        let Some(here) = view.page.meta("per_page") else { continue };
+        for it in said(view) {
             let told: Option<u64> = it.value("per_page", "25").and_then(|size| size.parse().ok());
             if told.is_some_and(|told| told != here) {
                 let expected = format!("pages of {here} behind links.{}", it.rel);
-                return Err(CheckError::broken(sheet.number(), expected, it.link));
+                return Err(CheckError::broken(view.number(), expected, it.link));
             }
         }
     }
-    let sheets = sheets(recording);
+    let views = views(recording);
     let mut judged = false;
-    for (rel, sheet, from) in followed(&sheets) {
-        let (Some(there), Some(here)) = (sheet.page.meta("per_page"), from.page.meta("per_page")) else {
+    for (rel, view, from) in followed(&views) {
+        let (Some(there), Some(here)) = (view.page.meta("per_page"), from.page.meta("per_page")) else {
             continue;
         };
         if there != here {
             let expected = format!("pages of {here} behind links.{rel}");
-            return Err(CheckError::broken(sheet.number(), expected, format!("pages of {there}")));
+            return Err(CheckError::broken(view.number(), expected, format!("pages of {there}")));
         }
         judged = true;
     }
@@ -244,35 +238,35 @@ fn keep_filters(recording: &Recording) -> Judged {
     let all = pages(recording);
     let ignored: Vec<_> =
         all.iter().filter_map(|it| Some((it.ask.list, &stranger(it, pairs)?.1.0))).collect();
-    for sheet in all.iter().filter(|it| !it.rows().is_empty()) {
-        for it in said(sheet) {
+    for view in all.iter().filter(|it| !it.rows().is_empty()) {
+        for it in said(view) {
             let lost = |(name, value): &&(String, String)| {
-                let is_ignored = ignored.contains(&(sheet.ask.list, name));
+                let is_ignored = ignored.contains(&(view.ask.list, name));
                 !is_ignored && it.value(name, "").is_some_and(|told| told != *value)
             };
-            if let Some((name, value)) = sheet.ask.filters.iter().find(lost) {
+            if let Some((name, value)) = view.ask.filters.iter().find(lost) {
                 let expected = format!("only {name}={value} behind links.{}", it.rel);
-                return Err(CheckError::broken(sheet.number(), expected, it.link));
+                return Err(CheckError::broken(view.number(), expected, it.link));
             }
         }
     }
-    let sheets = sheets(recording);
+    let views = views(recording);
     let mut judged = false;
-    for (rel, sheet, from) in followed(&sheets).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
+    for (rel, view, from) in followed(&views).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
         // Whoever ignores a filter where it was asked for has nothing to keep.
         if stranger(from, pairs).is_some() {
             continue;
         }
-        if let Some((row, (name, value))) = stranger(sheet, pairs) {
+        if let Some((row, (name, value))) = stranger(view, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only {name}={value} behind links.{rel}");
             return Err(CheckError::broken(
-                sheet.number(),
+                view.number(),
                 expected,
                 format!("{id} is not of {name} {value}"),
             ));
         }
-        judged |= shows_its_filters(sheet, pairs);
+        judged |= shows_its_filters(view, pairs);
     }
     if judged {
         Ok(Held::Plainly)
@@ -288,13 +282,13 @@ fn keep_filters(recording: &Recording) -> Judged {
 fn stay_at_home(recording: &Recording) -> Judged {
     let Ok(home) = Url::parse(&recording.base) else { return Err(no_readable_list()) };
     let mut judged = false;
-    for sheet in &pages(recording) {
-        for link in RELS.iter().filter_map(|rel| sheet.page.link(rel)) {
+    for view in &pages(recording) {
+        for link in RELS.iter().filter_map(|rel| view.page.link(rel)) {
             let Ok(address) = home.join(link) else { continue };
             if address.origin() != home.origin() {
                 let expected = home.origin().ascii_serialization();
                 return Err(CheckError::broken(
-                    sheet.number(),
+                    view.number(),
                     expected,
                     address.origin().ascii_serialization(),
                 ));

@@ -11,7 +11,7 @@ use conformance_model::verdict::CheckError;
 use conformance_model::words::Mode;
 
 use crate::contrast::{KINDS, LATENESS, SETTLED, at, clock, contradict, differ};
-use crate::evidence::{Sheet, eras, longs, pages};
+use crate::evidence::{PageView, eras, longs, pages};
 
 /// A status that a clock changes, such as that of an expired charge, may be listed before a job records the event.
 /// By then the job has run.
@@ -21,9 +21,9 @@ const ONCE: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
 
 /// An object is created once and before all else, and an invoice that was withdrawn is not paid any more.
 pub(super) fn begun_once(recording: &Recording) -> Result<(), CheckError> {
-    let sheets = pages(recording);
+    let views = pages(recording);
     for mode in Mode::BOTH {
-        let of_mode = sheets.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+        let of_mode = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
         let rows = of_mode.flat_map(|it| it.rows().iter().map(|row| (it.number(), row)));
         let told = rows.filter_map(|(number, row)| Some((text_at(row, &["id"])?, (number, row))));
         // An event that several pages show is one.
@@ -70,9 +70,9 @@ fn in_order(name: &str, life: &[(u32, &Value)]) -> Result<(), CheckError> {
 /// A charge or an invoice in its list, beside the same object in its newest event. What was settled at its creation
 /// is the same there, and so is its state, since whatever happens leaves an event.
 pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
-    for sheets in &eras(recording) {
+    for views in &eras(recording) {
         for mode in Mode::BOTH {
-            let Some(events) = longs(sheets, List::Events, mode).next_back() else { continue };
+            let Some(events) = longs(views, List::Events, mode).next_back() else { continue };
             for ((list, member), (_, settled)) in KINDS.into_iter().zip(SETTLED) {
                 let mut newest: BTreeMap<&str, &Value> = BTreeMap::new();
                 for row in events.rows() {
@@ -82,7 +82,7 @@ pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
                         *known = row;
                     }
                 }
-                let listed: Vec<_> = sheets
+                let listed: Vec<_> = views
                     .iter()
                     .filter(|it| (it.mode, it.ask.list) == (mode, list) && it.number() < events.number())
                     .flat_map(|it| it.rows().iter().map(move |row| (it, row)))
@@ -92,7 +92,7 @@ pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
                     same(&listed, member, name, |_, _| true)?;
                 }
                 for name in ["status", "paid_at"] {
-                    same(&listed, member, name, |sheet, event| is_final(member, sheet, event))?;
+                    same(&listed, member, name, |view, event| is_final(member, view, event))?;
                 }
             }
         }
@@ -102,30 +102,30 @@ pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
 
 /// Whether the state of an object in its newest event is still its state. An invoice may become overdue, unless it is
 /// paid.
-fn is_final(member: &str, sheet: &Sheet<'_>, event: &Value) -> bool {
-    let is_old = at(event).zip(clock(sheet.exchange)).is_some_and(|(at, now)| at + RECORDED < now);
+fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
+    let is_old = at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + RECORDED < now);
     is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))
 }
 
 /// Judges one field of the items. What they hold is left open, and so is how it is written there: only where some
 /// item has it as its event has, or both are times, another is wrong.
 fn same(
-    listed: &[(&Sheet<'_>, &Value, &Value)],
+    listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,
     name: &str,
-    counts: impl Fn(&Sheet<'_>, &Value) -> bool,
+    counts: impl Fn(&PageView<'_>, &Value) -> bool,
 ) -> Result<(), CheckError> {
     let pairs: Vec<_> = listed
         .iter()
-        .filter_map(|(sheet, row, event)| Some((sheet, row, row.get(name)?, event[member].get(name)?, event)))
+        .filter_map(|(view, row, event)| Some((view, row, row.get(name)?, event[member].get(name)?, event)))
         .collect();
     let is_alike = pairs.iter().any(|(.., one, other, _)| one.is_string() && !contradict(one, other));
     let is_time = |it: &Value| it.as_str().is_some_and(|text| utc(text).is_ok());
-    let odd = pairs.iter().find(|(sheet, _, one, other, event)| {
-        differ(name, one, other) && (is_alike || (is_time(one) && is_time(other))) && counts(sheet, event)
+    let odd = pairs.iter().find(|(view, _, one, other, event)| {
+        differ(name, one, other) && (is_alike || (is_time(one) && is_time(other))) && counts(view, event)
     });
-    let Some((sheet, row, listed, told, event)) = odd else { return Ok(()) };
+    let Some((view, row, listed, told, event)) = odd else { return Ok(()) };
     let expected =
         format!("{name} {told} of {member} {}, as its newest event {} says", row["code"], event["id"]);
-    Err(CheckError::broken(sheet.number(), expected, format!("{name} {listed}")))
+    Err(CheckError::broken(view.number(), expected, format!("{name} {listed}")))
 }

@@ -17,7 +17,7 @@ use conformance_model::words::Mode;
 
 use crate::check::Check;
 use crate::contrast::{KINDS, LATENESS, TWO_MINDS, clock};
-use crate::evidence::{PER_PAGE_MAX, Sheet, eras, longs};
+use crate::evidence::{PER_PAGE_MAX, PageView, eras, longs};
 use crate::lives;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -38,7 +38,7 @@ fn is_of(event: &Value, kind: &str) -> bool {
 }
 
 /// The time before which everything has arrived, by the clock of the server that answered, or by the newest event.
-fn settled_until(later: &Sheet<'_>, events: &Sheet<'_>) -> Option<OffsetDateTime> {
+fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
     let date = clock(later.exchange);
     let newest = || events.rows().iter().filter_map(|row| at(row, "created_at")).max();
     // A clock that is far off, or a cache's, tells less than the events.
@@ -48,22 +48,22 @@ fn settled_until(later: &Sheet<'_>, events: &Sheet<'_>) -> Option<OffsetDateTime
 
 /// Whether nothing had been recorded for a while when an answer came, nor was since, as the last long page of events
 /// tells.
-pub(super) fn is_quiet(sheets: &[Sheet<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
+pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
     let date = since.and_then(clock);
-    let events = longs(sheets, List::Events, mode).next_back();
+    let events = longs(views, List::Events, mode).next_back();
     let newest = events.filter(|it| since.is_some_and(|since| it.number() > since.number));
     let newest = newest.and_then(|it| it.rows().iter().filter_map(|row| at(row, "created_at")).max());
     date.zip(newest).is_some_and(|(date, newest)| newest + TWO_MINDS < date)
 }
 
 /// The codes of a list's rows, if every row shows one.
-fn codes<'a>(sheet: &'a Sheet<'_>) -> Option<BTreeSet<&'a str>> {
-    sheet.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
+fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
+    view.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
 }
 
 fn nothing_created(recording: &Recording) -> CheckError {
     let eras = eras(recording);
-    let is_new = |it: &Sheet<'_>, row: &Value| {
+    let is_new = |it: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
             && clock(it.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
     };
@@ -89,11 +89,11 @@ fn nothing_created(recording: &Recording) -> CheckError {
 /// The newest events name no more objects than the longest page holds, so all that they say was created are on it.
 fn complete(recording: &Recording) -> Judged {
     let mut judged = false;
-    for sheets in &eras(recording) {
+    for views in &eras(recording) {
         for mode in Mode::BOTH {
-            let Some(events) = longs(sheets, List::Events, mode).next() else { continue };
+            let Some(events) = longs(views, List::Events, mode).next() else { continue };
             for (list, member) in KINDS {
-                let listed = longs(sheets, list, mode).last().filter(|it| it.number() > events.number());
+                let listed = longs(views, list, mode).last().filter(|it| it.number() > events.number());
                 let Some((listed, codes)) = listed.and_then(|it| Some((it, codes(it)?))) else { continue };
                 let until = settled_until(listed, events);
                 let created = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
@@ -120,11 +120,11 @@ fn complete(recording: &Recording) -> Judged {
 /// Only charges leave an event for sure when they are listed: an invoice may be listed before it is issued.
 fn recorded(recording: &Recording) -> Judged {
     let mut judged = false;
-    for sheets in &eras(recording) {
+    for views in &eras(recording) {
         for mode in Mode::BOTH {
-            unchanged(sheets, mode)?;
-            let Some(listed) = longs(sheets, List::Charges, mode).next() else { continue };
-            let events = longs(sheets, List::Events, mode).last().filter(|it| it.number() > listed.number());
+            unchanged(views, mode)?;
+            let Some(listed) = longs(views, List::Charges, mode).next() else { continue };
+            let events = longs(views, List::Events, mode).last().filter(|it| it.number() > listed.number());
             let Some(events) = events else { continue };
             let until = settled_until(events, events);
             for row in listed.rows() {
@@ -149,7 +149,7 @@ fn recorded(recording: &Recording) -> Judged {
 /// may be kept for some time only, so those that lie behind the oldest that is shown prove nothing.
 fn without_event(
     row: &Value,
-    events: &Sheet<'_>,
+    events: &PageView<'_>,
     until: Option<OffsetDateTime>,
 ) -> Option<Result<(), &'static str>> {
     let own = text_at(row, &["code"])?;
@@ -173,7 +173,7 @@ fn without_event(
 }
 
 /// Whether every event tells to which charge or invoice it happened. One that does not may be any.
-fn tells(events: &Sheet<'_>, member: &str) -> bool {
+fn tells(events: &PageView<'_>, member: &str) -> bool {
     events.rows().iter().all(|event| {
         let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
         kind.is_some_and(|kind| !kind.starts_with(member) || code(event, member).is_some())
@@ -183,8 +183,8 @@ fn tells(events: &Sheet<'_>, member: &str) -> bool {
 /// A charge or an invoice that was shown in one state, then in another, then in the first again, whatever the page:
 /// that is two changes, of which a recent event tells. One change alone may be one that has no event, such as a day
 /// on which an invoice was due.
-fn unchanged(sheets: &[Sheet<'_>], mode: Mode) -> Result<(), CheckError> {
-    let Some(events) = longs(sheets, List::Events, mode).last() else { return Ok(()) };
+fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
+    let Some(events) = longs(views, List::Events, mode).last() else { return Ok(()) };
     let Some(until) = settled_until(events, events).map(|it| it - TWO_MINDS) else { return Ok(()) };
     let recent = |event: &&Value| at(event, "created_at").is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
@@ -195,8 +195,8 @@ fn unchanged(sheets: &[Sheet<'_>], mode: Mode) -> Result<(), CheckError> {
         let changed: BTreeSet<_> =
             events.rows().iter().filter(recent).filter_map(|it| code(it, member)).collect();
         let mut states: BTreeMap<&str, Vec<[Option<&Value>; 2]>> = BTreeMap::new();
-        for sheet in sheets.iter().filter(|it| it.mode == mode && it.ask.list == list) {
-            for row in sheet.rows() {
+        for view in views.iter().filter(|it| it.mode == mode && it.ask.list == list) {
+            for row in view.rows() {
                 let Some(code) = text_at(row, &["code"]).filter(|it| !changed.contains(it)) else { continue };
                 let state = ["status", "paid_at"].map(|name| row.get(name));
                 let seen = states.entry(code).or_default();
@@ -210,7 +210,7 @@ fn unchanged(sheets: &[Sheet<'_>], mode: Mode) -> Result<(), CheckError> {
                     };
                     let expected = format!("{member} {code} with {}, as shown before", told(between));
                     let actual = format!("{} again, and no event of it", told(&state));
-                    return Err(CheckError::broken(sheet.number(), expected, actual));
+                    return Err(CheckError::broken(view.number(), expected, actual));
                 }
                 seen.push(state);
             }
@@ -221,24 +221,24 @@ fn unchanged(sheets: &[Sheet<'_>], mode: Mode) -> Result<(), CheckError> {
 
 /// Two charges or invoices of which the one that stands below was created later, by more than a minute, as the
 /// events say.
-pub(super) fn disorder(sheets: &[Sheet<'_>]) -> Result<bool, CheckError> {
+pub(super) fn disorder(views: &[PageView<'_>]) -> Result<bool, CheckError> {
     let mut judged = false;
     for mode in Mode::BOTH {
-        let Some(events) = longs(sheets, List::Events, mode).last() else { continue };
+        let Some(events) = longs(views, List::Events, mode).last() else { continue };
         for (list, member) in KINDS {
             let created = |wanted: &str| {
                 let mut rows = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
                 at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
             };
-            for sheet in longs(sheets, list, mode) {
-                let codes: Vec<_> = sheet.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
+            for view in longs(views, list, mode) {
+                let codes: Vec<_> = view.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
                 let times: Vec<_> =
                     codes.into_iter().filter_map(|code| Some((code, created(code)?))).collect();
                 for pair in times.windows(2) {
                     let [(above, earlier), (below, later)] = pair else { continue };
                     if *later > *earlier + LATENESS {
                         return Err(CheckError::broken(
-                            sheet.number(),
+                            view.number(),
                             "the newest record first",
                             format!("{above} of {earlier} above {below} of {later}"),
                         ));

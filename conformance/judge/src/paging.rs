@@ -10,8 +10,8 @@ use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Rec
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{
-    PER_PAGE_DEFAULT, Sheet, Whole, eras, exists, list_moved, may_be_limited, moved, no_readable_list, pages,
-    too_few_records, unanswered, whole,
+    PER_PAGE_DEFAULT, PageView, Whole, eras, exists, list_moved, may_be_limited, moved, no_readable_list,
+    pages, too_few_records, unanswered, whole,
 };
 use crate::check::Check;
 use crate::membership;
@@ -61,16 +61,16 @@ fn served(recording: &Recording) -> Judged {
 
 /// Judges every page that `applies`; the statement holds if all of these do.
 fn each<'a>(
-    sheets: &'a [Sheet<'a>],
-    mut wrong: impl FnMut(&Sheet<'a>) -> Option<Result<(), (String, String)>>,
+    views: &'a [PageView<'a>],
+    mut wrong: impl FnMut(&PageView<'a>) -> Option<Result<(), (String, String)>>,
 ) -> Judged {
     let mut judged = false;
-    for sheet in sheets {
-        match wrong(sheet) {
+    for view in views {
+        match wrong(view) {
             None => {}
             Some(Ok(())) => judged = true,
             Some(Err((expected, actual))) => {
-                return Err(CheckError::broken(sheet.number(), expected, actual));
+                return Err(CheckError::broken(view.number(), expected, actual));
             }
         }
     }
@@ -82,9 +82,9 @@ fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)>
 }
 
 fn envelope(recording: &Recording) -> Judged {
-    let held = each(&pages(recording), |sheet| {
-        let wrong = not_in_envelope(&sheet.page);
-        Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), sheet.exchange.summary()))))
+    let held = each(&pages(recording), |view| {
+        let wrong = not_in_envelope(&view.page);
+        Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
     // Lists that are filtered by what is not there: an empty list is a list too.
     for it in recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Twin { .. })) {
@@ -109,10 +109,10 @@ fn not_in_envelope(page: &Page) -> Option<&'static str> {
 }
 
 fn meta(recording: &Recording) -> Judged {
-    each(&pages(recording), |sheet| {
-        let meta = sheet.page.object()?.get("meta")?.as_object()?;
+    each(&pages(recording), |view| {
+        let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
-        let wrong = names.into_iter().find(|name| sheet.page.meta(name).is_none());
+        let wrong = names.into_iter().find(|name| view.page.meta(name).is_none());
         Some(wrong.map_or(Ok(()), |name| {
             let told = meta.get(name).map_or("missing".to_owned(), ToString::to_string);
             Err((format!("meta.{name} as an integer"), format!("meta.{name} {told}")))
@@ -121,25 +121,25 @@ fn meta(recording: &Recording) -> Judged {
 }
 
 fn default_size(recording: &Recording) -> Judged {
-    each(&pages(recording), |sheet| {
-        let by_default = sheet.ask.link.is_none() && sheet.ask.per_page.is_none();
+    each(&pages(recording), |view| {
+        let by_default = view.ask.link.is_none() && view.ask.per_page.is_none();
         by_default.then_some(())?;
-        Some(equal("meta.per_page", PER_PAGE_DEFAULT, sheet.page.meta("per_page")?))
+        Some(equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta("per_page")?))
     })
 }
 
 fn per_page(recording: &Recording) -> Judged {
-    each(&pages(recording), |sheet| {
-        Some(equal("meta.per_page", sheet.ask.per_page?, sheet.page.meta("per_page")?))
+    each(&pages(recording), |view| {
+        Some(equal("meta.per_page", view.ask.per_page?, view.page.meta("per_page")?))
     })
 }
 
 fn current_page(recording: &Recording) -> Judged {
-    let sheets = pages(recording);
-    let second = sheets.iter().any(|sheet| sheet.ask.page.is_some_and(|page| page > 1));
-    let judged = each(&sheets, |sheet| {
-        sheet.ask.link.is_none().then_some(())?;
-        Some(equal("meta.current_page", sheet.ask.page.unwrap_or(1), sheet.page.meta("current_page")?))
+    let views = pages(recording);
+    let second = views.iter().any(|view| view.ask.page.is_some_and(|page| page > 1));
+    let judged = each(&views, |view| {
+        view.ask.link.is_none().then_some(())?;
+        Some(equal("meta.current_page", view.ask.page.unwrap_or(1), view.page.meta("current_page")?))
     })?;
     if second { Ok(judged) } else { Err(too_few_records()) }
 }
@@ -147,37 +147,37 @@ fn current_page(recording: &Recording) -> Judged {
 /// Judged by the numbers of the page itself, so that nothing created meanwhile disturbs.
 fn length(recording: &Recording) -> Judged {
     let mut full = false;
-    let judged = each(&pages(recording), |sheet| {
-        sheet.ask.filters.is_empty().then_some(())?;
-        let numbers = sheet.numbers()?;
+    let judged = each(&pages(recording), |view| {
+        view.ask.filters.is_empty().then_some(())?;
+        let numbers = view.numbers()?;
         full |= numbers.len() > 0;
-        Some(equal("rows:", numbers.len(), sheet.page.rows()?.len() as u64))
+        Some(equal("rows:", numbers.len(), view.page.rows()?.len() as u64))
     })?;
-    for sheets in &eras(recording) {
-        steady(recording, sheets)?;
+    for views in &eras(recording) {
+        steady(recording, views)?;
     }
     if full { Ok(judged) } else { Err(too_few_records()) }
 }
 
 /// A total that differs from the one that was told before and after, by pages with the same record at their head,
 /// although no event tells of anything within the minute before: nothing was created, and nothing is ever deleted.
-fn steady(recording: &Recording, sheets: &[Sheet<'_>]) -> Result<(), CheckError> {
-    for sheet in sheets.iter().filter(|it| it.is_plain()) {
-        let head = |it: &&Sheet<'_>| {
+fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
+    for view in views.iter().filter(|it| it.is_plain()) {
+        let head = |it: &&PageView<'_>| {
             let is_first = it.is_plain() && it.ask.page.is_none_or(|page| page == 1);
-            is_first && (it.ask.list, it.mode) == (sheet.ask.list, sheet.mode)
+            is_first && (it.ask.list, it.mode) == (view.ask.list, view.mode)
         };
-        let before = sheets.iter().rfind(|it| it.number() < sheet.number() && head(it));
-        let after = sheets.iter().find(|it| it.number() > sheet.number() && head(it));
-        let (Some(before), Some(after), Some(told)) = (before, after, sheet.page.meta("total")) else {
+        let before = views.iter().rfind(|it| it.number() < view.number() && head(it));
+        let after = views.iter().find(|it| it.number() > view.number() && head(it));
+        let (Some(before), Some(after), Some(told)) = (before, after, view.page.meta("total")) else {
             continue;
         };
         let [first, last] = [before, after].map(|it| Some((it.page.meta("total")?, it.rows().first()?)));
         if let Some((total, _)) = first.filter(|it| last.as_ref() == Some(it) && it.0 != told)
-            && membership::is_quiet(sheets, recording.exchange(before.number()), sheet.mode)
+            && membership::is_quiet(views, recording.exchange(before.number()), view.mode)
         {
             return Err(CheckError::broken(
-                sheet.number(),
+                view.number(),
                 format!("meta.total {total}, as before and after"),
                 format!("meta.total {told}"),
             ));
@@ -188,10 +188,10 @@ fn steady(recording: &Recording, sheets: &[Sheet<'_>]) -> Result<(), CheckError>
 
 fn last_page(recording: &Recording) -> Judged {
     let (mut even, mut uneven) = (false, false);
-    let judged = each(&pages(recording), |sheet| {
-        sheet.ask.filters.is_empty().then_some(())?;
-        let numbers = sheet.numbers()?;
-        let told = sheet.page.meta("last_page")?;
+    let judged = each(&pages(recording), |view| {
+        view.ask.filters.is_empty().then_some(())?;
+        let numbers = view.numbers()?;
+        let told = view.page.meta("last_page")?;
         if numbers.total == 0 {
             // An empty list has no page or one empty page; both are honest.
             return Some(if told <= 1 { Ok(()) } else { equal("meta.last_page", 1, told) });
@@ -206,26 +206,26 @@ fn last_page(recording: &Recording) -> Judged {
 /// Every page of a list beside the long ones, at the place that its number and size give it.
 fn joined(recording: &Recording) -> Judged {
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
-    for sheets in &eras(recording) {
-        for sheet in sheets.iter().filter(|it| it.ask.filters.is_empty()) {
-            let (list, mode) = (sheet.ask.list, sheet.mode);
-            if let Some(twice) = twice(sheet) {
+    for views in &eras(recording) {
+        for view in views.iter().filter(|it| it.ask.filters.is_empty()) {
+            let (list, mode) = (view.ask.list, view.mode);
+            if let Some(twice) = twice(view) {
                 let actual = format!("{twice} stands there twice");
-                return Err(CheckError::broken(sheet.number(), "every record once", actual));
+                return Err(CheckError::broken(view.number(), "every record once", actual));
             }
             // What is behind a link is links_lead's, and another size than asked for is per_page's.
             let told =
-                sheet.page.meta("per_page").filter(|told| sheet.ask.per_page.is_none_or(|it| it == *told));
-            let (Some(size), None) = (told, &sheet.ask.link) else { continue };
-            let Some(whole) = whole(sheets, list, mode) else {
-                disturbed |= moved(sheets, list, mode);
+                view.page.meta("per_page").filter(|told| view.ask.per_page.is_none_or(|it| it == *told));
+            let (Some(size), None) = (told, &view.ask.link) else { continue };
+            let Some(whole) = whole(views, list, mode) else {
+                disturbed |= moved(views, list, mode);
                 continue;
             };
-            let from = (sheet.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
-            if let Some((expected, actual)) = out_of_place(sheet.rows(), &whole, from, size) {
-                return Err(CheckError::broken(sheet.number(), expected, actual));
+            let from = (view.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
+            if let Some((expected, actual)) = out_of_place(view.rows(), &whole, from, size) {
+                return Err(CheckError::broken(view.number(), expected, actual));
             }
-            if sheet.ask.page.is_some_and(|page| page > 1) {
+            if view.ask.page.is_some_and(|page| page > 1) {
                 lists.insert(list.word());
             }
         }
@@ -260,14 +260,14 @@ fn out_of_place(rows: &[Value], whole: &Whole<'_>, from: u64, size: u64) -> Opti
 }
 
 /// A record that stands on a page twice.
-fn twice(sheet: &Sheet<'_>) -> Option<String> {
+fn twice(view: &PageView<'_>) -> Option<String> {
     let mut seen = BTreeSet::new();
-    sheet.rows().iter().filter_map(named_identity).find(|id| !seen.insert(id.clone()))
+    view.rows().iter().filter_map(named_identity).find(|id| !seen.insert(id.clone()))
 }
 
 /// The first pair of rows in which the later one is the newer.
-fn disorder(sheet: &Sheet<'_>) -> Option<(String, String)> {
-    let times: Vec<_> = sheet.rows().iter().map(|row| text_at(row, &["created_at"])).collect();
+fn disorder(view: &PageView<'_>) -> Option<(String, String)> {
+    let times: Vec<_> = view.rows().iter().map(|row| text_at(row, &["created_at"])).collect();
     times.windows(2).find_map(|pair| {
         let (earlier_row, later_row) = (pair[0]?, pair[1]?);
         let newer_below = utc(earlier_row).ok()? < utc(later_row).ok()?;
@@ -279,15 +279,15 @@ fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckErro
     // Of what is created while the suite reads, paging.stable tells.
     let eras = eras(recording);
     let mut judged = false;
-    for sheet in eras.iter().flatten().filter(|it| wanted(it.ask.list)) {
-        if let Some((above, below)) = disorder(sheet) {
+    for view in eras.iter().flatten().filter(|it| wanted(it.ask.list)) {
+        if let Some((above, below)) = disorder(view) {
             return Err(CheckError::broken(
-                sheet.number(),
+                view.number(),
                 "the newest record first",
                 format!("{above} above {below}"),
             ));
         }
-        let dated = sheet.rows().iter().filter_map(|row| text_at(row, &["created_at"]));
+        let dated = view.rows().iter().filter_map(|row| text_at(row, &["created_at"]));
         judged |= dated.filter(|text| utc(text).is_ok()).count() > 1;
     }
     if judged { Ok(Held::Plainly) } else { Err(none) }
@@ -298,15 +298,15 @@ fn newest_first(recording: &Recording) -> Judged {
 }
 
 fn newest_first_others(recording: &Recording) -> Judged {
-    let rows = |it: &Sheet<'_>| it.ask.list != List::Events && it.rows().len() > 1;
+    let rows = |it: &PageView<'_>| it.ask.list != List::Events && it.rows().len() > 1;
     let none = if eras(recording).iter().flatten().any(rows) {
         CheckError::Inapplicable("charges and invoices do not tell when they were created".into())
     } else {
         too_few_records()
     };
     let mut judged = false;
-    for sheets in &eras(recording) {
-        judged |= membership::disorder(sheets)?;
+    for views in &eras(recording) {
+        judged |= membership::disorder(views)?;
     }
     match ordered(recording, |list| list != List::Events, none) {
         // What the items do not tell, the events do.

@@ -6,7 +6,7 @@ use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recor
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::{list_moved, long, moved, sheets, unanswered};
+use super::evidence::{list_moved, long, moved, unanswered, views};
 use super::limits::{burst_step, no_burst};
 use crate::check::Check;
 
@@ -50,8 +50,8 @@ fn is_same_account(recording: &Recording) -> bool {
     }
     let theirs = of_second(|it| matches!(it, Purpose::Page(_))).and_then(Page::of);
     let theirs = theirs.as_ref().and_then(Page::rows).map(|rows| ids(rows));
-    let sheets = sheets(recording);
-    let ours = long(&sheets, List::Events, Mode::Test).map(|it| ids(it.rows()));
+    let views = views(recording);
+    let ours = long(&views, List::Events, Mode::Test).map(|it| ids(it.rows()));
     ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
 }
 
@@ -112,8 +112,8 @@ fn same_lists(recording: &Recording) -> Judged {
     let (Some(exchange), Some(theirs)) = (asked, page.as_ref().and_then(Page::rows)) else {
         return Err(unanswered(asked, "the events of the second key"));
     };
-    let sheets = sheets(recording);
-    let Some(ours) = long(&sheets, List::Events, Mode::Test) else {
+    let views = views(recording);
+    let Some(ours) = long(&views, List::Events, Mode::Test) else {
         return Err(CheckError::unjudged("the events of the test key were not listed", "see lists.served"));
     };
     let (ours_ids, theirs) = (ids(ours.rows()), ids(theirs));
@@ -139,7 +139,7 @@ fn same_lists(recording: &Recording) -> Judged {
             })
         })
     };
-    if grown(&theirs, &ours_ids) || moved(&sheets, List::Events, Mode::Test) {
+    if grown(&theirs, &ours_ids) || moved(&views, List::Events, Mode::Test) {
         return Err(list_moved());
     }
     let expected = format!("the {} events that the test key sees", ours_ids.len());

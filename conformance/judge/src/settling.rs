@@ -60,19 +60,19 @@ fn ledger(recording: &Recording, mode: Mode) -> Option<Ledger> {
     let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
     let (filtered, told, invoices) = (Vec::new(), BTreeSet::new(), Vec::new());
     let mut ledger = Ledger { number: exchange.number, rows, is_whole, filtered, told, invoices };
-    for sheet in pages(recording).iter().filter(|it| it.mode == mode) {
-        match sheet.ask.list {
+    for view in pages(recording).iter().filter(|it| it.mode == mode) {
+        match view.ask.list {
             List::Charges => continue,
             List::Invoices => {
-                ledger.invoices.extend(sheet.rows().iter().cloned());
+                ledger.invoices.extend(view.rows().iter().cloned());
                 continue;
             }
             List::Events => {}
         }
-        let [(name, value)] = &sheet.ask.filters[..] else { continue };
-        ledger.filtered.extend(sheet.rows().iter().cloned());
-        let is_all = sheet.page.meta("total") == Some(sheet.rows().len() as u64);
-        if name == "charge" && is_all && !sheet.rows().is_empty() {
+        let [(name, value)] = &view.ask.filters[..] else { continue };
+        ledger.filtered.extend(view.rows().iter().cloned());
+        let is_all = view.page.meta("total") == Some(view.rows().len() as u64);
+        if name == "charge" && is_all && !view.rows().is_empty() {
             ledger.told.insert(value.clone());
         }
     }

@@ -59,8 +59,8 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             found.push(Subject { object, kind, is_delivered: true, exchange: None, place: seen.name() });
         }
     }
-    let sheets = pages(recording);
-    let listed = sheets.iter().filter(|it| it.ask.list == List::Events);
+    let views = pages(recording);
+    let listed = views.iter().filter(|it| it.ask.list == List::Events);
     let listed = listed.flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
     let own =
         recording.exchanges.iter().filter(|it| it.status() == Some(200) && own_event_asked(it).is_some());

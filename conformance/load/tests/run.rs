@@ -13,27 +13,27 @@ use std::{
 use load::{Pace, Plan, Report, SoFar, Stop, Work, run};
 
 /// Says what to do with a request: its head goes in, bytes come out, and whether the connection ends.
-type Manner = dyn Fn(&str) -> (String, bool) + Send + Sync;
+type Handler = dyn Fn(&str) -> (String, bool) + Send + Sync;
 
 /// A server in this process, for as long as the process lives.
-fn server(manner: impl Fn(&str) -> (String, bool) + Send + Sync + 'static) -> String {
+fn server(handler: impl Fn(&str) -> (String, bool) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let manner: Arc<Manner> = Arc::new(manner);
+    let handler: Arc<Handler> = Arc::new(handler);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let manner = Arc::clone(&manner);
-            thread::spawn(move || talk(stream, &*manner));
+            let handler = Arc::clone(&handler);
+            thread::spawn(move || talk(stream, &*handler));
         }
     });
     format!("http://{address}")
 }
 
 /// Requests without a body, or with one that comes together with its head.
-fn talk(mut stream: TcpStream, manner: &Manner) {
+fn talk(mut stream: TcpStream, handler: &Handler) {
     let mut buffer = [0; 8 * 1_024];
     while let Ok(n @ 1..) = stream.read(&mut buffer) {
-        let (answer, ends) = manner(&String::from_utf8_lossy(&buffer[..n]));
+        let (answer, ends) = handler(&String::from_utf8_lossy(&buffer[..n]));
         if stream.write_all(answer.as_bytes()).is_err() || ends {
             return;
         }

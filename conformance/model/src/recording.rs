@@ -388,7 +388,7 @@ pub struct Link {
     pub rel: String,
 }
 
-/// On which side of the wall an identifier lies.
+/// To whom an identifier belongs, seen from the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {

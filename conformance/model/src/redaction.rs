@@ -150,14 +150,14 @@ fn is_time(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn veil() -> Redaction {
+    fn redaction() -> Redaction {
         Redaction::new([7; 32])
     }
 
     #[track_caller]
     fn check(body: &str, kept: &[&str], hidden: &[&str]) {
         let ids = asked_ids("/v1/events/0190a5c4-7f3e-7abc");
-        let found = veil().body(body, &ids.into_iter().collect());
+        let found = redaction().body(body, &ids.into_iter().collect());
         for part in kept {
             assert!(found.contains(part), "{part} in {found}");
         }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn equal_values_stay_equal_wherever_they_stand() {
-        let hidden = veil().body(r#"["4913.57",{"amount":"4913.57"},4913.57]"#, &BTreeSet::new());
+        let hidden = redaction().body(r#"["4913.57",{"amount":"4913.57"},4913.57]"#, &BTreeSet::new());
         let value: serde_json::Value = serde_json::from_str(&hidden).unwrap();
         assert_eq!(value[0], value[1]["amount"]);
         assert_eq!(Some(value[2].to_string().as_str()), value[0].as_str());
@@ -213,20 +213,20 @@ mod tests {
     #[test]
     fn what_is_no_json_stays_none() {
         for body in [r#"{"a":01}"#, "0123", "<html>", r#"{"a":"b""#] {
-            let hidden = veil().body(body, &BTreeSet::new());
+            let hidden = redaction().body(body, &BTreeSet::new());
             assert!(serde_json::from_str::<serde_json::Value>(&hidden).is_err(), "{body} became {hidden}");
         }
     }
 
     #[test]
     fn double_names_and_white_space_stay() {
-        let hidden = veil().body("{ \"name\": \"Ann\",\n \"name\": null }", &BTreeSet::new());
+        let hidden = redaction().body("{ \"name\": \"Ann\",\n \"name\": null }", &BTreeSet::new());
         assert_eq!(crate::reading::duplicate_key(&hidden).as_deref(), Some("name"), "{hidden}");
         assert!(hidden.contains(",\n "), "{hidden}");
     }
 
     #[test]
     fn a_veil_does_not_print_its_key() {
-        assert_eq!(format!("{:?}", veil()), "Redaction(…)");
+        assert_eq!(format!("{:?}", redaction()), "Redaction(…)");
     }
 }

@@ -217,10 +217,10 @@ fn a_glance_counts_what_there_is() {
     world.done("POST", "/sandbox/mine", json!({"asset": "BTC", "blocks": 2, "at_once": true}));
     world.advance("31m");
     world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
-    let glance = world.read("/sandbox/books/acme/live");
+    let counts = world.read("/sandbox/books/acme/live");
     let charges = json!({"all": 2, "pending": 0, "underpaid": 0, "paid": 1, "expired": 1, "canceled": 0});
-    assert_eq!(glance["charges"], charges);
-    assert_eq!(glance["endpoints"], json!({"enabled": 1, "disabled": 0}));
+    assert_eq!(counts["charges"], charges);
+    assert_eq!(counts["endpoints"], json!({"enabled": 1, "disabled": 0}));
     assert_eq!(world.read("/sandbox/books/acme/test")["charges"]["all"], 0);
 }
 

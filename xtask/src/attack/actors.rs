@@ -19,7 +19,7 @@ pub(crate) struct Shop {
 
 /// What a receiver does with a post.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum ReceiverBehavior {
     /// Answers 200 at once.
     Quick,
     /// Never answers.
@@ -27,11 +27,11 @@ pub(crate) enum Manner {
 }
 
 impl Shop {
-    pub(crate) fn open(manner: Manner) -> io::Result<Shop> {
+    pub(crate) fn open(behavior: ReceiverBehavior) -> io::Result<Shop> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let (tell, posts) = channel();
-        thread::spawn(move || receive(&listener, manner, &tell));
+        thread::spawn(move || receive(&listener, behavior, &tell));
         Ok(Shop { address, posts })
     }
 
@@ -54,7 +54,7 @@ impl Shop {
     }
 }
 
-fn receive(listener: &TcpListener, manner: Manner, tell: &Sender<(String, Instant)>) {
+fn receive(listener: &TcpListener, behavior: ReceiverBehavior, tell: &Sender<(String, Instant)>) {
     let mut held = std::collections::VecDeque::new();
     // An error is of one client only.
     for mut stream in listener.incoming().flatten() {
@@ -63,7 +63,7 @@ fn receive(listener: &TcpListener, manner: Manner, tell: &Sender<(String, Instan
         if tell.send((path, Instant::now())).is_err() {
             return;
         }
-        if manner == Manner::Quick {
+        if behavior == ReceiverBehavior::Quick {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         } else {
             held.push_back(stream);

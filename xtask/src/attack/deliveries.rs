@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::actors::{Manner, Shop};
+use super::actors::{ReceiverBehavior, Shop};
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Host, Miss};
 use super::names::SLOW;
@@ -93,7 +93,7 @@ fn millis(span: Duration) -> u64 {
 }
 
 fn queue(context: &CaseContext) -> Measured {
-    let (slow, quick) = (Shop::open(Manner::Silent)?, Shop::open(Manner::Quick)?);
+    let (slow, quick) = (Shop::open(ReceiverBehavior::Silent)?, Shop::open(ReceiverBehavior::Quick)?);
     let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
     let mut host = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
     let taken = (0..ENDPOINTS_MAX + 10)
@@ -140,7 +140,7 @@ fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, Miss> {
 }
 
 fn hosts(context: &CaseContext, count: usize) -> Measured {
-    let (slow, quick) = (Shop::open(Manner::Silent)?, Shop::open(Manner::Quick)?);
+    let (slow, quick) = (Shop::open(ReceiverBehavior::Silent)?, Shop::open(ReceiverBehavior::Quick)?);
     let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
     for n in 0..count {
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
@@ -153,7 +153,7 @@ fn hosts(context: &CaseContext, count: usize) -> Measured {
 }
 
 fn one_host(context: &CaseContext) -> Measured {
-    let slow = Shop::open(Manner::Silent)?;
+    let slow = Shop::open(ReceiverBehavior::Silent)?;
     let forward = slow.forward("slow.example");
     let mut host = context.serve(&["--forward", &forward])?;
     let paths = endpoints(&mut host, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::actors::{Manner, Shop};
+use super::actors::{ReceiverBehavior, Shop};
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Host, Miss, signal};
 use super::names::SLOW;
@@ -80,7 +80,7 @@ fn seats(context: &CaseContext) -> Measured {
 }
 
 fn descriptors(context: &CaseContext) -> Measured {
-    let shop = Shop::open(Manner::Quick)?;
+    let shop = Shop::open(ReceiverBehavior::Quick)?;
     let forward = shop.forward("shop.example");
     // Nobody listens at port 9 of this machine.
     let nobody = "https://nobody.example=http://127.0.0.1:9";

@@ -4,6 +4,7 @@ mod auth;
 mod caches;
 mod deliveries;
 mod inserts;
+mod isolation;
 mod limits;
 mod lists;
 mod pages;
@@ -11,7 +12,6 @@ mod routes;
 mod second;
 mod settling;
 mod shown;
-mod walls;
 
 use std::time::Duration;
 

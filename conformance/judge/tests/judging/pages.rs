@@ -60,8 +60,8 @@ fn an_order_shows_only_in_two_records_that_tell_their_time() {
         (List::Events, json!([bare, bare]), others, "not judged"),
     ] {
         let len = rows.as_array().map_or(0, Vec::len) as u64;
-        let sheet = page(PageAsk { list, ..ask(None, 100) }, &rows, [1, 1, 100, len]);
-        check(&recording(vec![sheet]), id, expected);
+        let view = page(PageAsk { list, ..ask(None, 100) }, &rows, [1, 1, 100, len]);
+        check(&recording(vec![view]), id, expected);
     }
 }
 

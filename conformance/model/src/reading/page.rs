@@ -121,7 +121,7 @@ pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
 }
 
 /// An identifier of the same make that nobody has: same length, same classes of characters, same
-/// version if it is a UUID. Otherwise a validator would be tested, and not the wall between the modes.
+/// version if it is a UUID. Otherwise a validator would be tested, and not the isolation of the modes.
 pub fn twin_of(id: &str, seed: u64) -> String {
     const UUID_LEN: usize = 36;
     const UUID_NODE_LEN: usize = 12;

@@ -1,4 +1,4 @@
-//! One event of every type, asked for with the key of the other mode: a wall may have a hole for one type. Then
+//! One event of every type, asked for with the key of the other mode: isolation may fail for one type. Then
 //! the filters by objects of the other mode, in the direction that was left out.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::probes::positions::sized;
 use crate::session::Session;
 
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
-/// Both walls and once alone, a page of a size out of range, three filters, each with two values, an old event and an id in capitals.
+/// Each mode's events with the other's key and once alone, a page of a size out of range, three filters, each with two values, an old event and an id in capitals.
 const MOST: u32 = 3 * ASKED_MAX + 1 + 6 + 2;
 const OUT_OF_RANGE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
@@ -31,14 +31,14 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     other_ways(session).await;
     in_other_ways(session).await;
-    // Of what is old, the wall may know less.
+    // Isolation may fail for what is old.
     if let Some(id) = oldest_event(session, Mode::Test)
         && session.has_room()
     {
         ask_event(session, Mode::Live, &id, Side::Foreign, ROUND).await;
     }
     let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
-    // In turns, so that both walls are tried; then what is left of either.
+    // In turns, so that both modes are tried; then what is left of either.
     for round in 0..2 {
         for (place, (_, of)) in &wanted {
             let turn = Mode::BOTH[(place + round) % 2];

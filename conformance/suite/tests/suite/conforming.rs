@@ -191,8 +191,8 @@ fn one_statement_alone_can_be_checked() {
 
 #[test]
 fn the_budget_is_stated_before_the_first_byte() {
-    struct Told(Vec<String>);
-    impl Progress for Told {
+    struct ProgressLines(Vec<String>);
+    impl Progress for ProgressLines {
         fn budget(&mut self, budget: &Budget) {
             self.0.push(budget.to_string());
         }
@@ -200,7 +200,7 @@ fn the_budget_is_stated_before_the_first_byte() {
             self.0.push(format!("{} asked", ledger.total()));
         }
     }
-    let mut told = Told(Vec::new());
+    let mut told = ProgressLines(Vec::new());
     let server = FakeServer::default();
     let mut clock = server.clock.clone();
     block_on(async { check_plan(plan(&wire::serve(server).await), &mut clock, &mut told).await });

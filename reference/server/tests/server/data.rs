@@ -12,7 +12,7 @@ use crate::{
     sender::{
         self, ask,
         names::Names,
-        receiver::{Manner, Receiver},
+        receiver::{Receiver, ReceiverBehavior},
         save, to_shop,
     },
 };
@@ -141,7 +141,7 @@ async fn a_file_that_is_no_world_is_refused_and_stays() {
 #[tokio::test]
 async fn a_post_that_was_under_way_is_made_again_under_its_id() {
     let directory = TempDir::new().unwrap();
-    let mut deaf = Receiver::plain(Manner::Hangs("")).await;
+    let mut deaf = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let config = |receiver: &Receiver| {
         let sender = sender::sender(&Names::default(), &[to_shop(receiver)]);
         Config { data: data(directory.path()), ..sender::config(sender) }
@@ -154,7 +154,8 @@ async fn a_post_that_was_under_way_is_made_again_under_its_id() {
     // Cut off: nothing is told of how the post ended.
     drop(server);
 
-    let mut shop = Receiver::plain(Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
+    let mut shop =
+        Receiver::plain(ReceiverBehavior::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
     // Who cuts a server off waits for what its tasks still hold.
     let mut server = Server::start(config(&shop)).await;
     while matches!(&server, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {

@@ -9,7 +9,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     OK, Shop, ask,
     names::Names,
-    receiver::{Manner, Receiver, Seen},
+    receiver::{Receiver, ReceiverBehavior, Seen},
     save, sender, to_shop,
 };
 
@@ -64,8 +64,10 @@ async fn send_all(shop: &Shop, paths: &[String]) -> Vec<String> {
 #[tokio::test]
 async fn slow_hosts_of_one_account_keep_no_other_waiting() {
     let permits = Arc::new(Semaphore::new(0));
-    let (slow, mut quick) =
-        (Receiver::plain(Manner::Waits(Arc::clone(&permits))).await, Receiver::plain(Manner::Says(OK)).await);
+    let (slow, mut quick) = (
+        Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
+        Receiver::plain(ReceiverBehavior::Says(OK)).await,
+    );
     let host = |n: usize| format!("slow{n}.example");
     let mut forwards: Vec<String> =
         (0..20).map(|n| format!("https://{}=http://{}", host(n), slow.address)).collect();
@@ -92,7 +94,7 @@ async fn slow_hosts_of_one_account_keep_no_other_waiting() {
 #[tokio::test]
 async fn a_slow_host_that_two_accounts_share_keeps_places_for_both() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut slow = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
+    let mut slow = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(&slow)]) }).await;
     for _ in 0..10 {
@@ -111,7 +113,7 @@ async fn a_slow_host_that_two_accounts_share_keeps_places_for_both() {
 
 #[tokio::test]
 async fn slow_names_of_one_account_keep_no_other_waiting_and_are_called_slow() {
-    let mut quick = Receiver::plain(Manner::Says(OK)).await;
+    let mut quick = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.1"]);
     let host = |n: usize| format!("slow{n}.example");
@@ -177,7 +179,7 @@ async fn a_slow_name_that_one_account_saves_keeps_no_other_waiting() {
 
 #[tokio::test]
 async fn a_book_has_fifty_endpoints_at_most() {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     // The shop has one already.
     endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;

@@ -7,7 +7,7 @@ use super::{
     OK, ask, config,
     log::is_signed,
     names::Names,
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, ReceiverBehavior},
     sender,
 };
 use crate::openapi::{Document, Operation};
@@ -37,7 +37,7 @@ async fn check_arrives(server: &Server, receiver: &mut Receiver, secrets: &Value
 
 #[tokio::test]
 async fn a_handler_that_is_added_at_start_gets_the_webhooks_of_both_modes() {
-    let (server, mut receiver) = (open().await, Receiver::plain(Manner::Says(OK)).await);
+    let (server, mut receiver) = (open().await, Receiver::plain(ReceiverBehavior::Says(OK)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let handler = LocalHandler::parse(&to).expect("a handler");
     let forwarded = server.forward_to(&handler).await.expect("it is new");
@@ -50,7 +50,7 @@ async fn a_handler_that_is_added_at_start_gets_the_webhooks_of_both_modes() {
 
 #[tokio::test]
 async fn a_handler_is_added_while_the_server_runs() {
-    let (server, mut receiver) = (open().await, Receiver::plain(Manner::Says(OK)).await);
+    let (server, mut receiver) = (open().await, Receiver::plain(ReceiverBehavior::Says(OK)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let mut document = Document::read();
     let mut judged = |method: &str, status: u16, answer: &Value| {

@@ -11,7 +11,7 @@ use sha2::Sha256;
 use super::{
     OK, Shop, ask, config,
     names::Names,
-    receiver::{Manner, Receiver, Seen},
+    receiver::{Receiver, ReceiverBehavior, Seen},
     sender, to_shop,
 };
 
@@ -41,7 +41,7 @@ fn time_of_day() -> i64 {
 
 #[tokio::test]
 async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
-    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     let delivery = shop.send().await;
     let seen = receiver.next().await;
@@ -65,7 +65,7 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
 
 #[tokio::test]
 async fn the_signature_has_the_time_of_day_and_the_body_that_of_the_service() {
-    let mut receiver = Receiver::plain(Manner::Says(super::BROKEN)).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::BROKEN)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     shop.send().await;
     shop.settle().await;
@@ -83,7 +83,7 @@ async fn the_signature_has_the_time_of_day_and_the_body_that_of_the_service() {
 
 #[tokio::test]
 async fn the_names_in_headers_are_those_of_the_dialect() {
-    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let dialect =
         Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
     let sender = sender(&Names::default(), &[to_shop(&receiver)]);
@@ -97,7 +97,7 @@ async fn the_names_in_headers_are_those_of_the_dialect() {
 
 #[tokio::test]
 async fn the_log_has_what_went_over_the_wire() {
-    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     let attempt = shop.attempt().await;
     let seen = receiver.next().await;
@@ -124,7 +124,7 @@ async fn the_log_has_what_went_over_the_wire() {
 #[tokio::test]
 async fn the_log_keeps_the_beginning_of_a_long_answer() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
-    let receiver = Receiver::plain(Manner::Repeats(endless, "äöü")).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Repeats(endless, "äöü")).await;
     let attempt = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await.attempt().await;
     let kept = attempt["response_body"].as_str().expect("a text");
     assert_eq!(kept.len(), 2_048);
@@ -135,7 +135,7 @@ async fn the_log_keeps_the_beginning_of_a_long_answer() {
 
 #[tokio::test]
 async fn no_secret_is_in_the_log() {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     let delivery = shop.send().await;
     shop.settle().await;
@@ -148,7 +148,7 @@ async fn no_secret_is_in_the_log() {
 
 #[tokio::test]
 async fn a_rotated_secret_signs_the_next_attempt() {
-    let mut receiver = Receiver::plain(Manner::Says(OK)).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
     let (_, answer) = ask(&shop.server, "POST", &path, &json!({})).await;

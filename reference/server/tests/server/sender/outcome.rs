@@ -10,7 +10,7 @@ use super::{
     BROKEN, OK, Shop,
     authority::{Authority, self_signed},
     names::{BUG, Names},
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, ReceiverBehavior},
     sender, to_shop,
 };
 
@@ -21,10 +21,14 @@ async fn attempt_at(receiver: &Receiver, bounds: SenderBounds) -> serde_json::Va
     Shop::open(sender).await.attempt().await
 }
 
-async fn check(manner: Manner, status: Option<u16>, error: Option<&str>) {
+async fn check(behavior: ReceiverBehavior, status: Option<u16>, error: Option<&str>) {
     let bounds = SenderBounds { total_time: SHORT, ..super::BOUNDS };
-    let bounds = if matches!(manner, Manner::Says(_) | Manner::Resets) { super::BOUNDS } else { bounds };
-    let receiver = Receiver::plain(manner).await;
+    let bounds = if matches!(behavior, ReceiverBehavior::Says(_) | ReceiverBehavior::Resets) {
+        super::BOUNDS
+    } else {
+        bounds
+    };
+    let receiver = Receiver::plain(behavior).await;
     let attempt = attempt_at(&receiver, bounds).await;
     assert_eq!(attempt["status"].as_u64(), status.map(u64::from), "{attempt}");
     match error {
@@ -36,38 +40,44 @@ async fn check(manner: Manner, status: Option<u16>, error: Option<&str>) {
 
 #[tokio::test]
 async fn an_answer_is_its_status() {
-    check(Manner::Says(OK), Some(200), None).await;
-    check(Manner::Says("HTTP/1.1 204 No Content\r\n\r\n"), Some(204), None).await;
-    check(Manner::Says("HTTP/1.0 200 OK\r\n\r\nuntil the end"), Some(200), None).await;
-    check(Manner::Says(BROKEN), Some(500), None).await;
-    check(Manner::Says("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"), Some(410), None).await;
+    check(ReceiverBehavior::Says(OK), Some(200), None).await;
+    check(ReceiverBehavior::Says("HTTP/1.1 204 No Content\r\n\r\n"), Some(204), None).await;
+    check(ReceiverBehavior::Says("HTTP/1.0 200 OK\r\n\r\nuntil the end"), Some(200), None).await;
+    check(ReceiverBehavior::Says(BROKEN), Some(500), None).await;
+    check(ReceiverBehavior::Says("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"), Some(410), None).await;
 }
 
 #[tokio::test]
 async fn the_head_decides_whatever_becomes_of_the_body() {
-    check(Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ntorn"), Some(200), None).await;
-    check(Manner::Hangs("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nslow"), Some(200), None).await;
+    check(ReceiverBehavior::Says("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ntorn"), Some(200), None).await;
+    check(ReceiverBehavior::Hangs("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nslow"), Some(200), None)
+        .await;
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999999999\r\n\r\n";
-    check(Manner::Repeats(endless, "and so on "), Some(200), None).await;
+    check(ReceiverBehavior::Repeats(endless, "and so on "), Some(200), None).await;
 }
 
 #[tokio::test]
 async fn no_answer_in_time_is_a_timeout() {
-    check(Manner::Hangs(""), None, Some("timeout")).await;
-    check(Manner::Hangs("HTTP/1.1 200 OK\r\nContent-"), None, Some("timeout")).await;
+    check(ReceiverBehavior::Hangs(""), None, Some("timeout")).await;
+    check(ReceiverBehavior::Hangs("HTTP/1.1 200 OK\r\nContent-"), None, Some("timeout")).await;
 }
 
 #[tokio::test]
 async fn no_answer_at_all_is_no_success() {
-    check(Manner::Resets, None, Some("unreachable: ")).await;
-    check(Manner::Says(""), None, Some("unreachable: ")).await;
-    check(Manner::Says("I speak no HTTP\r\n\r\n"), None, Some("unreachable: ")).await;
-    check(Manner::Repeats("HTTP/1.1 200 OK\r\n", "X-Endless: yes\r\n"), None, Some("unreachable: ")).await;
+    check(ReceiverBehavior::Resets, None, Some("unreachable: ")).await;
+    check(ReceiverBehavior::Says(""), None, Some("unreachable: ")).await;
+    check(ReceiverBehavior::Says("I speak no HTTP\r\n\r\n"), None, Some("unreachable: ")).await;
+    check(
+        ReceiverBehavior::Repeats("HTTP/1.1 200 OK\r\n", "X-Endless: yes\r\n"),
+        None,
+        Some("unreachable: "),
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_receiver_that_is_not_there_is_unreachable() {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let forward = to_shop(&receiver);
     let address = receiver.address;
     drop(receiver);
@@ -94,7 +104,7 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
 
 /// A receiver with this certificate, under the name shop.example.
 async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Vec<u8>>, error: Option<&str>) {
-    let mut receiver = Receiver::encrypted(acceptor, Manner::Says(OK)).await;
+    let mut receiver = Receiver::encrypted(acceptor, ReceiverBehavior::Says(OK)).await;
     let forward = format!("https://shop.example=https://{}", receiver.address);
     let sender = SenderConfig { extra_roots: roots, ..sender(&Names::default(), &[forward]) };
     let attempt = Shop::open(sender).await.attempt().await;
@@ -119,7 +129,7 @@ async fn a_certificate_must_be_for_the_endpoint_and_from_somebody_known() {
 
 #[tokio::test]
 async fn a_receiver_that_never_shakes_hands_is_given_up_early() {
-    let receiver = Receiver::plain(Manner::Ignores).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Ignores).await;
     let forward = format!("https://shop.example=https://{}", receiver.address);
     let bounds = SenderBounds { connect_time: SHORT, ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[forward]) };
@@ -130,7 +140,7 @@ async fn a_receiver_that_never_shakes_hands_is_given_up_early() {
 
 #[tokio::test]
 async fn of_several_addresses_the_first_that_connects_is_taken() {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.2", "127.0.0.3", "127.0.0.1"]);
     let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());

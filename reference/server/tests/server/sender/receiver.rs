@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// What a receiver does once it has read a request.
 #[derive(Clone)]
-pub(crate) enum Manner {
+pub(crate) enum ReceiverBehavior {
     /// Sends these bytes, and closes.
     Says(&'static str),
     /// Sends the first bytes, and then the second ones over and over.
@@ -58,15 +58,15 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) async fn plain(manner: Manner) -> Receiver {
-        Receiver::start(None, manner).await
+    pub(crate) async fn plain(behavior: ReceiverBehavior) -> Receiver {
+        Receiver::start(None, behavior).await
     }
 
-    pub(crate) async fn encrypted(acceptor: TlsAcceptor, manner: Manner) -> Receiver {
-        Receiver::start(Some(acceptor), manner).await
+    pub(crate) async fn encrypted(acceptor: TlsAcceptor, behavior: ReceiverBehavior) -> Receiver {
+        Receiver::start(Some(acceptor), behavior).await
     }
 
-    async fn start(acceptor: Option<TlsAcceptor>, manner: Manner) -> Receiver {
+    async fn start(acceptor: Option<TlsAcceptor>, behavior: ReceiverBehavior) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
         let connections = Arc::new(AtomicUsize::new(0));
@@ -78,7 +78,7 @@ impl Receiver {
             loop {
                 let (stream, _) = listener.accept().await.expect("it listens");
                 count.fetch_add(1, SeqCst);
-                lines.spawn(serve(stream, acceptor.clone(), manner.clone(), sees.clone()));
+                lines.spawn(serve(stream, acceptor.clone(), behavior.clone(), sees.clone()));
             }
         });
         Receiver { address, seen, connections, _task: task }
@@ -93,57 +93,66 @@ impl Receiver {
     }
 }
 
-async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, manner: Manner, sees: UnboundedSender<Seen>) {
-    if matches!(manner, Manner::Resets) {
+async fn serve(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    behavior: ReceiverBehavior,
+    sees: UnboundedSender<Seen>,
+) {
+    if matches!(behavior, ReceiverBehavior::Resets) {
         stream.set_zero_linger().expect("a socket");
     }
-    if matches!(manner, Manner::Ignores) {
+    if matches!(behavior, ReceiverBehavior::Ignores) {
         return std::future::pending().await;
     }
     match tls {
-        None => talk(stream, manner, sees).await,
+        None => talk(stream, behavior, sees).await,
         // A client that does not like the certificate is what some tests are about.
         Some(tls) => {
             if let Ok(stream) = tls.accept(stream).await {
-                talk(stream, manner, sees).await;
+                talk(stream, behavior, sees).await;
             }
         }
     }
 }
 
-async fn talk<S: AsyncRead + AsyncWrite + Unpin>(stream: S, manner: Manner, sees: UnboundedSender<Seen>) {
+async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    behavior: ReceiverBehavior,
+    sees: UnboundedSender<Seen>,
+) {
     let mut stream = BufReader::new(stream);
     let Some(seen) = read(&mut stream).await else { return };
     // A test that has what it wants no longer listens.
     let _ = sees.send(seen);
     // Whether the webhook sender takes all that it is sent is its own affair.
-    let _ = answer(&mut stream, manner).await;
+    let _ = answer(&mut stream, behavior).await;
 }
 
-async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, manner: Manner) -> std::io::Result<()> {
-    match manner {
-        Manner::Says(bytes) => {
+async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavior) -> std::io::Result<()> {
+    match behavior {
+        ReceiverBehavior::Says(bytes) => {
             stream.write_all(bytes.as_bytes()).await?;
             stream.shutdown().await
         }
-        Manner::Repeats(first, then) => {
+        ReceiverBehavior::Repeats(first, then) => {
             stream.write_all(first.as_bytes()).await?;
             loop {
                 stream.write_all(then.as_bytes()).await?;
                 tokio::task::yield_now().await;
             }
         }
-        Manner::Hangs(bytes) => {
+        ReceiverBehavior::Hangs(bytes) => {
             stream.write_all(bytes.as_bytes()).await?;
             stream.flush().await?;
             std::future::pending().await
         }
-        Manner::Waits(permits) => {
+        ReceiverBehavior::Waits(permits) => {
             permits.acquire().await.expect("nobody closes it").forget();
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
             stream.shutdown().await
         }
-        Manner::Resets | Manner::Ignores => Ok(()),
+        ReceiverBehavior::Resets | ReceiverBehavior::Ignores => Ok(()),
     }
 }
 

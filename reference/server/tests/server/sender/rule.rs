@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     OK, Shop, ask, config,
     names::{Names, SLOW},
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, ReceiverBehavior},
     save, sender,
 };
 
@@ -87,7 +87,7 @@ async fn a_changed_url_is_judged_too() {
 
 /// The name is public when the endpoint is saved, and resolves to this at the delivery.
 async fn check_delivery(later: &[&str], refusal: &str) {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("shop.example", &[PUBLIC]);
     let shop = Shop::open(sender(&names, &[])).await;
@@ -118,7 +118,7 @@ async fn a_name_that_is_gone_is_unreachable() {
 
 #[tokio::test]
 async fn a_forward_is_for_one_host_and_port() {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("other.example", &["127.0.0.1"]);
     names.set("shop.example", &["127.0.0.1"]);
@@ -136,7 +136,7 @@ async fn a_forward_is_for_one_host_and_port() {
 
 #[tokio::test]
 async fn a_forwarded_name_is_not_looked_up_and_its_target_is() {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.1"]);
     let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
@@ -147,7 +147,7 @@ async fn a_forwarded_name_is_not_looked_up_and_its_target_is() {
 
 #[tokio::test]
 async fn an_address_can_be_forwarded() {
-    let receiver = Receiver::plain(Manner::Says(OK)).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let forwards = [super::to_shop(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
     let shop = Shop::open(sender(&Names::default(), &forwards)).await;
     let (status, _) = ask(

@@ -18,7 +18,7 @@ use tokio::sync::{
 use super::{
     ask, config,
     names::Names,
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, ReceiverBehavior},
     save, sender, to_shop,
 };
 
@@ -95,7 +95,7 @@ fn stopped() -> AttemptResult {
 #[tokio::test]
 async fn a_stopping_server_finishes_the_posts_that_have_begun_and_begins_no_other() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut receiver = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let (server, mut reports) = busy(&receiver, 3, Duration::from_secs(20)).await;
     receiver.next().await;
     let stopping = tokio::spawn(server.stop());
@@ -109,7 +109,7 @@ async fn a_stopping_server_finishes_the_posts_that_have_begun_and_begins_no_othe
 
 #[tokio::test]
 async fn a_post_that_takes_too_long_is_recorded_as_not_arrived() {
-    let mut receiver = Receiver::plain(Manner::Hangs("")).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let (server, mut reports) = busy(&receiver, 1, Duration::from_millis(100)).await;
     receiver.next().await;
     server.stop().await;

@@ -9,12 +9,12 @@ use tokio::sync::Semaphore;
 use super::{
     BROKEN, OK, Shop, ask, config,
     names::Names,
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, ReceiverBehavior},
     save, sender, to_shop,
 };
 
-async fn shop(manner: Manner) -> (Shop, Receiver) {
-    let receiver = Receiver::plain(manner).await;
+async fn shop(behavior: ReceiverBehavior) -> (Shop, Receiver) {
+    let receiver = Receiver::plain(behavior).await;
     (Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await, receiver)
 }
 
@@ -29,7 +29,7 @@ fn posts(answer: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn retries_fall_where_they_belong_when_the_clock_is_moved_past_them() {
-    let (shop, receiver) = shop(Manner::Says(BROKEN)).await;
+    let (shop, receiver) = shop(ReceiverBehavior::Says(BROKEN)).await;
     shop.send().await;
     let (_, answer) = ask(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
     assert_eq!(
@@ -47,7 +47,7 @@ async fn retries_fall_where_they_belong_when_the_clock_is_moved_past_them() {
 
 #[tokio::test]
 async fn mining_waits_for_what_it_causes() {
-    let (shop, receiver) = shop(Manner::Says(OK)).await;
+    let (shop, receiver) = shop(ReceiverBehavior::Says(OK)).await;
     let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let (status, charge) = ask(&shop.server, "POST", "/v1/charges", &charge).await;
     assert_eq!(status, 201, "{charge}");
@@ -63,7 +63,7 @@ async fn mining_waits_for_what_it_causes() {
 #[tokio::test]
 async fn others_are_answered_while_a_call_waits() {
     let permits = Arc::new(Semaphore::new(0));
-    let (shop, mut receiver) = shop(Manner::Waits(Arc::clone(&permits))).await;
+    let (shop, mut receiver) = shop(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     shop.send().await;
     receiver.next().await;
     let to = json!({ "to": "2026-10-01T00:00:00Z" });
@@ -88,7 +88,7 @@ async fn others_are_answered_while_a_call_waits() {
 #[tokio::test]
 async fn with_the_wall_clock_nothing_is_waited_for_unless_somebody_asks() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut receiver = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let sender = sender(&Names::default(), &[to_shop(&receiver)]);
     let shop = Shop::open_with(Config { clock: ClockKind::Wall, ..config(sender) }).await;
     let delivery = shop.send().await;
@@ -101,7 +101,7 @@ async fn with_the_wall_clock_nothing_is_waited_for_unless_somebody_asks() {
 
 #[tokio::test]
 async fn a_client_whose_call_waits_is_not_idle() {
-    let receiver = Receiver::plain(Manner::Hangs("")).await;
+    let receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let bounds = SenderBounds { total_time: Duration::from_millis(600), ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(&receiver)]) };
     let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
@@ -115,8 +115,10 @@ async fn a_client_whose_call_waits_is_not_idle() {
 #[tokio::test]
 async fn a_slow_host_delays_no_other() {
     let permits = Arc::new(Semaphore::new(0));
-    let (slow, mut quick) =
-        (Receiver::plain(Manner::Waits(Arc::clone(&permits))).await, Receiver::plain(Manner::Says(OK)).await);
+    let (slow, mut quick) = (
+        Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
+        Receiver::plain(ReceiverBehavior::Says(OK)).await,
+    );
     let forwards = [to_shop(&slow), format!("https://quick.example=http://{}", quick.address)];
     let bounds = SenderBounds { posts: 6, posts_per_host: 2, ..super::BOUNDS };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use super::{
     BOUNDS, ask, config,
     names::Names,
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, ReceiverBehavior},
     sender, to_shop,
 };
 use reference_server::{SenderBounds, SenderConfig, Server};
@@ -31,7 +31,7 @@ async fn with_world(receiver: &Receiver) -> (Server, String, String) {
 
 #[tokio::test]
 async fn deliveries_of_an_opened_world_are_posted_and_reported() {
-    let mut receiver = Receiver::plain(Manner::Says(super::OK)).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::OK)).await;
     let (server, id, test) = with_world(&receiver).await;
     let (_, sent) = ask(&server, "POST", &test, &json!({})).await;
     receiver.next().await;
@@ -45,7 +45,7 @@ async fn deliveries_of_an_opened_world_are_posted_and_reported() {
 #[tokio::test]
 async fn a_world_that_ends_begins_no_post_and_keeps_nobody_waiting() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut receiver = Receiver::plain(Manner::Waits(Arc::clone(&permits))).await;
+    let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let (server, id, test) = with_world(&receiver).await;
     for _ in 0..3 {
         assert_eq!(ask(&server, "POST", &test, &json!({})).await.0, 200);

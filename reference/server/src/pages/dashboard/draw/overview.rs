@@ -31,10 +31,10 @@ const HAPPENINGS_SHOWN: u64 = 200;
 const HAPPENINGS_LISTED: usize = 25;
 
 #[derive(Template)]
-#[template(path = "dashboard/glance.html")]
-struct GlanceBlock<'a> {
+#[template(path = "dashboard/counts.html")]
+struct CountsBlock<'a> {
     context: &'a PageContext,
-    glance: BookCounts,
+    counts: BookCounts,
 }
 
 #[derive(Template)]
@@ -77,10 +77,10 @@ struct Payable {
 }
 
 pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal> {
-    let glance: BookCounts = context.book("").await?;
+    let counts: BookCounts = context.book("").await?;
     let events: List<Event> = context.book(&format!("/events?per_page={RECENT}")).await?;
     let deliveries = context.deliveries(RECENT, "").await?;
-    let has_endpoint = glance.endpoints.enabled + glance.endpoints.disabled > 0;
+    let has_endpoint = counts.endpoints.enabled + counts.endpoints.disabled > 0;
     let answer: AccountAnswer = context.book("/account").await?;
     let open = open_charges(context).await?.into_iter();
     let payable = open.map(|(charge, transfers)| {
@@ -92,7 +92,7 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
     let start = context.asker.pages.dashboard.key_start(context.place.mode);
     let assets = answer.meta.accepted_assets.clone();
     let blocks = vec![
-        live("glance", &GlanceBlock { context, glance })?,
+        live("counts", &CountsBlock { context, counts })?,
         still(&QuickBlock { context, assets })?,
         live("payable", &PayableBlock { context, payable })?,
         live("recent", &RecentBlock { context, events: events.data, deliveries, has_endpoint, curl })?,

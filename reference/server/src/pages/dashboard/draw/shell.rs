@@ -63,14 +63,14 @@ struct Menu {
 
 /// The menu, with what waits for the owner.
 pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusal> {
-    let glance: BookCounts = context.book("").await?;
+    let counts: BookCounts = context.book("").await?;
     let section = context.page.section();
     let entry = |(path, label): &(&'static str, &'static str)| MenuEntry {
         id: path.trim_start_matches('/'),
         label,
         href: context.to(path),
         current: path.trim_start_matches('/') == section,
-        waits: if *path == "/late" { glance.late } else { 0 },
+        waits: if *path == "/late" { counts.late } else { 0 },
     };
     let groups = MENU
         .iter()
@@ -179,7 +179,7 @@ pub(in super::super) fn login(call: &Call<'_>, wrong: bool) -> Result<Answer, Re
 
 #[derive(Template)]
 #[template(path = "dashboard/plain.html")]
-struct Plain<'a> {
+struct PlainPage<'a> {
     site: &'a Site,
     title: &'a str,
     message: String,
@@ -198,5 +198,5 @@ pub(in super::super) fn plain(call: &Call<'_>, refusal: Refusal) -> Result<Answe
         }
         other => other.to_string(),
     };
-    html(refusal.status(), &Plain { site: &site, title, message })
+    html(refusal.status(), &PlainPage { site: &site, title, message })
 }
