@@ -220,7 +220,7 @@ impl Server {
     /// # Errors
     ///
     /// The server's sentence: it is forwarded to already, there are too many forwards or endpoints, or deliveries stay
-    /// inside ([`Reach::Simulated`](crate::Reach::Simulated)).
+    /// inside ([`Reach::Simulated`]).
     pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<Forwarded> {
         let broken = || io::Error::other("the server met a bug of its own; its output says more");
         match forwards::add(self.worlds.first(), handler, None).await.map_err(|_| broken())? {
