@@ -284,6 +284,7 @@ impl RequestLog {
             target.push_str(query);
         }
         target.truncate(target.floor_char_boundary(TEXT_BYTES_KEPT));
+        target.shrink_to(TEXT_BYTES_KEPT);
         if let Cow::Owned(redacted) = self.redacted(target) {
             *target = redacted;
         }
@@ -455,8 +456,9 @@ mod tests {
     #[test]
     fn the_log_is_bounded_in_count_and_bytes() {
         let log = log();
+        let target = format!("/v1/charges?x={}", "y".repeat(2 * TEXT_BYTES_KEPT));
         for _ in 0..REQUESTS_MAX + 7 {
-            note(&log, "/v1/charges", KEY, &"é".repeat(5_000), (200, "{}"));
+            note(&log, &target, KEY, &"é".repeat(5_000), (200, "{}"));
         }
         note(&log, "/dashboard", KEY, "", (200, "{}"));
         note(&log, "/v10", KEY, "", (404, "{}"));
@@ -470,6 +472,7 @@ mod tests {
             kept.iter()
                 .all(|it| it.request.kept.len() - it.request.head <= BODY_BYTES_KEPT && it.request.is_cut())
         );
+        assert!(kept.iter().all(|it| it.target.capacity() < 2 * TEXT_BYTES_KEPT));
         assert!(log.find(7).is_none() && log.find(8).is_some());
     }
 }
