@@ -6,6 +6,8 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
+use crate::words::Mode;
+
 /// Shorter runs than this say nothing about a key; longer ones are blanked.
 const TELLING_RUN: usize = 8;
 /// As many encodings on top of each other are taken off.
@@ -37,6 +39,11 @@ impl Secret {
     /// The key itself. Only the `Authorization` header needs it.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// What must not be shown of it: all but a beginning that only names a mode, such as `svc_live_`.
+    pub fn tail(&self, key_prefix: &str) -> &str {
+        Mode::of_key(&self.0, key_prefix).map_or(&self.0, |(_, tail)| tail)
     }
 }
 
@@ -261,6 +268,19 @@ mod tests {
         let redactor = Redactor::new([TAIL, "another-secret"], "<key>");
         assert_eq!(redactor.clean(text), expected);
         assert_eq!(redactor.clean_bytes(text.as_bytes()), expected.as_bytes());
+    }
+
+    #[test]
+    fn only_a_beginning_that_names_a_mode_may_be_shown() {
+        let cases = [
+            ("svc_live_ab_cd", "ab_cd"),
+            ("svc_test_", ""),
+            ("acme_test_ab", "acme_test_ab"),
+            ("whsec_ab", "whsec_ab"),
+        ];
+        for (key, tail) in cases {
+            assert_eq!(Secret::new(key).tail("svc"), tail, "{key}");
+        }
     }
 
     #[test]

@@ -27,6 +27,16 @@ impl Mode {
         }
     }
 
+    /// What keys of this mode begin with, such as `svc_live_`.
+    pub fn key_start(self, key_prefix: &str) -> String {
+        format!("{key_prefix}_{}_", self.word())
+    }
+
+    /// The mode that a key names by its beginning, and what follows; `None` for a key of another form.
+    pub fn of_key<'k>(key: &'k str, key_prefix: &str) -> Option<(Mode, &'k str)> {
+        Mode::BOTH.into_iter().find_map(|mode| Some((mode, key.strip_prefix(&mode.key_start(key_prefix))?)))
+    }
+
     /// The mode this one must not see into.
     pub fn other(self) -> Mode {
         match self {

@@ -171,7 +171,7 @@ impl Plan {
 
     /// What keys of a mode begin with.
     pub(crate) fn prefix(&self, mode: Mode) -> String {
-        format!("{}_{}_", self.key_prefix, mode.word())
+        mode.key_start(&self.key_prefix)
     }
 
     pub(crate) fn key(&self, mode: Mode) -> &Secret {
@@ -190,12 +190,7 @@ impl Plan {
             self.other_account_key.as_ref(),
             self.revoked_key.as_ref(),
         ];
-        keys.into_iter().flatten().map(|key| self.tail(key))
-    }
-
-    pub(crate) fn tail<'a>(&self, key: &'a Secret) -> &'a str {
-        let text = key.expose();
-        Mode::BOTH.iter().find_map(|mode| text.strip_prefix(&self.prefix(*mode))).unwrap_or(text)
+        keys.into_iter().flatten().map(|key| key.tail(&self.key_prefix))
     }
 
     /// Which statements are asked for.
@@ -308,7 +303,7 @@ impl Plan {
                 "the {name} key has a character that no header can carry; it takes visible ASCII"
             ));
         }
-        if self.tail(key).len() < KEY_TAIL_MIN {
+        if key.tail(&self.key_prefix).len() < KEY_TAIL_MIN {
             return Err(format!(
                 "the {name} key is too short; it takes {KEY_TAIL_MIN} characters after its prefix"
             ));

@@ -404,7 +404,7 @@ impl<'a> Session<'a> {
         let plan = self.plan;
         let bearer = |key: &str| Some(format!("Bearer {key}"));
         let test_key = plan.test_key.expose();
-        let test_tail = plan.tail(&plan.test_key);
+        let test_tail = plan.test_key.tail(&plan.key_prefix);
         let prefix = |mode| plan.prefix(mode);
         match caller {
             Caller::Own(mode) => bearer(plan.key(mode).expose()),

@@ -94,10 +94,11 @@ impl Outcome {
         let Some(base) = entries.iter().find_map(|it| base_of(&it.request.url)) else {
             return Err("a HAR file in which nothing under /v1 was asked for".to_owned());
         };
-        let tails: Vec<_> = entries.iter().filter_map(|it| tail(&it.request, key_prefix)).collect();
+        let keys = entries.iter().filter_map(|it| bearer(&it.request));
+        let tails = keys.map(|key| Mode::of_key(key, key_prefix).map_or(key, |(_, tail)| tail));
         let reader = Reader {
             base: &base,
-            redactor: Redactor::new(tails.iter().map(String::as_str), KEY_BLANK),
+            redactor: Redactor::new(tails, KEY_BLANK),
             keys: first_keys(&entries, key_prefix),
             start: entries.iter().filter_map(|it| moment(&it.started)).min(),
         };
@@ -164,22 +165,11 @@ fn bearer(request: &Request) -> Option<&str> {
     Some(header.value.strip_prefix("Bearer ").unwrap_or(&header.value))
 }
 
-fn mode_of(key: &str, key_prefix: &str) -> Option<Mode> {
-    Mode::BOTH.into_iter().find(|mode| key.starts_with(&format!("{key_prefix}_{}_", mode.word())))
-}
-
-/// A key without what tells its mode.
-fn tail(request: &Request, key_prefix: &str) -> Option<String> {
-    let key = bearer(request)?;
-    let prefix = mode_of(key, key_prefix).map(|mode| format!("{key_prefix}_{}_", mode.word()));
-    Some(key.strip_prefix(prefix.as_deref().unwrap_or_default()).unwrap_or(key).to_owned())
-}
-
 /// Two keys of a mode may be of two accounts: only the first one counts.
 fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> {
     let mut found = BTreeMap::new();
     for key in entries.iter().filter(|it| it.response.status != 401).filter_map(|it| bearer(&it.request)) {
-        if let Some(mode) = mode_of(key, key_prefix) {
+        if let Some((mode, _)) = Mode::of_key(key, key_prefix) {
             found.entry(mode).or_insert_with(|| key.to_owned());
         }
     }

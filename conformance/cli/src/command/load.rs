@@ -7,7 +7,7 @@ use std::{
     sync::atomic::Ordering::Relaxed,
 };
 
-use conformance::{KEY_BLANK, Redactor, report::one_line};
+use conformance::{KEY_BLANK, Redactor, Secret, report::one_line};
 use indicatif::{ProgressBar, ProgressStyle};
 use load::{Pace, Plan, Report, SoFar, Stop, Work, run as run_plan};
 
@@ -26,7 +26,7 @@ const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
 pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     let plan = plan(args, config)?;
     let bar = progress_bar(&plan);
-    let redactor = redactor(args);
+    let redactor = redactor(args, &config.dialect.key_prefix);
     let clean = |text: &str| one_line(&redactor.clean(text));
     let stop = signals::stop_flag()?;
     let news = |so_far| {
@@ -49,11 +49,11 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     Ok(if report.interrupted { INTERRUPTED } else { u8::from(!report.is_clean()) })
 }
 
-/// What the target may quote must not be shown: the ends of all keys and secrets at hand.
-fn redactor(args: &Load) -> Redactor {
+/// What the target may quote must not be shown: all keys and secrets at hand.
+fn redactor(args: &Load, key_prefix: &str) -> Redactor {
     let names = [LIVE_KEY, TEST_KEY, &args.secret_env];
-    let secrets: Vec<String> = names.iter().filter_map(|name| env::var(name).ok()).collect();
-    Redactor::new(secrets.iter().map(|text| text.rsplit('_').next().unwrap_or(text)), KEY_BLANK)
+    let secrets: Vec<_> = names.iter().filter_map(|name| env::var(name).ok().map(Secret::new)).collect();
+    Redactor::new(secrets.iter().map(|it| it.tail(key_prefix)), KEY_BLANK)
 }
 
 fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {

@@ -30,7 +30,7 @@ const KEY: Caller = Caller::Own(Mode::Test);
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let has_letters =
-        session.plan.tail(&session.plan.test_key).bytes().any(|byte| byte.is_ascii_alphabetic());
+        session.plan.test_key.tail(&session.plan.key_prefix).bytes().any(|byte| byte.is_ascii_alphabetic());
     for path in paths(session) {
         session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, &path).await;
     }

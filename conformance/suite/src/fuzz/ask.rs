@@ -91,7 +91,7 @@ pub(super) struct Keys<'a> {
 impl Keys<'_> {
     pub(super) fn authorization(&self, by: By) -> Option<String> {
         let (live, test) = (self.live.expose(), self.test.expose());
-        let tail = test.rsplit('_').next().unwrap_or(test);
+        let tail = self.test.tail(self.prefix);
         Some(match by {
             By::Live => format!("Bearer {live}"),
             By::Test => format!("Bearer {test}"),
@@ -150,7 +150,8 @@ pub(super) fn address(base: &Url, target: &str) -> String {
     format!("{}{}{target}", base.origin().ascii_serialization(), base.path().trim_end_matches('/'))
 }
 
-fn shown_authorization(by: By, prefix: &str) -> Option<String> {
+/// The header of a `curl` line, which finds the keys in the environment.
+pub(super) fn shown_authorization(by: By, prefix: &str) -> Option<String> {
     const TEST: &str = "CHARGEPROOF_TEST_KEY";
     Some(match by {
         By::Live => "Bearer $CHARGEPROOF_LIVE_KEY".to_owned(),
@@ -158,7 +159,7 @@ fn shown_authorization(by: By, prefix: &str) -> Option<String> {
         By::Nobody => return None,
         By::Unknown => format!("Bearer {prefix}_test_0000000000000000000000000000000000000000"),
         By::Shortened => format!("Bearer ${{{TEST}%?}}"),
-        By::Swapped => format!("Bearer {prefix}_live_${{{TEST}##*_}}"),
+        By::Swapped => format!("Bearer {prefix}_live_${{{TEST}#{prefix}_test_}}"),
         By::OtherScheme => format!("Token ${TEST}"),
         By::NoScheme => format!("${TEST}"),
     })

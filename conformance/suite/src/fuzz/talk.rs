@@ -73,8 +73,8 @@ impl<'a> Talk<'a> {
     ) -> Talk<'a> {
         let (limit, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
         let client = HttpClient::new(&plan.base, Connections::Kept, limit, BODY_BYTES_MAX, ca_pem);
-        let tail = |key: &'a str| key.rsplit('_').next().unwrap_or(key);
-        let redactor = Redactor::new([tail(plan.live_key.expose()), tail(plan.test_key.expose())], KEY_BLANK);
+        let tails = [&plan.live_key, &plan.test_key].map(|key| key.tail(&plan.key_prefix));
+        let redactor = Redactor::new(tails, KEY_BLANK);
         Talk { plan, client, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
     }
 

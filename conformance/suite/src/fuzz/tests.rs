@@ -1,13 +1,16 @@
 //! The laws, one answer at a time. Whole runs stand in the tests of the package.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use super::{
-    ask::{Ask, By, Filled, Sent},
+    ask::{Ask, By, Filled, Keys, Sent, shown_authorization},
     known::{Kind, Known},
     law,
 };
 use conformance_model::recording::{Answer, Ending};
+use conformance_model::secret::Secret;
 use conformance_model::words::Mode;
 
 const OWN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c";
@@ -73,6 +76,25 @@ fn nobody_is_let_in_without_a_key() {
     }
     check(By::Nobody, "/v1/account", answer(401, &json!({})), &["auth.message"]);
     check(By::Live, "/v1/account", answer(401, &message), &["auth.known_key"]);
+}
+
+#[test]
+fn a_curl_line_shows_the_key_that_was_sent() {
+    // Behind what names the mode a key may have any form.
+    let (live, test) = ("svc_live_Ab_12", "svc_test_Cd_34_e");
+    let keys = Keys { live: &Secret::new(live), test: &Secret::new(test), prefix: "svc" };
+    for by in [By::Live, By::Test, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
+        let shown = shown_authorization(by, "svc").expect("a key is sent");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("printf %s \"{shown}\"")]);
+        let told = shell
+            .env("CHARGEPROOF_LIVE_KEY", live)
+            .env("CHARGEPROOF_TEST_KEY", test)
+            .output()
+            .expect("sh runs");
+        assert_eq!(String::from_utf8_lossy(&told.stdout), keys.authorization(by).unwrap(), "{shown}");
+    }
+    assert_eq!(keys.authorization(By::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");
 }
 
 #[test]

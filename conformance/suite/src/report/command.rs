@@ -39,8 +39,7 @@ pub(super) fn again(recording: &Recording, id: &str) -> String {
 
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
     const TEST: &str = "CHARGEPROOF_TEST_KEY";
-    let prefix = |mode: Mode| format!("{}_{}_", recording.key_prefix, mode.word());
-    let (live, test) = (prefix(Mode::Live), prefix(Mode::Test));
+    let [live, test] = Mode::BOTH.map(|mode| mode.key_start(&recording.key_prefix));
     Some(match caller {
         Caller::Nobody => return None,
         Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
