@@ -73,7 +73,7 @@ impl PageView<'_> {
 }
 
 /// Every readable page that was asked for to be compared with others, of a size that the specification allows.
-pub(super) fn views(recording: &Recording) -> Vec<PageView<'_>> {
+pub(super) fn compared_pages(recording: &Recording) -> Vec<PageView<'_>> {
     recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(view).collect()
 }
 

@@ -11,7 +11,7 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, S
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::{PageView, longs, views};
+use super::evidence::{PageView, compared_pages, longs};
 use super::{links, paging};
 use crate::check::Check;
 
@@ -136,7 +136,7 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
 
 /// Lists that somebody else's records came to between our first and our second page of them.
 fn natural(recording: &Recording) -> Vec<PageWalk> {
-    let views = views(recording);
+    let views = compared_pages(recording);
     let mut walks = Vec::new();
     for second in views.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
         let of_list = |it: &&PageView<'_>| {

@@ -7,7 +7,7 @@ use conformance_model::reading::{identity, link_query, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
-use super::evidence::{PageView, no_readable_list, origin, pages, too_few_records, views};
+use super::evidence::{PageView, compared_pages, no_readable_list, origin, pages, too_few_records};
 use super::filters::{ChargeInvoices, shows_its_filters, stranger};
 use crate::check::Check;
 
@@ -135,7 +135,7 @@ fn followed<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>
 }
 
 fn lead(recording: &Recording) -> Judged {
-    let views = views(recording);
+    let views = compared_pages(recording);
     let home = Url::parse(&recording.base).ok();
     for view in &views {
         for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, view.page.link(rel)?))) {
@@ -217,7 +217,7 @@ fn keep_size(recording: &Recording) -> Judged {
             }
         }
     }
-    let views = views(recording);
+    let views = compared_pages(recording);
     let mut judged = false;
     for (rel, view, from) in followed(&views) {
         let (Some(there), Some(here)) = (view.page.meta("per_page"), from.page.meta("per_page")) else {
@@ -250,7 +250,7 @@ fn keep_filters(recording: &Recording) -> Judged {
             }
         }
     }
-    let views = views(recording);
+    let views = compared_pages(recording);
     let mut judged = false;
     for (rel, view, from) in followed(&views).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
         // Whoever ignores a filter where it was asked for has nothing to keep.

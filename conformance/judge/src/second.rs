@@ -6,7 +6,7 @@ use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recor
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::{list_moved, long, moved, unanswered, views};
+use super::evidence::{compared_pages, list_moved, long, moved, unanswered};
 use super::limits::{burst_step, no_burst};
 use crate::check::Check;
 
@@ -50,7 +50,7 @@ fn is_same_account(recording: &Recording) -> bool {
     }
     let theirs = of_second(|it| matches!(it, Purpose::Page(_))).and_then(Page::of);
     let theirs = theirs.as_ref().and_then(Page::rows).map(|rows| ids(rows));
-    let views = views(recording);
+    let views = compared_pages(recording);
     let ours = long(&views, List::Events, Mode::Test).map(|it| ids(it.rows()));
     ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
 }
@@ -112,7 +112,7 @@ fn same_lists(recording: &Recording) -> Judged {
     let (Some(exchange), Some(theirs)) = (asked, page.as_ref().and_then(Page::rows)) else {
         return Err(unanswered(asked, "the events of the second key"));
     };
-    let views = views(recording);
+    let views = compared_pages(recording);
     let Some(ours) = long(&views, List::Events, Mode::Test) else {
         return Err(CheckError::unjudged("the events of the test key were not listed", "see lists.served"));
     };

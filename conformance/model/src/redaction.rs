@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_veil_does_not_print_its_key() {
+    fn a_redaction_does_not_print_its_key() {
         assert_eq!(format!("{:?}", redaction()), "Redaction(…)");
     }
 }

@@ -207,7 +207,7 @@ fn a_book_shows_nothing_of_another() {
 }
 
 #[test]
-fn a_glance_counts_what_there_is() {
+fn a_book_counts_what_there_is() {
     let mut world = World::new();
     let none = world.read("/sandbox/books/acme/live");
     assert_eq!((&none["charges"]["all"], &none["events"], &none["late"]), (&json!(0), &json!(0), &json!(0)));
