@@ -41,10 +41,15 @@ impl Secret {
         &self.0
     }
 
-    /// What must not be shown of it: all but a beginning that only names a mode, such as `svc_live_`.
+    /// What must not be shown of a key: all but a beginning that only names a mode, such as `svc_live_`.
     pub fn tail(&self, key_prefix: &str) -> &str {
-        Mode::of_key(&self.0, key_prefix).map_or(&self.0, |(_, tail)| tail)
+        key_tail(&self.0, key_prefix)
     }
+}
+
+/// The same of a text.
+pub fn key_tail<'k>(key: &'k str, key_prefix: &str) -> &'k str {
+    Mode::of_key(key, key_prefix).map_or(key, |(_, tail)| tail)
 }
 
 impl fmt::Debug for Secret {

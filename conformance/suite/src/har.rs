@@ -17,7 +17,7 @@ use conformance_model::budget::{Budget, Ledger};
 use conformance_model::recording::{
     Answer, Caller, Ending, Exchange, FORMAT, Inserts, List, PageAsk, Purpose, Recording, Side,
 };
-use conformance_model::secret::{KEY_BLANK, Redactor};
+use conformance_model::secret::{KEY_BLANK, Redactor, key_tail};
 use conformance_model::selection::{Profile, Selection};
 use conformance_model::words::Mode;
 
@@ -95,7 +95,7 @@ impl Outcome {
             return Err("a HAR file in which nothing under /v1 was asked for".to_owned());
         };
         let keys = entries.iter().filter_map(|it| bearer(&it.request));
-        let tails = keys.map(|key| Mode::of_key(key, key_prefix).map_or(key, |(_, tail)| tail));
+        let tails = keys.map(|key| key_tail(key, key_prefix));
         let reader = Reader {
             base: &base,
             redactor: Redactor::new(tails, KEY_BLANK),
