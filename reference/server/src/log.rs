@@ -255,8 +255,8 @@ impl RequestLog {
         }
     }
 
-    /// Lets go of the oldest where as many are kept as may be. The next takes its place and what was allocated for it,
-    /// unless somebody looks at it just then.
+    /// Lets go of the oldest where as many are kept as may be. The next takes its place and what was allocated for it, or a copy
+    /// if somebody looks at it just then.
     fn make_room(&self) -> Arc<RequestRecord> {
         let (mut kept, mut gone) = (self.kept(), None);
         while kept.last.len() >= self.most
@@ -266,7 +266,7 @@ impl RequestLog {
             gone = Some(oldest);
         }
         drop(kept);
-        gone.filter(|it| Arc::strong_count(it) == 1).unwrap_or_default()
+        gone.unwrap_or_default()
     }
 
     /// Takes the place of an earlier record, all but its number.
