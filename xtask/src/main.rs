@@ -27,6 +27,7 @@ mod modules;
 mod mutants;
 mod openapi;
 mod packages;
+mod pictures;
 mod schemathesis;
 mod served;
 mod spec;
@@ -60,6 +61,7 @@ tasks:
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
   fleet                validate the fleet's files, and sweep on two Slurm nodes, one killed (needs python3, Slurm, root)
   worlds               run suites in pytest and vitest that open a world per test (needs python3, node)
+  pictures             take the README's screenshots anew from the running program (needs chromium)
   dist                 build what is published for this platform, and try it; `dist --help`
 
 steps of ci, in their order:
@@ -108,6 +110,8 @@ fn main() -> ExitCode {
             hostile::Task::read(rest).and_then(|task| root().and_then(|root| hostile::run(&root, &task)))
         }
         ["dist", ref rest @ ..] => root().and_then(|root| dist::run(&root, rest)),
+        ["pictures"] => root().and_then(|root| pictures::run(&root)),
+        ["pictures", extra, ..] => Err(format!("`{extra}` is not an option; `pictures` takes none")),
         ["openapi"] => root().and_then(|root| openapi::run(&root)),
         ["openapi", extra, ..] => Err(format!("`{extra}` is not an option; `openapi` takes none")),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
@@ -119,7 +123,7 @@ fn main() -> ExitCode {
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
             "`{other}` is not a task; there are `attack`, `ci`, `compare`, `crash`, `dist`, `fleet`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
-             `openapi`, `schemathesis`, `spec`, `tidy` and `worlds`"
+             `openapi`, `pictures`, `schemathesis`, `spec`, `tidy` and `worlds`"
         )),
     };
     match verdict {

@@ -1,0 +1,127 @@
+//! `cargo xtask pictures`: the README's screenshots, taken from the running program.
+//!
+//! Each picture exists in light and in dark. The server has a fixed seed and a frozen clock, so a new picture differs from the stored
+//! one only where the program does. [`PICTURES`] lists them; the files are stored in `.github/pictures`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::served::Served;
+use crate::tools::{fresh, is_there, succeeds};
+
+const DIRECTORY: &str = ".github/pictures";
+/// The browsers that can take screenshots, in order of preference.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// Options that keep a headless browser quiet: no updates, no background requests, no scroll bars in the picture.
+const QUIET: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--hide-scrollbars",
+];
+/// The value of Chromium's `preferredColorScheme` for each suffix of a file name.
+const SCHEMES: [(&str, u8); 2] = [("dark", 0), ("light", 1)];
+
+/// A screenshot: file name, page, and size in CSS pixels.
+struct Picture {
+    name: &'static str,
+    page: Page,
+    size: (u32, u32),
+}
+
+enum Page {
+    /// The overview of the demo account in test mode.
+    Dashboard,
+    /// The checkout page of a charge whose payment is confirming.
+    Checkout,
+    /// A page that a command of the program writes to the file after its last argument.
+    Written(&'static [&'static str]),
+}
+
+const PICTURES: [Picture; 4] = [
+    Picture { name: "dashboard", page: Page::Dashboard, size: (1120, 760) },
+    Picture { name: "checkout", page: Page::Checkout, size: (1120, 760) },
+    Picture { name: "report", page: Page::Written(&["check", "--report"]), size: (1120, 700) },
+    Picture {
+        name: "world",
+        page: Page::Written(&["play", "scenarios/delivery/shop_is_down.yaml", "--html"]),
+        size: (1120, 410),
+    },
+];
+
+/// Takes every picture anew. Returns `true`; a picture that cannot be taken is an error.
+///
+/// # Errors
+/// No browser is installed, the program cannot be built or served, or a picture cannot be written.
+pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    let browser = BROWSERS
+        .into_iter()
+        .find(|name| is_there(name))
+        .ok_or_else(|| format!("no browser is installed; it takes one of {}", BROWSERS.join(", ")))?;
+    let program = Served::build(root)?;
+    let scratch = root.join("target/pictures");
+    fresh(&scratch)?;
+    let start = ["--demo", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
+    let served = Served::start(&program, &start)?;
+    for picture in PICTURES {
+        let url = match picture.page {
+            Page::Dashboard => format!("{}/dashboard/acme/test", served.ready.url),
+            Page::Checkout => checkout(&program, &served.ready.url)?,
+            Page::Written(arguments) => {
+                let file = scratch.join(format!("{}.html", picture.name));
+                write_page(root, &program, arguments, &file)?
+            }
+        };
+        for (scheme, number) in SCHEMES {
+            let file = root.join(DIRECTORY).join(format!("{}-{scheme}.png", picture.name));
+            let (width, height) = picture.size;
+            let mut command = Command::new(browser);
+            command
+                .args(QUIET)
+                .arg(format!("--user-data-dir={}", scratch.join("profile").display()))
+                .arg(format!("--window-size={width},{height}"))
+                .arg(format!("--blink-settings=preferredColorScheme={number}"))
+                .arg(format!("--screenshot={}", file.display()))
+                .arg(&url)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            if !succeeds(&mut command)? {
+                return Err(format!("{browser} cannot take a picture of {url}"));
+            }
+            println!("{}", file.display());
+        }
+    }
+    Ok(true)
+}
+
+/// Makes a payment arrive, and returns the address of its checkout page.
+fn checkout(program: &Path, url: &str) -> Result<String, String> {
+    let mut trigger = Command::new(program);
+    trigger.args(["trigger", "charge.payment_detected", "--mode", "test", "--format", "json", "--to", url]);
+    let output = trigger.output().map_err(|err| format!("cannot start {trigger:?}: {err}"))?;
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    match answer["charge"].as_str() {
+        Some(code) => Ok(format!("{url}/c/{code}")),
+        None => Err(format!("{trigger:?} printed no charge: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+/// Runs a command that writes an HTML page to `file`, and returns the address of the page.
+fn write_page(root: &Path, program: &Path, arguments: &[&str], file: &Path) -> Result<String, String> {
+    // `--report` names the format of its file; `--html` takes the file alone.
+    let format = if arguments.ends_with(&["--report"]) { "html=" } else { "" };
+    let mut command = Command::new(program);
+    command.args(arguments).arg(format!("{format}{}", file.display())).current_dir(root);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    if succeeds(&mut command)? {
+        Ok(format!("file://{}", file.display()))
+    } else {
+        Err(format!("{command:?} failed"))
+    }
+}
