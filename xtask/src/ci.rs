@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::packages::cargo;
-use crate::{attack, crash, deny, direction, tidy};
+use crate::{attack, commits, crash, deny, direction, tidy};
 
 /// One named check.
 pub(crate) struct Step {
@@ -36,6 +36,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "tidy",
         what: "rules about files, modules and guides that no lint knows",
         run: Run::Judge(tidy::findings),
+    },
+    Step {
+        name: "commits",
+        what: "commit subjects are imperative and short",
+        run: Run::Judge(commits::findings),
     },
     Step {
         name: "direction",
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn without_options_every_step_runs() {
-        check(&[], "format tidy direction deny clippy lean tests attack crash docs");
+        check(&[], "format tidy commits direction deny clippy lean tests attack crash docs");
     }
 
     #[test]
@@ -207,7 +212,7 @@ mod tests {
         check(
             &["--only", "test"],
             "`test` is not a step; there are \
-             format, tidy, direction, deny, clippy, lean, tests, attack, crash, docs",
+             format, tidy, commits, direction, deny, clippy, lean, tests, attack, crash, docs",
         );
     }
 }

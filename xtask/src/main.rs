@@ -6,6 +6,7 @@
 #[expect(clippy::disallowed_methods, reason = "other programs are waited for, and no runtime is stopped")]
 mod attack;
 mod ci;
+mod commits;
 mod compare;
 mod crash;
 mod deny;
@@ -48,6 +49,7 @@ tasks:
   ci                   every check that a change must pass
   ci --only <step>     one step; may be given more than once
   tidy                 rules about files and modules that no lint knows
+  commit-msg FILE      check the subject of a commit message; the hook in .github/hooks calls it
   mutants              run the suite on faulty and on correct servers; `mutants --help`
   frameworks [...]     judge small servers on other people's frameworks; options go to `check` (needs python3, node)
   attack               attack a served reference and the program, and measure; `attack --help`
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["ci", ref rest @ ..] => steps(rest),
+        ["commit-msg", file] => commits::check_file(file),
         ["tidy"] => steps(&["--only", "tidy"]),
         ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
         ["attack", ref rest @ ..] => attack::AttackOptions::read(rest)
@@ -122,7 +125,7 @@ fn main() -> ExitCode {
         ["worlds", extra, ..] => Err(format!("`{extra}` is not an option; `worlds` takes none")),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
         [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `attack`, `ci`, `compare`, `crash`, `dist`, `fleet`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
+            "`{other}` is not a task; there are `attack`, `ci`, `commit-msg`, `compare`, `crash`, `dist`, `fleet`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
              `openapi`, `pictures`, `schemathesis`, `spec`, `tidy` and `worlds`"
         )),
     };

@@ -2,6 +2,7 @@
 //!
 //! Reads the files and hands each to the rules, which are pure functions of path and text.
 
+mod language;
 mod layout;
 mod links;
 mod rules;
@@ -24,6 +25,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let mut found = layout::top_level(&top);
     found.extend(layout::same_prohibitions(&files));
     found.extend(links::broken(&files));
+    found.extend(language::indirect_openings(&files));
     for (path, text) in &files {
         found.extend(rules::judge(path, text));
     }

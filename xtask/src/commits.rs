@@ -1,0 +1,102 @@
+//! Commit subjects: imperative, at most 72 characters, without a full stop.
+//!
+//! [`findings`] is a step of `ci` for the commits that are new; [`check_file`] is the `commit-msg` hook in `.github/hooks`.
+
+use std::path::Path;
+use std::process::Command;
+
+const SUBJECT_CHARS_MAX: usize = 72;
+/// The last commit before the rule. Later ones are checked.
+const LAST_EXEMPT: &str = "4c9487923014fac2fa88bf112204e369db805df9";
+/// First words that are no verb: articles, pronouns, numerals and question words.
+const NOT_VERBS: &[&str] = &[
+    "A", "All", "An", "Every", "Each", "Here", "How", "It", "Its", "No", "Nobody", "Nothing", "One", "Our",
+    "That", "The", "There", "These", "This", "Those", "Three", "Two", "What", "When", "Where", "Whether",
+    "Which", "Who", "Whoever", "Why",
+];
+
+/// Returns a finding for each new commit whose subject breaks the rule.
+///
+/// # Errors
+/// git cannot be started, or this is not a repository.
+pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
+    let log = |range: &str| -> Result<Option<String>, String> {
+        let mut git = Command::new("git");
+        git.args(["log", "--no-merges", "--format=%h %s", range]).current_dir(root);
+        let output = git.output().map_err(|err| format!("cannot start git: {err}"))?;
+        Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
+    };
+    // A shallow clone has the newest commit only.
+    let subjects = match log(&format!("{LAST_EXEMPT}..HEAD"))? {
+        Some(subjects) => subjects,
+        None => log("-1")?.ok_or("git cannot list the commits of this directory")?,
+    };
+    Ok(subjects
+        .lines()
+        .filter_map(|line| {
+            let (hash, subject) = line.split_once(' ')?;
+            fault(subject).map(|fault| format!("commit {hash}: {fault}"))
+        })
+        .collect())
+}
+
+/// Checks the file with a commit message that git hands to the `commit-msg` hook. Returns `false` after printing the fault.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn check_file(file: &str) -> Result<bool, String> {
+    let message = std::fs::read_to_string(file).map_err(|err| format!("cannot read `{file}`: {err}"))?;
+    let fault = fault(message.lines().next().unwrap_or_default());
+    if let Some(fault) = &fault {
+        eprintln!("{fault}");
+    }
+    Ok(fault.is_none())
+}
+
+/// The fault of a subject, with the rule that it breaks.
+fn fault(subject: &str) -> Option<String> {
+    let count = subject.chars().count();
+    let first = subject.split(' ').next().unwrap_or_default();
+    let stem = first.trim_end_matches([':', ',', '\'']);
+    if count > SUBJECT_CHARS_MAX {
+        Some(format!("`{subject}` has {count} characters; a subject has at most {SUBJECT_CHARS_MAX}"))
+    } else if !first.starts_with(|c: char| c.is_uppercase())
+        || NOT_VERBS.contains(&stem)
+        || first.contains("'s")
+    {
+        Some(format!(
+            "`{subject}` does not begin with a verb; write it as an order: `Evict idle connections`"
+        ))
+    } else if subject.ends_with('.') {
+        Some(format!("`{subject}` ends with a full stop; a subject has none"))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_an_order_of_at_most_72_characters() {
+        for good in [
+            "Evict idle connections that wait for a body",
+            "Test the core at its boundaries",
+            &"E".repeat(72),
+        ] {
+            assert_eq!(fault(good), None, "{good}");
+        }
+        for (bad, expected) in [
+            ("A record that somebody looks at is copied", "does not begin with a verb"),
+            ("What must not be shown has one place", "does not begin with a verb"),
+            ("fix paging", "does not begin with a verb"),
+            ("Nobody's key is shown", "does not begin with a verb"),
+            ("Format.", "full stop"),
+            ("", "does not begin with a verb"),
+            (&"E".repeat(73), "73 characters"),
+        ] {
+            assert!(fault(bad).is_some_and(|fault| fault.contains(expected)), "{bad}");
+        }
+    }
+}
