@@ -117,6 +117,7 @@ impl BenchDriver {
             output: 0,
             amount: charge.terms.asset_amount,
             depth: Depth::Confirmations(0),
+            height: 0,
         };
         self.transactions += 1;
         for confirmations in [0, 1, 2, required.max(3)] {

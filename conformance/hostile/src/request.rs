@@ -258,6 +258,7 @@ impl FilledService {
             output: 0,
             amount: Coin::parse("0.0025", terms.asset).expect("an amount"),
             depth: Depth::Confirmations(2),
+            height: 0,
         };
         self.api.service.on_sightings(self.now, &[sighting]);
     }

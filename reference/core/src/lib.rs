@@ -15,6 +15,7 @@ pub mod endpoint;
 pub mod error;
 pub mod event;
 pub mod exchange;
+pub mod heights;
 pub mod id;
 pub mod invoice;
 pub mod key;

@@ -4,7 +4,7 @@
 //! `Service::poll_delivery`.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -199,8 +199,17 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// What was tried.
     pub attempts: Vec<Attempt>,
-    /// Tries since the fan-out or the last resend.
+    /// Attempts of the schedule; a resend is none.
     tries: u32,
+}
+
+/// The state of a delivery that is no longer posted because its endpoint is off: canceled, unless it was over before it
+/// was sent again.
+fn state_without_endpoint(before_resend: Option<DeliveryState>) -> DeliveryState {
+    match before_resend {
+        Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
+        _ => DeliveryState::Canceled,
+    }
 }
 
 /// The deliveries of one book.
@@ -210,6 +219,8 @@ pub struct Outbox {
     log: VecDeque<Delivery>,
     dropped: u32,
     due: BTreeSet<(Timestamp, DeliveryNo)>,
+    /// Resends that wait or are in flight, and the state to return to if the attempt fails.
+    resends: BTreeMap<DeliveryNo, DeliveryState>,
 }
 
 impl Outbox {
@@ -237,9 +248,10 @@ impl Outbox {
             return None;
         }
         self.due.pop_first();
+        let is_resend = self.resends.contains_key(&no);
         let delivery = self.entry(no);
         delivery.state = DeliveryState::InFlight(now);
-        delivery.tries += 1;
+        delivery.tries += u32::from(!is_resend);
         Some(no)
     }
 
@@ -251,6 +263,7 @@ impl Outbox {
         AttemptReport { result, trace }: AttemptReport,
         endpoint: &mut Endpoint,
     ) -> Option<EndpointNo> {
+        let resend = self.resends.remove(&no);
         let delivery = self.entry(no);
         let DeliveryState::InFlight(at) = delivery.state else {
             panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
@@ -267,7 +280,17 @@ impl Outbox {
             return None;
         }
         if endpoint.status != EndpointStatus::Enabled {
-            delivery.state = DeliveryState::Canceled;
+            delivery.state = state_without_endpoint(resend);
+            return None;
+        }
+        if let Some(before) = resend {
+            delivery.state = before;
+            if let DeliveryState::Waiting(at) = before {
+                // An attempt that came due meanwhile was waiting for this one to end.
+                let next = at.max(now);
+                delivery.state = DeliveryState::Waiting(next);
+                self.due.insert((next, no));
+            }
             return None;
         }
         if delivery.tries < ATTEMPTS_MAX {
@@ -290,29 +313,31 @@ impl Outbox {
 
     /// Nothing that waits for this endpoint is posted any more.
     pub(crate) fn cancel_waiting(&mut self, endpoint: EndpointNo) {
-        let (log, dropped) = (&mut self.log, self.dropped);
+        let (log, dropped, resends) = (&mut self.log, self.dropped, &mut self.resends);
         self.due.retain(|(_, no)| {
             let delivery = &mut log[(no.0 - dropped) as usize];
             let keep = delivery.endpoint != endpoint;
             if !keep {
-                delivery.state = DeliveryState::Canceled;
+                delivery.state = state_without_endpoint(resends.remove(no));
             }
             keep
         });
     }
 
-    /// Posts a delivery again, with a schedule of its own. Says no while it is in flight.
+    /// Posts a delivery again, once: if that fails, its state and its schedule are as they were. Returns `false` while it
+    /// is in flight.
     pub(crate) fn resend(&mut self, now: Timestamp, no: DeliveryNo) -> bool {
-        match self.entry(no).state {
+        let before = self.entry(no).state;
+        match before {
             DeliveryState::InFlight(_) => return false,
             DeliveryState::Waiting(at) => {
                 self.due.remove(&(at, no));
             }
             _ => {}
         }
-        let delivery = self.entry(no);
-        delivery.state = DeliveryState::Waiting(now);
-        delivery.tries = 0;
+        // A resend that still waits goes out once.
+        self.resends.entry(no).or_insert(before);
+        self.entry(no).state = DeliveryState::Waiting(now);
         self.due.insert((now, no));
         true
     }
@@ -324,14 +349,15 @@ impl Outbox {
             if !matches!(delivery.state, DeliveryState::InFlight(_)) {
                 continue;
             }
+            let no = DeliveryNo(self.dropped + DeliveryNo::from_index(place).0);
             // The attempt that was cut off does not count.
-            delivery.tries -= 1;
-            if endpoints[delivery.endpoint.index()].status != EndpointStatus::Enabled {
-                delivery.state = DeliveryState::Canceled;
+            delivery.tries -= u32::from(!self.resends.contains_key(&no));
+            if endpoints[delivery.endpoint.index()].status == EndpointStatus::Enabled {
+                delivery.state = DeliveryState::Waiting(now);
+                self.due.insert((now, no));
                 continue;
             }
-            delivery.state = DeliveryState::Waiting(now);
-            self.due.insert((now, DeliveryNo(self.dropped + DeliveryNo::from_index(place).0)));
+            delivery.state = state_without_endpoint(self.resends.remove(&no));
         }
     }
 

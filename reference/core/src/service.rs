@@ -14,6 +14,7 @@ use crate::{
     dialect::Dialect,
     error::ApiError,
     exchange::Exchange,
+    heights::ChainHeights,
     id::{AccountNo, Code, DeliveryNo},
     key::{KeyRing, Principal},
     mode::Mode,
@@ -52,6 +53,9 @@ pub struct Service {
     accounts: Vec<Account>,
     keys: KeyRing,
     exchange: Exchange,
+    /// Not kept: the host reports them again.
+    #[serde(skip)]
+    heights: ChainHeights,
     now: Timestamp,
 }
 
@@ -81,6 +85,7 @@ impl Service {
             accounts: Vec::new(),
             keys: KeyRing::default(),
             exchange: Exchange::default(),
+            heights: ChainHeights::default(),
             now: Timestamp(0),
         }
     }
@@ -335,12 +340,26 @@ impl Service {
     /// payments to one charge.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
+        for sighting in sightings {
+            self.heights.raise(sighting.mode, sighting.asset, sighting.height);
+        }
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, context) = self.open_book(now, account, mode);
                 book.on_sightings(&context, sightings.iter().filter(|sighting| sighting.mode == mode));
             }
         }
+    }
+
+    /// The height of a chain. From it the confirmations of confirmed transfers are counted on: a host reports it before
+    /// every other input that may show or record them. One that never does shows the confirmations last sighted.
+    pub fn on_height(&mut self, mode: Mode, asset: Asset, height: u64) {
+        self.heights.raise(mode, asset, height);
+    }
+
+    /// The heights of the chains.
+    pub fn heights(&self) -> &ChainHeights {
+        &self.heights
     }
 
     /// A webhook post came back.
@@ -494,8 +513,8 @@ impl Service {
     /// A book, and what its changes depend on.
     fn open_book(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> (&mut Book, BookContext<'_>) {
         let (book, settings) = self.accounts[account.index()].open_book(mode);
-        let exchange = &self.exchange;
-        (book, BookContext { now, settings, exchange })
+        let (exchange, heights) = (&self.exchange, &self.heights);
+        (book, BookContext { now, settings, exchange, heights })
     }
 
     fn create_key(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> CommandResult {

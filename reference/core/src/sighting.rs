@@ -21,6 +21,8 @@ pub struct Sighting {
     pub amount: Coin,
     /// How deep it is buried, or why it is gone.
     pub depth: Depth,
+    /// The height of the chain when the watcher looked.
+    pub height: u64,
 }
 
 /// Where a transfer stands on the active branch of its chain.

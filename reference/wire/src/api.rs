@@ -190,7 +190,8 @@ impl Api {
         }
         let cache = &mut book_state(&mut self.books, who).json;
         let (account, public_url) = (self.service.account(who.account), &self.service.config().public_url);
-        let scene = json::Scene { account, mode: who.mode, public_url, base, now };
+        let heights = self.service.heights();
+        let scene = json::Scene { account, mode: who.mode, public_url, base, now, heights };
         let body = json::answer(&scene, answer, cache);
         Response { status, headers: Vec::new(), body }
     }

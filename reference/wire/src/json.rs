@@ -15,6 +15,7 @@ use reference_core::{
     call::{Answer, List},
     error::{ApiError, FieldErrors},
     event::Subject,
+    heights::ChainHeights,
     id::{ChargeNo, EventNo, InvoiceNo, LinkNo},
     mode::Mode,
     page::Page,
@@ -39,12 +40,14 @@ pub(crate) struct Scene<'a> {
     /// The address that the client called.
     pub(crate) base: &'a str,
     pub(crate) now: Timestamp,
+    pub(crate) heights: &'a ChainHeights,
 }
 
 /// The body of a good answer.
 pub(crate) fn answer(scene: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCache) -> Bytes {
     let book = scene.account.book(scene.mode);
-    let frame = Frame { book, public_url: scene.public_url, facet: Facet::Api, now: scene.now };
+    let (public_url, now, heights) = (scene.public_url, scene.now, Some(scene.heights));
+    let frame = Frame { book, public_url, facet: Facet::Api, now, heights };
     match answer {
         Answer::Account => {
             let body = json_cache.account(scene.account.version(scene.mode), || account(scene, book));
@@ -122,7 +125,8 @@ fn wanted<'k, F>(
     subject: Subject,
     view: F,
 ) -> Wanted<'k, F> {
-    Wanted { cache, no, version: frame.book.version(subject, frame.now), view }
+    let heights = frame.heights.expect("what is read through the API counts confirmations on");
+    Wanted { cache, no, version: frame.book.version(subject, frame.now, heights), view }
 }
 
 const VERSIONED: &str = "every change of what an object shows changes its version";

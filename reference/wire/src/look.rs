@@ -48,7 +48,8 @@ pub fn write_answer(
     answer: &Answer,
 ) -> Bytes {
     let public_url = &service.config().public_url;
-    let scene = json::Scene { account: service.account(account), mode, public_url, base, now };
+    let (account, heights) = (service.account(account), service.heights());
+    let scene = json::Scene { account, mode, public_url, base, now, heights };
     // A look is rare: what it writes is not kept.
     json::answer(&scene, answer, &mut JsonCache::disabled())
 }

@@ -11,6 +11,7 @@ use reference_core::{
     book::Book,
     charge::{Charge, ChargeStatus, CustomField, MetaValue, Metadata, Transfer},
     event::{Details, Event, Subject},
+    heights::ChainHeights,
     id::{ChargeNo, Code, InvoiceNo, LinkNo},
     invoice::Invoice,
     link::Pricing,
@@ -37,6 +38,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) facet: Facet,
     /// The service's time, for what depends on it.
     pub(crate) now: reference_core::time::Timestamp,
+    /// The heights that confirmations are counted on to; `None` for a snapshot, which shows its own.
+    pub(crate) heights: Option<&'a ChainHeights>,
 }
 
 impl<'a> Frame<'a> {
@@ -148,11 +151,13 @@ pub(crate) struct TransactionView<'a> {
 
 impl<'a> TransactionView<'a> {
     pub(crate) fn of(frame: Frame<'a>, asset: Asset, transfer: &'a Transfer) -> TransactionView<'a> {
-        let required = asset.required_confirmations(frame.book.mode());
+        let mode = frame.book.mode();
+        let required = asset.required_confirmations(mode);
+        let height = frame.heights.map_or(0, |heights| heights.get(mode, asset));
         TransactionView {
             txid: &transfer.txid,
             amount: frame.coin(transfer.amount),
-            confirmations: transfer.confirmations,
+            confirmations: transfer.confirmations_at(height, required),
             required_confirmations: required,
             status: transfer.status(required),
             credited: transfer.credited,

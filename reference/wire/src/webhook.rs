@@ -121,7 +121,7 @@ pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Byte
     // `data` is the last entry of the same object.
     body.pop();
     body.extend_from_slice(b",\"data\":");
-    let frame = Frame { book, public_url, facet: Facet::Webhook, now: payload.created_at };
+    let frame = Frame { book, public_url, facet: Facet::Webhook, now: payload.created_at, heights: None };
     match &payload.snapshot {
         Snapshot::Charge(charge) => {
             let event = payload.event.map(|(no, _)| book.events().get(no));

@@ -75,6 +75,8 @@ pub struct PaymentPart<C> {
     pub charge: C,
     /// What the customer should know first.
     pub stage: PaymentStage,
+    /// It is paid, but a reorganisation took money away that it was paid with.
+    pub reorganised: bool,
     /// What arrived and what is on its way are enough.
     pub covered: bool,
     /// What is neither here nor on its way.

@@ -172,6 +172,7 @@ impl Chain {
                 output: index,
                 amount: output.amount,
                 depth,
+                height: self.tip,
             };
             (at, sighting)
         }));

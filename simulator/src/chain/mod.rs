@@ -123,6 +123,11 @@ impl Chain {
         self.asset
     }
 
+    /// A transaction was broadcast here.
+    pub fn is_used(&self) -> bool {
+        !self.transactions.is_empty()
+    }
+
     /// How many blocks the chain has at `now`.
     pub fn height(&self, now: Timestamp) -> u64 {
         self.schedule.height(now.max(self.now))
@@ -152,7 +157,7 @@ impl Chain {
     /// in the past if something waits to be fetched; `None` if the chain is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
         // Most chains of a world are never used, and all are asked all the time.
-        if self.transactions.is_empty() {
+        if !self.is_used() {
             return None;
         }
         if let Some((at, _)) = self.notices.first() {
@@ -226,9 +231,6 @@ impl Chain {
 
     /// How deep a transaction lies on the active branch: 1 at the tip, 0 outside; as of the latest call.
     pub fn confirmations(&self, transaction: &Transaction) -> u64 {
-        match transaction.state {
-            TransactionState::Block(height) => self.tip - height + 1,
-            TransactionState::Mempool | TransactionState::Gone(_) => 0,
-        }
+        transaction.depth_at(self.tip)
     }
 }

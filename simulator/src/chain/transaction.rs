@@ -141,6 +141,16 @@ pub struct Transaction {
     pub(super) first_rival: usize,
 }
 
+impl Transaction {
+    /// How deep it lies when the chain has this height: 1 at the tip, 0 outside of the active branch.
+    pub fn depth_at(&self, tip: u64) -> u64 {
+        match self.state {
+            TransactionState::Block(height) => tip - height + 1,
+            TransactionState::Mempool | TransactionState::Gone(_) => 0,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use reference_core::rng::Seed;

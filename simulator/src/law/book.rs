@@ -1,29 +1,43 @@
 //! Charges and invoices as they are shown, against each other and against the chain.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
+
+use reference_core::{asset::Asset, mode::Mode};
 
 use super::{Findings, Follower, Law, Shown, compare::compare_book};
 use crate::{
     chain::Chain,
-    model::{Charge, ChargeView, InvoiceView, money},
+    model::{ChargeView, InvoiceView, money},
     sandbox::Sandbox,
 };
 
 /// Judges everything that is shown of charges, invoices, payment links and events: laws 1 to 9, 11 and 17.
-pub fn judge_books(follower: &Follower<'_>, shown: &Shown, sandbox: &Sandbox) -> Findings {
+/// `before`: the heights of the chains when reading began.
+pub fn judge_books(
+    follower: &Follower<'_>,
+    shown: &Shown,
+    sandbox: &Sandbox,
+    before: &BTreeMap<(Mode, Asset), u64>,
+) -> Findings {
     let mut findings = Findings::default();
     for (id, book) in &shown.books {
         let of_book = follower.model.book(*id);
         let unknown: BTreeSet<usize> =
             follower.unknown_links.iter().filter(|(of, _)| of == id).map(|(_, no)| *no).collect();
-        compare_book(&mut findings, (of_book, &follower.ids[id]), book, &unknown, sandbox.now());
+        let heights = |asset| before[&(id.1, asset)]..=sandbox.chain(id.1, asset).height(sandbox.now());
+        let when = (sandbox.now(), &heights as &dyn Fn(Asset) -> RangeInclusive<u64>);
+        compare_book(&mut findings, (of_book, &follower.ids[id]), book, &unknown, when);
         for seen in &book.charges {
             judge_path(&mut findings, seen);
             let known = follower.ids[id].charges.iter().position(|code| *code == seen.code);
             if let Some(no) = known {
                 let charge = &of_book.charges[no];
                 judge_rest(&mut findings, seen);
-                judge_ledger(&mut findings, sandbox.chain(id.1, charge.terms.asset), seen, charge);
+                let chain = (sandbox.chain(id.1, charge.terms.asset), heights(charge.terms.asset));
+                judge_ledger(&mut findings, chain, seen);
             }
         }
         book.invoices.iter().for_each(|seen| judge_invoice(&mut findings, seen));
@@ -90,8 +104,8 @@ fn judge_rest(findings: &mut Findings, seen: &ChargeView) {
 }
 
 /// What the chain holds at a charge's address is what the charge shows, and what it counts is there.
-fn judge_ledger(findings: &mut Findings, chain: &Chain, seen: &ChargeView, charge: &Charge) {
-    let asset = charge.terms.asset;
+fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusive<u64>), seen: &ChargeView) {
+    let asset = chain.asset();
     let decimals = asset.facts().decimals;
     let units = |text: &str| money::read(text, decimals).unwrap_or(u128::MAX / 4);
     let on_chain = chain.balance(&seen.deposit_address).atto() / money::atto_per_unit(asset);
@@ -142,10 +156,11 @@ fn judge_ledger(findings: &mut Findings, chain: &Chain, seen: &ChargeView, charg
     });
     findings.check(Law::Confirmations, None, || {
         let wrong = seen.transactions.iter().find(|it| {
-            let depth = chain.transaction(&it.txid.as_str().into()).map_or(0, |tx| chain.confirmations(tx));
-            let required = u64::from(charge.required);
-            // The watcher stops counting where it is enough.
-            depth.min(required) != u64::from(it.confirmations).min(required)
+            let depth = |height| {
+                let transaction = chain.transaction(&it.txid.as_str().into());
+                transaction.map_or(0, |transaction| transaction.depth_at(height))
+            };
+            !(depth(*heights.start())..=depth(*heights.end())).contains(&it.confirmations)
         });
         wrong.map(|it| {
             let what = format!("{} {} shows {}", seen.code, it.txid, it.confirmations);

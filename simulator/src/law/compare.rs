@@ -1,8 +1,11 @@
 //! What is shown of a book against the model, field by field. Each field has the law that it breaks when it is another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
 
-use reference_core::time::Timestamp;
+use reference_core::{asset::Asset, time::Timestamp};
 
 use super::{BookShown, Depth, Findings, Law};
 use crate::model::{
@@ -37,13 +40,13 @@ fn joined<T>(things: &[T], text: impl Fn(&T) -> String) -> String {
 }
 
 /// Judges everything that is shown of a book. `unknown_links` have terms that the model does not know; events are
-/// judged if they were asked for.
+/// judged if they were asked for. `heights` are those of a coin's chain while the book was read.
 pub fn compare_book(
     findings: &mut Findings,
     (book, ids): (&Book, &Ids),
     shown: &BookShown,
     unknown_links: &BTreeSet<usize>,
-    now: Timestamp,
+    (now, heights): (Timestamp, &dyn Fn(Asset) -> RangeInclusive<u64>),
 ) {
     let mut stories: BTreeMap<(bool, usize), Vec<usize>> = BTreeMap::new();
     for (no, event) in book.events.iter().enumerate() {
@@ -57,7 +60,16 @@ pub fn compare_book(
     let charges = listed(findings, "charge", &ids.charges, &shown.charges, |it| &it.code);
     for (no, seen) in charges {
         compare_timeline(findings, (book, no), (true, &seen.code), story((true, no)), &seen.timeline);
-        compare_charge(findings, &book.charge_view(ids, no), seen, book.charges[no].status);
+        let heights = heights(book.charges[no].terms.asset);
+        let view = |height| book.charge_view(ids, no, height);
+        let (mut expected, last) = (view(*heights.start()), view(*heights.end()));
+        // Blocks may come while pages are read.
+        for ((expected, last), seen) in
+            expected.transactions.iter_mut().zip(last.transactions).zip(&seen.transactions)
+        {
+            expected.confirmations = seen.confirmations.clamp(expected.confirmations, last.confirmations);
+        }
+        compare_charge(findings, &expected, seen, book.charges[no].status);
     }
     let invoices = listed(findings, "invoice", &ids.invoices, &shown.invoices, |it| &it.code);
     for (no, seen) in invoices {

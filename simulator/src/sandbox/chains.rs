@@ -16,6 +16,9 @@ pub(super) struct Chains {
     /// What [`Chains::next_due`] said, until somebody may have changed a chain.
     #[serde(skip)]
     next_due: Cell<Option<Option<Timestamp>>>,
+    /// When a chain that is used grows next; `None` if the heights must be read again.
+    #[serde(skip)]
+    next_block: Cell<Option<Timestamp>>,
 }
 
 impl Chains {
@@ -23,7 +26,7 @@ impl Chains {
         let each = |mode| Asset::ALL.into_iter().map(move |asset| (mode, asset));
         let all = Mode::ALL.into_iter().flat_map(each);
         let all = all.map(|(mode, asset)| ((mode, asset), Chain::new(seed, mode, asset, start))).collect();
-        Chains { all, next_due: Cell::new(None) }
+        Chains { all, next_due: Cell::new(None), next_block: Cell::new(None) }
     }
 
     /// When one of them has something to do.
@@ -47,6 +50,17 @@ impl Chains {
         }
     }
 
+    /// The heights of the chains that hold transactions; `None` if no block came since this was last called.
+    pub(super) fn new_heights(&self, now: Timestamp) -> Option<Vec<((Mode, Asset), u64)>> {
+        if self.next_block.get().is_some_and(|next| now < next) {
+            return None;
+        }
+        let used = || self.all.iter().filter(|(_, chain)| chain.is_used());
+        let next = used().map(|(_, chain)| chain.block_after(now, 1)).min();
+        self.next_block.set(Some(next.unwrap_or(Timestamp::LAST)));
+        Some(used().map(|(place, chain)| (*place, chain.height(now))).collect())
+    }
+
     /// A coin's chain.
     pub(super) fn get(&self, mode: Mode, asset: Asset) -> &Chain {
         self.all.get(&(mode, asset)).expect("there is a chain for every coin and mode")
@@ -59,13 +73,19 @@ impl Chains {
 
     /// A coin's chain, to be changed.
     pub(super) fn get_mut(&mut self, mode: Mode, asset: Asset) -> &mut Chain {
-        self.next_due.set(None);
+        self.forget();
         self.all.get_mut(&(mode, asset)).expect("there is a chain for every coin and mode")
     }
 
     /// Every chain, to be changed.
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Chain> {
-        self.next_due.set(None);
+        self.forget();
         self.all.values_mut()
+    }
+
+    /// A chain may be changed.
+    fn forget(&self) {
+        self.next_due.set(None);
+        self.next_block.set(None);
     }
 }

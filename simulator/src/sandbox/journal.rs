@@ -31,6 +31,7 @@ enum Input {
     Admitted(Admission, Box<OwnedRequest>),
     Command(AccountNo, Mode, Command),
     Visit(Visit),
+    Heights(Vec<((Mode, Asset), u64)>),
     Sightings(Vec<Sighting>),
     Poll,
     Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, report: AttemptReport },
@@ -129,6 +130,19 @@ impl JournaledService {
         self.api.service.on_visit(now, visit)
     }
 
+    /// The chains have these heights; those that the service knows are left out.
+    pub(super) fn heights(&mut self, now: Timestamp, mut heights: Vec<((Mode, Asset), u64)>) {
+        let known = self.api.service.heights();
+        heights.retain(|((mode, asset), height)| *height > known.get(*mode, *asset));
+        if heights.is_empty() {
+            return;
+        }
+        for ((mode, asset), height) in &heights {
+            self.api.service.on_height(*mode, *asset, *height);
+        }
+        self.write_down(now, || Input::Heights(heights));
+    }
+
     pub(super) fn sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.write_down(now, || Input::Sightings(sightings.to_vec()));
         self.api.service.on_sightings(now, sightings);
@@ -206,6 +220,9 @@ fn replay(api: &mut Api, now: Timestamp, input: &Input) {
             drop(service.on_command(now, (*account, *mode), command.clone()))
         }
         Input::Visit(visit) => drop(service.on_visit(now, visit.clone())),
+        Input::Heights(heights) => {
+            heights.iter().for_each(|((mode, asset), height)| service.on_height(*mode, *asset, *height));
+        }
         Input::Sightings(sightings) => service.on_sightings(now, sightings),
         Input::Poll => drop(service.poll_delivery(now)),
         Input::Outcome { book, delivery, report } => {

@@ -236,6 +236,12 @@ impl Sandbox {
         self.world.chains.get(mode, asset)
     }
 
+    /// The heights of all chains.
+    pub(crate) fn heights(&self) -> BTreeMap<(Mode, Asset), u64> {
+        let all = self.world.chains.values();
+        all.map(|chain| ((chain.mode(), chain.asset()), chain.height(self.now()))).collect()
+    }
+
     /// When an attempt ends or the service wants to be woken; `None` if all its queues are empty.
     pub(crate) fn next_of_service(&self) -> Option<Timestamp> {
         self.world.network.next_due().into_iter().chain(self.service().next_tick()).min()
@@ -251,6 +257,7 @@ impl Sandbox {
     pub fn advance_to(&mut self, now: Timestamp) {
         let mut slice = self.slice();
         self.world.advance_to(now, &mut self.observers, &mut slice);
+        self.world.report_heights();
     }
 
     /// From now on no call takes long, however much is due: for hosts that serve many at once. A call that moves the

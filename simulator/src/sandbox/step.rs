@@ -77,6 +77,7 @@ impl World {
     /// Everything that is due at this moment, until nothing is or the slice is over. What is left stays due.
     pub(super) fn work(&mut self, observers: &mut Observers, slice: &mut Slice) {
         self.due.set(None);
+        self.report_heights();
         loop {
             if self.service().next_tick().is_some_and(|due| due <= self.now) {
                 slice.spend(self.service.tick(self.now, slice.0));
@@ -110,6 +111,14 @@ impl World {
             if quiet || self.is_behind {
                 return;
             }
+        }
+    }
+
+    /// The service counts confirmations on from the heights of the chains, which must be reported before anything that
+    /// shows or records them.
+    pub(super) fn report_heights(&mut self) {
+        if let Some(heights) = self.chains.new_heights(self.now) {
+            self.service.heights(self.now, heights);
         }
     }
 

@@ -106,7 +106,8 @@ mod tests {
     fn batch(txid: &str) -> Vec<Sighting> {
         let (mode, asset) = CHAIN;
         let (address, txid, amount) = (String::new(), txid.to_owned(), Coin::ZERO);
-        vec![Sighting { mode, asset, address, txid, output: 0, amount, depth: Depth::Confirmations(0) }]
+        let depth = Depth::Confirmations(0);
+        vec![Sighting { mode, asset, address, txid, output: 0, amount, depth, height: 0 }]
     }
 
     fn txids(batches: Vec<Vec<Sighting>>) -> Vec<String> {

@@ -201,6 +201,7 @@ impl Runner<'_> {
             Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
         });
         findings.absorb(law::judge_limits(record));
+        let before = rehearsal.sandbox.heights();
         let shown = match shown(rehearsal, depth) {
             Ok(shown) => shown,
             Err(error) => {
@@ -209,7 +210,7 @@ impl Runner<'_> {
             }
         };
         let follower = Follower::follow(beginning(script, &rehearsal.sandbox, &shown), record, now);
-        findings.absorb(law::judge_books(&follower, &shown, &rehearsal.sandbox));
+        findings.absorb(law::judge_books(&follower, &shown, &rehearsal.sandbox, &before));
         findings.absorb(follower.compare_event_ids(&shown));
         if depth == Depth::Events {
             findings.absorb(law::judge_lists(rehearsal, &shown));

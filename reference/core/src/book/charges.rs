@@ -6,7 +6,7 @@ use super::{Book, BookContext, payouts::NextAddress};
 use crate::{
     asset::{Asset, Currency},
     call::{ChargeDraft, RefundDraft},
-    charge::{Bounds, Charge, ChargeChange, ChargeStatus, CustomField, Customer, Refund, Terms},
+    charge::{Bounds, Charge, ChargeChange, ChargeStatus, CustomField, Customer, Terms},
     endpoint::{Endpoint, EndpointStatus},
     error::{ApiError, FieldErrors},
     event::{Details, EventType, Subject},
@@ -117,6 +117,7 @@ impl Book {
         }
         self.charges.push(charge);
         self.charge_changes.push(0);
+        self.counting.push(None);
         self.record(context, EventType::ChargeCreated, Subject::Charge(no), Details::None);
         Ok(no)
     }
@@ -172,10 +173,12 @@ impl Book {
         let amount = Coin::parse(&draft.amount, charge.terms.asset)
             .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
         let RefundDraft { txid, reason, .. } = draft;
-        let refund = Refund { amount, txid: txid.clone(), reason: reason.clone(), created_at: context.now };
-        charge.refund(refund, required)?;
+        charge.refund(context.now, amount, (txid.clone(), reason.clone()), required)?;
         let details = Details::Refund { amount, txid, reason };
         self.record(context, EventType::ChargeRefunded, Subject::Charge(no), details);
+        // What held the charge open may no longer be enough.
+        let told = self.charge_mut(no).on_lock_end(context.now);
+        self.tell(context, no, told);
         Ok(())
     }
 
@@ -220,7 +223,9 @@ impl Book {
             let no = part[0].0;
             let required = self.required(no);
             let sightings = part.iter().map(|(_, sighting)| *sighting);
-            let told = self.charge_mut(no).on_sightings(context.now, sightings, required);
+            let charge = self.charge_mut(no);
+            let told = charge.on_sightings(context.now, sightings, required);
+            self.counting[no.index()] = charge.counts_blocks(required).then_some(charge.terms.asset);
             self.tell(context, no, told);
         }
     }
@@ -251,7 +256,7 @@ impl Book {
         work
     }
 
-    fn required(&self, no: ChargeNo) -> u32 {
+    pub(super) fn required(&self, no: ChargeNo) -> u32 {
         self.charge(no).terms.asset.required_confirmations(self.mode)
     }
 
@@ -315,14 +320,14 @@ impl Book {
         }
     }
 
-    /// Cancels what a link that is used up still has open, as far as nobody has begun to pay it.
+    /// Cancels the untouched charges of a link that is used up.
     fn cancel_untouched_charges(&mut self, context: &BookContext<'_>, no: LinkNo) {
         let pending = Some(ChargeStatus::Pending as usize);
         let charges = &self.link(no).charges;
         let open: Vec<ChargeNo> = (0..charges.count(pending))
             .filter_map(|nth| charges.select(pending, nth))
             .map(ChargeNo)
-            .filter(|no| !self.charge(*no).was_touched())
+            .filter(|no| self.charge(*no).is_untouched())
             .collect();
         for charge in open {
             self.cancel_charge(context, charge, Some("max_payments_reached"))

@@ -4,7 +4,7 @@ use super::{Book, BookContext, Notice, charges::Order};
 use crate::{
     asset::Asset,
     call::InvoiceDraft,
-    charge::{ChargeStatus, Customer},
+    charge::Customer,
     error::ApiError,
     event::{Details, EventType, Subject},
     id::{ChargeNo, Code, InvoiceNo},
@@ -92,7 +92,7 @@ impl Book {
         Ok(())
     }
 
-    /// Withdraws an invoice and calls off its pending charge. Refused once money for it was seen.
+    /// Withdraws an invoice and calls off its pending charge. Refused while that charge is not untouched.
     pub(crate) fn void_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         self.invoice(no).must_be_open()?;
         let open = self.untouched_charge(no)?;
@@ -113,8 +113,8 @@ impl Book {
         }
     }
 
-    /// The customer picks a coin: the charge to pay. Another coin than before calls the earlier
-    /// charge off, which is refused once money for it was seen.
+    /// The customer picks a coin: the charge to pay. Another coin than before cancels the
+    /// earlier charge, which is refused while that charge is not untouched.
     pub(crate) fn choose_coin(
         &mut self,
         context: &BookContext<'_>,
@@ -184,11 +184,11 @@ impl Book {
         self.charge(newest).status().is_open().then_some(newest)
     }
 
-    /// The pending charge of an invoice, if money for it was never seen.
+    /// The open charge of an invoice, if it is untouched.
     fn untouched_charge(&self, no: InvoiceNo) -> Result<Option<ChargeNo>, ApiError> {
         let Some(open) = self.open_charge_of(no) else { return Ok(None) };
         let charge = self.charge(open);
-        if charge.status() != ChargeStatus::Pending || charge.was_touched() {
+        if !charge.is_untouched() {
             return Err(ApiError::conflict(format!(
                 "A payment to the invoice's charge {} was seen; wait until it is settled.",
                 charge.code

@@ -23,12 +23,14 @@ pub use payouts::{Payouts, UnmatchedTransfer};
 
 use crate::{
     account::Settings,
+    asset::Asset,
     call::List,
     charge::{Charge, ChargeStatus},
     endpoint::Endpoint,
     error::ApiError,
     event::{Details, Event, EventLog, EventType, Subject},
     exchange::Exchange,
+    heights::ChainHeights,
     id::{ChargeNo, Code, EndpointNo, EventNo, IdGenerator, InvoiceNo, LinkNo, parse_uuid},
     invoice::{Invoice, InvoiceStatus},
     link::Link,
@@ -48,6 +50,7 @@ pub(crate) struct BookContext<'a> {
     pub(crate) now: Timestamp,
     pub(crate) settings: &'a Settings,
     pub(crate) exchange: &'a Exchange,
+    pub(crate) heights: &'a ChainHeights,
 }
 
 /// Something that people beside the API's clients may want to know.
@@ -79,6 +82,10 @@ pub struct Book {
     charges: Vec<Charge>,
     /// How often each charge was changed.
     charge_changes: Vec<u32>,
+    /// The coin of each charge that shows confirmations which grow with the chain. Beside the charges, so that a list can
+    /// be checked for changes without reading them.
+    #[serde(skip)]
+    counting: Vec<Option<Asset>>,
     #[serde(skip)]
     charge_codes: ByCode<ChargeNo>,
     #[serde(skip)]
@@ -137,6 +144,7 @@ impl Book {
             },
             charges: Vec::new(),
             charge_changes: Vec::new(),
+            counting: Vec::new(),
             charge_codes: ByCode::default(),
             charges_by_status: StatusIndex::default(),
             addresses: Addresses::default(),
@@ -173,6 +181,8 @@ impl Book {
             if let Some(link) = terms.link {
                 self.links[link.index()].charges.push(no, class);
             }
+            let required = terms.asset.required_confirmations(self.mode);
+            self.counting.push(charge.counts_blocks(required).then_some(terms.asset));
         }
         for (no, invoice) in (0..).zip(&self.invoices) {
             self.invoice_codes.insert(invoice.code, InvoiceNo(no));
@@ -213,10 +223,13 @@ impl Book {
     }
 
     /// The version of what a charge or an invoice, and its events, show: it changes whenever any of that changes.
-    pub fn version(&self, subject: Subject, now: Timestamp) -> u64 {
+    pub fn version(&self, subject: Subject, now: Timestamp, heights: &ChainHeights) -> u64 {
         let changes = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
-            Subject::Charge(no) => changes(&no),
+            Subject::Charge(no) => {
+                let height = self.counting[no.index()].map_or(0, |asset| heights.get(self.mode, asset));
+                (height << 32) | changes(&no)
+            }
             Subject::Invoice(no) => {
                 // It shows its charges too. Counts only rise, so their sum tells every change.
                 let invoice = self.invoice(no);
@@ -393,7 +406,11 @@ impl Book {
             return;
         }
         let snapshot = match event.subject {
-            Subject::Charge(no) => Snapshot::Charge(Arc::new(self.charge(no).clone())),
+            Subject::Charge(no) => {
+                let charge = self.charge(no);
+                let height = context.heights.get(self.mode, charge.terms.asset);
+                Snapshot::Charge(Arc::new(charge.snapshot(height, self.required(no))))
+            }
             Subject::Invoice(no) => Snapshot::Invoice(Arc::new(self.invoice_snapshot(no))),
         };
         let payload =

@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Charge, ChargeStatus, Refund, Standing, Terms, Transfer};
+use super::{Charge, ChargeStatus, Standing, Terms, Transfer};
 use crate::{
     charge::Bounds,
     error::ApiError,
@@ -93,6 +93,7 @@ impl Charge {
             output: 0,
             amount,
             confirmations,
+            height: 0,
             gone: None,
             credited: true,
             seen_at: now,
@@ -127,7 +128,7 @@ impl Charge {
                     if sighting.depth == Depth::Gone(Gone::Replaced) && transfer.is_alive() {
                         replaced.push(place);
                     }
-                    transfer.take_depth(now, sighting.depth, required);
+                    transfer.take_depth(now, sighting, required);
                     self.retell_lateness(place, &mut told);
                     touched.push(place);
                 }
@@ -193,7 +194,7 @@ impl Charge {
             None if matches!(sighting.depth, Depth::Gone(_)) => return None,
             None => self.meet(first_seen, sighting, told),
         };
-        self.transfers[place].take_depth(now, sighting.depth, required);
+        self.transfers[place].take_depth(now, sighting, required);
         Some(place)
     }
 
@@ -233,7 +234,7 @@ impl Charge {
                 self.status.as_str()
             )));
         }
-        if self.transfers.iter().any(|transfer| transfer.is_alive() || transfer.credited) {
+        if !self.is_untouched() {
             return Err(ApiError::conflict("A payment to this charge was seen, so it can't be canceled."));
         }
         self.status = ChargeStatus::Canceled;
@@ -244,30 +245,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Records money that the merchant sent back: in total never more than what was received and what is late and
-    /// confirmed.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::Invalid`] on `amount`, if it is zero or too much.
-    pub fn refund(&mut self, refund: Refund, required: u32) -> Result<(), ApiError> {
-        let left = self.received().plus(self.late(required)).less(self.refunded());
-        if refund.amount == Coin::ZERO {
-            return Err(ApiError::field("amount", "The amount field must be greater than 0."));
-        }
-        if refund.amount > left {
-            return Err(ApiError::field(
-                "amount",
-                format!(
-                    "The amount field must not be greater than {left}, what was received and not refunded yet."
-                ),
-            ));
-        }
-        self.refunds.push(refund);
-        Ok(())
-    }
-
-    /// The account owner takes late money: the named transaction, or all that is confirmed.
+    /// The account owner takes late money: the named transaction, or all that is confirmed. What was refunded stays late.
     pub(crate) fn accept_late(
         &mut self,
         txid: Option<&str>,
@@ -279,19 +257,26 @@ impl Charge {
                 self.status.as_str()
             )));
         }
-        let mut taken = Vec::new();
-        for (place, transfer) in self.transfers.iter_mut().enumerate() {
-            let meant = txid.is_none_or(|txid| *txid == *transfer.txid);
-            if meant && transfer.standing == Standing::Late && transfer.is_confirmed(required) {
-                transfer.standing = Standing::Accepted;
-                // What fell short before fell out since; that it is taken now is news again.
-                transfer.told_short = false;
-                transfer.credited = true;
-                taken.push(place);
-            }
-        }
+        let is_meant = |transfer: &Transfer| {
+            txid.is_none_or(|txid| *txid == *transfer.txid)
+                && transfer.standing == Standing::Late
+                && transfer.is_confirmed(required)
+        };
+        let meant: Vec<usize> =
+            (0..self.transfers.len()).filter(|&place| is_meant(&self.transfers[place])).collect();
+        let taken: Vec<usize> = meant.iter().copied().filter(|&place| !self.was_sent_back(place)).collect();
         if taken.is_empty() {
-            return Err(ApiError::conflict("There is no confirmed late payment to accept on this charge."));
+            return Err(ApiError::conflict(match meant.is_empty() {
+                true => "There is no confirmed late payment to accept on this charge.",
+                false => "The late payment was refunded already, so it can't be accepted.",
+            }));
+        }
+        for &place in &taken {
+            let transfer = &mut self.transfers[place];
+            transfer.standing = Standing::Accepted;
+            // What fell short before fell out since; that it is taken now is news again.
+            transfer.told_short = false;
+            transfer.credited = true;
         }
         let mut told = Vec::new();
         self.weigh(&taken, required, &mut told);
@@ -319,6 +304,7 @@ impl Charge {
             output: sighting.output,
             amount,
             confirmations: 0,
+            height: sighting.height,
             gone: None,
             credited: false,
             seen_at: first_seen,
@@ -366,14 +352,14 @@ impl Charge {
             return;
         }
         // A closed charge is credited again what fell short when it was open, and besides that only what was accepted.
-        let received = self.received();
         let txid = self.transfers[last].txid.clone();
-        if received.covers(self.terms.asset_amount, self.bounds.tolerance) {
+        if self.counted().covers(self.terms.asset_amount, self.bounds.tolerance) {
             self.status = ChargeStatus::Paid;
             self.paid_at = self.transfers.iter().filter(|t| t.credited).filter_map(|t| t.confirmed_at).max();
             // What was still on its way to an open charge is now more than was asked for.
-            for transfer in &mut self.transfers {
-                if !transfer.credited {
+            for place in 0..self.transfers.len() {
+                if !self.transfers[place].credited && !self.was_sent_back(place) {
+                    let transfer = &mut self.transfers[place];
                     transfer.standing = Standing::Extra;
                     // Nobody may report a buried transfer again, and a paid charge accepts nothing.
                     transfer.credited = transfer.is_confirmed(required);
@@ -390,7 +376,7 @@ impl Charge {
             is_news |= !std::mem::replace(&mut self.transfers[place].told_short, true);
         }
         if is_news {
-            told.push(ChargeChange::Underpaid { txid, received });
+            told.push(ChargeChange::Underpaid { txid, received: self.received() });
         }
     }
 
@@ -399,6 +385,7 @@ impl Charge {
     fn is_held(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
         let coming: Coin = on_time.map(|transfer| transfer.amount).sum();
+        let coming = coming.less(self.refunded_of_received());
         now < self.hold_end() && coming.covers(self.terms.asset_amount, self.bounds.tolerance)
     }
 

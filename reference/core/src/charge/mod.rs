@@ -1,9 +1,11 @@
 //! A charge: an amount of a coin, due at one address, at a rate that is locked for a while.
 
 mod life;
+mod refund;
 mod transfer;
 
 pub use life::{ChargeChange, HOLD_MAX, LOCK};
+pub use refund::Refund;
 use serde::{Deserialize, Serialize};
 pub use transfer::{Standing, Transfer};
 
@@ -111,19 +113,6 @@ pub struct CustomField {
     pub value: String,
 }
 
-/// Money that the merchant sent back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refund {
-    /// How much.
-    pub amount: Coin,
-    /// The transaction, if the merchant named it.
-    pub txid: Option<String>,
-    /// Why.
-    pub reason: Option<String>,
-    /// When it was recorded.
-    pub created_at: Timestamp,
-}
-
 /// What a new charge is about.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Terms {
@@ -218,46 +207,50 @@ impl Charge {
 
     /// What came too late and is confirmed, but was not accepted.
     pub fn late(&self, required: u32) -> Coin {
-        self.late_transfers(required).map(|transfer| transfer.amount).sum()
+        let is_late =
+            |transfer: &&Transfer| transfer.standing == Standing::Late && transfer.is_confirmed(required);
+        self.transfers.iter().filter(is_late).map(|transfer| transfer.amount).sum()
     }
 
-    fn late_transfers(&self, required: u32) -> impl Iterator<Item = &Transfer> {
-        let is_late = move |transfer: &&Transfer| {
-            transfer.standing == Standing::Late && transfer.is_confirmed(required)
-        };
-        self.transfers.iter().filter(is_late)
-    }
-
-    /// The late transfers that the refunds make up for. A refund does not say what it sends back, and sending late money
-    /// back is the usual answer to it: so refunds count for late money first, in order of sighting.
-    pub fn sent_back(&self, required: u32) -> impl Iterator<Item = &Transfer> {
-        let mut left = self.refunded();
-        self.late_transfers(required).filter(move |transfer| {
-            let is_covered = transfer.amount <= left;
-            if is_covered {
-                left = left.less(transfer.amount);
-            }
-            is_covered
-        })
+    /// The amount that counts towards what is due. While the charge is not paid, money that was refunded does not.
+    pub fn counted(&self) -> Coin {
+        match self.status {
+            ChargeStatus::Paid => self.received(),
+            _ => self.received().less(self.refunded_of_received()),
+        }
     }
 
     /// What is still due.
     pub fn remaining(&self) -> Coin {
-        self.terms.asset_amount.less(self.received())
-    }
-
-    /// What was sent back.
-    pub fn refunded(&self) -> Coin {
-        self.refunds.iter().map(|refund| refund.amount).sum()
+        self.terms.asset_amount.less(self.counted())
     }
 
     /// More came than the account lets pass as a rounding.
     pub fn is_overpaid(&self) -> bool {
-        self.received().exceeds(self.terms.asset_amount, self.bounds.threshold)
+        self.counted().exceeds(self.terms.asset_amount, self.bounds.threshold)
     }
 
-    /// A transfer to it was seen at some time, whatever became of it.
-    pub fn was_touched(&self) -> bool {
-        !self.transfers.is_empty()
+    /// The charge is pending and no transfer to it is waiting or credited. A transfer that vanished does not count.
+    pub fn is_untouched(&self) -> bool {
+        let touches = |transfer: &Transfer| transfer.is_alive() || transfer.credited;
+        self.status == ChargeStatus::Pending && !self.transfers.iter().any(touches)
+    }
+
+    /// The charge is paid, but what is credited now is not enough: a reorganisation took a transfer away.
+    pub fn is_reorganised(&self) -> bool {
+        self.status == ChargeStatus::Paid
+            && !self.received().covers(self.terms.asset_amount, self.bounds.tolerance)
+    }
+
+    /// A transfer is confirmed, so its confirmations grow with the chain.
+    pub(crate) fn counts_blocks(&self, required: u32) -> bool {
+        self.transfers.iter().any(|transfer| transfer.is_confirmed(required))
+    }
+
+    /// A copy with the confirmations that its transfers have at this height of the chain.
+    pub(crate) fn snapshot(&self, height: u64, required: u32) -> Charge {
+        let mut charge = self.clone();
+        charge.transfers.iter_mut().for_each(|transfer| transfer.freeze(height, required));
+        charge
     }
 }

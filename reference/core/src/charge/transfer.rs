@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     money::Coin,
-    sighting::{Depth, Gone},
+    sighting::{Depth, Gone, Sighting},
     time::Timestamp,
 };
 
@@ -33,8 +33,10 @@ pub struct Transfer {
     pub output: u32,
     /// How much.
     pub amount: Coin,
-    /// Confirmations on the active branch, as last seen.
+    /// Confirmations on the active branch, as last seen; [`Transfer::confirmations_at`] counts on from there.
     pub confirmations: u32,
+    /// The height of the chain when they were seen.
+    pub(super) height: u64,
     /// Why it is gone, if it is.
     pub gone: Option<Gone>,
     /// It is part of what the charge received.
@@ -71,9 +73,23 @@ impl Transfer {
         }
     }
 
-    pub(super) fn take_depth(&mut self, now: Timestamp, depth: Depth, required: u32) {
+    /// The confirmations when the chain has this height. A watcher reports them until there are enough; from then on
+    /// every block adds one.
+    pub fn confirmations_at(&self, height: u64, required: u32) -> u32 {
+        let since = if self.is_confirmed(required) { height.saturating_sub(self.height) } else { 0 };
+        self.confirmations.saturating_add(u32::try_from(since).unwrap_or(u32::MAX))
+    }
+
+    /// Takes the confirmations at this height for those last seen.
+    pub(super) fn freeze(&mut self, height: u64, required: u32) {
+        self.confirmations = self.confirmations_at(height, required);
+        self.height = self.height.max(height);
+    }
+
+    pub(super) fn take_depth(&mut self, now: Timestamp, sighting: &Sighting, required: u32) {
         let was_confirmed = self.is_confirmed(required);
-        match depth {
+        self.height = sighting.height;
+        match sighting.depth {
             Depth::Confirmations(n) => {
                 self.confirmations = n;
                 self.gone = None;

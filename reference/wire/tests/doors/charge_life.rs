@@ -21,10 +21,12 @@ pub(crate) enum Step {
     Together(&'static [(&'static str, &'static str, Depth)]),
     Cancel(u16),
     Refund(&'static str, u16),
+    /// A refund that names a transaction.
+    RefundOf(&'static str, &'static str),
     Accept(Option<&'static str>, u16),
 }
 
-use Step::{Accept, Cancel, Refund, See, Together, Until, Wait};
+use Step::{Accept, Cancel, Refund, RefundOf, See, Together, Until, Wait};
 
 /// Does the steps to a charge of 0.0025 BTC, two confirmations required.
 #[track_caller]
@@ -47,6 +49,11 @@ pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
                 let refund = json!({ "amount": amount });
                 let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
                 assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
+            }
+            RefundOf(amount, txid) => {
+                let refund = json!({ "amount": amount, "txid": txid });
+                let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+                assert_eq!(reply.status(), 201, "{step:?}: {}", reply.text());
             }
             Accept(txid, status) => {
                 let answer = service.accept(&charge, txid).map_or_else(|error| error.status(), |()| 200);

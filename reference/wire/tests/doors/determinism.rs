@@ -113,6 +113,7 @@ impl Play {
             output: 0,
             amount: charge.terms.asset_amount,
             depth: reference_core::sighting::Depth::Confirmations(depth),
+            height: 0,
         };
         self.service.api.service.on_sightings(self.service.now, &[sighting]);
     }

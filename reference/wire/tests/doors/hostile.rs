@@ -313,6 +313,7 @@ proptest! {
                     0 => Depth::Gone(Gone::DoubleSpent),
                     _ => Depth::Confirmations(confirmations),
                 },
+                height: 0,
             };
             service.api.service.on_sightings(service.now, &[sighting]);
             let reply = service.get(&format!("/v1/charges/{}", ids[target]));

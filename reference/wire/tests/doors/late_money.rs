@@ -156,6 +156,7 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
                 output: 0,
                 amount: Coin::parse("150", asset).unwrap(),
                 depth: deep(100),
+                height: 0,
             }],
         );
     }
@@ -197,6 +198,7 @@ fn the_announcement_shows_the_output_it_is_about() {
         output,
         amount: Coin::parse(amount, terms.asset).unwrap(),
         depth,
+        height: 0,
     };
     // One transaction pays the address twice, and both are late.
     service.wait(Span::hours(1));

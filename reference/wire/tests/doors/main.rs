@@ -5,6 +5,7 @@ mod test_service;
 
 mod bodies;
 mod charge_life;
+mod confirmations;
 mod determinism;
 mod histories;
 mod hostile;
@@ -17,6 +18,8 @@ mod links;
 mod outbox;
 mod paging;
 mod queries;
+mod refunds;
 mod routes;
 mod shapes;
+mod untouched;
 mod wallets;

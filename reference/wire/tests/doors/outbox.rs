@@ -26,16 +26,15 @@ fn shop() -> (TestService, Code) {
     (service, endpoint)
 }
 
+/// A post that left, and whose it is.
+type Flight = (AccountNo, Mode, AttemptRequest);
+
 #[track_caller]
-fn take(service: &mut TestService) -> (AccountNo, Mode, AttemptRequest) {
+fn take(service: &mut TestService) -> Flight {
     service.poll().expect("a post is due")
 }
 
-fn land(
-    service: &mut TestService,
-    (account, mode, post): &(AccountNo, Mode, AttemptRequest),
-    outcome: AttemptResult,
-) {
+fn land(service: &mut TestService, (account, mode, post): &Flight, outcome: AttemptResult) {
     service.api.service.on_attempt_result(service.now, (*account, *mode), post.delivery, outcome);
 }
 
@@ -188,7 +187,7 @@ fn resend(service: &mut TestService, mode: Mode, post: &AttemptRequest) -> u16 {
 }
 
 #[test]
-fn a_resend_keeps_the_delivery_id_and_begins_a_schedule_of_its_own() {
+fn a_resend_keeps_the_delivery_id_and_is_one_attempt() {
     let (mut service, endpoint) = shop();
     service.charge();
     let flight = take(&mut service);
@@ -199,19 +198,79 @@ fn a_resend_keeps_the_delivery_id_and_begins_a_schedule_of_its_own() {
     let again = take(&mut service);
     assert_eq!((again.2.id, &again.2.body, again.2.attempt), (flight.2.id, &flight.2.body, 2));
     assert!(service.poll().is_none());
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409, "it is being posted right now");
     land(&mut service, &again, BROKEN);
-    // Sent again while a retry waits: it goes out once, now.
-    service.wait(Span::secs(1));
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
-    let third = take(&mut service);
-    assert_eq!(third.2.attempt, 3);
-    land(&mut service, &third, BROKEN);
+    assert_eq!(states(&service), ["delivered"], "a resend that fails changes nothing");
     exhaust(&mut service);
-    let delivery = service.book(Mode::Live).outbox().get(flight.2.delivery);
-    assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Failed, 2 + 14));
+    assert_eq!(attempts(&service, &flight), 2, "and is not repeated");
     let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
     service.act(Mode::Live, off).unwrap();
     assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409);
+}
+
+fn attempts(service: &TestService, (.., post): &Flight) -> usize {
+    service.book(Mode::Live).outbox().get(post.delivery).attempts.len()
+}
+
+#[test]
+fn a_resend_that_fails_leaves_the_schedule_as_it_was() {
+    let (mut service, endpoint) = shop();
+    service.charge();
+    let flight = take(&mut service);
+    land(&mut service, &flight, BROKEN);
+    let first_retry = service.now.plus(Span::mins(1));
+    // Sent again while a retry waits, twice: it goes out once, now, and the retry waits on.
+    service.wait(Span::secs(1));
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
+    let again = take(&mut service);
+    assert!(service.poll().is_none());
+    // Lost in a restart, it is still a resend.
+    service.api.service.restart(service.now);
+    let again = (again.0, again.1, take(&mut service).2);
+    land(&mut service, &again, BROKEN);
+    let state = |service: &TestService| service.book(Mode::Live).outbox().get(flight.2.delivery).state;
+    assert_eq!(state(&service), DeliveryState::Waiting(first_retry));
+    // A retry that comes due while a resend is in flight follows at once.
+    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
+    let slow = take(&mut service);
+    service.wait(Span::mins(2));
+    assert!(service.poll().is_none(), "it is posted once at a time");
+    land(&mut service, &slow, BROKEN);
+    assert_eq!(state(&service), DeliveryState::Waiting(service.now));
+    exhaust(&mut service);
+    assert_eq!((states(&service), attempts(&service, &flight)), (vec!["failed"], 14 + 2));
+    for (result, after) in [(BROKEN, "failed"), (FINE, "delivered")] {
+        assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
+        let again = take(&mut service);
+        land(&mut service, &again, result);
+        exhaust(&mut service);
+        assert_eq!(states(&service), [after]);
+    }
+    assert_eq!(service.endpoint(Mode::Live, endpoint).failed_in_a_row, 0, "a success ends a row of failures");
+    assert_eq!(attempts(&service, &flight), 14 + 4);
+}
+
+#[test]
+fn switching_off_cancels_a_resend_but_not_what_was_over() {
+    for (first, after) in [(FINE, "delivered"), (BROKEN, "canceled")] {
+        for in_flight in [false, true] {
+            let (mut service, endpoint) = shop();
+            service.charge();
+            let flight = take(&mut service);
+            land(&mut service, &flight, first.clone());
+            assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
+            let again = in_flight.then(|| take(&mut service));
+            let off =
+                BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
+            service.act(Mode::Live, off).unwrap();
+            if let Some(again) = again {
+                land(&mut service, &again, BROKEN);
+            }
+            assert_eq!(states(&service), [after]);
+            assert!(service.poll().is_none());
+        }
+    }
 }
 
 #[test]
@@ -295,7 +354,7 @@ fn the_log_goes_back_30_days() {
     assert_eq!(ids(&mut log.opened_at(service.now.minus(TICK))), all[..1]);
     let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
     service.act(Mode::Live, off).unwrap();
-    assert_eq!(states(&service), ["in_flight", "canceled"]);
+    assert_eq!(states(&service), ["in_flight", "delivered"]);
 }
 
 #[test]

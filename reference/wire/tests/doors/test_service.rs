@@ -34,6 +34,8 @@ pub(crate) const TICK: Span = Span::micros(1);
 
 pub(crate) struct TestService {
     pub(crate) api: Api,
+    /// The height at which the watcher looks.
+    pub(crate) height: u64,
     pub(crate) now: Timestamp,
     pub(crate) acme: AccountNo,
     /// The text of acme's live key, which requests carry unless they say otherwise.
@@ -165,7 +167,8 @@ impl TestService {
                 api.service.on_rate(OPENING, asset, currency, Some(Rate::parse(price).expect("a constant")));
             }
         }
-        let mut service = TestService { api, now: OPENING, acme, live: String::new(), test: String::new() };
+        let mut service =
+            TestService { api, height: 0, now: OPENING, acme, live: String::new(), test: String::new() };
         service.live = service.new_key(acme, Mode::Live);
         service.test = service.new_key(acme, Mode::Test);
         service
@@ -307,6 +310,7 @@ impl TestService {
             output: 0,
             amount: Coin::parse(amount, charge.terms.asset).expect("an amount of the charge's coin"),
             depth,
+            height: self.height,
         };
         let sightings: Vec<Sighting> = seen.iter().map(sighting).collect();
         self.api.service.on_sightings(self.now, &sightings);

@@ -68,8 +68,20 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// Attempts that ended, over all resends.
     pub attempts: u32,
-    /// Attempts since it was made or sent again.
+    /// Attempts of its schedule: a resend is none of them.
     pub tries: usize,
+    /// While it is sent again: the state that it keeps if that fails.
+    kept: Option<DeliveryState>,
+}
+
+impl Delivery {
+    /// It is not posted any more: what was over before it was sent again stays so.
+    fn call_off(&mut self) {
+        self.state = match self.kept.take() {
+            Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
+            _ => DeliveryState::Canceled,
+        };
+    }
 }
 
 impl Book {
@@ -100,7 +112,7 @@ impl Book {
         }
         for delivery in self.deliveries.iter_mut().filter(|delivery| delivery.endpoint == endpoint) {
             if matches!(delivery.state, DeliveryState::Waiting(_)) {
-                delivery.state = DeliveryState::Canceled;
+                delivery.call_off();
             }
         }
     }
@@ -121,7 +133,7 @@ impl Book {
         }
     }
 
-    /// A delivery is sent again, from its first attempt on.
+    /// A delivery is sent again, by one attempt.
     ///
     /// # Errors
     ///
@@ -133,7 +145,8 @@ impl Book {
         {
             return Err(409);
         }
-        (delivery.state, delivery.tries) = (DeliveryState::Waiting(now), 0);
+        delivery.kept.get_or_insert(delivery.state);
+        delivery.state = DeliveryState::Waiting(now);
         Ok(())
     }
 
@@ -150,7 +163,15 @@ impl Book {
 
     fn deliver(&mut self, at: Timestamp, event: Option<usize>, endpoint: usize) {
         let state = DeliveryState::Waiting(at);
-        self.deliveries.push(Delivery { event, opened: at, endpoint, state, attempts: 0, tries: 0 });
+        self.deliveries.push(Delivery {
+            event,
+            opened: at,
+            endpoint,
+            state,
+            attempts: 0,
+            tries: 0,
+            kept: None,
+        });
     }
 
     /// The delivery that is due first, and when: the oldest where that is the same.
@@ -166,7 +187,7 @@ impl Book {
     pub fn post(&mut self, no: usize) {
         let delivery = &mut self.deliveries[no];
         delivery.state = DeliveryState::InFlight;
-        delivery.tries += 1;
+        delivery.tries += usize::from(delivery.kept.is_none());
     }
 
     /// An attempt ended; a success is any status from 200 to 299.
@@ -175,10 +196,16 @@ impl Book {
         delivery.attempts += 1;
         let endpoint = delivery.endpoint;
         if is_success {
-            delivery.state = DeliveryState::Delivered;
+            (delivery.state, delivery.kept) = (DeliveryState::Delivered, None);
             self.endpoints[endpoint].failed_in_a_row = 0;
         } else if self.endpoints[endpoint].switch != EndpointSwitch::On {
-            delivery.state = DeliveryState::Canceled;
+            delivery.call_off();
+        } else if let Some(kept) = delivery.kept.take() {
+            delivery.state = match kept {
+                // A retry that came due meanwhile follows at once.
+                DeliveryState::Waiting(due) => DeliveryState::Waiting(due.max(now)),
+                over => over,
+            };
         } else if delivery.tries < TRIES {
             let delay = DELAYS[(delivery.tries - 1).min(DELAYS.len() - 1)];
             delivery.state = DeliveryState::Waiting(now.plus(delay));
@@ -194,9 +221,12 @@ impl Book {
     /// Nobody knows how an attempt in flight ended: it is due again, and that try does not count.
     pub(in crate::model) fn restart(&mut self, now: Timestamp) {
         for delivery in self.deliveries.iter_mut().filter(|it| it.state == DeliveryState::InFlight) {
-            delivery.tries -= 1;
-            let is_on = self.endpoints[delivery.endpoint].switch == EndpointSwitch::On;
-            delivery.state = if is_on { DeliveryState::Waiting(now) } else { DeliveryState::Canceled };
+            delivery.tries -= usize::from(delivery.kept.is_none());
+            if self.endpoints[delivery.endpoint].switch == EndpointSwitch::On {
+                delivery.state = DeliveryState::Waiting(now);
+            } else {
+                delivery.call_off();
+            }
         }
     }
 }

@@ -157,7 +157,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 unless it is pending and no transfer was seen.
+    /// 409 unless it is untouched.
     pub fn cancel(&mut self, now: Timestamp, no: usize, details: Details) -> Result<(), u16> {
         if !self.charges[no].cancel() {
             return Err(409);
@@ -178,11 +178,15 @@ impl Book {
         units: u128,
         (txid, reason): (Option<String>, Option<String>),
     ) -> Result<(), u16> {
-        if !self.charges[no].refund(units) {
+        if !self.charges[no].refund(units, txid.as_deref()) {
             return Err(422);
         }
         let details = Details::Refund { units, txid, reason };
         self.record(now, "charge.refunded", Subject::Charge(no), details);
+        // What is left may be too little to hold it open.
+        let mut events = Vec::new();
+        self.charges[no].run_out(now, &mut events);
+        self.record_all(now, no, events);
         Ok(())
     }
 

@@ -52,7 +52,7 @@ pub struct RefundView {
 pub struct TransferView {
     pub txid: String,
     pub amount: String,
-    pub confirmations: u32,
+    pub confirmations: u64,
     pub required_confirmations: u32,
     pub status: String,
     pub credited: bool,
@@ -248,8 +248,8 @@ fn time(at: Option<Timestamp>) -> Option<String> {
 }
 
 impl Book {
-    /// A charge as it must be shown, but for its timeline, its description and its metadata.
-    pub(crate) fn charge_view(&self, ids: &Ids, no: usize) -> ChargeView {
+    /// A charge as it must be shown when its chain has this height, but for its timeline, its description and its metadata.
+    pub(crate) fn charge_view(&self, ids: &Ids, no: usize, height: u64) -> ChargeView {
         let charge: &Charge = &self.charges[no];
         let terms = charge.terms;
         let coin = |units| money::written(units, terms.asset);
@@ -257,7 +257,7 @@ impl Book {
         let transfer = |it: &ChargeTransfer| TransferView {
             txid: it.txid.clone(),
             amount: coin(it.units),
-            confirmations: it.depth.unwrap_or(0),
+            confirmations: charge.confirmations(it, height),
             required_confirmations: charge.required,
             status: charge.word(it).to_owned(),
             credited: it.counted,
@@ -273,10 +273,10 @@ impl Book {
             asset: terms.asset.code().to_owned(),
             asset_amount: coin(charge.due),
             received_amount: coin(received),
-            remaining_amount: coin(charge.due.saturating_sub(received)),
+            remaining_amount: coin(charge.due.saturating_sub(charge.counting())),
             refunded_amount: coin(charge.refunded()),
-            refunds: charge.refunds.iter().map(|units| RefundView { amount: coin(*units) }).collect(),
-            overpaid: money::is_overpaid(received, charge.due, charge.threshold),
+            refunds: charge.refunds.iter().map(|refund| RefundView { amount: coin(refund.units) }).collect(),
+            overpaid: money::is_overpaid(charge.counting(), charge.due, charge.threshold),
             exchange_rate: money::rate(terms.rate),
             deposit_address: ids.addresses[no].clone(),
             description: None,

@@ -1,5 +1,6 @@
 //! A charge by the contract: commands, sightings and time in, events out.
 
+mod refund;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use reference_core::{
     time::{Span, Timestamp},
 };
 
+use self::refund::Refund;
 use super::money;
 
 /// The rate of a charge is locked for so long.
@@ -86,8 +88,10 @@ pub struct ChargeTransfer {
     pub output: u32,
     /// In the coin's smallest units.
     pub units: u128,
-    /// Confirmations; `None` when it has vanished.
+    /// Confirmations when it was last sighted; `None` when it has vanished.
     pub depth: Option<u32>,
+    /// The height of the chain then.
+    height: u64,
     /// Why it has vanished, if it has.
     pub gone: Option<Gone>,
     pub(in crate::model) first_seen: Timestamp,
@@ -191,8 +195,8 @@ pub struct Charge {
     pub status: Status,
     /// Transfers to its address, in its coin, in the order in which they were first seen.
     pub transfers: Vec<ChargeTransfer>,
-    /// What was sent back, each refund by itself.
-    pub refunds: Vec<u128>,
+    /// In order of recording.
+    pub(in crate::model) refunds: Vec<Refund>,
     /// When the deciding transfer was deep enough.
     pub paid_at: Option<Timestamp>,
 }
@@ -215,11 +219,6 @@ impl Charge {
         }
     }
 
-    /// What was sent back in total.
-    pub fn refunded(&self) -> u128 {
-        self.refunds.iter().sum()
-    }
-
     /// What it has received.
     pub fn received(&self) -> u128 {
         self.transfers.iter().filter(|money| money.counted).map(|money| money.units).sum()
@@ -237,6 +236,12 @@ impl Charge {
         }
     }
 
+    /// The confirmations of a transfer when its chain has this height. They go on counting after it is confirmed.
+    pub(in crate::model) fn confirmations(&self, money: &ChargeTransfer, height: u64) -> u64 {
+        let sighted = u64::from(money.depth.unwrap_or(0));
+        if self.is_deep(money) { height.max(money.height) - money.height + sighted } else { sighted }
+    }
+
     fn is_deep(&self, money: &ChargeTransfer) -> bool {
         money.depth.is_some_and(|depth| depth >= self.required)
     }
@@ -246,7 +251,8 @@ impl Charge {
         let timely =
             self.transfers.iter().filter(|money| money.role == Role::Timely && money.depth.is_some());
         let units: u128 = timely.map(|money| money.units).sum();
-        now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(units, self.due, self.tolerance)
+        let kept = units.saturating_sub(self.returned_of_received());
+        now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(kept, self.due, self.tolerance)
     }
 
     /// Hears what a watcher said at one moment of this charge's transfers.
@@ -260,7 +266,7 @@ impl Charge {
             if notice.depth == Depth::Gone(Gone::Replaced) && self.transfers[place].depth.is_some() {
                 replaced.push(place);
             }
-            self.note_depth(now, place, notice.depth);
+            self.note_depth(now, place, notice);
             let money = &mut self.transfers[place];
             if money.role == Role::Late && money.depth.is_some() && !money.late_recorded {
                 money.late_recorded = true;
@@ -302,7 +308,7 @@ impl Charge {
             None if matches!(notice.depth, Depth::Gone(_)) => return None,
             None => self.meet(first_seen, notice, events),
         };
-        self.note_depth(now, place, notice.depth);
+        self.note_depth(now, place, notice);
         Some(place)
     }
 
@@ -360,6 +366,7 @@ impl Charge {
             output: notice.output,
             units,
             depth: Some(0),
+            height: notice.height,
             gone: None,
             first_seen,
             deep_since: None,
@@ -371,11 +378,12 @@ impl Charge {
         self.transfers.len() - 1
     }
 
-    fn note_depth(&mut self, now: Timestamp, place: usize, depth: Depth) {
+    fn note_depth(&mut self, now: Timestamp, place: usize, notice: &Sighting) {
         let required = self.required;
         let money = &mut self.transfers[place];
         let was_deep = money.depth.is_some_and(|depth| depth >= required);
-        (money.depth, money.gone) = match depth {
+        money.height = notice.height;
+        (money.depth, money.gone) = match notice.depth {
             Depth::Confirmations(n) => (Some(n), None),
             Depth::Gone(why) => (None, Some(why)),
         };
@@ -412,13 +420,12 @@ impl Charge {
             return;
         }
         let txid = self.transfers[last].txid.clone();
-        let received = self.received();
-        if money::is_enough(received, self.due, self.tolerance) {
+        if money::is_enough(self.counting(), self.due, self.tolerance) {
             let counted = self.transfers.iter().filter(|money| money.counted);
             self.paid_at = counted.filter_map(|money| money.deep_since).max();
             self.status = Status::Paid;
             for place in 0..self.transfers.len() {
-                if !self.transfers[place].counted {
+                if !self.transfers[place].counted && !self.is_returned(place) {
                     self.transfers[place].role = Role::More;
                     self.transfers[place].counted = self.is_deep(&self.transfers[place]);
                 }
@@ -435,7 +442,7 @@ impl Charge {
             self.transfers[place].short_recorded = true;
         }
         if news {
-            events.push(ChargeEvent::Short { txid, units: received });
+            events.push(ChargeEvent::Short { txid, units: self.received() });
         }
     }
 
@@ -457,10 +464,9 @@ impl Charge {
         }
     }
 
-    /// Whether it can be canceled: it is pending, and no transfer waits or is counted. What has vanished does not
-    /// count, and is late if it comes back.
+    /// Cancels it if it is untouched. A transfer that has vanished is late if it comes back.
     pub fn cancel(&mut self) -> bool {
-        let may = self.status == Status::Pending && self.transfers.iter().all(|money| money.depth.is_none());
+        let may = self.is_untouched();
         if may {
             self.status = Status::Canceled;
             self.transfers.iter_mut().for_each(|money| money.role = Role::Late);
@@ -468,9 +474,9 @@ impl Charge {
         may
     }
 
-    /// It is pending, and no transfer was ever seen.
+    /// It is pending, and no transfer waits or is counted: each that was seen has vanished.
     pub fn is_untouched(&self) -> bool {
-        self.status == Status::Pending && self.transfers.is_empty()
+        self.status == Status::Pending && self.transfers.iter().all(|money| money.depth.is_none())
     }
 
     /// The word for where a transfer stands.
@@ -487,23 +493,7 @@ impl Charge {
         self.status.waits()
     }
 
-    /// Whether so much can be sent back: in total at most what was received, with late money that is confirmed.
-    pub fn refund(&mut self, units: u128) -> bool {
-        let may = units > 0 && self.refunded() + units <= self.refundable();
-        if may {
-            self.refunds.push(units);
-        }
-        may
-    }
-
-    /// What may be sent back in total.
-    pub fn refundable(&self) -> u128 {
-        let is_late = |money: &&ChargeTransfer| money.role == Role::Late && self.is_deep(money);
-        let late: u128 = self.transfers.iter().filter(is_late).map(|money| money.units).sum();
-        self.received() + late
-    }
-
-    /// The owner accepts late money; `None` if there is none to accept.
+    /// The owner accepts late money that was not refunded; `None` if there is none to accept.
     pub fn accept(&mut self, txid: Option<&str>) -> Option<Vec<ChargeEvent>> {
         if !matches!(self.status, Status::Expired | Status::Canceled) {
             return None;
@@ -512,6 +502,7 @@ impl Charge {
             |money: &ChargeTransfer| money.role == Role::Late && txid.is_none_or(|txid| txid == money.txid);
         let taken: Vec<usize> = (0..self.transfers.len())
             .filter(|place| wanted(&self.transfers[*place]) && self.is_deep(&self.transfers[*place]))
+            .filter(|place| !self.is_returned(*place))
             .collect();
         if taken.is_empty() {
             return None;

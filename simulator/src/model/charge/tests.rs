@@ -20,6 +20,7 @@ fn sighting(text: &str) -> Sighting {
             "dropped" => Depth::Gone(Gone::Dropped),
             depth => Depth::Confirmations(depth.parse().expect("confirmations")),
         },
+        height: 0,
     }
 }
 
@@ -109,7 +110,7 @@ fn what_vanishes_from_a_paid_charge_is_not_received() {
 #[test]
 fn late_money_can_be_sent_back_once_it_is_confirmed() {
     let mut charge = check(&[(31, "t1 700 0")], "30 expired, 31 late t1");
-    assert!(!charge.refund(1));
+    assert!(!charge.refund(1, None));
     let mut charge = check(&[(31, "t1 700 9")], "30 expired, 31 late t1");
-    assert!(!charge.refund(701) && charge.refund(700) && !charge.refund(1));
+    assert!(!charge.refund(701, None) && charge.refund(700, None) && !charge.refund(1, None));
 }

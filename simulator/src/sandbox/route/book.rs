@@ -124,7 +124,7 @@ pub(super) fn late(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
         asset: charge.terms.asset,
         asset_amount: charge.terms.asset_amount.to_string(),
         received_amount: charge.received().to_string(),
-        transfer: records::transfer(book, charge, transfer),
+        transfer: records::transfer(call.service(), book, charge, transfer),
     });
     answer(LateList { late: late.collect() })
 }
@@ -144,7 +144,7 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
         if looked_at.insert(no) {
             let charge = book.charge(no);
             let is_open = |it: &&Transfer| {
-                it.standing == Standing::Late && it.is_alive() && !records::is_sent_back(book, charge, it)
+                it.standing == Standing::Late && it.is_alive() && !records::is_sent_back(charge, it)
             };
             let open = charge.transfers().iter().filter(is_open);
             waiting.extend(open.map(|transfer| (charge, transfer)));
@@ -157,6 +157,8 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
 pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let book = call.book(named(call)?);
     let charge = book.charge(book.find_charge(code(call.parameters()[2])?)?);
-    let transfers = charge.transfers().iter().map(|transfer| records::transfer(book, charge, transfer));
+    let service = call.service();
+    let transfers =
+        charge.transfers().iter().map(|transfer| records::transfer(service, book, charge, transfer));
     answer(TransferList { transfers: transfers.collect() })
 }

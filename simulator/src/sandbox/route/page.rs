@@ -60,14 +60,19 @@ fn payment(call: &SandboxCall<'_>, place: BookOf, no: ChargeNo) -> Result<Paymen
     let asset = charge.terms.asset;
     let required = asset.required_confirmations(book.mode());
     let coming = coming(charge, required);
-    let total = charge.received().plus(coming);
+    let total = charge.counted().plus(coming);
     Ok(PaymentPart {
         charge: object(call, place, &format!("/v1/charges/{}", charge.code))?,
         stage: stage(charge, required),
+        reorganised: charge.is_reorganised(),
         covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
         missing: charge.remaining().less(coming).to_string(),
         coin: records::coin(asset, book.mode()),
-        transfers: charge.transfers().iter().map(|it| records::transfer(book, charge, it)).collect(),
+        transfers: charge
+            .transfers()
+            .iter()
+            .map(|it| records::transfer(call.service(), book, charge, it))
+            .collect(),
         invoice: charge.terms.invoice.map(|no| {
             let invoice = book.invoice(no);
             InvoiceOfCharge {
@@ -172,7 +177,7 @@ fn may_choose(book: &Book, invoice: &Invoice) -> bool {
     let newest = invoice.charges.last().map(|&no| book.charge(no));
     invoice.status() == InvoiceStatus::Open
         && newest.is_none_or(|charge| match charge.status() {
-            ChargeStatus::Pending => !charge.was_touched(),
+            ChargeStatus::Pending => charge.is_untouched(),
             status => !status.is_open(),
         })
 }

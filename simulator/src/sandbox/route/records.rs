@@ -77,13 +77,19 @@ pub(super) fn coin(asset: Asset, mode: Mode) -> CoinRecord {
 }
 
 /// A transfer to a charge.
-pub(super) fn transfer(book: &Book, charge: &Charge, transfer: &Transfer) -> TransferRecord {
-    let required = charge.terms.asset.required_confirmations(book.mode());
+pub(super) fn transfer(
+    service: &Service,
+    book: &Book,
+    charge: &Charge,
+    transfer: &Transfer,
+) -> TransferRecord {
+    let (mode, asset) = (book.mode(), charge.terms.asset);
+    let required = asset.required_confirmations(mode);
     TransferRecord {
         txid: transfer.txid.to_string(),
         output: transfer.output,
         amount: transfer.amount.to_string(),
-        confirmations: transfer.confirmations,
+        confirmations: transfer.confirmations_at(service.heights().get(mode, asset), required),
         required_confirmations: required,
         confirmed: transfer.is_confirmed(required),
         credited: transfer.credited,
@@ -100,14 +106,13 @@ pub(super) fn transfer(book: &Book, charge: &Charge, transfer: &Transfer) -> Tra
         }),
         seen_at: transfer.seen_at,
         confirmed_at: transfer.confirmed_at,
-        sent_back: is_sent_back(book, charge, transfer),
+        sent_back: is_sent_back(charge, transfer),
     }
 }
 
 /// Late money that the owner has sent back: nothing is left to be done about it.
-pub(super) fn is_sent_back(book: &Book, charge: &Charge, transfer: &Transfer) -> bool {
-    let required = charge.terms.asset.required_confirmations(book.mode());
-    charge.sent_back(required).any(|it| (&it.txid, it.output) == (&transfer.txid, transfer.output))
+pub(super) fn is_sent_back(charge: &Charge, transfer: &Transfer) -> bool {
+    charge.sent_back().any(|it| (&it.txid, it.output) == (&transfer.txid, transfer.output))
 }
 
 /// A delivery with its attempts.

@@ -2,9 +2,9 @@
 
 use proptest::{option, prelude::*, sample::select, strategy::Union};
 use proptest_state_machine::ReferenceStateMachine;
-use reference_core::{asset::Currency, time::Span};
+use reference_core::{asset::Currency, mode::Mode, time::Span};
 use simulator::{
-    model::{DeliveryState, HOLD_MAX, InvoiceStatus, LOCK, List, Pricing},
+    model::{ChargeTransfer, DeliveryState, HOLD_MAX, InvoiceStatus, LOCK, List, Pricing},
     witness::BookId,
 };
 
@@ -52,6 +52,7 @@ fn choices(state: &State) -> Vec<Choice> {
         (1, wait().prop_map(Op::Oversleep).boxed()),
         (2, rate()),
         (1, bounds()),
+        (3, blocks()),
         (1, Just(Op::Restart).boxed()),
         (1, book().prop_map(Op::NewKey).boxed()),
         (3, turn(state)),
@@ -228,6 +229,12 @@ fn rate() -> BoxedStrategy<Op> {
         .boxed()
 }
 
+fn blocks() -> BoxedStrategy<Op> {
+    (select(&Mode::ALL[..]), select(&COINS[..]), select(vec![1_u64, 2, 40]))
+        .prop_map(|(mode, asset, blocks)| Op::Blocks { mode, asset, blocks })
+        .boxed()
+}
+
 fn bounds() -> BoxedStrategy<Op> {
     (0_usize..2, select(vec![0_u32, 100, 250, 9_999]), select(vec![0_u32, 1, 300]))
         .prop_map(|(account, tolerance, threshold)| Op::Bounds { account, tolerance, threshold })
@@ -362,25 +369,29 @@ fn accept(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
 }
 
 fn refund(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
-    let known: Vec<(Name, BookId, u128)> = charges
+    let known: Vec<(Name, BookId, u128, Option<(u32, u128)>)> = charges
         .iter()
-        .map(|name| {
+        .flat_map(|name| {
             let charge = state.charge(*name);
             // What was sent back may vanish from the chain afterwards.
             let left = charge.refundable().saturating_sub(charge.refunded());
-            (*name, state.home(*name).0, left)
+            let of = |money: &ChargeTransfer| Some((txid(&money.txid)?, money.units));
+            let transfers = charge.transfers.iter().map(of);
+            transfers.chain([None]).map(|of| (*name, state.home(*name).0, left, of)).collect::<Vec<_>>()
         })
         .collect();
-    (select(known), 0_u8..5, book(), once())
-        .prop_map(|((charge, home, left), how, stranger, once)| {
-            let (who, units) = match how {
-                0 => (home, left + 1),
-                1 => (home, 0),
-                2 => (stranger, 1),
-                3 => (home, left / 2),
+    (select(known), 0_u8..6, any::<bool>(), book(), once())
+        .prop_map(|((charge, home, left, of), how, is_named, stranger, once)| {
+            let (who, units) = match (how, of) {
+                (0, _) => (home, left + 1),
+                (1, _) => (home, 0),
+                (2, _) => (stranger, 1),
+                (3, _) => (home, left / 2),
+                (4, Some((_, units))) => (home, units.min(left)),
                 _ => (home, left),
             };
-            Op::Refund { who, charge, units, once }
+            let txid = of.filter(|_| is_named).map(|(txid, _)| txid);
+            Op::Refund { who, charge, units, txid, once }
         })
         .boxed()
 }
@@ -446,8 +457,9 @@ fn again(state: &State) -> BoxedStrategy<Op> {
                     let cents = if other { cents + 1 } else { cents };
                     Op::Issue { name: Name(kind, name), who, cents, reader, send, once }
                 }
-                Op::Refund { who, charge, units, once } => {
-                    Op::Refund { who, charge, units: if other { units + 1 } else { units }, once }
+                Op::Refund { who, charge, units, txid, once } => {
+                    let units = if other { units + 1 } else { units };
+                    Op::Refund { who, charge, units, txid, once }
                 }
                 op => op,
             }

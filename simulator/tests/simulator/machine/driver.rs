@@ -1,11 +1,15 @@
 //! The service itself, driven through its doors, and what an outsider got to know of it: ids, answers, secrets. After each
 //! operation, whether what can be seen is what the model says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
 
 use bytes::Bytes;
 use reference_core::{
     account::{AccountKind, Settings},
+    asset::Asset,
     book,
     command::{Command, CommandResult, SettingsDraft},
     dialect::Dialect,
@@ -29,7 +33,7 @@ use simulator::{
 };
 
 use super::{
-    op::{Answer, Op, Sighted},
+    op::{Answer, Op, Sighted, height},
     state::{ACCOUNTS, BOOKS, COINS, CURRENCIES, HostStep, MEMBER, OPENING, State, first_rate},
 };
 
@@ -213,6 +217,9 @@ impl Driver {
                 let done = self.act(BOOKS[account * 2], Command::ChangeSettings(Box::new(draft)));
                 done.map_err(|error| format!("settings are refused: {error:?}"))?;
             }
+            Op::Blocks { mode, asset, .. } => {
+                self.api.service.on_height(*mode, *asset, height(&state.heights, *mode, *asset));
+            }
             Op::Restart => {
                 self.api.service.restart(self.now);
                 self.flying.clear();
@@ -250,7 +257,7 @@ impl Driver {
     fn sighting(&self, sighted: &Sighted, state: &State) -> Sighting {
         let (home, no) = state.home(sighted.charge);
         let address = &self.known[&home].ids.addresses[no];
-        sighted.sighting(state.charge(sighted.charge).terms.asset, home, address)
+        sighted.sighting(state.charge(sighted.charge).terms.asset, home, address, &state.heights)
     }
 
     fn rekey(&mut self, id: BookId) -> Verdict {
@@ -386,7 +393,12 @@ impl Driver {
                     return Err(format!("there are {known} {what} in {id:?}, not {made}"));
                 }
             }
-            law::compare_book(&mut findings, (book, &known.ids), shown, &BTreeSet::new(), state.now);
+            let heights = |asset| {
+                let height = height(&state.heights, id.1, asset);
+                height..=height
+            };
+            let when = (state.now, &heights as &dyn Fn(Asset) -> RangeInclusive<u64>);
+            law::compare_book(&mut findings, (book, &known.ids), shown, &BTreeSet::new(), when);
         }
         law::judge_addresses(&mut findings, &shown);
         self.shown = shown;

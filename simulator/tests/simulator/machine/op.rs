@@ -1,6 +1,9 @@
 //! What can happen: one operation of one person, what watchers say at one moment, or time.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -68,7 +71,7 @@ pub(super) struct Sighted {
 
 impl Sighted {
     /// What watchers say, of a charge in this coin and this book.
-    pub(super) fn sighting(&self, asset: Asset, home: BookId, address: &str) -> Sighting {
+    pub(super) fn sighting(&self, asset: Asset, home: BookId, address: &str, heights: &Heights) -> Sighting {
         let (mut mode, mut coin) = (home.1, asset);
         match self.astray {
             Astray::No => {}
@@ -83,8 +86,16 @@ impl Sighted {
             output: self.output,
             amount: Coin::new(self.units * money::atto_per_unit(asset)).expect("an amount"),
             depth: self.depth,
+            height: height(heights, mode, coin),
         }
     }
+}
+
+/// The heights of the chains; 0 where no block came.
+pub(super) type Heights = BTreeMap<(Mode, Asset), u64>;
+
+pub(super) fn height(heights: &Heights, mode: Mode, asset: Asset) -> u64 {
+    heights.get(&(mode, asset)).copied().unwrap_or(0)
 }
 
 /// A transfer may reach an address and still not be the charge's.
@@ -149,6 +160,12 @@ pub(super) enum Op {
         tolerance: u32,
         threshold: u32,
     },
+    /// So many blocks come on a chain.
+    Blocks {
+        mode: Mode,
+        asset: Asset,
+        blocks: u64,
+    },
     Restart,
     /// A key is revoked, and another one made.
     NewKey(BookId),
@@ -173,6 +190,8 @@ pub(super) enum Op {
         who: BookId,
         charge: Name,
         units: u128,
+        /// The transaction that the refund names.
+        txid: Option<u32>,
         once: Option<u8>,
     },
     Accept {
@@ -335,6 +354,7 @@ impl Op {
                 let sooner = Op::Wait(Span::mins(5));
                 return if *off == 0 { vec![sooner] } else { vec![sooner, end] };
             }
+            Op::Refund { txid, .. } if txid.is_some() => *txid = None,
             Op::Oversleep(span) => other = Op::Wait(*span),
             Op::Tell(sightings) if sightings.len() > 1 => {
                 let without = |word: usize| {

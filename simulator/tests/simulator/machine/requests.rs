@@ -102,14 +102,13 @@ impl Driver {
             Op::Cancel { by: By::Key(who), charge: name, once } => {
                 post(who, format!("/v1/charges/{}/cancel", charge(name)), None, once)
             }
-            Op::Refund { who, charge: name, units, once } => {
+            Op::Refund { who, charge: name, units, txid, once } => {
                 let amount = money::written(*units, state.charge(*name).terms.asset);
-                post(
-                    who,
-                    format!("/v1/charges/{}/refunds", charge(name)),
-                    Some(json!({"amount": amount})),
-                    once,
-                )
+                let mut body = json!({"amount": amount});
+                if let Some(txid) = txid {
+                    body["txid"] = json!(format!("t{txid}"));
+                }
+                post(who, format!("/v1/charges/{}/refunds", charge(name)), Some(body), once)
             }
             Op::Issue { who, cents, reader, send, once, .. } => {
                 let mut body = json!({"amount": money::fiat(*cents), "currency": "EUR", "send_email": send});

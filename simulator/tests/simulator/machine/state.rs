@@ -17,7 +17,7 @@ use simulator::{
     witness::BookId,
 };
 
-use super::op::{Answer, Astray, By, Name, Op, QUESTION, Sighted, labels};
+use super::op::{Answer, Astray, By, Heights, Name, Op, QUESTION, Sighted, labels};
 
 /// 2026-09-20T10:00:00Z.
 pub(super) const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
@@ -73,6 +73,7 @@ struct Asked {
 pub(super) struct State {
     pub(super) now: Timestamp,
     pub(super) model: Model,
+    pub(super) heights: Heights,
     /// Where each object is.
     pub(super) homes: BTreeMap<Name, (BookId, usize)>,
     /// Names that were given out; no other object gets one of them.
@@ -127,6 +128,7 @@ impl State {
         State {
             now: OPENING,
             model,
+            heights: Heights::new(),
             homes: BTreeMap::new(),
             names: 0,
             pages: PageReads::default(),
@@ -213,6 +215,7 @@ impl State {
                 let account = &mut self.model.accounts[*account];
                 (account.tolerance, account.threshold) = (*tolerance, *threshold);
             }
+            Op::Blocks { mode, asset, blocks } => *self.heights.entry((*mode, *asset)).or_default() += blocks,
             Op::Restart => {
                 self.pages.restart();
                 self.model.restart(now);
@@ -258,7 +261,8 @@ impl State {
             let own = sightings.iter().filter_map(|sighted| {
                 let (home, no) = self.home(sighted.charge);
                 let is_own = home == id && sighted.astray == Astray::No;
-                is_own.then(|| (no, sighted.sighting(self.charge(sighted.charge).terms.asset, home, "")))
+                let asset = self.charge(sighted.charge).terms.asset;
+                is_own.then(|| (no, sighted.sighting(asset, home, "", &self.heights)))
             });
             let own: Vec<(usize, Sighting)> = own.collect();
             self.change(id).hear(now, own.iter().map(|(no, sighting)| (*no, sighting)));
@@ -359,9 +363,10 @@ impl State {
                 let (id, no) = self.reach(*by, *charge)?;
                 self.change(id).cancel(now, no, reason(*by)).map(|()| 200)
             }
-            Op::Refund { who, charge, units, .. } => {
+            Op::Refund { who, charge, units, txid, .. } => {
                 let (id, no) = self.reach(By::Key(*who), *charge)?;
-                self.change(id).refund(now, no, *units, (None, None)).map(|()| 201)
+                let txid = txid.map(|txid| format!("t{txid}"));
+                self.change(id).refund(now, no, *units, (txid, None)).map(|()| 201)
             }
             Op::Accept { charge, txid } => {
                 let (id, no) = self.home(*charge);
@@ -531,7 +536,9 @@ fn asked(op: &Op) -> Option<Asked> {
             (who, "charges".to_owned(), format!("{asset} {cents} {currency:?} {link:?} {answers}"))
         }
         Op::Cancel { by: By::Key(who), charge, .. } => (who, format!("cancel {charge:?}"), String::new()),
-        Op::Refund { who, charge, units, .. } => (who, format!("refund {charge:?}"), units.to_string()),
+        Op::Refund { who, charge, units, txid, .. } => {
+            (who, format!("refund {charge:?}"), format!("{units} {txid:?}"))
+        }
         Op::Issue { who, cents, reader, send, .. } => {
             (who, "invoices".to_owned(), format!("{cents} {reader:?} {send}"))
         }

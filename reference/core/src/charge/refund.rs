@@ -1,0 +1,106 @@
+//! Refunds of a charge: what may be sent back, and which money each refund sends back.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Charge, Standing, Transfer};
+use crate::{error::ApiError, money::Coin, time::Timestamp};
+
+/// Money that the merchant sent back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refund {
+    /// How much.
+    pub amount: Coin,
+    /// The transaction, if the merchant named it.
+    pub txid: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+    /// When it was recorded.
+    pub created_at: Timestamp,
+    /// The late transfers that it sends back, by place, and how much of each. The rest of it is of what was received.
+    late: Vec<(usize, Coin)>,
+}
+
+impl Charge {
+    /// What was sent back.
+    pub fn refunded(&self) -> Coin {
+        self.refunds.iter().map(|refund| refund.amount).sum()
+    }
+
+    /// What was sent back of what was received. A refund of late money reduces nothing while that money is there and
+    /// not accepted.
+    pub(super) fn refunded_of_received(&self) -> Coin {
+        let is_apart = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
+        let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_apart(transfer));
+        self.refunded().less(late.map(|(place, _)| self.refunded_of(place)).sum())
+    }
+
+    /// What was sent back of a transfer while it was late.
+    fn refunded_of(&self, place: usize) -> Coin {
+        let parts = self.refunds.iter().flat_map(|refund| &refund.late);
+        parts.filter(|(of, _)| *of == place).map(|(_, part)| *part).sum()
+    }
+
+    /// The transfer is late, and all of it was sent back: it can't be accepted.
+    pub(super) fn was_sent_back(&self, place: usize) -> bool {
+        let transfer = &self.transfers[place];
+        transfer.standing == Standing::Late && self.refunded_of(place) >= transfer.amount
+    }
+
+    /// The late transfers that were sent back.
+    pub fn sent_back(&self) -> impl Iterator<Item = &Transfer> {
+        let places = 0..self.transfers.len();
+        places.filter(|&place| self.was_sent_back(place)).map(|place| &self.transfers[place])
+    }
+
+    /// Records money that the merchant sent back: in total never more than what was received and what is late and
+    /// confirmed.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`] on `amount`, if it is zero or too much.
+    pub(crate) fn refund(
+        &mut self,
+        now: Timestamp,
+        amount: Coin,
+        (txid, reason): (Option<String>, Option<String>),
+        required: u32,
+    ) -> Result<(), ApiError> {
+        let left = self.received().plus(self.late(required)).less(self.refunded());
+        if amount == Coin::ZERO {
+            return Err(ApiError::field("amount", "The amount field must be greater than 0."));
+        }
+        if amount > left {
+            return Err(ApiError::field(
+                "amount",
+                format!(
+                    "The amount field must not be greater than {left}, what was received and not refunded yet."
+                ),
+            ));
+        }
+        let late = self.late_parts(amount, txid.as_deref(), required);
+        self.refunds.push(Refund { amount, txid, reason, created_at: now, late });
+        Ok(())
+    }
+
+    /// The late transfers that a refund sends back: those of the transaction that it names, if that paid this charge;
+    /// otherwise the one of exactly this amount, then the oldest. Only what is confirmed can be sent back.
+    fn late_parts(&self, amount: Coin, txid: Option<&str>, required: u32) -> Vec<(usize, Coin)> {
+        let is_named = |transfer: &Transfer| txid == Some(&*transfer.txid);
+        let names_one = self.transfers.iter().any(is_named);
+        let mut open: Vec<(usize, Coin)> = Vec::new();
+        for (place, transfer) in self.transfers.iter().enumerate() {
+            let is_late = transfer.standing == Standing::Late && transfer.is_confirmed(required);
+            if is_late && (!names_one || is_named(transfer)) {
+                open.push((place, transfer.amount.less(self.refunded_of(place))));
+            }
+        }
+        open.sort_by_key(|(_, rest)| *rest != amount);
+        let mut left = amount;
+        let parts = open.into_iter().map(|(place, rest)| {
+            let part = rest.min(left);
+            left = left.less(part);
+            (place, part)
+        });
+        parts.filter(|(_, part)| *part > Coin::ZERO).collect()
+    }
+}

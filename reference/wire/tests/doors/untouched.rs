@@ -1,0 +1,96 @@
+//! What counts as untouched, wherever that matters: no transfer is waiting or credited, and what vanished does not count.
+
+use reference_core::{
+    asset::Asset,
+    sighting::{Depth, Gone},
+};
+use serde_json::json;
+
+use crate::test_service::{MEMPOOL, TestService, code_of, deep};
+
+/// What became of the first transfer to a charge, and whether the charge is untouched by it.
+const TRANSFERS: [(&[Depth], bool); 7] = [
+    (&[], true),
+    (&[MEMPOOL], false),
+    (&[MEMPOOL, deep(1)], false),
+    // Thrown out of its block it waits again.
+    (&[deep(1), MEMPOOL], false),
+    (&[MEMPOOL, Depth::Gone(Gone::Dropped)], true),
+    (&[MEMPOOL, Depth::Gone(Gone::Replaced)], true),
+    (&[deep(1), MEMPOOL, Depth::Gone(Gone::DoubleSpent)], true),
+];
+
+fn see_all(service: &mut TestService, charge: &str, depths: &[Depth]) {
+    depths.iter().for_each(|depth| service.see(charge, "first", "0.001", *depth));
+}
+
+/// An invoice whose charge has seen these.
+fn invoice(depths: &[Depth]) -> (TestService, String, String) {
+    let mut service = TestService::new();
+    let invoice = service.made("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
+    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    see_all(&mut service, &charge, depths);
+    (service, invoice, charge)
+}
+
+#[test]
+fn an_untouched_charge_is_canceled() {
+    for (depths, is_untouched) in TRANSFERS {
+        let mut service = TestService::new();
+        let charge = service.charge();
+        see_all(&mut service, &charge, depths);
+        let status = service.post(&format!("/v1/charges/{charge}/cancel"), &json!({})).status();
+        assert_eq!(status, if is_untouched { 200 } else { 409 }, "{depths:?}");
+    }
+}
+
+#[test]
+fn an_untouched_charge_makes_room_for_another_coin() {
+    for (depths, is_untouched) in TRANSFERS {
+        let (mut service, invoice, charge) = invoice(depths);
+        let chosen = service.choose(&invoice, Asset::Eth).map_err(|error| error.status());
+        assert_eq!(chosen.is_ok(), is_untouched, "{depths:?}: {chosen:?}");
+        assert_eq!(service.status(&charge), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
+    }
+}
+
+#[test]
+fn an_untouched_charge_is_voided_with_its_invoice() {
+    for (depths, is_untouched) in TRANSFERS {
+        let (mut service, invoice, charge) = invoice(depths);
+        let status = service.post(&format!("/v1/invoices/{invoice}/void"), &json!({})).status();
+        assert_eq!(status, if is_untouched { 200 } else { 409 }, "{depths:?}");
+        assert_eq!(service.status(&charge), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
+    }
+}
+
+#[test]
+fn an_untouched_charge_is_canceled_when_its_invoice_is_settled() {
+    for (depths, is_untouched) in TRANSFERS {
+        let (mut service, invoice, first) = invoice(&[]);
+        let second = service.choose(&invoice, Asset::Ltc).unwrap();
+        see_all(&mut service, &second, depths);
+        service.see(&first, "late", "0.0025", deep(2));
+        service.accept(&first, None).unwrap();
+        assert_eq!(service.show_invoice(&invoice)["status"], "paid");
+        assert_eq!(service.status(&second), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
+    }
+}
+
+#[test]
+fn a_link_for_one_payment_is_not_paid_twice() {
+    for (depths, is_untouched) in TRANSFERS {
+        let mut service = TestService::new();
+        let terms = json!({"title": "A hat", "amount": "150", "max_payments": 1});
+        let link = service.made("/v1/payment-links", &terms);
+        let order = json!({"asset": "BTC", "payment_link": link});
+        let [other, paid] = [(); 2].map(|()| code_of(&service.post("/v1/charges", &order).data()));
+        see_all(&mut service, &other, depths);
+        service.see(&paid, "pays", "0.0025", deep(2));
+        assert_eq!(service.status(&other), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
+        if is_untouched {
+            service.see(&other, "again", "0.0025", deep(2));
+            assert_eq!(service.status(&other), "canceled", "{depths:?}");
+        }
+    }
+}
