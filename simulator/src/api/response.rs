@@ -465,6 +465,8 @@ pub struct LatePayment {
 pub struct TransferList {
     /// In the order in which they were first seen.
     pub transfers: Vec<TransferRecord>,
+    /// The charge is paid, but a reorganisation took money away that it was paid with.
+    pub reorganised: bool,
 }
 
 /// Money on its way to a charge, or arrived, or gone. Amounts are decimals of whole coins.

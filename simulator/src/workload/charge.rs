@@ -247,14 +247,16 @@ impl Plan {
             let by = if draw.chance(1, 2) { By::Api } else { By::Dashboard };
             self.add(at, words::cancel(&charge.name, by));
         }
-        if draw.chance(1, 5) {
+        if draw.chance(1, 4) {
+            // Some money goes back while the rest of it is still expected.
+            let from = if draw.chance(1, 3) { charge.at } else { end };
             for _ in 0..draw.between(1, 3) {
                 let units = match charge.due {
                     Some(due) => due / u128::from(draw.between(1, 4)) + u128::from(draw.below(2)),
                     None => 1,
                 };
                 let text = money::written(units.max(1), charge.asset);
-                self.add(end + draw.below(6 * HOUR), words::refund(&charge.name, text));
+                self.add(from + draw.below(6 * HOUR), words::refund(&charge.name, text));
             }
         }
         if draw.chance(1, 4) {

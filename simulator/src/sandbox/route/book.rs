@@ -160,5 +160,5 @@ pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let service = call.service();
     let transfers =
         charge.transfers().iter().map(|transfer| records::transfer(service, book, charge, transfer));
-    answer(TransferList { transfers: transfers.collect() })
+    answer(TransferList { transfers: transfers.collect(), reorganised: charge.is_reorganised() })
 }

@@ -128,7 +128,7 @@ fn about_invoices(state: &State, invoices: Vec<Name>) -> Vec<Choice> {
     let choose = (chosen, coins).prop_map(move |(invoice, asset)| Op::Choose { name, invoice, asset });
     vec![
         (2, by(some.clone()).prop_map(|(invoice, by)| Op::Send { by, invoice }).boxed()),
-        (1, by(some).prop_map(|(invoice, by)| Op::Void { by, invoice }).boxed()),
+        (2, by(some).prop_map(|(invoice, by)| Op::Void { by, invoice }).boxed()),
         (2, invoice.prop_map(|invoice| Op::View { invoice }).boxed()),
         (5, choose.boxed()),
     ]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reference_core::{
+    asset::Asset,
     sighting::{Depth, Sighting},
     time::Timestamp,
 };
@@ -13,6 +14,7 @@ use simulator::{
         Confirmations, Conservation, Edges, Filters, LateMoney, Limit, LockEnd, ModesApart, Once, Order,
         Paging, PaidMoney, SameObject, Tolerance,
     },
+    model::money,
     tamper::{OwnedRequest, Tamper},
 };
 
@@ -153,7 +155,80 @@ fn late_money_stays() -> Box<dyn Tamper> {
     })
 }
 
+/// While it is not paid, a charge counts what it received, whatever was sent back of that.
+fn refunded_parts_count(data: &mut [Value]) {
+    for charge in data.iter_mut().filter(|charge| charge["status"] != "paid") {
+        let units = |field: &str| money::read(charge[field].as_str().unwrap_or_default(), 18).unwrap_or(0);
+        let (due, received) = (units("asset_amount"), units("received_amount"));
+        if units("refunded_amount") > 0 && received > 0 {
+            // Every coin has at most 18 decimals, and one of them has just as many.
+            charge["remaining_amount"] = json!(money::written(due.saturating_sub(received), Asset::Eth));
+            if received >= due {
+                charge["status"] = json!("paid");
+            }
+        }
+    }
+}
+
+/// Late money is accepted although it was refunded.
+#[derive(Default)]
+struct RefundedIsAccepted {
+    /// The codes of charges with a refund.
+    refunded: BTreeSet<String>,
+}
+
+impl Tamper for RefundedIsAccepted {
+    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+        let code = request.path.split('/').nth(3).unwrap_or_default();
+        if request.path.ends_with("/refunds") && response.status == 201 {
+            self.refunded.insert(code.to_owned());
+        }
+        if request.path.ends_with("/accept") && response.status == 409 && self.refunded.contains(code) {
+            response.status = 200;
+        }
+    }
+}
+
+/// A link that is used up leaves those of its charges open to which a transfer was seen, although it vanished.
+fn vanished_stays_open(data: &mut [Value]) {
+    for charge in data {
+        let is_last = charge["timeline"].as_array().and_then(|lines| lines.last());
+        let is_canceled = is_last.is_some_and(|line| line["event"] == "charge.canceled");
+        let was_seen = charge["transactions"].as_array().is_some_and(|all| !all.is_empty());
+        if charge["payment_link"].is_string() && is_canceled && was_seen {
+            charge["status"] = json!("pending");
+            charge["timeline"].as_array_mut().map(Vec::pop);
+        }
+    }
+}
+
+/// Confirmations are counted until there are enough.
+fn confirmations_stop(data: &mut [Value]) {
+    for charge in data {
+        for transaction in charge["transactions"].as_array_mut().into_iter().flatten() {
+            let enough = transaction["required_confirmations"].as_u64();
+            let shown = transaction["confirmations"].as_u64();
+            transaction["confirmations"] = json!(shown.min(enough));
+        }
+    }
+}
+
 pub(super) const BUGS: &[Bug] = &[
+    Bug::new("a refunded part payment still counts", &[Conservation, Edges, Once, Filters], || {
+        list("/v1/charges", |_, data| refunded_parts_count(data))
+    }),
+    Bug::new("late money that was refunded is accepted", &[LateMoney], || {
+        Box::<RefundedIsAccepted>::default()
+    })
+    .by_sweeps_only("it spoils an answer of the sandbox"),
+    Bug::new(
+        "what vanished keeps a charge of a full link open",
+        &[Edges, Once, Filters, LockEnd, LateMoney],
+        || list("/v1/charges", |_, data| vanished_stays_open(data)),
+    ),
+    Bug::new("confirmations stop when there are enough", &[Confirmations], || {
+        list("/v1/charges", |_, data| confirmations_stop(data))
+    }),
     Bug::new("what vanished blocks canceling", &[Edges], || Box::<VanishedBlocksCancel>::default()),
     Bug::new("late money is not sent back", &[Conservation], late_money_stays),
     Bug::new(

@@ -1,8 +1,14 @@
 //! Merchants get something else than what the service sends, or the service hears something else of how it ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use reference_core::{endpoint::Secret, id::EndpointNo, mode::Mode, outbox::AttemptResult, time::Timestamp};
+use reference_core::{
+    endpoint::Secret,
+    id::EndpointNo,
+    mode::Mode,
+    outbox::AttemptResult,
+    time::{Span, Timestamp},
+};
 use reference_wire::AttemptRequest;
 use simulator::{
     law::Law::{self, Deliveries, Liveness, Once, SameObject},
@@ -83,6 +89,35 @@ impl Tamper for RestartRepeats {
     }
 }
 
+/// A resend that failed is tried again, although the delivery was over.
+#[derive(Default)]
+struct ResendIsRepeated {
+    delivered: BTreeSet<Uuid>,
+    again: Option<(Timestamp, AttemptRequest)>,
+}
+
+impl ResendIsRepeated {
+    /// From the end of the resend that failed.
+    const PAUSE: Span = Span::mins(1);
+}
+
+impl Tamper for ResendIsRepeated {
+    fn post(&mut self, now: Timestamp, _: Mode, _: &mut AttemptRequest) -> PostFate {
+        match self.again.take_if(|(failed, _)| now.since(*failed) >= ResendIsRepeated::PAUSE) {
+            None => PostFate::AsItIs,
+            Some((_, again)) => PostFate::WithAnother(Box::new(again)),
+        }
+    }
+
+    fn outcome(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
+        if outcome.is_success() {
+            self.delivered.insert(post.id);
+        } else if self.delivered.contains(&post.id) {
+            self.again = Some((now, post.clone()));
+        }
+    }
+}
+
 fn post_id(id: &Uuid) -> String {
     id.to_string()
 }
@@ -97,6 +132,7 @@ pub(super) const BUGS: &[Bug] = &[
             PostFate::AsItIs
         })
     }),
+    Bug::new("a resend that failed is tried again", SENT, || Box::<ResendIsRepeated>::default()),
     Bug::new("a retry has a new delivery id", SENT, || demo("retry-renamed")),
     Bug::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
     Bug::new("a restart forgets a delivery", SENT, || demo("restart-forgets")),

@@ -98,6 +98,7 @@ impl TransferState for TransferRecord {
             (None, false, true, TransferStanding::Late) => ("late", "warn"),
             (None, false, true, _) => ("confirmed", "good"),
             (None, false, false, TransferStanding::Late) => ("late, confirming", "warn"),
+            (None, false, false, _) if self.confirmed_at.is_some() => ("reorganised", "warn"),
             (None, false, false, _) => ("confirming", "info"),
         }
     }

@@ -39,8 +39,8 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     site.live = Some(site.to(&format!("{path}/live")));
     let ChargePage { account, mode, payment } = shown;
     let page = Checkout {
-        title: format!("{} · {}", heading(payment.stage), account.display_name),
-        is_settled: is_settled(payment.stage),
+        title: format!("{} · {}", heading(&payment), account.display_name),
+        is_settled: is_settled(&payment),
         panel: match call.admit_owner() {
             Ok(()) => {
                 Some(panel::part(&site, &path, (&account, mode), &panel::PanelSubject::Payment(&payment))?)
@@ -134,10 +134,16 @@ impl PaymentView<'_> {
         words::length(self.left)
     }
 
+    /// It is paid, and what it was paid with is still on the chain.
+    fn is_paid(&self) -> bool {
+        self.is(Stage::Paid) && !self.payment.reorganised
+    }
+
     /// The step of three that it has come to.
     fn step(&self) -> usize {
         match self.payment.stage {
             Stage::Confirming => 2,
+            Stage::Paid if self.payment.reorganised => 2,
             Stage::Paid => 3,
             _ => 1,
         }
@@ -157,7 +163,7 @@ pub(super) fn part(
     payment: &Payment,
     place: PaymentPlace,
 ) -> Result<Part, Refusal> {
-    let Payment { charge, coin, stage, .. } = payment;
+    let Payment { charge, coin, .. } = payment;
     let is_live = mode == Mode::Live;
     let uri = coin::uri(&coin::Due {
         asset: coin.asset.code(),
@@ -173,7 +179,7 @@ pub(super) fn part(
         site,
         account,
         payment,
-        heading: heading(*stage),
+        heading: heading(payment),
         is_alone: place == PaymentPlace::Alone,
         is_live,
         qr: Qr::of(&uri),
@@ -184,8 +190,9 @@ pub(super) fn part(
 }
 
 /// The first words about a charge.
-fn heading(stage: Stage) -> &'static str {
-    match stage {
+fn heading(payment: &Payment) -> &'static str {
+    match payment.stage {
+        Stage::Paid if payment.reorganised => "Paid, but no longer confirmed",
         Stage::Waiting => "Waiting for your payment",
         Stage::Confirming => "Payment seen, confirming",
         Stage::Underpaid => "A part is still missing",
@@ -198,8 +205,8 @@ fn heading(stage: Stage) -> &'static str {
 }
 
 /// Nothing more will happen unless somebody does something.
-pub(super) fn is_settled(stage: Stage) -> bool {
-    matches!(stage, Stage::Paid | Stage::Expired | Stage::Canceled)
+pub(super) fn is_settled(payment: &Payment) -> bool {
+    !payment.reorganised && matches!(payment.stage, Stage::Paid | Stage::Expired | Stage::Canceled)
 }
 
 #[derive(Template)]

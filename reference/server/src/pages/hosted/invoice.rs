@@ -89,7 +89,7 @@ async fn draw(
             Ok(()) => panel(&site, &path, &shown)?,
             Err(_) => None,
         },
-        is_settled: shown.payment.as_ref().is_none_or(|payment| checkout::is_settled(payment.stage)),
+        is_settled: shown.payment.as_ref().is_none_or(checkout::is_settled),
         site,
         account: shown.account,
         mode: shown.mode,

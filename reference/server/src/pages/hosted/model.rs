@@ -137,6 +137,9 @@ impl TransferWords for TransferRecord {
             (None, TransferStanding::Late) => "came too late".to_owned(),
             (None, TransferStanding::Accepted) => "came late, and was accepted".to_owned(),
             (None, _) if self.confirmed => "confirmed".to_owned(),
+            (None, _) if self.confirmations == 0 && self.confirmed_at.is_some() => {
+                "no longer confirmed: a reorganisation took it out of its block".to_owned()
+            }
             (None, _) if self.confirmations == 0 => "seen, not in a block yet".to_owned(),
             (None, _) => format!("{n} of {} confirmations", self.required_confirmations),
         }
@@ -148,6 +151,7 @@ impl TransferWords for TransferRecord {
             (None, TransferStanding::Late) if self.sent_back => "",
             (None, TransferStanding::Late) => "warn",
             (None, _) if self.confirmed => "good",
+            (None, _) if self.confirmed_at.is_some() => "warn",
             (None, _) => "info",
         }
     }

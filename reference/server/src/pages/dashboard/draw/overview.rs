@@ -109,7 +109,7 @@ async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<Transfer
             context.book(&format!("/charges?status={status}&per_page={PAYABLE}")).await?;
         for charge in list.data {
             let path = format!("/charges/{}/transfers", charge.code);
-            let TransferList { transfers } = context.book(&path).await?;
+            let TransferList { transfers, .. } = context.book(&path).await?;
             open.push((charge, transfers));
         }
     }

@@ -57,6 +57,7 @@ struct ChargeBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
     transfers: &'a [TransferRecord],
+    reorganised: bool,
     tab: String,
     /// Where the form for a refund is sent to.
     refund: String,
@@ -126,7 +127,7 @@ async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Re
 
 pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
     let One { data: charge } = context.book::<One<Charge>>(&format!("/charges/{code}")).await?;
-    let TransferList { transfers } = context.book(&format!("/charges/{code}/transfers")).await?;
+    let TransferList { transfers, reorganised } = context.book(&format!("/charges/{code}/transfers")).await?;
     let title = format!("Charge {code}");
     let tab = context.tab(Some(&charge.status), &title);
     let form = format!("/charges/{code}/pay");
@@ -134,7 +135,7 @@ pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView
     let is_refused = context.draft.is_of(&form);
     let refund = format!("/charges/{code}/refund");
     let is_refund_refused = context.draft.is_of(&refund);
-    let shown = ChargeBlock { context, charge: &charge, transfers: &transfers, tab, refund };
+    let shown = ChargeBlock { context, charge: &charge, transfers: &transfers, reorganised, tab, refund };
     let pay = PayBlock { context, charge: &charge, on_its_way, form };
     let blocks = vec![
         // What is wrong with a form stays until it is sent again.
@@ -191,7 +192,7 @@ pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageVie
 /// Whether a payment of the invoice is seen and not confirmed: who pays again pays twice.
 async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
     let Some(newest) = invoice.charges.last() else { return Ok(false) };
-    let TransferList { transfers } = context.book(&format!("/charges/{}/transfers", newest.code)).await?;
+    let TransferList { transfers, .. } = context.book(&format!("/charges/{}/transfers", newest.code)).await?;
     Ok(transfers.iter().any(|it| it.gone.is_none() && !it.confirmed))
 }
 
