@@ -1,10 +1,12 @@
 //! The heights of the chains.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{asset::Asset, mode::Mode};
 
 /// The height of every chain as last reported, 0 where none was. Heights never fall: the branch that wins a
 /// reorganisation is the longer one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ChainHeights([[u64; Asset::ALL.len()]; Mode::ALL.len()]);
 
 impl ChainHeights {

@@ -53,8 +53,6 @@ pub struct Service {
     accounts: Vec<Account>,
     keys: KeyRing,
     exchange: Exchange,
-    /// Not kept: the host reports them again.
-    #[serde(skip)]
     heights: ChainHeights,
     now: Timestamp,
 }

@@ -70,6 +70,8 @@ impl World {
         if due.is_some() {
             slice.spend(1);
             self.work(observers, slice);
+        } else {
+            self.report_heights();
         }
         due.is_some()
     }

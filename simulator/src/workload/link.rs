@@ -4,8 +4,9 @@ use reference_core::rng::RngStream;
 
 use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
 use crate::{
+    chain::FeeLevel,
     model::money,
-    script::step::{Brief, Choose, Link, LinkAnswer, LinkQuestion, Open, Step},
+    script::step::{Brief, Choose, Drop, Link, LinkAnswer, LinkQuestion, Open, Pay, Step},
 };
 
 /// What links ask.
@@ -84,6 +85,9 @@ impl Plan {
                 })
             };
             self.add(opened_at, step);
+            if is_crowded && crowd.chance(1, 3) {
+                self.tell_vanished(&charge, opened_at);
+            }
             let due = self.market.rate(asset, opened_at).map(|rate| money::due(cents, rate, asset));
             let opened = OpenedCharge { name: charge, mode, asset, at: opened_at, due, bounds };
             if draw.chance(3, 4) || self.strikes(Fault::CancelRace, &mut draw) {
@@ -91,6 +95,14 @@ impl Plan {
             }
             self.tell_owner(&opened, &mut draw);
         }
+    }
+
+    /// A customer's transfer is forgotten a second after it was seen: the charge is untouched again.
+    fn tell_vanished(&mut self, charge: &str, at: u64) {
+        let tx = format!("{charge}v");
+        let pay = Pay { fee: Some(FeeLevel::Stuck), ..words::pay(charge, &tx) };
+        self.add(at, words::paid(pay));
+        self.add(at + SECOND, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
     }
 
     /// What a link asks: mostly nothing.
