@@ -496,7 +496,7 @@ pub struct TransferRecord {
     /// When it was confirmed.
     #[serde(with = "text::option")]
     pub confirmed_at: Option<Timestamp>,
-    /// It came late, and the refunds recorded on the charge make up for it.
+    /// It came late and was refunded in full, so it can't be accepted.
     pub sent_back: bool,
 }
 
