@@ -7,13 +7,13 @@ use super::{
     config,
 };
 
-const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
-const HOST: &str = "Host: localhost\r\n";
+pub(super) const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+pub(super) const HOST: &str = "Host: localhost\r\n";
 /// A proxy's trace: the caller is another machine.
 const ELSEWHERE: &str = "Host: localhost\r\nVia: 1.1 proxy\r\n";
-const PLACE: &str = "/dashboard/acme/live";
+pub(super) const PLACE: &str = "/dashboard/acme/live";
 
-async fn open() -> (Server, Client) {
+pub(super) async fn open() -> (Server, Client) {
     open_with(config(ClockKind::Frozen)).await
 }
 
@@ -23,16 +23,16 @@ async fn open_with(config: Config) -> (Server, Client) {
     (server, client)
 }
 
-async fn get(client: &mut Client, path: &str, lines: &str) -> Reply {
+pub(super) async fn get(client: &mut Client, path: &str, lines: &str) -> Reply {
     client.ask(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await
 }
 
-async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Reply {
+pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Reply {
     client.ask(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
 }
 
 /// The word that forms of this run carry.
-fn word(page: &Reply) -> String {
+pub(super) fn word(page: &Reply) -> String {
     let (_, rest) = page.body.split_once(r#"name="word" value=""#).expect("a page with a form");
     rest.split('"').next().expect("a closed attribute").to_owned()
 }

@@ -6,6 +6,7 @@ mod dashboard;
 mod framing;
 mod life;
 mod mirror;
+mod money;
 mod order;
 mod people;
 mod rooms;

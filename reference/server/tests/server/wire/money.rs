@@ -1,0 +1,116 @@
+//! What pages show and accept of money that was refunded or reorganised away.
+
+use reference_server::Server;
+use serde_json::{Value, json};
+
+use super::{
+    client::Client,
+    dashboard::{FORM, HOST, PLACE, get, open, post, word},
+};
+
+/// A charge of 0.01 BTC in a world that stands still.
+struct Sale {
+    _server: Server,
+    client: Client,
+    key: String,
+    code: String,
+}
+
+impl Sale {
+    async fn open() -> Sale {
+        let (server, client) = open().await;
+        let key = server.first_keys().expect("a sound world").live;
+        let mut sale = Sale { _server: server, client, key, code: String::new() };
+        sale.call("/sandbox/rates", json!({"asset": "BTC", "currency": "EUR", "rate": "1000"})).await;
+        let made =
+            sale.call("/v1/charges", json!({"asset": "BTC", "amount": "10.00", "currency": "EUR"})).await;
+        sale.code = made["data"]["code"].as_str().expect("a code").to_owned();
+        sale
+    }
+
+    /// Posts JSON that must be taken.
+    async fn call(&mut self, path: &str, body: Value) -> Value {
+        let lines = format!("{HOST}Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.key);
+        let reply = post(&mut self.client, path, &lines, &body.to_string()).await;
+        assert!(reply.status < 300, "{path}: {} {}", reply.status, reply.body);
+        serde_json::from_str(&reply.body).expect("JSON")
+    }
+
+    /// A payment that is in a block at once, and its transaction.
+    async fn pay(&mut self, amount: &str) -> String {
+        let paid = self.call("/sandbox/pay", json!({"charge": self.code, "amount": amount})).await;
+        self.mine(2).await;
+        paid["txid"].as_str().expect("a transaction").to_owned()
+    }
+
+    async fn mine(&mut self, blocks: u32) {
+        self.call("/sandbox/mine", json!({"asset": "BTC", "blocks": blocks, "at_once": true})).await;
+    }
+
+    async fn refund(&mut self, amount: &str) {
+        let path = format!("/v1/charges/{}/refunds", self.code);
+        self.call(&path, json!({"amount": amount})).await;
+    }
+
+    /// The page under a path that ends with the charge's code, or goes on behind it, has these parts.
+    #[track_caller]
+    async fn check(&mut self, path: &str, has: &[&str], lacks: &[&str]) {
+        let path = path.replace("{code}", &self.code);
+        let page = get(&mut self.client, &path, HOST).await.body;
+        has.iter().for_each(|part| assert!(page.contains(part), "{path} lacks `{part}`: {page}"));
+        lacks.iter().for_each(|part| assert!(!page.contains(part), "{path} has `{part}`: {page}"));
+    }
+}
+
+#[tokio::test]
+async fn a_checkout_asks_again_for_what_was_refunded() {
+    let mut sale = Sale::open().await;
+    sale.pay("0.004").await;
+    sale.check("/c/{code}", &[">0.006</span>", "amount=0.006", "0.004 received"], &["sent back"]).await;
+    sale.refund("0.003").await;
+    let asks = [">0.009</span>", "amount=0.009", "0.004 received, 0.003 sent back"];
+    sale.check("/c/{code}", &asks, &["amount=0.006"]).await;
+    sale.pay("0.006").await;
+    sale.check("/c/{code}", &["A part is still missing", ">0.003</span>"], &[]).await;
+    sale.pay("0.003").await;
+    sale.check("/c/{code}", &["<h1 id=\"payment-heading\" data-say data-title=\"Paid "], &[]).await;
+}
+
+#[tokio::test]
+async fn a_late_payment_that_was_refunded_is_not_accepted_from_an_old_page() {
+    let mut sale = Sale::open().await;
+    sale.call("/sandbox/advance", json!({"by": "1h"})).await;
+    let txid = sale.pay("0.01").await;
+    let path = format!("{PLACE}/charges/{}", sale.code);
+    let old = get(&mut sale.client, &path, HOST).await;
+    assert!(old.body.contains("id=\"accept-1\""), "{}", old.body);
+    sale.refund("0.01").await;
+    let form = format!("word={}&txid={txid}", word(&old));
+    let accepted = post(&mut sale.client, &format!("{path}/accept"), &format!("{HOST}{FORM}"), &form).await;
+    assert!(accepted.status == 409 || accepted.status == 303, "{}", accepted.status);
+    sale.check(&format!("{PLACE}/charges/{{code}}"), &["sent back", "expired"], &["id=\"accept-1\""]).await;
+    sale.check("/c/{code}", &["came too late, and was sent back"], &["was accepted"]).await;
+}
+
+#[tokio::test]
+async fn a_paid_checkout_reorganises_at_the_true_depth_and_says_so() {
+    let mut sale = Sale::open().await;
+    let txid = sale.pay("0.01").await;
+    sale.mine(3).await;
+    sale.check("/c/{code}", &["Other blocks take the place of the newest 5.", "&#34;depth&#34;:5"], &[])
+        .await;
+    let dashboard = format!("{PLACE}/charges/{{code}}");
+    sale.check(&dashboard, &["5 confirmations"], &["reorganised"]).await;
+    let depth = json!({"asset": "BTC", "depth": 5});
+    assert_eq!(sale.call("/sandbox/reorg", depth).await["orphaned"], json!([txid]));
+    let says = ["Paid, but no longer confirmed", "0 of 0.01 BTC is confirmed now", "waits for another block"];
+    sale.check("/c/{code}", &says, &["0 BTC received"]).await;
+    sale.check("/c/{code}/receipt", &["took the payment out of the chain"], &[]).await;
+    sale.check(&dashboard, &["a reorganisation of the chain took away money"], &[]).await;
+    sale.call("/sandbox/drop", json!({"txid": txid})).await;
+    sale.check("/c/{code}", &says[..2], &["waits for another block", "0 BTC received"]).await;
+    sale.call("/sandbox/rebroadcast", json!({"txid": txid})).await;
+    sale.mine(2).await;
+    sale.check("/c/{code}", &["0.01 BTC received"], &["no longer confirmed"]).await;
+    sale.check(&dashboard, &["2 confirmations"], &["reorganised"]).await;
+}
