@@ -227,7 +227,8 @@ pub(super) const BUGS: &[Bug] = &[
         "what vanished keeps a charge of a full link open",
         &[Edges, Once, Filters, LockEnd, LateMoney],
         || list("/v1/charges", |_, data| vanished_stays_open(data)),
-    ),
+    )
+    .by_sweeps_only("its lists seldom lose a transfer to a charge of a link that is filled later"),
     Bug::new("confirmations stop when there are enough", &[Confirmations], || {
         list("/v1/charges", |_, data| confirmations_stop(data))
     }),
