@@ -24,6 +24,7 @@ mod fleet;
 mod frameworks;
 mod hostile;
 mod mcp_conformance;
+mod mcp_sdks;
 mod modules;
 mod mutants;
 mod openapi;
@@ -61,6 +62,7 @@ tasks:
   openapi              try generators of clients and types on the served /openapi.json (needs node, npm, python3)
   schemathesis [...]   compare the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
+  mcp-sdks             call the served /mcp with the protocol's official clients (needs node and npm, python3)
   fleet                validate the fleet's files, and sweep on two Slurm nodes, one killed (needs python3, Slurm, root)
   worlds               run suites in pytest and vitest that open a world per test (needs python3, node)
   pictures             take the README's screenshots anew from the running program (needs chromium)
@@ -118,16 +120,15 @@ fn main() -> ExitCode {
         ["openapi"] => root().and_then(|root| openapi::run(&root)),
         ["openapi", extra, ..] => Err(format!("`{extra}` is not an option; `openapi` takes none")),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
+        ["mcp-sdks"] => root().and_then(|root| mcp_sdks::run(&root)),
+        ["mcp-sdks", extra, ..] => Err(format!("`{extra}` is not an option; `mcp-sdks` takes none")),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["fleet"] => root().and_then(|root| fleet::run(&root)),
         ["fleet", extra, ..] => Err(format!("`{extra}` is not an option; `fleet` takes none")),
         ["worlds"] => root().and_then(|root| worlds::run(&root)),
         ["worlds", extra, ..] => Err(format!("`{extra}` is not an option; `worlds` takes none")),
         ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [other, ..] => Err(format!(
-            "`{other}` is not a task; there are `attack`, `ci`, `commit-msg`, `compare`, `crash`, `dist`, `fleet`, `frameworks`, `hostile`, `mcp-conformance`, `mutants`, \
-             `openapi`, `pictures`, `schemathesis`, `spec`, `tidy` and `worlds`"
-        )),
+        [other, ..] => Err(format!("`{other}` is not a task")),
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,

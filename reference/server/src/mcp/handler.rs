@@ -183,26 +183,29 @@ impl ServerHandler for Handler {
             ..Request::json(&caller.base, asked.method, &asked.path, &asked.body)
         };
         match caller.backend.host.respond_as(&caller.admitted, &request).await {
-            Ok(response) => Ok(told(&response).into()),
+            Ok(response) => Ok(tool_result(&response).into()),
             Err(broken) => Err(ErrorData::internal_error(Refusal::from(broken).to_string(), None)),
         }
     }
 }
 
-/// The world's answer as a tool's: its body, or the sentences of its refusal.
-fn told(response: &Response) -> CallToolResult {
+/// The tool result of an answer of the API. A refusal has no structured content: clients validate that against the tool's
+/// output schema, whatever `isError` says.
+fn tool_result(response: &Response) -> CallToolResult {
     let value: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-    let mut result = if response.status < 400 {
-        CallToolResult::success(vec![ContentBlock::text(String::from_utf8_lossy(&response.body))])
-    } else {
-        CallToolResult::error(vec![ContentBlock::text(sentences(&value, response))])
-    };
+    if response.status >= 400 {
+        return CallToolResult::error(vec![ContentBlock::text(refusal_text(&value, response))]);
+    }
+    let text = ContentBlock::text(String::from_utf8_lossy(&response.body));
+    let mut result = CallToolResult::success(vec![text]);
     result.structured_content = Some(value);
     result
 }
 
-fn sentences(refusal: &Value, response: &Response) -> String {
-    let mut text = refusal["message"].as_str().unwrap_or("The call was refused.").to_owned();
+/// A refusal as text: status, message, the errors of each field, and when to try again.
+fn refusal_text(refusal: &Value, response: &Response) -> String {
+    let message = refusal["message"].as_str().unwrap_or("The call was refused.");
+    let mut text = format!("HTTP {}: {message}", response.status);
     for (field, all) in refusal["errors"].as_object().into_iter().flatten() {
         for sentence in all.as_array().into_iter().flatten().filter_map(Value::as_str) {
             text.push_str(&format!("\n{field}: {sentence}"));

@@ -11,11 +11,14 @@ mod toolbox;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, header::CONTENT_TYPE, request::Parts};
+use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+use rmcp::{
+    ErrorData,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+    },
 };
 use simulator::sandbox::Admitted;
 
@@ -92,14 +95,33 @@ impl Mcp {
             Ok(body) => body,
             Err(refusal) => return Ok(answer::with_quota(refusal.answer(), admitted.quota())?),
         };
+        let sent = body.clone();
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = head.uri.clone();
         *request.headers_mut() = head.headers.clone();
         request.extensions_mut().insert(caller);
         let answer = whole(self.service.handle(request).await).await?;
+        // The SDK refuses a body that it cannot read as it refuses a wrong content type.
+        let is_unread = answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json(&head.headers);
+        let answer = if is_unread { not_a_message(&sent) } else { answer };
         Ok(answer::with_quota(answer, admitted.quota())?)
     }
+}
+
+/// Whether the content type is JSON, as the SDK reads it.
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(JSON.as_bytes()))
+}
+
+/// The answer to a body that is not one message of JSON-RPC.
+fn not_a_message(body: &[u8]) -> Answer {
+    let error = match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
+        Ok(_) => ErrorData::invalid_request("The body is not one message of JSON-RPC 2.0.", None),
+        Err(error) => ErrorData::parse_error(format!("The body is not JSON: {error}."), None),
+    };
+    let message = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    answer::json(StatusCode::BAD_REQUEST, message.to_string())
 }
 
 /// The SDK's answer as ours. Its refusals are plain sentences; here every one is JSON.
@@ -114,8 +136,7 @@ async fn whole(
     }
     let Ok(body) = body.collect().await;
     let body = body.to_bytes();
-    let is_json = kind.is_some_and(|kind| kind.starts_with(JSON.as_bytes()));
-    let mut answer = if body.is_empty() || is_json {
+    let mut answer = if body.is_empty() || is_json(&head.headers) {
         answer::json(head.status, body)
     } else {
         let message = String::from_utf8_lossy(&body);

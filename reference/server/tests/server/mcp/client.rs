@@ -60,8 +60,10 @@ impl Client {
         } else {
             format!("Authorization: Bearer {}\r\n", self.key)
         };
+        let content_type =
+            if self.lines.contains("Content-Type: ") { "" } else { "Content-Type: application/json\r\n" };
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{content_type}\
              Accept: application/json, text/event-stream\r\nConnection: close\r\n{bearer}{}Content-Length: {}\r\n\r\n{body}",
             self.host,
             self.lines,
@@ -115,6 +117,11 @@ impl Client {
     #[track_caller]
     pub(crate) fn refused(result: &Value) -> &str {
         assert_eq!(result["isError"], true, "{result}");
+        assert_eq!(
+            result.get("structuredContent"),
+            None,
+            "no output schema has room for a refusal: {result}"
+        );
         result["content"][0]["text"].as_str().expect("a refusal has a text")
     }
 }

@@ -67,9 +67,21 @@ async fn what_is_not_the_protocol_is_refused_in_json() {
         assert_eq!((reply.status, reply.header("allow")), (status, Some("post")), "{reply:?}");
         assert!(reply.body["message"].is_string(), "{reply:?}");
     }
-    for body in ["", "{", "[]", r#"{"jsonrpc":"1.0"}"#] {
+    for (body, code) in [
+        ("", -32700),
+        ("{", -32700),
+        ("charge=1", -32700),
+        ("[]", -32600),
+        ("7", -32600),
+        ("{}", -32600),
+        (r#"{"asset":"BTC","amount":"5"}"#, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+    ] {
         let reply = live.send("POST", "/mcp", body).await;
-        assert!((400..500).contains(&reply.status), "{body}: {reply:?}");
+        assert_eq!((reply.status, &reply.body["error"]["code"]), (400, &json!(code)), "{body}: {reply:?}");
+        assert_eq!((&reply.body["jsonrpc"], &reply.body["id"]), (&json!("2.0"), &Value::Null), "{reply:?}");
+        let typed = live.with("Content-Type: text/plain\r\n").send("POST", "/mcp", body).await;
+        assert_eq!(typed.status, 415, "{body}: {typed:?}");
     }
     for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {
         let reply = live.ask(method, json!({})).await;

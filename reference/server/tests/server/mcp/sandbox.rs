@@ -36,7 +36,7 @@ async fn they_reach_the_keys_own_book_only() {
     let of_test = Client::good(test.call("create_charge", new).await);
     let foreign = test.call("pay", json!({ "charge": of_live["data"]["code"] })).await;
     let unknown = test.call("pay", json!({ "charge": "aaaaaaaaaaaa" })).await;
-    assert!(Client::refused(&foreign).starts_with("The selected charge is invalid."));
+    assert!(Client::refused(&foreign).starts_with("HTTP 422: The selected charge is invalid."));
     assert_eq!(foreign, unknown);
     let there = test.call("mine", json!({ "asset": "BTC", "mode": "live" })).await;
     assert!(Client::refused(&there).contains("must be the mode of the key"), "{there}");

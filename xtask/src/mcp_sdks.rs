@@ -1,0 +1,75 @@
+//! `cargo xtask mcp-sdks`: the served `/mcp`, called by the protocol's official clients.
+//!
+//! The clients validate each result against the output schema of its tool, so a result that does not fit fails here.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::served::Served;
+use crate::tools::{self, succeeds};
+
+/// Installed from npm, at exact versions: both generations of the TypeScript SDK.
+const NODE: [&str; 2] = ["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0"];
+/// The modules of each: one, or one for the client and one for the transport.
+const TYPESCRIPT_SDKS: [(&str, &[&str]); 2] = [
+    (
+        NODE[0],
+        &["@modelcontextprotocol/sdk/client/index.js", "@modelcontextprotocol/sdk/client/streamableHttp.js"],
+    ),
+    (NODE[1], &["@modelcontextprotocol/client"]),
+];
+/// Installed from PyPI, at an exact version.
+const PYTHON: [&str; 1] = ["mcp==2.3.0"];
+
+/// Runs the clients that are installed or can be, and names those that are skipped. Returns whether all succeeded.
+///
+/// # Errors
+/// The program cannot be built or started, or a client cannot be started.
+pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    let program = Served::build(root)?;
+    let mut served = Served::start(&program, &["--rate-limit", "off"])?;
+    let (node_home, python_home) = (root.join("target/mcp-sdks/node"), root.join("target/mcp-sdks/python"));
+    let mut good = true;
+    if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
+        println!("skipped: the TypeScript SDKs, because node and npm are not installed");
+    } else if let Err(why) = tools::node(&node_home, &NODE) {
+        println!("skipped: the TypeScript SDKs: {why}");
+    } else {
+        good &= typescript(root, &node_home, &served)?;
+    }
+    if !tools::is_there("python3") {
+        println!("skipped: the Python SDK, because python3 is not installed");
+    } else {
+        match tools::python(&python_home, &PYTHON) {
+            Ok(programs) => {
+                println!("==> {}", PYTHON[0]);
+                let mut client = Command::new(programs.join("python"));
+                good &= succeeds(at(&served, client.arg(root.join("xtask/mcp/sdk.py"))))?;
+            }
+            Err(why) => println!("skipped: the Python SDK: {why}"),
+        }
+    }
+    if !served.is_alive() {
+        println!("error: the server has ended");
+    }
+    Ok(good && served.is_alive())
+}
+
+fn typescript(root: &Path, home: &Path, served: &Served) -> Result<bool, String> {
+    // Node looks for packages beside the script.
+    std::fs::copy(root.join("xtask/mcp/sdk.mjs"), home.join("sdk.mjs"))
+        .map_err(|err| format!("cannot copy `sdk.mjs`: {err}"))?;
+    let mut good = true;
+    for (name, modules) in TYPESCRIPT_SDKS {
+        println!("==> {name}");
+        let mut client = Command::new("node");
+        good &= succeeds(at(served, client.current_dir(home).arg("sdk.mjs").args(modules)))?;
+    }
+    Ok(good)
+}
+
+/// The command with the address and the test key of the server in its environment.
+fn at<'c>(served: &Served, command: &'c mut Command) -> &'c mut Command {
+    let url = format!("{}/mcp", served.ready.url);
+    command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", &served.ready.test_key)
+}
