@@ -144,9 +144,9 @@ impl WorldEventKind {
         }
     }
 
-    /// Whether somebody who knows only this account in this mode could have noticed it. Chains belong to nobody:
-    /// everybody who uses the mode sees them.
-    pub fn concerns(&self, own_account: &str, own_mode: Mode) -> bool {
+    /// Returns whether it concerns this account in this mode. A transfer concerns an account if `is_own` holds for the
+    /// address that it pays. A reorganisation replaces blocks for every account of the mode.
+    pub fn concerns(&self, own_account: &str, own_mode: Mode, is_own: impl Fn(&str) -> bool) -> bool {
         match self {
             WorldEventKind::Event { mode, account, .. }
             | WorldEventKind::Post { mode, account, .. }
@@ -154,7 +154,8 @@ impl WorldEventKind {
             | WorldEventKind::EndpointOff { mode, account, .. } => {
                 *mode == own_mode && **account == *own_account
             }
-            WorldEventKind::Transfer { mode, .. } | WorldEventKind::Reorg { mode, .. } => *mode == own_mode,
+            WorldEventKind::Transfer { mode, address, .. } => *mode == own_mode && is_own(address),
+            WorldEventKind::Reorg { mode, .. } => *mode == own_mode,
             WorldEventKind::Restart => true,
         }
     }
@@ -233,7 +234,10 @@ mod tests {
         let event: WorldEventKind =
             serde_json::from_str(event).unwrap_or_else(|error| panic!("{error}: {event}"));
         let whose = [("acme", Mode::Live), ("bakery", Mode::Live), ("acme", Mode::Test)];
-        assert_eq!(whose.map(|(account, mode)| event.concerns(account, mode)), expected, "{event:?}");
+        let is_own = |account: &str, address: &str| account == "acme" && address == "bc1qacme";
+        let concerned =
+            whose.map(|(account, mode)| event.concerns(account, mode, |address| is_own(account, address)));
+        assert_eq!(concerned, expected, "{event:?}");
     }
 
     #[test]
@@ -241,6 +245,9 @@ mod tests {
         let mail = r#"{"what":"mail","mode":"live","account":"acme","to":"a@b.example","kind":"paid","invoice":"0123456789ab"}"#;
         check(mail, [true, false, false]);
         check(r#"{"what":"reorg","mode":"live","asset":"BTC","depth":1}"#, [true, true, false]);
+        let transfer = r#"{"what":"transfer","mode":"live","asset":"BTC","txid":"00","output":0,"address":"bc1qacme","charge":null,"amount":"1","state":"seen","confirmations":0,"required":2}"#;
+        check(transfer, [true, false, false]);
+        check(&transfer.replace("bc1qacme", "bc1qbakery"), [false, false, false]);
         check(r#"{"what":"restart"}"#, [true, true, true]);
     }
 }

@@ -35,6 +35,21 @@ impl Chain {
         depth: u32,
         keep: &KeptTransactions,
     ) -> Result<Vec<TxId>, ChainError> {
+        self.reorganise_among(now, depth, keep, |_| true)
+    }
+
+    /// The same, except that the new branch also holds every transaction whose money does not go to one of these addresses.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Chain::reorganise`]; a transaction to keep that pays none of the addresses is an unknown one.
+    pub(crate) fn reorganise_among(
+        &mut self,
+        now: Timestamp,
+        depth: u32,
+        keep: &KeptTransactions,
+        is_own: impl Fn(&str) -> bool,
+    ) -> Result<Vec<TxId>, ChainError> {
         self.catch_up(now);
         let deepest = self.tip - self.schedule.first();
         if depth == 0 || u64::from(depth) > deepest {
@@ -42,13 +57,18 @@ impl Chain {
         }
         let fork = self.tip - u64::from(depth);
         let replaced = self.blocks.range(fork + 1..).flat_map(|(_, numbers)| numbers).copied();
+        let replaced = replaced.filter(|&number| self.pays_any(number, &is_own));
         let orphans: BTreeSet<usize> = match keep {
             KeptTransactions::All => BTreeSet::new(),
             KeptTransactions::None => replaced.collect(),
             KeptTransactions::Some(kept) => {
                 let mut orphans: BTreeSet<usize> = replaced.collect();
                 for txid in kept {
-                    if !orphans.remove(&self.number(txid)?) {
+                    let number = self.number(txid)?;
+                    if !self.pays_any(number, &is_own) {
+                        return Err(self.unknown(txid));
+                    }
+                    if !orphans.remove(&number) {
                         return Err(ChainError::NotReplaced { txid: txid.clone(), depth });
                     }
                 }
@@ -164,12 +184,24 @@ impl Chain {
         }
     }
 
+    /// Returns whether the money of a known transaction goes to one of these addresses, or would if no other transaction
+    /// had spent it.
+    pub(crate) fn pays(&self, txid: &TxId, is_own: impl Fn(&str) -> bool) -> bool {
+        self.numbers.get(txid).is_some_and(|&number| self.pays_any(number, &is_own))
+    }
+
+    fn pays_any(&self, number: usize, is_own: &impl Fn(&str) -> bool) -> bool {
+        let mut same_money = self.rivals(number).chain([number]);
+        same_money
+            .any(|number| self.transactions[number].outputs.iter().any(|output| is_own(&output.address)))
+    }
+
     fn number(&self, txid: &TxId) -> Result<usize, ChainError> {
-        self.numbers.get(txid).copied().ok_or_else(|| ChainError::Unknown {
-            txid: txid.clone(),
-            mode: self.mode,
-            asset: self.asset,
-        })
+        self.numbers.get(txid).copied().ok_or_else(|| self.unknown(txid))
+    }
+
+    fn unknown(&self, txid: &TxId) -> ChainError {
+        ChainError::Unknown { txid: txid.clone(), mode: self.mode, asset: self.asset }
     }
 
     fn waiting(&self, txid: &TxId) -> Result<usize, ChainError> {

@@ -317,12 +317,14 @@ fn a_call_that_a_key_kept_to_its_book_says_which_where_it_may() {
     let body = json!({ "asset": "BTC", "amount": "5", "currency": "EUR" });
     let key = client.test.clone();
     let made = client.ask("POST", "/v1/charges", &key, &body)["data"].clone();
-    for body in [
-        json!({ "charge": made["id"], "share": "0.5" }),
-        json!({ "address": made["deposit_address"], "asset": "BTC", "amount": "0.001" }),
+    for (path, body) in [
+        ("/sandbox/pay", json!({ "charge": made["id"], "share": "0.5" })),
+        ("/sandbox/pay", json!({ "address": made["deposit_address"], "asset": "BTC", "amount": "0.001" })),
+        ("/sandbox/mine", json!({ "asset": "BTC", "at_once": true })),
+        ("/sandbox/reorg", json!({ "asset": "BTC", "depth": 1 })),
     ] {
-        let paid = world::send_as(&mut client.sandbox, "POST", "/sandbox/pay", &key, &body.to_string());
-        assert_eq!(paid.status, 200, "{body}");
+        let answer = world::send_as(&mut client.sandbox, "POST", path, &key, &body.to_string());
+        assert_eq!(answer.status, 200, "{path} {body}");
     }
     let (text, _) = told(&mut client);
     for body in [
@@ -331,6 +333,7 @@ fn a_call_that_a_key_kept_to_its_book_says_which_where_it_may() {
             r#"{{ address: {}, amount: "0.001", asset: BTC, mode: test }}"#,
             made["deposit_address"].as_str().expect("an address")
         ),
+        "{ account: acme, asset: BTC, depth: 1, mode: test }".to_owned(),
     ] {
         assert!(text.contains(&format!("body: {body}")), "{body} is not in\n{text}");
     }

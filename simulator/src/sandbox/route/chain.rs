@@ -21,7 +21,7 @@ use super::{
 use crate::{
     api::{ReorgAnswer, TransactionAnswer},
     chain::{Chain, ChainError, Congestion, FeeLevel, KeptTransactions, Output, Payment, TxId},
-    sandbox::{money, watcher},
+    sandbox::{money, watcher, world::World},
 };
 
 const OUTPUTS_MAX: u32 = 100;
@@ -77,6 +77,11 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
             let amount = Coin::parse(&amount, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
             let address = spelled(asset.facts().form, mode, &required(address, "address")?);
+            if call.within.is_some_and(|own| call.book(own).charge_at(&address).is_none()) {
+                let message = "The address field is invalid: with an API key it takes the deposit address of a charge of \
+                               the key's account and mode.";
+                return Err(ApiError::field("address", message));
+            }
             Transfer { mode, asset, address, amount }
         }
     };
@@ -133,14 +138,20 @@ fn chain<'s>(call: &'s mut SandboxCall<'_>, mode: Mode, asset: Asset) -> (&'s mu
     (world.chains.get_mut(mode, asset), world.now)
 }
 
-/// The chain that knows a transaction.
+/// The chain that knows a transaction; with an API key, one to a charge of the key's book.
 fn chain_of<'s>(call: &'s mut SandboxCall<'_>, txid: &TxId) -> Result<(&'s mut Chain, Timestamp), ApiError> {
-    let own = call.within.map(|(_, mode)| mode);
-    let reached = |chain: &Chain| own.is_none_or(|own| chain.mode() == own);
-    let world = call.world_mut();
-    let chain = world.chains.values_mut().find(|chain| reached(chain) && chain.transaction(txid).is_some());
+    let within = call.within;
+    let World { chains, service, now, .. } = call.world_mut();
+    let reached = |chain: &Chain| match within {
+        None => chain.transaction(txid).is_some(),
+        Some((account, mode)) => {
+            let book = service.service().account(account).book(mode);
+            chain.mode() == mode && chain.pays(txid, |address| book.charge_at(address).is_some())
+        }
+    };
+    let chain = chains.values_mut().find(|chain| reached(chain));
     chain
-        .map(|chain| (chain, world.now))
+        .map(|chain| (chain, *now))
         .ok_or_else(|| ApiError::field("txid", "The txid field is invalid: no chain knows this transaction."))
 }
 
@@ -166,6 +177,8 @@ pub(super) fn mine(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
 pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let asset = read_asset(&mut f);
     let mode = call.mode(&mut f);
+    let is_limited = call.within.is_some() || f.gives("account");
+    let account = if is_limited { call.account(&mut f) } else { None };
     let depth = f.count("depth");
     if !f.has("depth") {
         f.wrong("depth", "The {} field is required.");
@@ -183,8 +196,13 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
     };
     f.finish()?;
     let (asset, depth) = (required(asset, "asset")?, required(depth, "depth")?);
-    let (chain, now) = chain(call, mode, asset);
-    let orphaned = chain.reorganise(now, depth, &keep.unwrap_or(KeptTransactions::None));
+    let keep = keep.unwrap_or(KeptTransactions::None);
+    let World { chains, service, now, .. } = call.world_mut();
+    let (chain, now) = (chains.get_mut(mode, asset), *now);
+    let orphaned = match account.map(|account| service.service().account(account).book(mode)) {
+        None => chain.reorganise(now, depth, &keep),
+        Some(book) => chain.reorganise_among(now, depth, &keep, |address| book.charge_at(address).is_some()),
+    };
     let orphaned = orphaned.map_err(|error| match error {
         ChainError::Unknown { .. } => ApiError::field("keep", format!("The keep field is invalid: {error}.")),
         _ => refusal(error),
@@ -263,6 +281,13 @@ pub(super) fn stall(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         f.wrong("for", "The {} field is required: a length of time such as 2h.");
     }
     f.finish()?;
+    let is_shared = |own| call.service().books().any(|(account, _, _)| account != own);
+    if call.within.is_some_and(|(own, _)| is_shared(own)) {
+        return Err(ApiError::conflict(
+            "This world has other accounts, whose transfers a stall would delay. With an API key, pay with the fee `stuck` \
+             instead, or stall in a world with one account.",
+        ));
+    }
     let span = required(span, "for")?;
     let (chain, now) = chain(call, mode, required(asset, "asset")?);
     chain.stall(now, span);

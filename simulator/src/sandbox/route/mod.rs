@@ -62,7 +62,8 @@ pub struct RouteMethod {
 pub enum RouteReach {
     /// Whoever may use the whole sandbox.
     World,
-    /// An API key too, for what belongs to its account and mode. The clock is the exception: there is one for all.
+    /// An API key too, for what belongs to its account and mode. The clock and the blocks of a chain are shared: a key
+    /// moves them forward for all, but takes confirmations from transfers to charges of its own book only.
     Book,
 }
 
@@ -249,7 +250,7 @@ routes! {
 
     "/sandbox/pay": POST Book PAY, chain::pay;
     "/sandbox/mine": POST Book ["asset", "mode", "blocks", "at_once"], chain::mine;
-    "/sandbox/reorg": POST Book ["asset", "mode", "depth", "keep"], chain::reorganise;
+    "/sandbox/reorg": POST Book ["account", "asset", "mode", "depth", "keep"], chain::reorganise;
     "/sandbox/double-spend": POST Book ["txid"], chain::double_spend;
     "/sandbox/replace": POST Book ["txid", "amount", "elsewhere", "fee"], chain::replace;
     "/sandbox/drop": POST Book ["txid"], chain::drop_transaction;
@@ -397,11 +398,13 @@ fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within
 
 /// What happened after the `n`th thing, as far as it concerns the book.
 fn events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Iterator<Item = &WorldEvent> {
-    let within = within.map(|(no, mode)| (&*sandbox.service().account(no).id, mode));
-    sandbox
-        .log()
-        .after(n)
-        .filter(move |event| within.is_none_or(|(account, mode)| event.what.concerns(account, mode)))
+    let within = within.map(|(no, mode)| (sandbox.service().account(no), mode));
+    sandbox.log().after(n).filter(move |event| {
+        within.is_none_or(|(account, mode)| {
+            let is_own = |address: &str| account.book(mode).charge_at(address).is_some();
+            event.what.concerns(&account.id, mode, is_own)
+        })
+    })
 }
 
 #[cfg(test)]

@@ -198,6 +198,6 @@ impl WorldEventWords for WorldEvent {
     }
 
     fn is_seen(&self, account: &str, mode: &str) -> bool {
-        Mode::parse(mode).is_some_and(|mode| self.what.concerns(account, mode))
+        Mode::parse(mode).is_some_and(|mode| self.what.concerns(account, mode, |_| true))
     }
 }

@@ -3,6 +3,7 @@
 mod client;
 mod doors;
 mod protocol;
+mod reach;
 mod sandbox;
 mod tools;
 
