@@ -4,6 +4,7 @@ import os
 
 from shop_client import AuthenticatedClient
 from shop_client.api.charges import cancel_charge, create_charge, get_charge, list_charges
+from shop_client.api.events import list_events
 from shop_client.models import Asset, Currency, Error, NewCharge
 
 client = AuthenticatedClient(
@@ -26,6 +27,9 @@ assert shown == opened, (shown, opened)
 
 canceled = cancel_charge.sync(opened.id, client=client).data
 assert canceled.status == "canceled", canceled
+
+newest = list_events.sync(client=client).data[0]
+assert newest.charge.id == opened.id and newest.invoice is None, newest
 
 # What does not exist is an error that the client knows.
 missing = get_charge.sync("zzzzzzzzzzzz", client=client)

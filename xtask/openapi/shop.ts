@@ -1,4 +1,5 @@
 // Compiled, not run: what a shop sends and reads has a type.
+import createClient from "openapi-fetch";
 import type { components, paths } from "./api";
 
 type NewCharge = paths["/v1/charges"]["post"]["requestBody"]["content"]["application/json"];
@@ -17,3 +18,11 @@ export function isPaid(charge: Charge): boolean {
 
 // @ts-expect-error a coin that is unknown
 export const unknownCoin: NewCharge = { asset: "XYZ", amount: "49.90", currency: "EUR" };
+
+const client = createClient<paths>({ baseUrl: "http://127.0.0.1:8402" });
+
+// Both members are there, whatever the type of the event.
+export async function subjects(): Promise<string[]> {
+  const { data } = await client.GET("/v1/events");
+  return (data?.data ?? []).map(({ charge, invoice }) => charge?.checkout_url ?? invoice?.code ?? "");
+}

@@ -8,7 +8,12 @@ use crate::served::Served;
 use crate::tools::{self, succeeds};
 
 /// What is installed, exactly.
-const NODE: [&str; 3] = ["@stoplight/spectral-cli@6.16.3", "openapi-typescript@7.13.0", "typescript@5.9.3"];
+const NODE: [&str; 4] = [
+    "@stoplight/spectral-cli@6.16.3",
+    "openapi-typescript@7.13.0",
+    "openapi-fetch@0.17.0",
+    "typescript@5.9.3",
+];
 const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
 
 /// Runs the tools that are installed or can be, and says which are skipped. Whether nothing was found.
@@ -56,12 +61,13 @@ fn node(root: &Path, home: &Path, served: &Served) -> Result<bool, String> {
             .args(["lint", &document, "--fail-severity", "warn", "--ruleset"])
             .arg(settings.join("spectral.yaml")),
     )?;
-    println!("==> openapi-typescript: types that compile strictly");
+    println!("==> openapi-typescript and openapi-fetch: types that compile strictly");
     let typed = succeeds(program("openapi-typescript").args([&document, "--output", "api.ts"]))?;
     std::fs::copy(settings.join("shop.ts"), home.join("shop.ts"))
         .map_err(|err| format!("cannot copy `shop.ts`: {err}"))?;
     let strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--noEmit"];
-    good &= typed && succeeds(program("tsc").args(strict).arg("shop.ts"))?;
+    let modules = ["--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler"];
+    good &= typed && succeeds(program("tsc").args(strict).args(modules).arg("shop.ts"))?;
     Ok(good)
 }
 
