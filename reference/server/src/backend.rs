@@ -119,7 +119,8 @@ impl Backend {
             dispatches: dispatches.clone(),
             world: no,
         });
-        let requests = RequestLog::new(&shared.dialect, log.clone(), requests_max, memory.beside());
+        let token = shared.token.as_str();
+        let requests = RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.beside());
         let host = Arc::new(Host::new(world, clock, exit, log, keep, memory));
         host.hand_out(in_flight);
         Ok(Backend {

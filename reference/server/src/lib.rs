@@ -40,6 +40,7 @@ mod memory;
 mod metrics;
 mod openapi;
 mod pages;
+mod redaction;
 mod refusal;
 mod router;
 mod sender;

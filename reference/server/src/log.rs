@@ -1,8 +1,8 @@
 //! What goes on: one entry for each request and for each thing that happens in the world. The last requests to the API
 //! are kept for the dashboard.
 //!
-//! Keys are cut short before anything is kept or passed on; bodies are shown through [`RequestLog::redacted`], which
-//! cuts those that stand in them.
+//! Keys and the sandbox token are cut out before a target or a message is kept or passed on; headers and bodies are shown
+//! through [`RequestLog::redacted`].
 
 use std::{
     borrow::Cow,
@@ -18,11 +18,10 @@ use http::{
     header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT},
     request::Parts,
 };
-use memchr::memmem::Finder;
 use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
 use simulator::api::WorldEvent;
 
-use crate::memory::MemoryShare;
+use crate::{memory::MemoryShare, redaction::Redactor};
 
 /// Requests that are kept of the first world.
 pub(crate) const REQUESTS_MAX: usize = 500;
@@ -180,6 +179,7 @@ impl fmt::Debug for LogSink {
 /// The last requests to the API.
 pub(crate) struct RequestLog {
     key_starts: [KeyStart; 2],
+    redactor: Redactor,
     sink: Option<LogSink>,
     /// How many are kept.
     most: usize,
@@ -191,8 +191,6 @@ pub(crate) struct RequestLog {
 struct KeyStart {
     mode: Mode,
     text: String,
-    /// Ready to search, because nearly every text that is searched is short and has no key in it.
-    finder: Finder<'static>,
 }
 
 #[derive(Default)]
@@ -221,15 +219,14 @@ pub(crate) struct Exchange<'a> {
 impl RequestLog {
     pub(crate) fn new(
         dialect: &Dialect,
+        token: &str,
         sink: Option<LogSink>,
         most: usize,
         memory: MemoryShare,
     ) -> RequestLog {
-        let key_starts = Mode::ALL.map(|mode| {
-            let text = dialect.key_start(mode);
-            KeyStart { mode, finder: Finder::new(&text).into_owned(), text }
-        });
-        RequestLog { key_starts, sink, most, kept: Mutex::default(), memory }
+        let key_starts = Mode::ALL.map(|mode| KeyStart { mode, text: dialect.key_start(mode) });
+        let redactor = Redactor::new(key_starts.iter().map(|start| start.text.as_str()), token);
+        RequestLog { key_starts, redactor, sink, most, kept: Mutex::default(), memory }
     }
 
     /// Notes a request, if it is one that operators want to see.
@@ -283,11 +280,12 @@ impl RequestLog {
             target.push('?');
             target.push_str(query);
         }
-        target.truncate(target.floor_char_boundary(TEXT_BYTES_KEPT));
-        target.shrink_to(TEXT_BYTES_KEPT);
+        // First, because half a secret is not found.
         if let Cow::Owned(redacted) = self.redacted(target) {
             *target = redacted;
         }
+        target.truncate(target.floor_char_boundary(TEXT_BYTES_KEPT));
+        target.shrink_to(TEXT_BYTES_KEPT);
 
         let earlier = key.take();
         *mode = self.key_in(&exchange.head.headers).map(|(start, tail)| {
@@ -320,24 +318,9 @@ impl RequestLog {
         Some((start, tail.and_then(|from| rest.get(from..)).unwrap_or_default()))
     }
 
-    /// A text with every key in it cut off after its beginning.
+    /// The text without keys and the sandbox token.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut text = Cow::Borrowed(text);
-        for KeyStart { text: start, finder, .. } in &self.key_starts {
-            if finder.find(text.as_bytes()).is_none() {
-                continue;
-            }
-            let mut parts = text.split(start.as_str());
-            let mut clean = parts.next().unwrap_or_default().to_owned();
-            for part in parts {
-                let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
-                clean.push_str(start);
-                clean.push_str(if rest.len() < part.len() { "…" } else { "" });
-                clean.push_str(rest);
-            }
-            text = Cow::Owned(clean);
-        }
-        text
+        self.redactor.redacted(text)
     }
 
     /// Those that are kept, newest first.
@@ -366,12 +349,14 @@ mod tests {
     use super::*;
     use crate::memory::MemoryBudget;
 
+    const TOKEN: &str = "sandbox_0123456789abcdef";
+
     fn log() -> RequestLog {
         log_of(REQUESTS_MAX)
     }
 
     fn log_of(most: usize) -> RequestLog {
-        RequestLog::new(&Dialect::default(), None, most, MemoryBudget::new(usize::MAX).share())
+        RequestLog::new(&Dialect::default(), TOKEN, None, most, MemoryBudget::new(usize::MAX).share())
     }
 
     fn note(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
@@ -409,6 +394,18 @@ mod tests {
             r#"{"note":"svc_live_… and svc_test_…, svc_live_"}"#
         );
         assert!(record.request.headers().iter().all(|(name, _)| name == "user-agent"), "{record:?}");
+    }
+
+    #[test]
+    fn no_secret_is_cut_in_half_where_a_target_ends() {
+        for secret in [TOKEN, KEY, &KEY.replace('_', "%5f")] {
+            for before in TEXT_BYTES_KEPT - secret.len() - 20..TEXT_BYTES_KEPT {
+                let log = log();
+                note(&log, &format!("/v1/x?{}{secret}", "y".repeat(before)), KEY, "", (404, "{}"));
+                let target = log.newest()[0].target.clone();
+                assert!(!target.contains("0123") && !target.contains("sand"), "{target}");
+            }
+        }
     }
 
     #[test]

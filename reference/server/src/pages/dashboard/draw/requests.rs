@@ -104,7 +104,9 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(log: &RequestLog, half: &'a Half) -> Shown<'a> {
-        Shown { half, headers: half.headers(), body: pieces::pretty(&log.redacted(&half.body())) }
+        let headers = half.headers().into_iter();
+        let headers = headers.map(|(name, value)| (name, log.redacted(&value).into_owned())).collect();
+        Shown { half, headers, body: pieces::pretty(&log.redacted(&half.body())) }
     }
 }
 
@@ -119,14 +121,14 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
         record: &record,
         halves: [("Request", &record.request), ("Answer", &record.answer)]
             .map(|(name, half)| (name, Shown::of(log, half))),
-        curl: curl(&record, &log.redacted(&record.request.body()), &context.site.base),
+        curl: log.redacted(&curl(&record, &context.site.base)).into_owned(),
     };
     let title = format!("Request {n}");
     Ok(PageView { state: None, title, blocks: vec![still(&block)?] })
 }
 
 /// The line that sends the request again, with the key in a variable.
-fn curl(record: &RequestRecord, body: &str, base: &str) -> String {
+fn curl(record: &RequestRecord, base: &str) -> String {
     let mut line = "curl -i".to_owned();
     if record.method != "GET" {
         line.push_str(&format!(" -X {}", record.method));
@@ -139,8 +141,9 @@ fn curl(record: &RequestRecord, body: &str, base: &str) -> String {
             line.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
         }
     }
+    let body = record.request.body();
     if !body.is_empty() {
-        line.push_str(&format!(" -d {}", quoted(body)));
+        line.push_str(&format!(" -d {}", quoted(&body)));
     }
     format!("{line} {}", quoted(&format!("{base}{}", record.target)))
 }
