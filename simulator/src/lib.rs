@@ -12,6 +12,7 @@ pub mod model;
 pub mod network;
 pub mod picture;
 pub mod play;
+mod printable;
 pub mod sandbox;
 pub mod script;
 pub mod shrink;

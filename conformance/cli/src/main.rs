@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         }
     };
     let code = done.unwrap_or_else(|Failure { code, message }| {
-        screen::note!("{BAD}error{BAD:#}: {message}");
+        screen::note!("{BAD}error{BAD:#}: {}", screen::foreign(&message));
         code
     });
     ExitCode::from(screen::finish(code))

@@ -1,6 +1,7 @@
 //! Standard output and standard error: colours and progress where somebody sees them, and no panic when nobody reads.
 
 use std::{
+    borrow::Cow,
     fmt,
     io::{self, IsTerminal, Write},
     sync::Mutex,
@@ -8,6 +9,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use conformance::report::is_unseen;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Success.
@@ -35,7 +37,7 @@ pub(crate) use {note, say};
 
 /// Prints text on stdout.
 pub(crate) fn print(text: impl fmt::Display) {
-    keep(write!(anstream::stdout(), "{text}"));
+    keep(write!(anstream::stdout(), "{}", visible(&text.to_string())));
 }
 
 /// Prints text on stdout byte for byte.
@@ -45,7 +47,24 @@ pub(crate) fn print_raw(text: &str) {
 
 /// Prints text on stderr. If that fails there is nobody left to tell.
 pub(crate) fn print_error(text: impl fmt::Display) {
-    let _ = write!(anstream::stderr(), "{text}");
+    let _ = write!(anstream::stderr(), "{}", visible(&text.to_string()));
+}
+
+/// The text with U+FFFD in place of each invisible character, except for line ends, tabs and the escapes of our own colours.
+fn visible(text: &str) -> Cow<'_, str> {
+    without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
+}
+
+/// Text of others, which brings no colours, on as many lines as it has.
+pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
+    without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
+}
+
+fn without(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(&is_hidden, "\u{fffd}"))
 }
 
 fn keep(written: io::Result<()>) {
@@ -85,4 +104,22 @@ pub(crate) fn spinner() -> ProgressBar {
     bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_invisible_character_is_printed() {
+        for hidden in ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}').chain([
+            '\u{200e}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{7}', '\u{7f}',
+            '\u{9b}', '\r',
+        ]) {
+            assert_eq!(visible(&format!("a{hidden}b")), "a\u{fffd}b");
+        }
+        assert_eq!(foreign("\u{1b}[2Ja\n\tb"), "\u{fffd}[2Ja\n\tb");
+        let own = format!("{GOOD}größer{GOOD:#}\t大\n");
+        assert!(matches!(visible(&own), Cow::Borrowed(same) if same == own));
+    }
 }

@@ -20,10 +20,8 @@ struct SecretPattern {
 impl Redactor {
     /// The redactor of keys with these starts, and of the token.
     pub(crate) fn new<'k>(key_starts: impl IntoIterator<Item = &'k str>, token: &str) -> Redactor {
-        let pattern = |text: &str, is_key_start| SecretPattern {
-            finder: Finder::new(text).into_owned(),
-            is_key_start,
-        };
+        let pattern =
+            |text: &str, is_key_start| SecretPattern { finder: Finder::new(text).into_owned(), is_key_start };
         let starts = key_starts.into_iter().map(|start| pattern(start, true));
         Redactor { secrets: starts.chain([pattern(token, false)]).collect() }
     }

@@ -20,6 +20,7 @@ fn what_turns_a_line_round_is_written_out() {
     for (text, expected) in [
         ("Zażółć\n二", "Zażółć\n二"),
         ("a\u{202e}b\u{2066}", r"a\u{202e}b\u{2066}"),
+        ("a\u{61c}b\u{200f}\u{ad}", r"a\u{61c}b\u{200f}\u{ad}"),
         ("\u{1b}[31m\r", r"\u{1b}[31m\u{d}"),
     ] {
         assert_eq!(plain(text), expected);

@@ -2,6 +2,8 @@
 
 use reference_core::time::{Span, Timestamp};
 
+use crate::printable::is_unseen;
+
 /// `+1h 2m 14.862s`: to the millisecond, which is enough to tell rows apart that a person compares.
 pub(super) fn elapsed(span: Span) -> String {
     let millis = span.0 / 1_000;
@@ -24,13 +26,8 @@ pub(super) fn date(at: Timestamp) -> String {
 
 /// A text in which what cannot be seen, or turns the line round, is written out. Ends of lines stay.
 pub(super) fn plain(text: &str) -> String {
-    let is_odd = |it: char| {
-        it.is_control() && it != '\n'
-            || matches!(it, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(it, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-    };
     text.chars().fold(String::with_capacity(text.len()), |mut plain, it| {
-        if is_odd(it) {
+        if is_unseen(it) && it != '\n' {
             plain.extend(it.escape_unicode())
         } else {
             plain.push(it)

@@ -15,7 +15,7 @@ use reference_wire::{Request, Response};
 use serde_json::{Value, json};
 
 use super::{Setup, route};
-use crate::script;
+use crate::{printable::is_unseen, script};
 
 /// Calls that are kept.
 const CALLS_MAX: usize = 5_000;
@@ -360,7 +360,7 @@ fn wait(from: Timestamp, to: Timestamp) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::{
     sync::atomic::Ordering::Relaxed,
 };
 
+use conformance::report::tame;
 use serde::Serialize;
 use simulator::{
     api::ScenarioAnswer,
@@ -171,7 +172,8 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
         Format::Json => {
             let rows = pieces.iter().zip(&endings).map(|(piece, ending)| row(piece, ending, args)).collect();
             let report = Report { format: 1, interrupted, scenarios: rows, digest: whole };
-            say!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));
+            let report = serde_json::to_string_pretty(&report).expect("a report is JSON");
+            say!("{}", tame(&report));
         }
     }
     Ok(match interrupted {
@@ -319,7 +321,7 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
     if args.transcript
         && let Some(played) = ending.played()
     {
-        screen::print(&played.transcript);
+        screen::print(screen::foreign(&played.transcript));
     }
     if ending.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
@@ -331,7 +333,7 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
 
 fn show_diff(diff: &Diff) {
     for line in &diff.lines {
-        let text = &line.text;
+        let text = screen::foreign(&line.text);
         match line.sign {
             Sign::Hunk => say!("{PLACE}{text}{PLACE:#}"),
             Sign::Same => say!(" {text}"),

@@ -1,5 +1,6 @@
 //! `chargeproof trigger`: makes an event happen in a served world.
 
+use conformance::report::{one_line, tame};
 use simulator::api::{WorldEvent, WorldEventKind};
 
 use super::{
@@ -23,14 +24,17 @@ pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
     match args.format {
         Format::Json => say!(
             "{}",
-            serde_json::json!({
-                "event": args.event.as_str(),
-                "mode": args.mode.as_str(),
-                "charge": made.charge,
-                "invoice": made.invoice,
-                "happened": made.happened,
-                "dashboard": address,
-            })
+            tame(
+                &serde_json::json!({
+                    "event": args.event.as_str(),
+                    "mode": args.mode.as_str(),
+                    "charge": made.charge,
+                    "invoice": made.invoice,
+                    "happened": made.happened,
+                    "dashboard": address,
+                })
+                .to_string()
+            )
         ),
         Format::Text => tell(&made, &address),
     }
@@ -55,10 +59,11 @@ fn tell(made: &Made, address: &str) {
                 say!("{GOOD}{:<24}{GOOD:#} {subject}", kind.as_str());
             }
             WorldEventKind::Post { host, kind, attempt, answer, .. } => {
-                say!("  {DIM}POST to {host}: {}, try {attempt}: {answer}{DIM:#}", kind.as_str());
+                let post = format!("POST to {host}: {}, try {attempt}: {answer}", kind.as_str());
+                say!("  {DIM}{}{DIM:#}", one_line(&post));
             }
             _ => {}
         }
     }
-    say!("{address}");
+    say!("{}", one_line(address));
 }

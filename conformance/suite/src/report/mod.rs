@@ -20,7 +20,7 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub(crate) use text::Tone;
 pub use text::{Style, text};
-pub use view::one_line;
+pub use view::{is_unseen, one_line};
 
 use crate::check::Outcome;
 

@@ -276,8 +276,9 @@ pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ").replace("##", "#\u{fffd}")
 }
 
-/// Whether a character is not seen but changes what is: a control, an invisible one, or one that turns the line round.
-pub(crate) fn is_unseen(it: char) -> bool {
+/// Returns whether a character is invisible but changes what is shown: a control, a format control, or a mark that turns
+/// the direction of writing.
+pub fn is_unseen(it: char) -> bool {
     it.is_control()
         || matches!(it,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

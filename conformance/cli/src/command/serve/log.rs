@@ -13,6 +13,7 @@ use std::{
     thread,
 };
 
+use conformance::report::{one_line, tame};
 use reference_core::time::Timestamp;
 use reference_server::{LogEntry, LogSink, RequestRecord};
 use serde_json::{Value, json};
@@ -71,7 +72,7 @@ impl Printer {
             if !has_begun.load(Ordering::Relaxed) {
                 return;
             }
-            let line = if is_json { as_json(&entry).to_string() } else { as_text(&entry) };
+            let line = if is_json { tame(&as_json(&entry).to_string()) } else { as_text(&entry) };
             if lines.try_send(line).is_err() {
                 left_out.fetch_add(1, Ordering::Relaxed);
             }
@@ -105,9 +106,9 @@ fn as_text(entry: &LogEntry) -> String {
             format!(
                 "{DIM}{}{DIM:#}  {method} {}  {style}{status}{style:#}  {} ms{DIM}{key}{DIM:#}{}",
                 time(*at),
-                plain(target),
+                one_line(target),
                 took.as_millis(),
-                plain(&message),
+                one_line(&message),
             )
         }
         LogEntry::Happened(WorldEvent { at, what, .. }) => {
@@ -119,15 +120,10 @@ fn as_text(entry: &LogEntry) -> String {
             format!(
                 "{DIM}{}{DIM:#}    {style}{}{style:#}{DIM}{mode}{DIM:#}",
                 time(*at),
-                plain(&what.to_string())
+                one_line(&what.to_string())
             )
         }
     }
-}
-
-/// A text from outside in one line, without what a terminal would obey.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 fn as_json(entry: &LogEntry) -> Value {

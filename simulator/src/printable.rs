@@ -1,0 +1,10 @@
+//! Characters that a terminal does not show as themselves.
+
+/// Returns whether a character is invisible but changes what is shown: a control, a format control, or a mark that turns
+/// the direction of writing.
+pub(crate) fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
