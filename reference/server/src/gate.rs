@@ -1,13 +1,13 @@
 //! Who may use `/sandbox`: this machine, or who knows the token, and never a page of somebody else.
 //!
 //! A browser on this machine is on loopback too, whatever page it shows. So `Host` must be a name of ours
-//! (a foreign name may have been made to point here), `Origin`, if there is one, must be ours, and a body must
-//! be JSON (which a foreign page cannot send unasked).
+//! (a foreign name may have been made to point here), `Origin`, if there is one, must be ours, a body must be JSON (which
+//! a foreign page cannot send unasked), and `Sec-Fetch-Site`, if there is one, must not name another site.
 
 use std::net::IpAddr;
 
 use http::{
-    HeaderMap, HeaderName, Version,
+    HeaderMap, HeaderName, Method, Version,
     header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN},
     request::Parts,
 };
@@ -18,6 +18,9 @@ use crate::{
     refusal::Refusal,
 };
 
+/// The relation of the page that makes a browser send a request to the server that gets it.
+pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
 /// What proxies, tunnels and balancers usually add to the requests that they pass on.
 const PROXY_TRACES: [&str; 17] = [
@@ -145,6 +148,15 @@ pub(crate) fn pass(
 /// that add no header usually speak HTTP/1.0, which hardly any client still does.
 fn is_passed_on(head: &Parts) -> bool {
     head.version < Version::HTTP_11 || PROXY_TRACES.iter().any(|name| head.headers.contains_key(*name))
+}
+
+/// Refuses requests that a page of another site makes a browser send, with or without a body. Following a link from there
+/// is allowed.
+pub(crate) fn admit_site(head: &Parts) -> Result<(), Refusal> {
+    let says = |name: HeaderName, word: &str| head.headers.get_all(name).iter().any(|value| value == word);
+    let is_foreign = says(SEC_FETCH_SITE, "cross-site") || says(SEC_FETCH_SITE, "same-site");
+    let is_link = matches!(head.method, Method::GET | Method::HEAD) && says(SEC_FETCH_MODE, "navigate");
+    if is_foreign && !is_link { Err(Refusal::SandboxOrigin) } else { Ok(()) }
 }
 
 /// Whether a body may go to `/sandbox`.

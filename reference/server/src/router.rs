@@ -183,6 +183,7 @@ impl Router {
             Area::Api | Area::Hosted | Area::Dashboard => {}
             Area::Sandbox => {
                 gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
+                gate::admit_site(head)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }

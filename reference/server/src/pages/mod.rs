@@ -49,7 +49,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What all requests for pages share.
 pub(crate) struct Pages {
@@ -111,7 +110,8 @@ impl Call<'_> {
             origin.to_str().is_ok_and(|origin| self.backend.addresses.is_own_origin(origin, called))
         };
         let same = |site: &HeaderValue| site == "same-origin";
-        let fit = headers.get_all(ORIGIN).iter().all(own) && headers.get_all(SEC_FETCH_SITE).iter().all(same);
+        let fit =
+            headers.get_all(ORIGIN).iter().all(own) && headers.get_all(gate::SEC_FETCH_SITE).iter().all(same);
         if fit { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
@@ -195,6 +195,7 @@ impl Asker {
             now,
             pace,
             real: crate::clock::time_of_day(),
+            form_word: self.pages.dashboard.form_word().to_owned(),
             live: None,
         })
     }
@@ -211,6 +212,8 @@ pub(crate) struct Site {
     pub(crate) pace: u64,
     /// The time of day.
     pub(crate) real: Timestamp,
+    /// The token of forms that act with the rights of the server's owner.
+    pub(crate) form_word: String,
     /// Where the page's stream of changes is, if it has one.
     pub(crate) live: Option<String>,
 }

@@ -77,7 +77,17 @@ async fn the_panel_is_for_those_who_may_use_the_sandbox() {
     assert_eq!(ask(&shop, "POST", &act, &foreign, "act=exact").await.status, 403);
     let bearer = format!("Bearer {}", shop.server.sandbox_token());
     let known = [foreign[0], ("Authorization", bearer.as_str())];
-    assert_eq!(ask(&shop, "POST", &act, &known, "act=exact").await.status, 303);
+    assert_eq!(ask(&shop, "POST", &act, &known, "act=exact").await.status, 403, "without the form's token");
+    let exact = format!("act=exact&word={}", form_word(&shop, &path).await);
+    assert_eq!(ask(&shop, "POST", &act, &foreign, &exact).await.status, 403);
+    assert_eq!(ask(&shop, "POST", &act, &known, &exact).await.status, 303);
+}
+
+/// The token in the forms of the panel on a page.
+async fn form_word(shop: &Shop, path: &str) -> String {
+    let page = ask(shop, "GET", path, &[], "").await.body;
+    let (_, rest) = page.split_once(r#"name="word" value=""#).expect("a page with a panel");
+    rest.split('"').next().expect("a closed attribute").to_owned()
 }
 
 /// Status of a form sent with these headers, to the panel and to a customer's page.
@@ -93,10 +103,14 @@ async fn a_form_of_another_site_does_nothing() {
     let link = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
     let charge = shop.charge("BTC").await;
     let own = shop.url("");
+    let word = form_word(&shop, &charge).await;
+    let act = |name: &str| format!("act={name}&word={word}");
     let forms = [
-        (format!("{charge}/sandbox"), "act=advance"),
-        (format!("{invoice}/coin"), "asset=BTC"),
-        (link, "asset=BTC"),
+        (format!("{charge}/sandbox"), act("advance")),
+        (format!("{invoice}/sandbox"), act("advance")),
+        (format!("{link}/sandbox"), act("advance")),
+        (format!("{invoice}/coin"), "asset=BTC".to_owned()),
+        (link, "asset=BTC".to_owned()),
     ];
     for (path, body) in &forms {
         for headers in [
@@ -108,6 +122,11 @@ async fn a_form_of_another_site_does_nothing() {
             &[("Origin", own.as_str()), ("Sec-Fetch-Site", "cross-site")],
         ] {
             check(&ask(&shop, "POST", path, headers, body).await, 403, headers);
+        }
+        if path.ends_with("/sandbox") {
+            for body in ["act=advance", "act=advance&word=", "act=advance&word=0000"] {
+                check(&ask(&shop, "POST", path, &[], body).await, 403, &[]);
+            }
         }
         let ours = [("Origin", own.as_str()), ("Sec-Fetch-Site", "same-origin")];
         check(&ask(&shop, "POST", path, &ours, body).await, 303, &ours);
@@ -123,7 +142,8 @@ async fn a_name_that_was_made_to_point_here_opens_no_panel() {
     assert_eq!(page.status, 200, "what customers see is for everybody");
     assert!(!page.body.contains("act-exact"));
     let own = [("Host", "evil.example"), ("Origin", "http://evil.example")];
-    assert_eq!(ask(&shop, "POST", &format!("{path}/sandbox"), &own, "act=advance").await.status, 403);
+    let act = format!("act=advance&word={}", form_word(&shop, &path).await);
+    assert_eq!(ask(&shop, "POST", &format!("{path}/sandbox"), &own, &act).await.status, 403);
 }
 
 #[tokio::test]

@@ -4,16 +4,14 @@
 //! and the word in every form are drawn anew at each start and say nothing about the token.
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue,
+    HeaderMap, HeaderValue,
     header::{COOKIE, SET_COOKIE},
 };
 use subtle::ConstantTimeEq;
 
-use crate::{answer::Answer, pages::Call, refusal::Refusal};
+use crate::{answer::Answer, gate, pages::Call, refusal::Refusal};
 
 const SECRET_BYTES: usize = 20;
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// What a run of the server knows its browsers and forms by.
 pub(super) struct Access {
@@ -47,14 +45,7 @@ impl Access {
             Err(Refusal::SandboxToken) => Entrance::Login,
             Err(refusal) => return Err(refusal),
         };
-        // A link from elsewhere may lead here; a page elsewhere may not load this one into itself.
-        let headers = &call.head.headers;
-        let says =
-            |name: HeaderName, word: &str| headers.get(name).is_some_and(|value: &HeaderValue| value == word);
-        let foreign = says(SEC_FETCH_SITE, "cross-site") || says(SEC_FETCH_SITE, "same-site");
-        if foreign && !says(SEC_FETCH_MODE, "navigate") {
-            return Err(Refusal::SandboxOrigin);
-        }
+        gate::admit_site(call.head)?;
         Ok(entry)
     }
 

@@ -55,7 +55,7 @@ impl PageContext {
 
     /// What our forms carry.
     pub(super) fn form_word(&self) -> &str {
-        self.asker.pages.dashboard.access.form_word()
+        self.asker.pages.dashboard.form_word()
     }
 
     /// What every form needs: our word, and the page to come back to.

@@ -71,6 +71,16 @@ impl Dashboard {
         })
     }
 
+    /// The token of every form that acts with the rights of the server's owner.
+    pub(crate) fn form_word(&self) -> &str {
+        self.access.form_word()
+    }
+
+    /// Refuses a form that was not sent by a page of this run of the server.
+    pub(crate) fn judge_form(&self, call: &Call<'_>, form: &Form) -> Result<(), Refusal> {
+        self.access.judge_form(call, form.text("word"))
+    }
+
     /// What keys of a mode begin with.
     fn key_start(&self, mode: &str) -> String {
         let found = self.key_starts.iter().find(|(known, _)| *known == mode);
@@ -197,7 +207,7 @@ async fn finish(call: &Call<'_>, context: &PageContext, notice: Option<&Notice>)
 /// A form: what it says is done and the browser sent on, or it is shown again with what is wrong.
 async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Refusal> {
     let form = Form::read(&call.head.headers, &call.body)?;
-    call.pages.dashboard.access.judge_form(call, form.text("word"))?;
+    call.pages.dashboard.judge_form(call, &form)?;
     let context = PageContext::new(call.asker(), place, Page::Overview, Query::default())?;
     let (page, outcome) = acts::act(&context, rest, &form).await?;
     match outcome {
@@ -219,7 +229,7 @@ async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Ref
 /// The token was shown in a form.
 fn log_in(call: &Call<'_>) -> Result<Answer, Refusal> {
     let form = Form::read(&call.head.headers, &call.body)?;
-    call.pages.dashboard.access.judge_form(call, form.text("word"))?;
+    call.pages.dashboard.judge_form(call, &form)?;
     exchange(call, form.text("token").unwrap_or_default(), "/dashboard")
 }
 
@@ -235,7 +245,7 @@ fn exchange(call: &Call<'_>, token: &str, path: &str) -> Result<Answer, Refusal>
 
 fn log_out(call: &Call<'_>) -> Result<Answer, Refusal> {
     let form = Form::read(&call.head.headers, &call.body)?;
-    call.pages.dashboard.access.judge_form(call, form.text("word"))?;
+    call.pages.dashboard.judge_form(call, &form)?;
     let mut answer = see_other(&call.site()?, "/dashboard")?;
     Access::close(call, &mut answer)?;
     Ok(answer)

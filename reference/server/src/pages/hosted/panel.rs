@@ -295,6 +295,7 @@ struct Panel<'a> {
     groups: &'a [ActionGroup],
     base: &'a str,
     action: String,
+    form_word: &'a str,
     /// It stays on the page, which follows by itself.
     is_quiet: bool,
     dashboard: String,
@@ -325,6 +326,7 @@ pub(super) fn part(
         groups: &groups(mode, subject),
         base: &site.base,
         action: site.to(&format!("{path}/sandbox")),
+        form_word: &site.form_word,
         is_quiet: !matches!(subject, PanelSubject::Link(..)),
         dashboard: site.to(&format!("/dashboard/{}/{mode}/{place}", account.id)),
         about,
@@ -377,8 +379,8 @@ pub(super) fn of_link_page(page: &LinkPage) -> Option<PanelSubject<'_>> {
 /// Does what a button of the panel says. `path`: of the page.
 pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> {
     call.admit_owner()?;
-    call.admit_form()?;
     let form = Form::read(&call.head.headers, &call.body)?;
+    call.pages.dashboard.judge_form(call, &form)?;
     let asker = call.asker();
     let shown = PanelPage::load(&asker, path).await?;
     let Some((mode, subject)) = shown.as_ref().and_then(PanelPage::subject) else {

@@ -94,6 +94,29 @@ async fn the_sandbox_tells_the_uninvited_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_page_of_another_site_makes_no_browser_call_the_sandbox() {
+    let (_server, mut client) = frozen().await;
+    for (method, site, mode, status) in [
+        ("POST", "cross-site", "no-cors", 403),
+        ("POST", "cross-site", "navigate", 403),
+        ("POST", "same-site", "cors", 403),
+        ("DELETE", "cross-site", "cors", 403),
+        ("GET", "cross-site", "no-cors", 403),
+        ("GET", "cross-site", "navigate", 200),
+        ("POST", "same-origin", "cors", 200),
+        ("GET", "none", "navigate", 200),
+    ] {
+        let lines = format!("Host: localhost\r\nSec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\n");
+        let reply = client.ask(format!("{method} /sandbox/x HTTP/1.1\r\n{lines}\r\n")).await;
+        assert_eq!(reply.status, status, "{method} {lines}{}", reply.body);
+        assert_eq!(reply.body.contains("another origin"), status == 403, "{}", reply.body);
+    }
+    let twice = "Host: localhost\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n";
+    let reply = client.ask(format!("POST /sandbox/x HTTP/1.1\r\n{twice}\r\n")).await;
+    assert_eq!(reply.status, 403, "{}", reply.body);
+}
+
+#[tokio::test]
 async fn a_target_that_is_a_whole_address_is_the_host() {
     let (_server, mut client) = frozen().await;
     for (target, host, status) in

@@ -172,7 +172,7 @@ struct Login<'a> {
 /// What somebody from elsewhere sees first.
 pub(in super::super) fn login(call: &Call<'_>, wrong: bool) -> Result<Answer, Refusal> {
     let site = call.site()?;
-    let word = call.pages.dashboard.access.form_word();
+    let word = call.pages.dashboard.form_word();
     let status = if wrong { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
     html(status, &Login { site: &site, word, wrong })
 }
