@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{Resolve, Tenant, WorldNo, queue::has_share};
+use super::{Resolve, Tenant, WorldNo, queue::may_take};
 
 /// Whose share of the lookups is used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,7 +93,7 @@ impl Lookups {
         }
         let (total, per_share) = self.most;
         let held = running.keys().filter(|(other, _)| other == share).count();
-        if held >= per_share || !has_share(held, total.saturating_sub(running.len())) {
+        if held >= per_share || !may_take(held, total.saturating_sub(running.len()), total) {
             return None;
         }
         let (tell, told) = watch::channel(None);

@@ -43,7 +43,10 @@ pub use resolve::{Resolve, Resolved, SystemResolver};
 pub(crate) use saving::{HostCheck, may_save};
 pub use settings::{SenderBounds, SenderConfig};
 use simulator::sandbox::{AttemptId, OutgoingAttempt};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout},
+};
 use tokio_rustls::TlsConnector;
 
 use crate::clock;
@@ -116,14 +119,27 @@ impl WebhookSender {
         })
     }
 
-    /// Makes one attempt for this tenant.
+    /// Makes one attempt for this tenant, which fails when it is told to give way to another account.
     ///
     /// The head of the answer decides: once a status is there, a body that is endless, slow or torn changes
     /// nothing, it is only cut short in the log (`open.delivery.success`).
-    pub(crate) async fn post(&self, tenant: Tenant, post: &AttemptRequest) -> AttemptReport {
+    pub(crate) async fn post(
+        &self,
+        tenant: Tenant,
+        post: &AttemptRequest,
+        give_way: oneshot::Receiver<()>,
+    ) -> AttemptReport {
         let begun = Instant::now();
         let mut record = Record::default();
-        let ended = timeout(self.bounds.total_time, self.attempt(tenant, post, &mut record)).await;
+        let ended = tokio::select! {
+            biased;
+            ended = timeout(self.bounds.total_time, self.attempt(tenant, post, &mut record)) => ended,
+            Ok(()) = give_way => Ok(Err(AttemptResult::Unreachable(format!(
+                "no answer within {} s, and then it gave way: all {} delivery slots were in use, and another account had none",
+                begun.elapsed().as_secs(),
+                self.bounds.posts,
+            )))),
+        };
         let outcome = match (record.status, ended) {
             (Some(status), _) => AttemptResult::Answered(status),
             (None, Ok(Err(outcome))) => outcome,

@@ -8,10 +8,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Whether somebody who holds so many places may take one more of those that are free: only if at least as many
-/// stay free as they held before. So whoever comes next finds a place, however greedy the others are.
-pub(super) fn has_share(held: usize, free: usize) -> bool {
-    held < free
+/// One slot in so many is for accounts that hold none.
+const RESERVE_PART: usize = 4;
+
+/// Whether an account that holds so many slots may take another one. The first may be any. Of the others a reserve stays
+/// free, and beside it at least as many as the account held before: so some greedy accounts leave room for the next one.
+pub(super) fn may_take(held: usize, free: usize, total: usize) -> bool {
+    held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_PART) }
 }
 
 /// How many posts may be under way.
@@ -21,6 +24,14 @@ pub(super) struct Places {
     pub(super) total: usize,
     /// For one account with one host.
     pub(super) per_host: usize,
+}
+
+/// How long an attempt took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    Quick,
+    /// So long that it had to give way to accounts without a slot, or would have had to.
+    Slow,
 }
 
 /// What waits to be posted, by account and host.
@@ -39,6 +50,8 @@ struct AccountQueue<T> {
     under_way: usize,
     /// It stands in the turns of the accounts.
     has_turn: bool,
+    /// The pace of its latest attempt.
+    pace: Pace,
 }
 
 struct HostQueue<T> {
@@ -60,6 +73,7 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
             turns: VecDeque::new(),
             under_way: 0,
             has_turn: false,
+            pace: Pace::Quick,
         });
         if !queue.hosts.contains_key(host) {
             let empty = HostQueue { waiting: VecDeque::new(), under_way: 0, has_turn: false };
@@ -71,9 +85,11 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
 
     /// Takes the next thing to post, its account and its host, if there is a place for it.
     pub(super) fn start(&mut self) -> Option<(A, String, T)> {
-        let free = self.places.total - self.under_way;
+        let (total, free) = (self.places.total, self.places.total - self.under_way);
         let held = |account: &A| self.accounts[account].under_way;
-        let next = self.turns.iter().position(|account| has_share(held(account), free))?;
+        let first = self.turns.iter().position(|account| self.is_first(account)).filter(|_| free > 0);
+        let next = || self.turns.iter().position(|account| may_take(held(account), free, total));
+        let next = first.or_else(next)?;
         let account = self.turns.remove(next)?;
         let queue = self.accounts.get_mut(&account).expect("only an account with a queue has a turn");
         queue.has_turn = false;
@@ -88,10 +104,30 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         Some((account, host, item))
     }
 
+    /// An account that holds nothing goes before the others, unless its latest attempt was slow.
+    fn is_first(&self, account: &A) -> bool {
+        let queue = &self.accounts[account];
+        queue.under_way == 0 && queue.pace == Pace::Quick
+    }
+
+    /// Accounts that go first and find no free slot.
+    pub(super) fn starved(&self) -> usize {
+        if self.under_way < self.places.total {
+            return 0;
+        }
+        self.turns.iter().filter(|account| self.is_first(account)).count()
+    }
+
+    /// Slots that an account holds.
+    pub(super) fn held(&self, account: &A) -> usize {
+        self.accounts.get(account).map_or(0, |queue| queue.under_way)
+    }
+
     /// Something that was started for this account and host is over.
-    pub(super) fn end(&mut self, account: A, host: &str) {
+    pub(super) fn end(&mut self, account: A, host: &str, pace: Pace) {
         let queue = self.accounts.get_mut(&account).expect("what ends was started, and its queue is kept");
         let of_host = queue.hosts.get_mut(host).expect("what ends was started, and its queue is kept");
+        queue.pace = pace;
         of_host.under_way -= 1;
         queue.under_way -= 1;
         self.under_way -= 1;
@@ -143,7 +179,8 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
 mod tests {
     use super::*;
 
-    /// `steps`: `Xa1` puts 1 for host a of account X; `-Xa` ends one of it; `?` starts what can be started.
+    /// `steps`: `Xa1` puts 1 for host a of account X; `-Xa` ends one of it, `~Xa` a slow one; `?` starts what can be
+    /// started; `!` counts the starved accounts.
     #[track_caller]
     fn check(total: usize, per_host: usize, steps: &str, expected: &str) {
         let mut queue = SendQueue::new(Places { total, per_host });
@@ -157,7 +194,9 @@ mod tests {
                     }
                     started.push("|".to_owned());
                 }
-                ['-', account, host] => queue.end(account, &host.to_string()),
+                ['!'] => started.push(format!("!{}", queue.starved())),
+                ['-', account, host] => queue.end(account, &host.to_string(), Pace::Quick),
+                ['~', account, host] => queue.end(account, &host.to_string(), Pace::Slow),
                 [account, host, item] => queue.push(account, &host.to_string(), item),
                 _ => panic!("{step} is no step"),
             }
@@ -186,9 +225,22 @@ mod tests {
     }
 
     #[test]
-    fn an_account_leaves_as_many_places_as_it_takes() {
-        check(8, 9, "Xa1 Xa2 Xa3 Xa4 Xa5 Xa6 ? Ya1 Ya2 Ya3 ? Za1 Za2 ?", "Xa1 Xa2 Xa3 Xa4 | Ya1 Ya2 | Za1 |");
-        check(8, 9, "Xa1 Xa2 Xa3 Xa4 Xa5 ? -Xa ?", "Xa1 Xa2 Xa3 Xa4 | Xa5 |");
+    fn an_account_leaves_a_reserve_and_as_many_slots_as_it_takes() {
+        check(8, 9, "Xa1 Xa2 Xa3 Xa4 Xa5 Xa6 ? Ya1 Ya2 Ya3 ? Za1 Za2 ?", "Xa1 Xa2 Xa3 | Ya1 Ya2 | Za1 |");
+        check(8, 9, "Xa1 Xa2 Xa3 Xa4 ? -Xa ?", "Xa1 Xa2 Xa3 | Xa4 |");
+    }
+
+    #[test]
+    fn the_reserve_is_for_accounts_that_hold_nothing() {
+        let steps = "Xa1 Xa2 Xa3 Xa4 ? Ya1 Ya2 ? Za1 Za2 ? Va1 Va2 ? Wa1 ? Ua1 ! ?";
+        check(8, 9, steps, "Xa1 Xa2 Xa3 | Ya1 Ya2 | Za1 | Va1 | Wa1 | !1 |");
+    }
+
+    #[test]
+    fn an_account_that_holds_nothing_goes_first_unless_its_latest_attempt_was_slow() {
+        check(2, 9, "Xa1 Ya1 ? Xa2 Ya2 Za1 ! -Ya ?", "Xa1 Ya1 | !1 Ya2 |");
+        check(2, 9, "Xa1 Ya1 ? Xa2 Ya2 Za1 ~Ya ! ?", "Xa1 Ya1 | !0 Za1 |");
+        check(2, 9, "Xa1 Ya1 ? Ya2 ~Ya Xa2 Za1 ? !", "Xa1 Ya1 | Za1 | !0");
     }
 
     #[test]
@@ -209,7 +261,7 @@ mod tests {
         }
         assert_eq!(queue.start(), Some((1, "a".to_owned(), 1)));
         assert_eq!(queue.drain(), [2, 3]);
-        queue.end(1, "a");
+        queue.end(1, "a", Pace::Quick);
         assert_eq!(queue.start(), None);
     }
 }

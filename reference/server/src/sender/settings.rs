@@ -41,11 +41,15 @@ pub struct SenderBounds {
     pub connect_time: Duration,
     /// For the whole attempt, from the lookup to the end of the answer.
     pub total_time: Duration,
-    /// Posts at a time, at least 1. An account may have as many as it leaves free.
+    /// Posts at a time, at least 1. An account may have as many as it leaves free beside a reserve of a quarter, from which
+    /// an account without any takes its first.
     pub posts: usize,
+    /// How long an account without any post waits when all slots are in use: then an attempt that has taken as long fails in
+    /// its favour, the longest of the account that has the most.
+    pub yield_time: Duration,
     /// Posts at a time of one account to one host, at least 1.
     pub posts_per_host: usize,
-    /// Name lookups at a time, at least 1. An account may have as many as it leaves free.
+    /// Name lookups at a time, at least 1, shared like posts.
     pub lookups: usize,
     /// Name lookups at a time of one account, at least 1.
     pub lookups_per_account: usize,
@@ -57,6 +61,7 @@ impl Default for SenderBounds {
             connect_time: Duration::from_secs(5),
             total_time: Duration::from_secs(15),
             posts: 256,
+            yield_time: Duration::from_secs(3),
             posts_per_host: 8,
             lookups: 64,
             lookups_per_account: 8,

@@ -91,6 +91,42 @@ async fn slow_hosts_of_one_account_keep_no_other_waiting() {
     }
 }
 
+/// So many accounts each send one delivery to a receiver that never answers, more than there are slots. Another account's
+/// first delivery arrives all the same.
+#[tokio::test]
+async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_others() {
+    let (mut slow, mut quick) = (
+        Receiver::plain(ReceiverBehavior::Hangs("")).await,
+        Receiver::plain(ReceiverBehavior::Says(OK)).await,
+    );
+    let forwards = [to_shop(&slow), format!("https://quick.example=http://{}", quick.address)];
+    let bounds = SenderBounds {
+        posts: 4,
+        yield_time: Duration::ZERO,
+        total_time: 100 * SOON,
+        ..super::BOUNDS
+    };
+    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
+    let path = neighbour(&shop, "https://quick.example/").await;
+    let mut hostile = Vec::new();
+    for n in 0..6 {
+        let name = format!("hostile-{n}");
+        assert_eq!(ask(&shop.server, "POST", "/sandbox/accounts", &json!({ "id": name })).await.0, 200);
+        let endpoint = json!({ "account": name, "url": "https://shop.example/" });
+        let (status, answer) = ask(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+        assert_eq!(status, 200, "{answer}");
+        let id = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
+        hostile.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
+        // The fifth and the sixth get their slots from others.
+        soon(slow.next()).await;
+    }
+    let sent = send(&shop, &path).await;
+    assert_eq!(delivery(&soon(quick.next()).await), sent);
+    let first = shop.look_up(&hostile[0]).await;
+    let error = first["attempts"][0]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("gave way: all 4 delivery slots were in use"), "{first}");
+}
+
 #[tokio::test]
 async fn a_slow_host_that_two_accounts_share_keeps_places_for_both() {
     let permits = Arc::new(Semaphore::new(0));

@@ -34,6 +34,7 @@ const BOUNDS: SenderBounds = SenderBounds {
     connect_time: Duration::from_secs(5),
     total_time: Duration::from_secs(10),
     posts: 256,
+    yield_time: Duration::from_secs(10),
     posts_per_host: 8,
     lookups: 64,
     lookups_per_account: 8,
