@@ -1,4 +1,4 @@
-//! What a connection is doing, for its own stream and for whoever hands out the seats.
+//! The activity of a connection, shared between its stream and the accept loop, which evicts idle connections.
 
 use std::sync::{
     LazyLock,
@@ -7,37 +7,52 @@ use std::sync::{
 
 use tokio::{sync::Notify, time::Instant};
 
-/// What all moments are counted from, so that they can be compared and fit into an atomic.
+/// The origin of all times here, so that they can be compared and fit into an atomic.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// No client is awaited, or the connection was not asked to close.
+const NEVER: u64 = u64::MAX;
+/// A client that is awaited for longer is evicted before a connection that is idle between two requests.
+const USUAL_WAIT_MS: u64 = 1_000;
 
-/// What one connection is doing. Nothing in it orders anything else, so relaxed is enough.
+/// The activity of one connection. Nothing in it orders anything else, so relaxed is enough.
 pub(crate) struct Activity {
     /// Beginnings and ends of requests: odd while one is being answered.
     turns: AtomicU32,
     /// When a byte last moved, in milliseconds.
     moved_at: AtomicU64,
+    /// Since when the server has been waiting for the rest of a handshake, a head or a body, in milliseconds.
+    awaited_since: AtomicU64,
     leave: Notify,
-    /// Rings when it is closed, whatever it does.
+    /// Notified when the connection is to be closed, whatever it does.
     cut: Notify,
-    /// How long it had been quiet when it was last asked to leave.
+    /// The state in which it was last asked to close.
     asked: AtomicU64,
 }
 
+/// A connection that nothing is done for: the smallest is evicted first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Idleness {
+    rank: u8,
+    since: u64,
+}
+
 impl Activity {
+    /// The activity of a new connection, which owes the server a handshake or a head.
     pub(crate) fn new() -> Activity {
-        let activity = Activity {
+        let now = millis(Instant::now());
+        Activity {
             turns: AtomicU32::new(0),
-            moved_at: AtomicU64::new(0),
+            moved_at: AtomicU64::new(now),
+            awaited_since: AtomicU64::new(now),
             leave: Notify::new(),
             cut: Notify::new(),
-            asked: AtomicU64::new(u64::MAX),
-        };
-        activity.on_move(Instant::now());
-        activity
+            asked: AtomicU64::new(NEVER),
+        }
     }
 
     /// A request begins or ends.
     pub(crate) fn on_turn(&self) {
+        self.awaited_since.store(NEVER, Relaxed);
         self.turns.fetch_add(1, Relaxed);
     }
 
@@ -48,18 +63,34 @@ impl Activity {
 
     /// A byte moved in either direction.
     pub(crate) fn on_move(&self, at: Instant) {
-        let millis = at.saturating_duration_since(*ORIGIN).as_millis();
-        self.moved_at.store(u64::try_from(millis).unwrap_or(u64::MAX), Relaxed);
+        self.moved_at.store(millis(at), Relaxed);
     }
 
-    /// Since when no byte has moved, in milliseconds from some beginning; `None` while a request is being answered.
-    pub(crate) fn quiet_since(&self) -> Option<u64> {
-        self.turns().is_multiple_of(2).then(|| self.moved_at.load(Relaxed))
+    /// The server waits for the rest of a head.
+    pub(crate) fn on_await(&self, since: Instant) {
+        self.awaited_since.store(millis(since), Relaxed);
     }
 
-    /// Somebody else needs the seat, if this one has been quiet since then.
-    pub(crate) fn ask_to_leave(&self, quiet_since: u64) {
-        self.asked.store(quiet_since, Relaxed);
+    /// The server waits for a body, until this is dropped.
+    pub(crate) fn await_body(&self) -> AwaitedBody<'_> {
+        self.on_await(Instant::now());
+        AwaitedBody(self)
+    }
+
+    /// How idle it is; `None` while a request is being answered.
+    pub(crate) fn idleness(&self, now: Instant) -> Option<Idleness> {
+        let awaited_since = self.awaited_since.load(Relaxed);
+        if awaited_since != NEVER {
+            let is_long = millis(now).saturating_sub(awaited_since) > USUAL_WAIT_MS;
+            return Some(Idleness { rank: if is_long { 0 } else { 2 }, since: awaited_since });
+        }
+        let is_idle = self.turns().is_multiple_of(2);
+        is_idle.then(|| Idleness { rank: 1, since: self.moved_at.load(Relaxed) })
+    }
+
+    /// Asks it to close in favour of another one, if it is idle since then.
+    pub(crate) fn ask_to_leave(&self, idleness: Idleness) {
+        self.asked.store(idleness.since, Relaxed);
         self.leave.notify_one();
     }
 
@@ -73,9 +104,80 @@ impl Activity {
         self.cut.notified().await;
     }
 
-    /// Ends when somebody else needs the seat; says whether it has been quiet until now.
-    pub(crate) async fn asked_to_leave(&self) -> bool {
-        self.leave.notified().await;
-        self.quiet_since() == Some(self.asked.load(Relaxed))
+    /// Ends when it is to close in favour of another one. A request that came meanwhile is answered.
+    pub(crate) async fn evicted(&self) {
+        loop {
+            self.leave.notified().await;
+            let idle = self.idleness(Instant::now());
+            if idle.is_some_and(|idle| idle.since == self.asked.load(Relaxed)) {
+                return;
+            }
+        }
+    }
+}
+
+/// A body that the server waits for.
+pub(crate) struct AwaitedBody<'a>(&'a Activity);
+
+impl Drop for AwaitedBody<'_> {
+    fn drop(&mut self) {
+        self.0.awaited_since.store(NEVER, Relaxed);
+    }
+}
+
+fn millis(at: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(*ORIGIN).as_millis()).unwrap_or(NEVER - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Letters are connections: `b` waits for a body, `h` for its first head, `i` is idle after a request, `a` is being
+    /// answered. Each is opened a quarter of a second after the one before. Returns the order of their eviction.
+    async fn check(connections: &str, after_ms: u64, expected: &str) {
+        let mut all = Vec::new();
+        for (place, kind) in connections.chars().enumerate() {
+            let activity = Activity::new();
+            if kind != 'h' {
+                activity.on_turn();
+            }
+            match kind {
+                'b' => activity.on_await(Instant::now()),
+                'i' => activity.on_turn(),
+                _ => {}
+            }
+            all.push((place, activity));
+            tokio::time::advance(Duration::from_millis(250)).await;
+        }
+        tokio::time::advance(Duration::from_millis(after_ms)).await;
+        let now = Instant::now();
+        let mut order: Vec<_> =
+            all.iter().filter_map(|(place, activity)| Some((activity.idleness(now)?, *place))).collect();
+        order.sort();
+        let order: Vec<_> = order.iter().map(|(_, place)| place.to_string()).collect();
+        assert_eq!(order.join(" "), expected, "{connections}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn awaited_clients_are_evicted_before_idle_ones_and_the_longest_wait_first() {
+        LazyLock::force(&ORIGIN);
+        check("ibhai", 1_001, "1 2 0 4").await;
+        // A wait of up to a second is usual.
+        check("ibhai", 0, "0 4 1 2").await;
+        check("hbhb", 0, "0 1 2 3").await;
+        check("aaa", 9_000, "").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_has_come_is_no_longer_awaited() {
+        let activity = Activity::new();
+        activity.on_turn();
+        let awaited = activity.await_body();
+        assert!(activity.idleness(Instant::now()).is_some());
+        drop(awaited);
+        assert_eq!(activity.idleness(Instant::now()), None);
     }
 }

@@ -1,35 +1,70 @@
 //! Reading a body: bounded in bytes and in time, and copied only if it comes in pieces.
 
+use std::sync::{Mutex, PoisonError};
+
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header::EXPECT};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
-use crate::{config::Bounds, refusal::Refusal};
+use crate::{activity::Activity, config::Bounds, refusal::Refusal};
 
 /// Of a body that is too large, so many times the bound is read and thrown away before the answer, because a
 /// client that is still sending when the connection closes may never see it.
 const SWALLOWED: usize = 4;
 
-/// The whole body of a request with these headers.
-pub(crate) async fn read(headers: &HeaderMap, body: Incoming, bounds: &Bounds) -> Result<Bytes, Refusal> {
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
-    // In a box, because most requests have no body, and every one would carry the room for reading it.
-    Box::pin(read_some(body, headers.contains_key(EXPECT), bounds)).await
+/// The body of a request, read once its answer depends on it: whatever the head alone decides waits for no body.
+pub(crate) struct RequestBody<'a> {
+    headers: &'a HeaderMap,
+    activity: &'a Activity,
+    bounds: &'a Bounds,
+    unread: Mutex<Option<Incoming>>,
 }
 
-/// Lets a refused request go on arriving, in the background: a client that is still sending when the connection closes
-/// may never see its answer.
-pub(crate) fn leave(headers: &HeaderMap, body: Incoming, bounds: &Bounds) {
-    // One that waits to be told to go on sends nothing.
-    if body.is_end_stream() || headers.contains_key(EXPECT) {
-        return;
+impl<'a> RequestBody<'a> {
+    /// The body of a request with these headers.
+    pub(crate) fn new(
+        headers: &'a HeaderMap,
+        activity: &'a Activity,
+        bounds: &'a Bounds,
+        body: Incoming,
+    ) -> RequestBody<'a> {
+        let unread = Mutex::new(Some(body).filter(|body| !body.is_end_stream()));
+        RequestBody { headers, activity, bounds, unread }
     }
-    // Ends with the body, or at its bound in bytes or time; whatever came of it, nobody asks.
-    let bounds = *bounds;
-    tokio::spawn(async move { drop(read_some(body, false, &bounds).await) });
+
+    fn take(&self) -> Option<Incoming> {
+        // Nothing that can panic happens under the lock.
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The client sends the body only when it is told to go on.
+    fn is_held_back(&self) -> bool {
+        self.headers.contains_key(EXPECT)
+    }
+
+    /// Whether there is none, or it was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Reads all of it; empty the second time.
+    pub(crate) async fn read(&self) -> Result<Bytes, Refusal> {
+        let Some(body) = self.take() else { return Ok(Bytes::new()) };
+        let _awaited = self.activity.await_body();
+        // In a box, because most requests have no body, and every one would carry the room for reading it.
+        Box::pin(read_some(body, self.is_held_back(), self.bounds)).await
+    }
+
+    /// Lets the body of an answered request go on arriving, in the background: a client that is still sending when the
+    /// connection closes may never see its answer.
+    pub(crate) fn drain(&self) {
+        if let Some(body) = self.take().filter(|_| !self.is_held_back()) {
+            // Ends with the body, or at its bound in bytes or time; whatever came of it, nobody asks.
+            let bounds = *self.bounds;
+            tokio::spawn(async move { drop(read_some(body, false, &bounds).await) });
+        }
+    }
 }
 
 /// `waits`: the client sends the body only when told to go on, so a refusal need not read it.

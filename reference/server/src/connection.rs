@@ -53,16 +53,13 @@ pub(crate) async fn serve<S>(
         .max_header_size(bounds.head_bytes)
         .serve_connection(TokioIo::new(timed), service);
     let mut connection = pin!(stopping.watch(connection));
-    loop {
-        tokio::select! {
-            biased;
-            // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
-            _ = &mut connection => return,
-            // Others need the room that its answer takes.
-            () = activity.told_to_go() => return,
-            // A request that came meanwhile is answered.
-            is_quiet = activity.asked_to_leave() => if is_quiet { return },
-        }
+    tokio::select! {
+        biased;
+        // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
+        _ = &mut connection => {}
+        // Others need the room that its answer takes.
+        () = activity.told_to_go() => {}
+        () = activity.evicted() => {}
     }
 }
 
@@ -144,6 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
         }
         if matches!(self.head, Head::Begun) {
             self.head = Head::Since(self.moved_at);
+            self.activity.on_await(self.moved_at);
         }
         let idle_until = self.moved_at + if self.stalled { self.stall_time } else { self.idle_time };
         let deadline = match self.head {

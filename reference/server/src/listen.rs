@@ -7,7 +7,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     task::JoinSet,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use tokio_rustls::TlsAcceptor;
@@ -23,7 +23,7 @@ use crate::{
 /// How long to leave the accept queue alone when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// How long to wait for the connection that was asked to leave before another one is.
+/// How long to wait for the connection that is evicted before another one is.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Accepts until `stop`, then waits for what has begun; says how many connections had to be cut off.
@@ -33,7 +33,7 @@ pub(crate) async fn accept(
     router: Arc<Router>,
     mut stop: oneshot::Receiver<()>,
 ) -> usize {
-    let mut seats = Seats::new(router.backend.bounds.connections);
+    let mut slots = ConnectionSlots::new(router.backend.bounds.connections);
     let stopping = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     loop {
@@ -43,10 +43,10 @@ pub(crate) async fn accept(
             stream = next(&listener) => stream,
         };
         let Ok((stream, ends)) = stream else { continue };
-        let (seat, activity) = tokio::select! {
+        let (slot, activity) = tokio::select! {
             biased;
             _ = &mut stop => break,
-            seat = seats.take() => seat,
+            slot = slots.take() => slot,
         };
         while connections.try_join_next().is_some() {}
         let open = Open::new(Arc::clone(&router));
@@ -54,7 +54,10 @@ pub(crate) async fn accept(
         connections.spawn(async move {
             let opened = match &acceptor {
                 None => Some(TlsOrPlain::Plain(stream)),
-                Some(acceptor) => tls::open(acceptor, stream, router.backend.bounds.head_time).await,
+                Some(acceptor) => tokio::select! {
+                    opened = tls::open(acceptor, stream, router.backend.bounds.head_time) => opened,
+                    () = activity.evicted() => None,
+                },
             };
             match opened {
                 Some(TlsOrPlain::Plain(stream)) => {
@@ -65,7 +68,7 @@ pub(crate) async fn accept(
                 }
                 None => {}
             }
-            drop((open, seat));
+            drop((open, slot));
         });
     }
     drop(listener);
@@ -77,44 +80,45 @@ pub(crate) async fn accept(
     connections.len()
 }
 
-/// The seats, and who sits there.
-struct Seats {
+/// The slots for connections, and the activity of those that hold one.
+struct ConnectionSlots {
     free: Arc<Semaphore>,
     most: usize,
     taken: Vec<Arc<Activity>>,
 }
 
-impl Seats {
-    fn new(most: usize) -> Seats {
+impl ConnectionSlots {
+    fn new(most: usize) -> ConnectionSlots {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
-        Seats { free: Arc::new(Semaphore::new(most)), most, taken: Vec::new() }
+        ConnectionSlots { free: Arc::new(Semaphore::new(most)), most, taken: Vec::new() }
     }
 
-    /// A seat for one more. While there is none, those who have been quiet the longest are asked to leave.
+    /// A slot for one more connection. While there is none, idle connections are evicted.
     async fn take(&mut self) -> (OwnedSemaphorePermit, Arc<Activity>) {
-        let seat = loop {
-            if let Ok(seat) = Arc::clone(&self.free).try_acquire_owned() {
-                break seat;
+        let slot = loop {
+            if let Ok(slot) = Arc::clone(&self.free).try_acquire_owned() {
+                break slot;
             }
-            self.forget_those_who_left();
-            let quiet = self.taken.iter().filter_map(|it| Some((it.quiet_since()?, it)));
-            if let Some((since, longest)) = quiet.min_by_key(|(since, _)| *since) {
-                longest.ask_to_leave(since);
+            self.remove_closed();
+            let now = Instant::now();
+            let idle = self.taken.iter().filter_map(|activity| Some((activity.idleness(now)?, activity)));
+            if let Some((idleness, first)) = idle.min_by_key(|(idleness, _)| *idleness) {
+                first.ask_to_leave(idleness);
             }
-            if let Ok(seat) = timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await {
-                break seat.expect("the semaphore is never closed");
+            if let Ok(slot) = timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await {
+                break slot.expect("the semaphore is never closed");
             }
         };
         if self.taken.len() >= self.most {
-            self.forget_those_who_left();
+            self.remove_closed();
         }
         let activity = Arc::new(Activity::new());
         self.taken.push(Arc::clone(&activity));
-        (seat, activity)
+        (slot, activity)
     }
 
-    /// A connection holds its activity for as long as it is open.
-    fn forget_those_who_left(&mut self) {
+    /// Removes closed connections: an open one holds its activity.
+    fn remove_closed(&mut self) {
         self.taken.retain(|activity| Arc::strong_count(activity) > 1);
     }
 }

@@ -10,10 +10,10 @@ use http::{
     header::{AUTHORIZATION, CONTENT_TYPE, HOST},
     request::Parts,
 };
-use hyper::body::{Body, Incoming};
+use hyper::body::Incoming;
 use reference_core::dialect::Dialect;
 use reference_wire::{Response, fields::Fields};
-use simulator::sandbox::Admitted;
+use simulator::sandbox::{self, Admitted};
 use tokio::time::Instant;
 
 #[cfg(feature = "mcp")]
@@ -22,7 +22,8 @@ use crate::{
     activity::Activity,
     answer::{self, Answer, Content},
     backend::Backend,
-    body, forwards,
+    body::RequestBody,
+    forwards,
     gate::{self, Ends},
     log::Exchange,
     metrics::Metrics,
@@ -116,6 +117,7 @@ impl Router {
         request: Request<Incoming>,
     ) -> Answer {
         let (head, body) = request.into_parts();
+        let body = RequestBody::new(&head.headers, activity, &self.backend.bounds, body);
         let (begun, mut sent) = (Instant::now(), Bytes::new());
         let said = Said::of(&head.headers);
         let whole_path = self.backend.addresses.inside(head.uri.path());
@@ -127,9 +129,10 @@ impl Router {
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
         let decided = match &place {
-            Ok(_) => self.decide((backend, path), (ends, activity), (&head, &said), body, &mut sent).await,
+            Ok(_) => self.decide((backend, path), (ends, activity), (&head, &said), &body, &mut sent).await,
             Err(refusal) => Err(*refusal),
         };
+        body.drain();
         let mut answer = decided.unwrap_or_else(Refusal::answer);
         let told = match answer.body() {
             Content::Whole(told) => told.clone(),
@@ -163,29 +166,34 @@ impl Router {
         (backend, path): (&Arc<Backend>, &str),
         (ends, activity): (Ends, &Arc<Activity>),
         (head, said): (&Parts, &Said<'_>),
-        body: Incoming,
+        body: &RequestBody<'_>,
         sent: &mut Bytes,
     ) -> Result<Answer, Refusal> {
         let authority = called(head, said.host)?;
-        let call = |body| Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
+        let call = Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
         let asked = Asked { backend, head, said, path, authority };
         let Some(area) = Area::of(path) else {
-            return if home::wants_page(head) {
-                home::lost(&call(Bytes::new()))
-            } else {
-                Err(Refusal::NotFound)
-            };
+            return if home::wants_page(head) { home::lost(&call) } else { Err(Refusal::NotFound) };
         };
         match area {
-            Area::Api if !body.is_end_stream() => {
+            // In boxes, because every request to the API would carry what they need.
+            Area::Api if !body.is_empty() => {
                 return Box::pin(asked.ask_api(body, sent)).await;
             }
-            Area::Api | Area::Hosted | Area::Dashboard => {}
+            Area::Hosted => return Box::pin(pages::hosted::answer(&call)).await,
+            Area::Dashboard => return Box::pin(pages::dashboard::answer(&call)).await,
+            Area::Api => {}
             Area::Sandbox => {
                 gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
                 gate::admit_site(head)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
+                }
+                if !body.is_empty()
+                    && !is_answered_here(path)
+                    && let Err(error) = sandbox::judge_head(head.method.as_str(), path)
+                {
+                    return Ok(answer::of_world(Response::refusal(&error))?);
                 }
             }
             #[cfg(feature = "mcp")]
@@ -196,36 +204,26 @@ impl Router {
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
-                    Area::Docs => pages::docs::docs(&call(Bytes::new()), &self.docs, &self.document),
-                    Area::Index if home::wants_page(head) => home::home(&call(Bytes::new())),
+                    Area::Docs => pages::docs::docs(&call, &self.docs, &self.document),
+                    Area::Index if home::wants_page(head) => home::home(&call),
                     _ => self.page(&area, &asked),
                 };
             }
         }
-        let body = body::read(&head.headers, body, &backend.bounds).await?;
-        match area {
-            // In boxes, because every request to the API would carry what they need.
-            Area::Hosted => {
-                return Box::pin(pages::hosted::answer(&call(body))).await;
+        let body = body.read().await?;
+        if let Area::Sandbox = area {
+            gate::admit_body(&head.headers, &body)?;
+            if let Some(refusal) = unfiltered(head, path) {
+                return Ok(answer::of_world(refusal)?);
             }
-            Area::Dashboard => {
-                return Box::pin(pages::dashboard::answer(&call(body))).await;
+            if path == forwards::PATH {
+                let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
+                return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
             }
-            Area::Sandbox => {
-                gate::admit_body(&head.headers, &body)?;
-                if let Some(refusal) = unfiltered(head, path) {
-                    return Ok(answer::of_world(refusal)?);
-                }
-                if path == forwards::PATH {
-                    let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
-                    return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
-                }
-                // A world opens no worlds.
-                if api::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
-                    return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
-                }
+            // A world opens no worlds.
+            if api::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
+                return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
             }
-            _ => {}
         }
         asked.ask_world(None, &body).await
     }
@@ -250,10 +248,14 @@ impl Router {
     }
 }
 
+/// Whether the server answers a path under `/sandbox` itself, and not the world.
+fn is_answered_here(path: &str) -> bool {
+    path == forwards::PATH || api::is_at(path) || snapshots::serves(path)
+}
+
 /// The refusal of a filter where the server answers itself: its lists have none.
 fn unfiltered(head: &Parts, path: &str) -> Option<Response> {
-    let is_ours = path == forwards::PATH || api::is_at(path) || snapshots::serves(path);
-    if !is_ours || !matches!(head.method, Method::GET | Method::HEAD) {
+    if !is_answered_here(path) || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
     let asked = Fields::query(head.uri.query()).and_then(|asked| Fields::none(&asked));
@@ -271,18 +273,15 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// A request to the API that has a body: key, limit, path and method are judged before it is read.
-    async fn ask_api(&self, body: Incoming, sent: &mut Bytes) -> Result<Answer, Refusal> {
+    async fn ask_api(&self, body: &RequestBody<'_>, sent: &mut Bytes) -> Result<Answer, Refusal> {
         let Asked { backend, head, said, path, .. } = *self;
         let authorization = said.authorization.once().map(HeaderValue::as_bytes);
         let known = RequestHead { method: head.method.as_str(), path, authorization };
         let admitted = match backend.host.admit_head(known)? {
             Ok(admitted) => admitted,
-            Err(refusal) => {
-                body::leave(&head.headers, body, &backend.bounds);
-                return Ok(answer::of_world(refusal)?);
-            }
+            Err(refusal) => return Ok(answer::of_world(refusal)?),
         };
-        match body::read(&head.headers, body, &backend.bounds).await {
+        match body.read().await {
             Ok(body) => {
                 sent.clone_from(&body);
                 self.ask_world(admitted, &body).await

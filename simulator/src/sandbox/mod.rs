@@ -48,7 +48,7 @@ use self::{
 pub use self::{
     observe::{EndedAttempt, WorldLog},
     recall::{AdmittedRecord, PendingRecord},
-    route::{ANY, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach},
+    route::{ANY, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach, judge_head},
 };
 use crate::{
     chain::{Chain, Congestion},

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use rmcp::{
     ErrorData,
     transport::streamable_http_server::{
@@ -26,7 +25,7 @@ use self::handler::Handler;
 use crate::{
     answer::{self, Answer},
     backend::Backend,
-    body,
+    body::RequestBody,
     config::Bounds,
     gate::{self, Ends},
     refusal::Refusal,
@@ -72,17 +71,14 @@ impl Mcp {
         head: &Parts,
         authorization: Option<&[u8]>,
         authority: Option<&str>,
-        body: Incoming,
+        body: &RequestBody<'_>,
     ) -> Result<Answer, Refusal> {
         let admitted = backend.host.admit(authorization)?;
         // After the key was counted: a request counts whatever becomes of it.
         let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(refusal) => {
-                body::leave(&head.headers, body, &backend.bounds);
-                return Ok(answer::of_world(refusal)?);
-            }
+            Err(refusal) => return Ok(answer::of_world(refusal)?),
         };
         let may_act = from_here || backend.token.is_in(&head.headers);
         let caller = Caller {
@@ -91,7 +87,7 @@ impl Mcp {
             base: backend.addresses.base(authority).into_owned(),
             in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_act,
         };
-        let body = match body::read(&head.headers, body, &backend.bounds).await {
+        let body = match body.read().await {
             Ok(body) => body,
             Err(refusal) => return Ok(answer::with_quota(refusal.answer(), admitted.quota())?),
         };

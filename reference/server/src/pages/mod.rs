@@ -30,12 +30,13 @@ use serde_json::Value;
 
 pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON};
 pub(crate) use live::{Part, follow};
-use {dashboard::Dashboard, live::Streams};
+use {dashboard::Dashboard, form::Form, live::Streams};
 
 use crate::{
     activity::Activity,
     answer::{self, Answer},
     backend::Backend,
+    body::RequestBody,
     config::Bounds,
     gate::{self, Ends},
     refusal::Refusal,
@@ -81,10 +82,15 @@ pub(crate) struct Call<'a> {
     pub(crate) path: &'a str,
     /// What the client called us.
     pub(crate) authority: Option<&'a str>,
-    pub(crate) body: Bytes,
+    pub(crate) body: &'a RequestBody<'a>,
 }
 
 impl Call<'_> {
+    /// The form that was sent, once its body has come.
+    pub(crate) async fn form(&self) -> Result<Form, Refusal> {
+        Form::read(&self.head.headers, &self.body.read().await?)
+    }
+
     /// The method, with `HEAD` taken for `GET`.
     pub(crate) fn method(&self) -> &Method {
         if self.head.method == Method::HEAD { &Method::GET } else { &self.head.method }

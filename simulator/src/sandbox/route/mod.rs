@@ -325,19 +325,37 @@ fn reads(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
 
+/// Judges a call of somebody who may do everything before its body has come.
+///
+/// # Errors
+///
+/// 404 for an unknown path, 405 for a method that the path does not take.
+pub fn judge_head(method: &str, path: &str) -> Result<(), ApiError> {
+    find(method, path, None).map(drop)
+}
+
+/// The method of a route, and what stands in the place of the segments in braces.
+fn find<'p>(
+    method: &str,
+    path: &'p str,
+    within: Option<Within>,
+) -> Result<(&'static RouteMethod, Vec<&'p str>), ApiError> {
+    let found = ROUTES.iter().find_map(|route| Some((route, route.parameters(path)?)));
+    let (route, parameters) = found.ok_or(ApiError::NotFound)?;
+    let method = if method == "HEAD" { "GET" } else { method };
+    let method = route.methods.iter().find(|it| it.method == method);
+    if within.is_some() && method.is_none_or(|it| it.reach != RouteReach::Book) {
+        return Err(ApiError::NotFound);
+    }
+    Ok((method.ok_or(ApiError::WrongMethod { allow: route.allow.into() })?, parameters))
+}
+
 fn dispatch(
     sandbox: &mut Sandbox,
     request: &Request<'_>,
     within: Option<Within>,
 ) -> Result<(Reply, Option<AdvanceTarget>), ApiError> {
-    let found = ROUTES.iter().find_map(|route| Some((route, route.parameters(request.path)?)));
-    let (route, parameters) = found.ok_or(ApiError::NotFound)?;
-    let method = if reads(request) { "GET" } else { request.method };
-    let method = route.methods.iter().find(|it| it.method == method);
-    if within.is_some() && method.is_none_or(|it| it.reach != RouteReach::Book) {
-        return Err(ApiError::NotFound);
-    }
-    let method = method.ok_or(ApiError::WrongMethod { allow: route.allow.into() })?;
+    let (method, parameters) = find(request.method, request.path, within)?;
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
     }

@@ -49,9 +49,8 @@ impl Access {
         Ok(entry)
     }
 
-    /// Whether a form is one of ours: sent from our origin, with the word that only our pages know.
-    pub(super) fn judge_form(&self, call: &Call<'_>, word: Option<&str>) -> Result<(), Refusal> {
-        call.admit_form()?;
+    /// Whether a form from our origin is one of ours: it has the word that only our pages know.
+    pub(super) fn judge_form(&self, word: Option<&str>) -> Result<(), Refusal> {
         if same(word.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 

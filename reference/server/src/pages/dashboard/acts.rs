@@ -31,6 +31,19 @@ pub(super) enum Outcome {
 
 type Acted = Result<(Page, Outcome), Refusal>;
 
+/// Whether forms are sent to a path below the place.
+pub(super) fn takes_form(segments: &[&str]) -> bool {
+    matches!(
+        segments,
+        ["keys" | "endpoints" | "charges" | "invoices" | "links" | "settings"]
+            | ["endpoints" | "wallets" | "world", _]
+            | ["keys", _, "revoke"]
+            | ["deliveries", _, "resend"]
+            | ["wallets", _, "remove"]
+            | ["endpoints" | "charges" | "invoices" | "links", _, _]
+    )
+}
+
 /// Does what a form says. `segments`: where it was sent to, below the place.
 pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -> Acted {
     if !segments.iter().all(|segment| is_id(segment)) {

@@ -76,11 +76,6 @@ impl Dashboard {
         self.access.form_word()
     }
 
-    /// Refuses a form that was not sent by a page of this run of the server.
-    pub(crate) fn judge_form(&self, call: &Call<'_>, form: &Form) -> Result<(), Refusal> {
-        self.access.judge_form(call, form.text("word"))
-    }
-
     /// What keys of a mode begin with.
     fn key_start(&self, mode: &str) -> String {
         let found = self.key_starts.iter().find(|(known, _)| *known == mode);
@@ -123,15 +118,15 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     if let Entrance::Login = entry {
         return match (is_read, segments.as_slice()) {
-            (false, ["login"]) => log_in(call),
+            (false, ["login"]) => log_in(call).await,
             // What was posted is lost with its login; it is not kept for later.
             _ => draw::login(call, false),
         };
     }
     match segments.as_slice() {
         [] | ["login"] if is_read => see_other(&call.site()?, &first_place(call).await?.path("")),
-        ["login"] => log_in(call),
-        ["logout"] if !is_read => log_out(call),
+        ["login"] => log_in(call).await,
+        ["logout"] if !is_read => log_out(call).await,
         [account, mode, "scenario"] if is_read => {
             scenario(call, Place::read(account, mode).ok_or(Refusal::NotFound)?).await
         }
@@ -206,8 +201,10 @@ async fn finish(call: &Call<'_>, context: &PageContext, notice: Option<&Notice>)
 
 /// A form: what it says is done and the browser sent on, or it is shown again with what is wrong.
 async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Refusal> {
-    let form = Form::read(&call.head.headers, &call.body)?;
-    call.pages.dashboard.judge_form(call, &form)?;
+    if !acts::takes_form(rest) {
+        return Err(Refusal::NotFound);
+    }
+    let form = own_form(call).await?;
     let context = PageContext::new(call.asker(), place, Page::Overview, Query::default())?;
     let (page, outcome) = acts::act(&context, rest, &form).await?;
     match outcome {
@@ -226,10 +223,21 @@ async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Ref
     }
 }
 
+/// Reads a form that a page of this run of the server sent.
+///
+/// # Errors
+///
+/// [`Refusal::FormOrigin`] for any other form; one of a foreign origin is refused before its body is read.
+pub(crate) async fn own_form(call: &Call<'_>) -> Result<Form, Refusal> {
+    call.admit_form()?;
+    let form = call.form().await?;
+    call.pages.dashboard.access.judge_form(form.text("word"))?;
+    Ok(form)
+}
+
 /// The token was shown in a form.
-fn log_in(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let form = Form::read(&call.head.headers, &call.body)?;
-    call.pages.dashboard.judge_form(call, &form)?;
+async fn log_in(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let form = own_form(call).await?;
     exchange(call, form.text("token").unwrap_or_default(), "/dashboard")
 }
 
@@ -243,9 +251,8 @@ fn exchange(call: &Call<'_>, token: &str, path: &str) -> Result<Answer, Refusal>
     Ok(answer)
 }
 
-fn log_out(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let form = Form::read(&call.head.headers, &call.body)?;
-    call.pages.dashboard.judge_form(call, &form)?;
+async fn log_out(call: &Call<'_>) -> Result<Answer, Refusal> {
+    own_form(call).await?;
     let mut answer = see_other(&call.site()?, "/dashboard")?;
     Access::close(call, &mut answer)?;
     Ok(answer)

@@ -15,8 +15,7 @@ use super::{
 use crate::{
     answer::Answer,
     pages::{
-        Asker, Call, Part, Site, follow, form::Form, html, objects::Invoice, see_other, words,
-        words::MomentWords as _,
+        Asker, Call, Part, Site, follow, html, objects::Invoice, see_other, words, words::MomentWords as _,
     },
     refusal::Refusal,
 };
@@ -150,7 +149,10 @@ fn title(invoice: &Invoice, account: &Account) -> String {
 /// `POST /i/{code}/coin`.
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
-    let form = Form::read(&call.head.headers, &call.body)?;
+    if load::<InvoicePage>(&call.asker(), &format!("/i/{code}")).await?.is_none() {
+        return nowhere(call);
+    }
+    let form = call.form().await?;
     let asset = json!({ "asset": form.text("asset") });
     let reply = call.ask("POST", &format!("/sandbox/invoices/{code}/choose"), Some(&asset)).await?;
     if reply.is_good() {

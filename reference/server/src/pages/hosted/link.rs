@@ -137,10 +137,10 @@ fn missing_answer(filled: &Filled, label: &str) -> Option<String> {
 /// `POST /pay/{code}`: opens a charge and shows its checkout.
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
-    let form = Form::read(&call.head.headers, &call.body)?;
     let Some(shown) = load::<LinkPage>(&call.asker(), &format!("/pay/{code}")).await? else {
         return nowhere(call);
     };
+    let form = call.form().await?;
     let mut filled = Filled::of(&form, &shown.link);
     let Reply { status, mut json } = call
         .ask("POST", &format!("/sandbox/links/{code}/choose"), Some(&choice(&filled, &shown.link)))

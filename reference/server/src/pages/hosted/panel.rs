@@ -20,7 +20,7 @@ use crate::{
     answer::{self, Answer},
     pages::{
         Asker, Call, Part, Site,
-        form::Form,
+        dashboard::own_form,
         objects::{Invoice, Link},
         see_other,
     },
@@ -379,9 +379,11 @@ pub(super) fn of_link_page(page: &LinkPage) -> Option<PanelSubject<'_>> {
 /// Does what a button of the panel says. `path`: of the page.
 pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> {
     call.admit_owner()?;
-    let form = Form::read(&call.head.headers, &call.body)?;
-    call.pages.dashboard.judge_form(call, &form)?;
     let asker = call.asker();
+    if PanelPage::load(&asker, path).await?.is_none() {
+        return Err(Refusal::NotFound);
+    }
+    let form = own_form(call).await?;
     let shown = PanelPage::load(&asker, path).await?;
     let Some((mode, subject)) = shown.as_ref().and_then(PanelPage::subject) else {
         return Err(Refusal::NotFound);

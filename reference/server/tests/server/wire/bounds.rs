@@ -107,7 +107,7 @@ async fn a_head_within_the_bound_is_taken() {
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[tokio::test]
-async fn a_newcomer_takes_the_seat_of_whoever_was_quiet_the_longest() {
+async fn a_new_connection_evicts_the_longest_idle_one() {
     let (server, mut first) = bounded(Bounds { connections: 2, ..Bounds::default() }).await;
     let mut second = Client::connect(server.address()).await;
     for client in [&mut first, &mut second] {
@@ -121,15 +121,17 @@ async fn a_newcomer_takes_the_seat_of_whoever_was_quiet_the_longest() {
 }
 
 #[tokio::test]
-async fn whoever_is_being_answered_keeps_the_seat_until_then() {
-    let (server, mut first) = bounded(Bounds { connections: 1, ..Bounds::default() }).await;
-    first.send(announced(4, "Expect: 100-continue\r\n")).await;
-    assert_eq!(first.reply().await.expect("told to go on").status, 100);
+async fn clients_that_owe_a_body_are_evicted() {
+    let (server, mut first) = bounded(Bounds { connections: 2, ..Bounds::default() }).await;
     let mut second = Client::connect(server.address()).await;
-    second.send(GET).await;
-    assert_eq!(first.ask("body").await.status, 200);
-    assert_eq!(second.reply().await.expect("the seat is free now").status, 200);
+    for client in [&mut first, &mut second] {
+        client.send(announced(4, "Expect: 100-continue\r\n")).await;
+        assert_eq!(client.reply().await.expect("told to go on").status, 100);
+    }
+    let mut third = Client::connect(server.address()).await;
+    assert_eq!(third.ask(GET).await.status, 200);
     assert!(first.is_closed().await);
+    assert_eq!(second.ask("body").await.status, 200);
 }
 
 /// Asks for so many bytes.

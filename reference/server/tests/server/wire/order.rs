@@ -107,6 +107,33 @@ async fn what_no_body_could_change_is_told_before_the_body_has_come() {
 }
 
 #[tokio::test]
+async fn pages_and_the_sandbox_refuse_by_the_head_what_no_body_could_change() {
+    let shop = Shop::open(120).await;
+    const STRANGER: &str = "Via: 1.1 proxy\r\n";
+    for (line, more, status) in [
+        ("POST /c/aaaaaaaaaaaa/sandbox", "", 404),
+        ("POST /i/aaaaaaaaaaaa/sandbox", "", 404),
+        ("POST /i/aaaaaaaaaaaa/coin", "", 404),
+        ("POST /pay/aaaaaaaaaaaa", "", 404),
+        ("POST /pay/aaaaaaaaaaaa/nowhere", "", 404),
+        ("POST /c/aaaaaaaaaaaa", "", 405),
+        ("POST /dashboard/acme/live/nowhere", "", 404),
+        ("POST /dashboard/nowhere", "", 404),
+        ("PUT /dashboard/acme/live/keys", "", 405),
+        ("POST /dashboard/acme/live/keys", STRANGER, 401),
+        ("POST /dashboard/login", "Origin: http://elsewhere.example\r\n", 403),
+        ("POST /sandbox/nowhere", "", 404),
+        ("PUT /sandbox/pay", "", 405),
+        ("POST /sandbox/pay", STRANGER, 403),
+        ("POST /healthz", "", 405),
+    ] {
+        let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\n{more}Content-Length: 9\r\n\r\n");
+        let reply = shop.client().await.ask(head).await;
+        assert_eq!(reply.status, status, "{line} {more}: {reply:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_comes_after_its_refusal_harms_nobody() {
     let shop = Shop::open(120).await;
     let mut client = shop.client().await;

@@ -58,9 +58,9 @@ async fn metrics_count_what_was_answered() {
     assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
 }
 
-/// A `POST` with a body to `/sandbox/x`, with these header lines.
+/// A `POST` with a body to `/sandbox/pay`, with these header lines.
 async fn knock(client: &mut Client, lines: &str) -> (u16, String) {
-    let reply = client.ask(format!("POST /sandbox/x HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}")).await;
+    let reply = client.ask(format!("POST /sandbox/pay HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}")).await;
     (reply.status, reply.body)
 }
 
@@ -70,7 +70,7 @@ async fn the_sandbox_tells_the_uninvited_what_to_do() {
     let json = "Content-Type: application/json\r\n";
     let port = server.address().port();
     for (lines, status, says) in [
-        (format!("Host: localhost\r\n{json}"), 200, "POST /sandbox/x"),
+        (format!("Host: localhost\r\n{json}"), 200, "POST /sandbox/pay"),
         (format!("Host: evil.example\r\n{json}"), 403, "--public-url"),
         (format!("Host: localhost\r\nOrigin: http://evil.example\r\n{json}"), 403, "another origin"),
         (format!("Host: localhost:{port}\r\nOrigin: http://localhost:{port}\r\n{json}"), 200, "POST"),

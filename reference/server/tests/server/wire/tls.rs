@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reference_server::{ClockKind, Config, Server, TlsIdentity};
+use reference_server::{Bounds, ClockKind, Config, Server, TlsIdentity};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 use tokio::{
@@ -23,7 +23,11 @@ fn identity() -> TlsIdentity {
 }
 
 async fn open(identity: &TlsIdentity) -> Server {
-    let config = Config { tls: Some(identity.clone()), ..config(ClockKind::Frozen) };
+    bounded(identity, Bounds::default()).await
+}
+
+async fn bounded(identity: &TlsIdentity, bounds: Bounds) -> Server {
+    let config = Config { tls: Some(identity.clone()), bounds, ..config(ClockKind::Frozen) };
     Server::start(config).await.expect("loopback has a free port")
 }
 
@@ -64,6 +68,20 @@ async fn send(
     // A peer that closes without a word of goodbye has said all the same what it had to say.
     let _ = stream.read_to_string(&mut answer).await;
     Ok(answer)
+}
+
+#[tokio::test]
+async fn clients_that_owe_a_handshake_are_evicted() {
+    let server = bounded(&identity(), Bounds { connections: 2, ..Bounds::default() }).await;
+    let mut silent = Client::connect(server.address()).await;
+    let mut half = Client::connect(server.address()).await;
+    // The beginning of a ClientHello.
+    half.send([0x16, 0x03, 0x01, 0x02]).await;
+    for first in [&mut silent, &mut half] {
+        let mut new = Client::connect(server.address()).await;
+        assert_eq!(new.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
+        assert!(first.reply().await.is_none(), "it was evicted");
+    }
 }
 
 #[tokio::test]
