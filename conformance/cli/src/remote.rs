@@ -1,5 +1,6 @@
 //! A stage behind HTTP: a served reference.
 
+use conformance::receiver::LimitedHead;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Request, body::Bytes, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
@@ -68,7 +69,8 @@ async fn ask(
         _ => {
             let stream = TcpStream::connect(host).await.map_err(|error| error.to_string())?;
             stream.set_nodelay(true).map_err(|error| error.to_string())?;
-            let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(says)?;
+            let stream = TokioIo::new(LimitedHead::new(stream));
+            let (sender, connection) = http1::handshake(stream).await.map_err(says)?;
             tokio::spawn(connection);
             sender
         }

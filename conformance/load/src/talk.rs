@@ -70,12 +70,14 @@ impl Fault {
 pub(crate) struct Talk {
     stream: Stream,
     buffer: Vec<u8>,
+    /// A part of the present response has come.
+    has_read: bool,
     patience: Patience,
 }
 
 impl Talk {
     pub(crate) fn new(stream: Stream) -> Talk {
-        Talk { stream, buffer: vec![0; HEAD_MAX], patience: Patience::new() }
+        Talk { stream, buffer: vec![0; HEAD_MAX], has_read: false, patience: Patience::new() }
     }
 
     /// Asks, and lets the answer go by. `now`: the time it is.
@@ -91,29 +93,34 @@ impl Talk {
         mut sink: impl FnMut(&[u8]),
     ) -> Result<Answer, Fault> {
         self.patience.until = now + PATIENCE;
+        self.has_read = false;
         self.send(request).await?;
-        let mut have = 0;
+        // Interim responses stay in the buffer with the head, so its size bounds them all.
+        let (mut start, mut have) = (0, 0);
         let (head, head_len) = loop {
+            if have == self.buffer.len() {
+                return Err(Fault::NotHttp("response head and interim responses exceed 64 KiB"));
+            }
             let n = self.read(have).await?;
             if n == 0 {
                 return Err(Fault::Closed);
             }
             have += n;
-            let mut found = answer::head(&self.buffer[..have]).map_err(Fault::NotHttp)?;
+            let mut found = answer::head(&self.buffer[start..have]).map_err(Fault::NotHttp)?;
             // An interim answer: the real one follows.
             while let Some((_, len)) = found.filter(|(head, _)| head.status < 200) {
-                self.buffer.copy_within(len..have, 0);
-                have -= len;
-                found = answer::head(&self.buffer[..have]).map_err(Fault::NotHttp)?;
+                start += len;
+                found = answer::head(&self.buffer[start..have]).map_err(Fault::NotHttp)?;
             }
             if let Some(found) = found {
                 break found;
             }
         };
+        let here = start + head_len..have;
         let body = match head.length {
-            Length::Known(n) => self.known(head_len..have, n, &mut sink).await?,
-            Length::Chunked => self.chunked(head_len..have, &mut sink).await?,
-            Length::UntilClose => self.until_close(head_len..have, &mut sink).await?,
+            Length::Known(n) => self.known(here, n, &mut sink).await?,
+            Length::Chunked => self.chunked(here, &mut sink).await?,
+            Length::UntilClose => self.until_close(here, &mut sink).await?,
         };
         let bytes = head_len as u64 + body;
         Ok(Answer { status: head.status, bytes, keeps: head.keeps, retry_after: head.retry_after })
@@ -200,7 +207,12 @@ impl Talk {
 
     /// Reads into the buffer from a place on; 0 is the end.
     async fn read(&mut self, from: usize) -> Result<usize, Fault> {
-        let Talk { stream, buffer, patience } = self;
+        // A server that always has more to say never lets the timer have its turn.
+        if self.has_read && Instant::now() >= self.patience.until {
+            return Err(Fault::TimedOut);
+        }
+        self.has_read = true;
+        let Talk { stream, buffer, patience, .. } = self;
         let mut room = ReadBuf::new(&mut buffer[from..]);
         let done = poll_fn(|cx| {
             let done = Pin::new(&mut *stream).poll_read(cx, &mut room);

@@ -5,7 +5,10 @@ use std::{
     net::{TcpListener, TcpStream},
     num::NonZeroU32,
     ops::ControlFlow,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     thread,
     time::Duration,
 };
@@ -104,6 +107,20 @@ fn chunks_and_interim_answers_and_closed_connections_are_understood() {
         let report = report(&url, per_second(100), paths());
         assert!(report.is_clean() && report.answers > 0, "{answer}: {report:?}");
     }
+}
+
+#[test]
+fn endless_interim_responses_end_a_request() {
+    let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(4_000);
+    let asked = AtomicBool::new(false);
+    // The first answer is a good one: somebody is there.
+    let url = server(move |_| {
+        let answer = if asked.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
+        (answer, false)
+    });
+    let report = report(&url, per_second(100), paths());
+    let errors: Vec<_> = report.errors.keys().collect();
+    assert_eq!(errors, ["response head and interim responses exceed 64 KiB"], "{report:?}");
 }
 
 #[test]

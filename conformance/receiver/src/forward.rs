@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 use url::Url;
 
-use super::caught::Caught;
+use super::{caught::Caught, head_limit::LimitedHead};
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// As long as a sender waits for an answer.
@@ -97,7 +97,8 @@ impl ForwardTo {
             Ok(Err(error)) => return Err(format!("no connection: {error}")),
             Err(_) => return Err(format!("no connection within {} s", CONNECT_TIME.as_secs())),
         };
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(says)?;
+        let stream = TokioIo::new(LimitedHead::new(stream));
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(says)?;
         // Ends by itself when the sender is dropped.
         tokio::spawn(connection);
         let mut request = Request::post(&self.path_and_query)

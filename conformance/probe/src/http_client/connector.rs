@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use conformance_receiver::LimitedHead;
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
@@ -52,11 +53,12 @@ impl Service<Uri> for Connector {
         let tcp = self.tcp.call(address);
         Box::pin(async move {
             let tcp = tcp.await?;
-            let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
+            let tcp = tcp.into_inner();
+            let Some(tls) = tls else { return Ok(Stream::Plain(TokioIo::new(LimitedHead::new(tcp)))) };
             let name = ServerName::try_from(host.clone())
                 .map_err(|_| format!("`{host}` is no name that a certificate can be for"))?;
-            match tls.connect(name, tcp.into_inner()).await {
-                Ok(stream) => Ok(Stream::Tls(Box::new(TokioIo::new(stream)))),
+            match tls.connect(name, tcp).await {
+                Ok(stream) => Ok(Stream::Tls(Box::new(TokioIo::new(LimitedHead::new(stream))))),
                 Err(err) => Err(refusal(&host, err)),
             }
         })
@@ -72,8 +74,8 @@ fn refusal(host: &str, err: io::Error) -> Refusal {
 
 /// An open connection.
 pub(super) enum Stream {
-    Plain(TokioIo<TcpStream>),
-    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
+    Plain(TokioIo<LimitedHead<TcpStream>>),
+    Tls(Box<TokioIo<LimitedHead<TlsStream<TcpStream>>>>),
 }
 
 impl Connection for Stream {

@@ -89,6 +89,21 @@ fn what_is_no_http_is_no_answer() {
 }
 
 #[test]
+fn endless_interim_responses_are_no_answer() {
+    const INTERIM: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
+    static ENDLESS: [u8; 4_096 * INTERIM.len()] = {
+        let mut bytes = [0; 4_096 * INTERIM.len()];
+        let mut at = 0;
+        while at < bytes.len() {
+            bytes[at] = INTERIM[at % INTERIM.len()];
+            at += 1;
+        }
+        bytes
+    };
+    check_bytes(&ENDLESS, 4, "interim responses before it exceed 64 KiB");
+}
+
+#[test]
 fn a_body_cut_short_is_no_answer() {
     check_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\":", 4, "a body cut short");
 }

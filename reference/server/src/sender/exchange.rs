@@ -10,10 +10,12 @@ use reference_core::outbox::AttemptResult;
 use reference_wire::AttemptRequest;
 use tokio::time::timeout;
 
-use super::{Record, connector::Connection};
+use super::{
+    Record,
+    connector::Connection,
+    head_limit::{HEAD_BYTES_MAX, LimitedHead},
+};
 
-/// Bytes of an answer's head that are read. More is an error of the receiver's.
-const HEAD_BYTES_MAX: usize = 32 * 1_024;
 /// Bytes of an answer's body that are read before the connection is dropped.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of an answer's body that are kept for the log.
@@ -38,6 +40,7 @@ pub(super) async fn exchange(
         request = request.header(name, value);
     }
     let request = request.body(Full::new(post.body.clone())).map_err(|error| broken(&error))?;
+    let (connection, limit) = LimitedHead::new(connection);
     let (mut sender, connection) = http1::Builder::new()
         .title_case_headers(true)
         .max_buf_size(HEAD_BYTES_MAX)
@@ -47,6 +50,7 @@ pub(super) async fn exchange(
     let mut connection = pin!(connection);
     let mut talk = pin!(async move {
         let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        limit.lift();
         record.status = Some(answer.status().as_u16());
         record.trace.response_headers = kept(answer.headers());
         Ok(read(answer.into_body(), &mut record.trace.response_body).await)

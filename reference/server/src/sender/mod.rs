@@ -15,6 +15,7 @@ mod connector;
 mod dispatcher;
 mod exchange;
 mod forward;
+mod head_limit;
 mod lookups;
 mod queue;
 mod resolve;

@@ -57,6 +57,18 @@ async fn the_head_decides_whatever_becomes_of_the_body() {
 }
 
 #[tokio::test]
+async fn interim_responses_are_bounded_with_the_head() {
+    const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+    const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    check(ReceiverBehavior::Says(HINTS), Some(200), None).await;
+    // In time: long before the attempt would end by itself.
+    let receiver = Receiver::plain(ReceiverBehavior::Repeats(CONTINUE, CONTINUE)).await;
+    let attempt = attempt_at(&receiver, super::BOUNDS).await;
+    let error = attempt["error"].as_str().unwrap_or_default();
+    assert!(error.contains("interim responses before it exceed 32 KiB"), "{attempt}");
+}
+
+#[tokio::test]
 async fn no_answer_in_time_is_a_timeout() {
     check(ReceiverBehavior::Hangs(""), None, Some("timeout")).await;
     check(ReceiverBehavior::Hangs("HTTP/1.1 200 OK\r\nContent-"), None, Some("timeout")).await;

@@ -1,0 +1,165 @@
+//! A limit on what a server sends before its response begins.
+//!
+//! hyper reads interim responses (100, 102, 103) one after the other, however many there are. So the bytes are counted
+//! below it, from each request to the end of the head of its final response.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes of interim responses and of the head together.
+const HEAD_BYTES_MAX: usize = 64 * 1_024;
+
+const PROTOCOL: &[u8] = b"HTTP/";
+/// The place of the first digit of the status in a status line.
+const STATUS_AT: usize = "HTTP/1.1 ".len();
+
+/// A client's connection that fails when a response has too much before its body.
+pub struct LimitedHead<S> {
+    stream: S,
+    heads: Heads,
+}
+
+impl<S> LimitedHead<S> {
+    /// A connection on which no request has been sent yet.
+    pub fn new(stream: S) -> LimitedHead<S> {
+        LimitedHead { stream, heads: Heads::default() }
+    }
+}
+
+/// Follows the heads of a response to the end of the final one.
+#[derive(Debug, Default)]
+struct Heads {
+    /// The final head has come.
+    is_over: bool,
+    /// Bytes since the request.
+    bytes: usize,
+    /// The status line has come.
+    in_headers: bool,
+    is_interim: bool,
+    /// Bytes of the present line.
+    column: usize,
+}
+
+impl Heads {
+    /// A request is written.
+    fn on_write(&mut self) {
+        if self.is_over {
+            *self = Heads::default();
+        }
+    }
+
+    fn on_read(&mut self, bytes: &[u8]) {
+        if self.is_over {
+            return;
+        }
+        self.bytes += bytes.len();
+        for byte in bytes {
+            match byte {
+                b'\r' => {}
+                b'\n' if self.column > 0 => (self.in_headers, self.column) = (true, 0),
+                b'\n' if self.in_headers && self.is_interim => self.in_headers = false,
+                b'\n' if self.in_headers => self.is_over = true,
+                // An empty line before a head.
+                b'\n' => {}
+                _ => {
+                    if !self.in_headers {
+                        // Neither head nor limit: the body of a response that came before its request was written.
+                        self.is_over = PROTOCOL.get(self.column).is_some_and(|letter| letter != byte);
+                        if self.column == STATUS_AT {
+                            self.is_interim = *byte == b'1';
+                        }
+                    }
+                    self.column += 1;
+                }
+            }
+            if self.is_over {
+                return;
+            }
+        }
+    }
+
+    fn is_too_much(&self) -> bool {
+        !self.is_over && self.bytes >= HEAD_BYTES_MAX
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for LimitedHead<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let LimitedHead { stream, heads } = self.get_mut();
+        if heads.is_too_much() {
+            let limit = HEAD_BYTES_MAX / 1_024;
+            let why = format!("the response head and the interim responses before it exceed {limit} KiB");
+            return Poll::Ready(Err(io::Error::other(why)));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(stream).poll_read(cx, buffer))?;
+        heads.on_read(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedHead<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.heads.on_write();
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a text in pieces of every size up to 9 bytes. `expected`: whether the final head has come.
+    #[track_caller]
+    fn check(text: &str, expected: bool) {
+        for size in 1..=9 {
+            let mut heads = Heads::default();
+            text.as_bytes().chunks(size).for_each(|piece| heads.on_read(piece));
+            assert_eq!(heads.is_over, expected, "{text:?} in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn the_final_head_ends_the_limit() {
+        check("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n", true);
+        check("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r", false);
+        check("HTTP/1.0 404 \n\n", true);
+        check("HTTP/1.1 100 Continue\r\n\r\n", false);
+        check("HTTP/1.1 103 Early Hints\r\nlink: 2\r\n\r\n\r\nHTTP/1.1 200 OK\r\n", false);
+        check("HTTP/1.1 103 Early Hints\r\nlink: 2\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", true);
+        check("a body", true);
+    }
+
+    #[test]
+    fn the_limit_begins_anew_with_each_request() {
+        let mut heads = Heads::default();
+        heads.on_write();
+        let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(HEAD_BYTES_MAX / 25);
+        heads.on_read(interim.as_bytes());
+        assert!(!heads.is_too_much());
+        heads.on_read(b"HTTP/1.1 200 OK\r\n\r\nbody");
+        assert!(!heads.is_too_much());
+        heads.on_write();
+        heads.on_read(interim.as_bytes());
+        heads.on_write();
+        heads.on_read(interim.as_bytes());
+        assert!(heads.is_too_much());
+    }
+}
