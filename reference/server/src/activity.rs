@@ -9,7 +9,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// The origin of all times here, so that they can be compared and fit into an atomic.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// No client is awaited, or the connection was not asked to close.
+/// No client is awaited.
 const NEVER: u64 = u64::MAX;
 /// A client that is awaited for longer is evicted before a connection that is idle between two requests.
 const USUAL_WAIT_MS: u64 = 1_000;
@@ -25,8 +25,8 @@ pub(crate) struct Activity {
     leave: Notify,
     /// Notified when the connection is to be closed, whatever it does.
     cut: Notify,
-    /// The state in which it was last asked to close.
-    asked: AtomicU64,
+    /// The turns when it was last asked to close.
+    asked: AtomicU32,
 }
 
 /// A connection that nothing is done for: the smallest is evicted first.
@@ -46,7 +46,7 @@ impl Activity {
             awaited_since: AtomicU64::new(now),
             leave: Notify::new(),
             cut: Notify::new(),
-            asked: AtomicU64::new(NEVER),
+            asked: AtomicU32::new(0),
         }
     }
 
@@ -88,9 +88,9 @@ impl Activity {
         is_idle.then(|| Idleness { rank: 1, since: self.moved_at.load(Relaxed) })
     }
 
-    /// Asks it to close in favour of another one, if it is idle since then.
-    pub(crate) fn ask_to_leave(&self, idleness: Idleness) {
-        self.asked.store(idleness.since, Relaxed);
+    /// Asks it to close in favour of another one.
+    pub(crate) fn ask_to_leave(&self) {
+        self.asked.store(self.turns(), Relaxed);
         self.leave.notify_one();
     }
 
@@ -108,8 +108,7 @@ impl Activity {
     pub(crate) async fn evicted(&self) {
         loop {
             self.leave.notified().await;
-            let idle = self.idleness(Instant::now());
-            if idle.is_some_and(|idle| idle.since == self.asked.load(Relaxed)) {
+            if self.turns() == self.asked.load(Relaxed) && self.idleness(Instant::now()).is_some() {
                 return;
             }
         }

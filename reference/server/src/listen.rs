@@ -102,8 +102,8 @@ impl ConnectionSlots {
             self.remove_closed();
             let now = Instant::now();
             let idle = self.taken.iter().filter_map(|activity| Some((activity.idleness(now)?, activity)));
-            if let Some((idleness, first)) = idle.min_by_key(|(idleness, _)| *idleness) {
-                first.ask_to_leave(idleness);
+            if let Some((_, first)) = idle.min_by_key(|(idleness, _)| *idleness) {
+                first.ask_to_leave();
             }
             if let Ok(slot) = timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await {
                 break slot.expect("the semaphore is never closed");
