@@ -22,7 +22,10 @@ use std::{
 
 use reference_core::{error::ApiError, id::AccountNo, outbox::AttemptReport, time::Timestamp};
 use reference_wire::{Request, Response};
-use simulator::sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress};
+use simulator::{
+    api::WorldEventKind,
+    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress},
+};
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
 use self::acts::Acts;
@@ -58,7 +61,8 @@ pub(crate) struct Host {
     shown: AtomicU64,
     /// Told of everything that happens.
     log: Option<LogSink>,
-    /// Counts what somebody outside could notice; `None` once the server is about to end.
+    /// Sent with every change that somebody outside could notice. Counts those that concern everything; `None` once the
+    /// server is about to end.
     pulse: watch::Sender<Option<u64>>,
     /// Nobody waits any more for what goes on in it.
     has_ended: AtomicBool,
@@ -67,6 +71,15 @@ pub(crate) struct Host {
     acts: Acts,
     /// What the world holds of the memory of all.
     memory: MemoryShare,
+}
+
+/// A change of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beat {
+    /// World events tell what happened.
+    Happened,
+    /// It concerns everything.
+    Moved,
 }
 
 /// What a call to the world may do to it.
@@ -138,8 +151,8 @@ impl Host {
         self.acts.newest()
     }
 
-    /// Changes whenever something happened or the sandbox moved the clock; becomes nothing when the server is
-    /// about to end. Who looks at the world after taking it misses nothing.
+    /// Changes whenever something happened, and counts the changes that concern everything: the clock was moved, or another
+    /// world took its place. `None` when the server is about to end. Whoever reads the world after taking it misses nothing.
     pub(crate) fn pulse(&self) -> watch::Receiver<Option<u64>> {
         self.pulse.subscribe()
     }
@@ -157,10 +170,26 @@ impl Host {
     }
 
     /// Called after the change, so that whoever takes the pulse from now on sees the changed world.
-    fn beat(&self) {
+    fn beat(&self, beat: Beat) {
         if self.pulse.receiver_count() > 0 {
-            self.pulse.send_modify(|count| *count = count.map(|count| count.wrapping_add(1)));
+            let moves = u64::from(beat == Beat::Moved);
+            self.pulse.send_modify(|pulse| *pulse = pulse.map(|before| before + moves));
         }
+    }
+
+    /// Whether anything that fits happened after the `n`th thing, and how many things have happened by now.
+    pub(crate) fn happened_after(
+        &self,
+        n: u64,
+        fits: impl Fn(&WorldEventKind) -> bool,
+    ) -> Result<(bool, u64), Broken> {
+        self.locked(|held| {
+            let count = held.world.happened();
+            let events = held.world.events_after(n);
+            // The log keeps the latest only, and that of another world begins anew.
+            let is_whole = count.checked_sub(n) == u64::try_from(events.len()).ok();
+            (!is_whole || events.iter().any(|event| fits(&event.what)), count)
+        })
     }
 
     /// What posts outside of the simulated network; `None` if nothing does.
@@ -344,14 +373,15 @@ impl Host {
             }
             // What was read may be what somebody else waits for.
             let ticket = if kept == Keeping::Yes { self.ticket() } else { None };
-            Ok(((done, ticket), moved || sooner, changed))
+            let beat = if moved { Beat::Moved } else { Beat::Happened };
+            Ok(((done, ticket), moved || sooner, changed.then_some(beat)))
         })?;
-        let (done, rearm, changed) = match stepped {
+        let (done, rearm, beat) = match stepped {
             Ok(stepped) => stepped,
             Err(unkept) => return Ok(Err(unkept)),
         };
-        if changed {
-            self.beat();
+        if let Some(beat) = beat {
+            self.beat(beat);
         }
         if rearm {
             self.rearm.notify_one();
@@ -453,7 +483,7 @@ impl Host {
             (nap, held.world.happened() != before)
         })?;
         if changed {
-            self.beat();
+            self.beat(Beat::Happened);
         }
         Ok(nap)
     }

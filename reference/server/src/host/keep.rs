@@ -183,7 +183,7 @@ impl Host {
                 self.send_out(held);
             }
         });
-        self.beat();
+        self.beat(super::Beat::Moved);
         self.rearm.notify_one();
         self.attempt_ended.notify_waiters();
         is_writable && mended.is_ok()

@@ -114,7 +114,7 @@ impl Host {
             self.send_out(held);
             (snapshots::restored(&moment, now), self.ticket())
         })?;
-        self.beat();
+        self.beat(super::Beat::Moved);
         self.rearm.notify_one();
         // Calls that waited in the world before are over.
         self.attempt_ended.notify_waiters();

@@ -29,7 +29,7 @@ use reference_wire::Request;
 use serde_json::Value;
 
 pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON};
-pub(crate) use live::{Part, follow};
+pub(crate) use live::{Part, Topic, follow};
 use {dashboard::Dashboard, form::Form, live::Streams};
 
 use crate::{

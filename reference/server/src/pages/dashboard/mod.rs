@@ -41,7 +41,7 @@ use self::{
     flash::{Notice, Notices},
     place::{Page, Place, Query},
 };
-use super::{Asker, Asset, Call, Part, follow, form::Form, see_other, takes_only};
+use super::{Asker, Asset, Call, Part, Topic, follow, form::Form, see_other, takes_only};
 use crate::{
     answer::{self, Answer},
     refusal::Refusal,
@@ -152,7 +152,10 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
     let notice = query.get("said").and_then(|name| call.pages.dashboard.notices.take(name));
     if query.get("stream").is_some() {
         let drawn = move |asker: Asker| parts(asker, place.clone(), page.clone(), query.clone());
-        return follow(call.asker(), drawn);
+        // Its pages show all that happens.
+        let topic =
+            Topic::new(call.head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(), |_| true);
+        return follow(call.asker(), topic, drawn);
     }
     let mut context = PageContext::new(call.asker(), place, page, query)?;
     context.site.live = Some(stream(call, &context));

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use askama::Template;
 use http::StatusCode;
-use reference_core::mode::Mode;
-use simulator::api::{PageAccount as Account, PaymentStage as Stage, TransferRecord, TransferStanding};
+use reference_core::{id::Code, mode::Mode};
+use simulator::api::{
+    PageAccount as Account, PaymentStage as Stage, TransferRecord, TransferStanding, WorldEventKind,
+};
 
 use super::{
     coin, load,
@@ -14,7 +16,9 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    pages::{Asker, Call, Part, Site, follow, html, qr::Qr, see_other, words, words::MomentWords as _},
+    pages::{
+        Asker, Call, Part, Site, Topic, follow, html, qr::Qr, see_other, words, words::MomentWords as _,
+    },
     refusal::Refusal,
 };
 
@@ -62,7 +66,23 @@ pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     if load::<ChargePage>(&call.asker(), &path).await?.is_none() {
         return nowhere(call);
     }
-    follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
+    let topic = match Code::parse(code) {
+        Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| concerns(event, code)),
+        None => return nowhere(call),
+    };
+    follow(call.asker(), topic, move |asker| parts(asker, path.clone(), is_owner))
+}
+
+/// Whether something that happened may change what is shown of a charge.
+fn concerns(event: &WorldEventKind, code: Code) -> bool {
+    match event {
+        WorldEventKind::Event { subject, .. } => *subject == code,
+        WorldEventKind::Transfer { charge, .. } => *charge == Some(code),
+        WorldEventKind::Reorg { .. } | WorldEventKind::Restart => true,
+        WorldEventKind::Post { .. } | WorldEventKind::Mail { .. } | WorldEventKind::EndpointOff { .. } => {
+            false
+        }
+    }
 }
 
 async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {

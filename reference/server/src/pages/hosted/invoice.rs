@@ -15,7 +15,8 @@ use super::{
 use crate::{
     answer::Answer,
     pages::{
-        Asker, Call, Part, Site, follow, html, objects::Invoice, see_other, words, words::MomentWords as _,
+        Asker, Call, Part, Site, Topic, follow, html, objects::Invoice, see_other, words,
+        words::MomentWords as _,
     },
     refusal::Refusal,
 };
@@ -101,10 +102,12 @@ async fn draw(
 /// `GET /i/{code}/live`.
 pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
-    if load::<InvoicePage>(&call.asker(), &path).await?.is_none() {
+    let Some(InvoicePage { account, mode, .. }) = load(&call.asker(), &path).await? else {
         return nowhere(call);
-    }
-    follow(call.asker(), move |asker| parts(asker, path.clone(), is_owner))
+    };
+    // Its charges are others with each coin that is chosen.
+    let topic = Topic::new(format!("{path} {is_owner}"), move |event| event.concerns(&account.id, mode));
+    follow(call.asker(), topic, move |asker| parts(asker, path.clone(), is_owner))
 }
 
 async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {

@@ -100,12 +100,8 @@ async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_other
         Receiver::plain(ReceiverBehavior::Says(OK)).await,
     );
     let forwards = [to_shop(&slow), format!("https://quick.example=http://{}", quick.address)];
-    let bounds = SenderBounds {
-        posts: 4,
-        yield_time: Duration::ZERO,
-        total_time: 100 * SOON,
-        ..super::BOUNDS
-    };
+    let bounds =
+        SenderBounds { posts: 4, yield_time: Duration::ZERO, total_time: 100 * SOON, ..super::BOUNDS };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
     let path = neighbour(&shop, "https://quick.example/").await;
     let mut hostile = Vec::new();

@@ -61,6 +61,16 @@ impl Client {
         self.reply().await.expect("the server answers")
     }
 
+    /// The next event of a stream.
+    pub(crate) async fn event(&mut self) -> serde_json::Value {
+        let mut line = String::new();
+        while !line.starts_with("data: ") {
+            line.clear();
+            assert!(self.stream.read_line(&mut line).await.expect("text") > 0, "the stream goes on");
+        }
+        serde_json::from_str(&line["data: ".len()..]).expect("JSON")
+    }
+
     /// Whether the server closed the connection without another word.
     pub(crate) async fn is_closed(&mut self) -> bool {
         matches!(self.stream.read_u8().await, Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof)

@@ -12,6 +12,7 @@ mod people;
 mod rooms;
 mod samples;
 mod slices;
+mod streams;
 mod time;
 mod tls;
 mod worlds;

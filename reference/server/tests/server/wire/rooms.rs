@@ -60,7 +60,8 @@ async fn metrics_count_what_was_answered() {
 
 /// A `POST` with a body to `/sandbox/pay`, with these header lines.
 async fn knock(client: &mut Client, lines: &str) -> (u16, String) {
-    let reply = client.ask(format!("POST /sandbox/pay HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}")).await;
+    let reply =
+        client.ask(format!("POST /sandbox/pay HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}")).await;
     (reply.status, reply.body)
 }
 

@@ -1,0 +1,59 @@
+//! Streams of pages that are open.
+
+use reference_server::{ClockKind, Server};
+use serde_json::{Value, json};
+
+use super::{client::Client, config};
+use crate::sender::ask;
+
+/// A charge of the live book; gives its code.
+async fn charge(server: &Server) -> String {
+    let body = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
+    let (status, answer) = ask(server, "POST", "/v1/charges", &body).await;
+    assert_eq!(status, 201, "{answer}");
+    answer["data"]["code"].as_str().expect("a code").to_owned()
+}
+
+async fn open(server: &Server, path: &str) -> Client {
+    let mut client = Client::connect(server.address()).await;
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+    client
+}
+
+/// The ids of the parts that an event brings.
+fn parts(event: &Value) -> Vec<&str> {
+    event["parts"].as_array().expect("a list").iter().filter_map(|part| part["id"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn streams_of_a_checkout_follow_its_charge_and_no_other() {
+    let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
+    let code = charge(&server).await;
+    let path = format!("/c/{code}/live");
+    let mut first = open(&server, &path).await;
+    assert_eq!(parts(&first.event().await), ["payment", "sandbox"]);
+    let mut second = open(&server, &path).await;
+    assert_eq!(parts(&second.event().await), ["payment", "sandbox"]);
+    // The drawing that the second stream began with.
+    assert_eq!(parts(&first.event().await), Vec::<&str>::new());
+    for _ in 0..3 {
+        charge(&server).await;
+    }
+    let (status, answer) = ask(&server, "POST", "/sandbox/pay", &json!({ "charge": code })).await;
+    assert_eq!(status, 200, "{answer}");
+    // Nothing came of the other charges in between.
+    let (one, other) = (first.event().await, second.event().await);
+    assert_eq!(parts(&one), ["payment", "sandbox"]);
+    assert_eq!(one, other);
+}
+
+#[tokio::test]
+async fn a_stream_tells_the_time_when_the_clock_is_moved() {
+    let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
+    let path = format!("/c/{}/live", charge(&server).await);
+    let mut stream = open(&server, &path).await;
+    let before = stream.event().await["now"].as_u64().expect("a time");
+    let (status, answer) = ask(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(stream.event().await["now"].as_u64(), Some(before + 1_000));
+}
