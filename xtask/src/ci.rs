@@ -23,6 +23,15 @@ enum Run {
     Cargo { arguments: &'static [&'static str], env: Option<(&'static str, &'static str)> },
     /// A judgement of our own: every finding, or why it could not be made.
     Judge(fn(&Path) -> Result<Vec<String>, String>),
+    /// The same with the cases that this machine may be unable to run.
+    Attack(fn(&Path, &[&str]) -> Result<Vec<String>, String>),
+}
+
+/// What `ci` is to do.
+pub(crate) struct CiOptions<'a> {
+    steps: Vec<&'static Step>,
+    /// Attacks that this machine may be unable to run.
+    allow_skip: Vec<&'a str>,
 }
 
 /// Every step. The quick ones stand first, so that their findings are not waited for.
@@ -94,7 +103,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "attack",
         what: "what somebody unfair would do to the server and the program, in its short form",
-        run: Run::Judge(attack::findings),
+        run: Run::Attack(attack::findings),
     },
     Step {
         name: "crash",
@@ -111,9 +120,9 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// Reads the options of `ci` into the steps to run.
-pub(crate) fn select(options: &[&str]) -> Result<Vec<&'static Step>, String> {
-    let mut wanted = Vec::new();
+/// Reads the options of `ci`.
+pub(crate) fn select<'a>(options: &[&'a str]) -> Result<CiOptions<'a>, String> {
+    let (mut wanted, mut allow_skip) = (Vec::new(), Vec::new());
     let mut rest = options;
     while let [option, after @ ..] = rest {
         rest = match (*option, after) {
@@ -122,24 +131,37 @@ pub(crate) fn select(options: &[&str]) -> Result<Vec<&'static Step>, String> {
                 after
             }
             ("--only", []) => return Err("`--only` needs the name of a step".to_owned()),
-            (other, _) => return Err(format!("`{other}` is not an option; `ci` takes `--only <step>`")),
+            ("--allow-skip", [name, after @ ..]) => {
+                allow_skip.push(*name);
+                after
+            }
+            ("--allow-skip", []) => {
+                return Err("`--allow-skip` needs the name of a case of `attack`".to_owned());
+            }
+            (other, _) => {
+                return Err(format!(
+                    "`{other}` is not an option; `ci` takes `--only <step>` and `--allow-skip <case of attack>`"
+                ));
+            }
         };
     }
     if let Some(unknown) = wanted.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         return Err(format!("`{unknown}` is not a step; there are {}", names.join(", ")));
     }
-    Ok(STEPS.iter().filter(|step| wanted.is_empty() || wanted.contains(&step.name)).collect())
+    let steps = STEPS.iter().filter(|step| wanted.is_empty() || wanted.contains(&step.name)).collect();
+    Ok(CiOptions { steps, allow_skip })
 }
 
 /// Runs the steps and prints the summary. Whether all passed.
-pub(crate) fn run(root: &Path, steps: &[&Step]) -> bool {
-    let results: Vec<(&Step, bool, Duration)> = steps
+pub(crate) fn run(root: &Path, options: &CiOptions<'_>) -> bool {
+    let results: Vec<(&Step, bool, Duration)> = options
+        .steps
         .iter()
         .map(|step| {
             println!("==> {}: {}", step.name, step.what);
             let started = Instant::now();
-            let passed = step.run(root);
+            let passed = step.run(root, &options.allow_skip);
             (*step, passed, started.elapsed())
         })
         .collect();
@@ -156,12 +178,13 @@ pub(crate) fn run(root: &Path, steps: &[&Step]) -> bool {
 }
 
 impl Step {
-    fn run(&self, root: &Path) -> bool {
-        let judge = match self.run {
+    fn run(&self, root: &Path, allow_skip: &[&str]) -> bool {
+        let found = match self.run {
             Run::Cargo { arguments, env } => return succeeds(cargo(root).args(arguments).envs(env)),
-            Run::Judge(judge) => judge,
+            Run::Judge(judge) => judge(root),
+            Run::Attack(judge) => judge(root, allow_skip),
         };
-        match judge(root) {
+        match found {
             Ok(findings) => {
                 findings.iter().for_each(|finding| println!("{finding}"));
                 findings.is_empty()
@@ -190,7 +213,11 @@ mod tests {
 
     #[track_caller]
     fn check(options: &[&str], expected: &str) {
-        let names = |steps: Vec<&Step>| steps.iter().map(|step| step.name).collect::<Vec<_>>().join(" ");
+        let names = |options: CiOptions<'_>| {
+            let steps = options.steps.iter().map(|step| step.name);
+            let skips = options.allow_skip.iter().copied();
+            steps.chain(skips).collect::<Vec<_>>().join(" ")
+        };
         assert_eq!(select(options).map_or_else(|message| message, names), expected);
     }
 
@@ -202,13 +229,17 @@ mod tests {
     #[test]
     fn only_picks_steps_and_keeps_their_order() {
         check(&["--only", "tidy"], "tidy");
+        check(&["--allow-skip", "lookups", "--only", "attack"], "attack lookups");
         check(&["--only", "docs", "--only", "format"], "format docs");
     }
 
     #[test]
     fn a_wrong_option_names_what_there_is() {
         check(&["--only"], "`--only` needs the name of a step");
-        check(&["--fast"], "`--fast` is not an option; `ci` takes `--only <step>`");
+        check(
+            &["--fast"],
+            "`--fast` is not an option; `ci` takes `--only <step>` and `--allow-skip <case of attack>`",
+        );
         check(
             &["--only", "test"],
             "`test` is not a step; there are \

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,6 +74,30 @@ fn receive(listener: &TcpListener, behavior: ReceiverBehavior, tell: &Sender<(St
             }
         }
     }
+}
+
+/// A server that gives a good answer to so many requests, and to each after them interim responses without end.
+pub(crate) fn interim_flood(good: usize) -> io::Result<SocketAddr> {
+    const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let left = AtomicUsize::new(good);
+    let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(4_096);
+    let shared = Arc::new((left, interim));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (left, interim) = &*shared;
+                while head_of(&stream).is_ok() {
+                    let is_good = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+                    // The other side may have had enough.
+                    while stream.write_all(if is_good { GOOD } else { interim }).is_ok() && !is_good {}
+                }
+            });
+        }
+    });
+    Ok(address)
 }
 
 /// The head of a request. Its body is read too, so that closing does not tear the answer.

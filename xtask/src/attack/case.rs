@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::context::{CaseContext, Miss};
 
+/// How much wider the bounds of moments are for a program without optimisation. The table says so.
+const DEBUG_FACTOR: u64 = 10;
+
 /// One row of the table.
 pub(crate) struct AttackCase {
     /// What `--only` takes.
@@ -26,7 +29,7 @@ pub(crate) struct Bound {
 
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
-    /// So short that a program without optimisation may take ten times as long.
+    /// So short that a program without optimisation may take [`DEBUG_FACTOR`] times as long.
     Moment,
     Millis,
     Mebibytes,
@@ -46,7 +49,7 @@ impl Unit {
 impl Bound {
     fn most(&self, is_release: bool) -> u64 {
         match self.unit {
-            Unit::Moment if !is_release => 10 * self.most,
+            Unit::Moment if !is_release => DEBUG_FACTOR * self.most,
             _ => self.most,
         }
     }
@@ -62,21 +65,46 @@ pub(crate) struct Outcome {
     pub(crate) millis: u64,
     /// Of the optimised program.
     pub(crate) is_release: bool,
+    /// It failed before, in the same run.
+    pub(crate) is_repeated: bool,
+}
+
+/// What is said of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CaseVerdict {
+    /// Every figure is within its bound.
+    Passed,
+    /// So it is the second time; the first time one was not.
+    Flaky,
+    /// This machine lacks what it takes.
+    Skipped,
+    Failed,
+}
+
+impl CaseVerdict {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            CaseVerdict::Passed => "passed",
+            CaseVerdict::Flaky => "flaky",
+            CaseVerdict::Skipped => "skipped",
+            CaseVerdict::Failed => "failed",
+        }
+    }
 }
 
 impl Outcome {
-    /// Whether every figure is within its bound, or none could be had on this machine.
-    pub(crate) fn holds(&self) -> bool {
-        match &self.measured {
-            Ok(figures) => {
-                figures.len() == self.case.bounds.len()
-                    && figures
-                        .iter()
-                        .zip(self.case.bounds)
-                        .all(|(figure, bound)| *figure <= bound.most(self.is_release))
-            }
-            Err(Miss::Skipped(_)) => true,
-            Err(Miss::Broken(_)) => false,
+    pub(crate) fn verdict(&self) -> CaseVerdict {
+        let figures = match &self.measured {
+            Ok(figures) => figures,
+            Err(Miss::Skipped(_)) => return CaseVerdict::Skipped,
+            Err(Miss::Broken(_)) => return CaseVerdict::Failed,
+        };
+        let mut pairs = figures.iter().zip(self.case.bounds);
+        let is_complete = figures.len() == self.case.bounds.len();
+        match is_complete && pairs.all(|(figure, bound)| *figure <= bound.most(self.is_release)) {
+            false => CaseVerdict::Failed,
+            true if self.is_repeated => CaseVerdict::Flaky,
+            true => CaseVerdict::Passed,
         }
     }
 
@@ -85,17 +113,21 @@ impl Outcome {
         let name = self.case.name;
         let figures = match &self.measured {
             Ok(figures) => figures,
-            Err(Miss::Skipped(why)) => return format!("--    {name:<11} not measured: {why}\n"),
-            Err(Miss::Broken(why)) => return format!("FAIL  {name:<11} not measured: {why}\n"),
+            Err(Miss::Skipped(why)) => return format!("skip  {name:<12} not measured: {why}\n"),
+            Err(Miss::Broken(why)) => return format!("FAIL  {name:<12} not measured: {why}\n"),
         };
+        let good = if self.is_repeated { "flaky" } else { "ok" };
         let rows = figures.iter().zip(self.case.bounds).map(|(figure, bound)| {
             let (Bound { what, unit, .. }, most) = (bound, bound.most(self.is_release));
-            let mark = if *figure <= most { "ok  " } else { "FAIL" };
+            let mark = if *figure <= most { good } else { "FAIL" };
             let unit = unit.word();
-            format!("{mark}  {name:<11} {what:<58} {figure:>6} {unit:<3}  at most {most:>6} {unit}")
-                .trim_end()
-                .to_owned()
-                + "\n"
+            let wider = match most / bound.most.max(1) {
+                DEBUG_FACTOR => format!("  ({DEBUG_FACTOR} x {}: not optimised)", bound.most),
+                _ => String::new(),
+            };
+            let line =
+                format!("{mark:<5} {name:<12} {what:<58} {figure:>6} {unit:<3}  at most {most:>6} {unit}");
+            format!("{}{wider}\n", line.trim_end())
         });
         rows.collect()
     }
@@ -105,7 +137,13 @@ impl Outcome {
         let figures = self.measured.as_deref().unwrap_or_default().iter().zip(self.case.bounds);
         let figures: Vec<Value> = figures
             .map(|(figure, bound)| {
-                json!({ "what": bound.what, "figure": figure, "at_most": bound.most(self.is_release), "unit": bound.unit.word() })
+                json!({
+                    "what": bound.what,
+                    "figure": figure,
+                    "at_most": bound.most(self.is_release),
+                    "at_most_optimised": bound.most,
+                    "unit": bound.unit.word(),
+                })
             })
             .collect();
         let why = match &self.measured {
@@ -115,7 +153,7 @@ impl Outcome {
         json!({
             "case": self.case.name,
             "what": self.case.what,
-            "holds": self.holds(),
+            "verdict": self.verdict().word(),
             "figures": figures,
             "not_measured": why,
             "millis": self.millis,
@@ -133,25 +171,31 @@ mod tests {
         bounds: &[
             Bound { what: "the first", most: 10, unit: Unit::Millis },
             Bound { what: "the second", most: 0, unit: Unit::Count },
+            Bound { what: "the third", most: 5, unit: Unit::Moment },
         ],
         is_long: false,
         run: |_| Ok(Vec::new()),
     };
 
     #[track_caller]
-    fn check(measured: Measured, holds: bool, part: &str) {
+    fn check(measured: Measured, is_repeated: bool, verdict: CaseVerdict, part: &str) {
         static ROW: AttackCase = CASE;
-        let outcome = Outcome { case: &ROW, measured, millis: 0, is_release: true };
-        assert_eq!((outcome.holds(), outcome.json()["holds"].as_bool()), (holds, Some(holds)));
+        let outcome = Outcome { case: &ROW, measured, millis: 0, is_release: false, is_repeated };
+        assert_eq!(outcome.verdict(), verdict);
+        assert_eq!(outcome.json()["verdict"].as_str(), Some(verdict.word()));
         assert!(outcome.lines().contains(part), "{}", outcome.lines());
     }
 
     #[test]
     fn every_figure_must_be_within_its_bound() {
-        check(Ok(vec![10, 0]), true, "ok    queue       the second");
-        check(Ok(vec![11, 0]), false, "FAIL  queue       the first");
-        check(Ok(vec![10]), false, "ok    queue       the first");
-        check(Err(Miss::Skipped("no names".to_owned())), true, "--    queue       not measured: no names");
-        check(Err(Miss::Broken("lost".to_owned())), false, "FAIL  queue       not measured: lost");
+        let skipped = || Err(Miss::Skipped("no names".to_owned()));
+        check(Ok(vec![10, 0, 50]), false, CaseVerdict::Passed, "ok    queue        the second");
+        check(Ok(vec![10, 0, 51]), false, CaseVerdict::Failed, "FAIL  queue        the third");
+        check(Ok(vec![10, 0, 50]), false, CaseVerdict::Passed, "at most     50 ms  (10 x 5: not optimised)");
+        check(Ok(vec![10, 0, 50]), true, CaseVerdict::Flaky, "flaky queue        the first");
+        check(Ok(vec![11, 0, 50]), true, CaseVerdict::Failed, "FAIL  queue        the first");
+        check(Ok(vec![10]), false, CaseVerdict::Failed, "ok    queue        the first");
+        check(skipped(), false, CaseVerdict::Skipped, "skip  queue        not measured: no names");
+        check(Err(Miss::Broken("lost".to_owned())), false, CaseVerdict::Failed, "not measured: lost");
     }
 }

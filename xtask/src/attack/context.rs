@@ -157,6 +157,18 @@ impl Host {
         fs::write(path, "5").map_err(|_| not_linux())
     }
 
+    /// Milliseconds of processor time that it has used.
+    pub(crate) fn cpu_millis(&self) -> Result<u64, Miss> {
+        /// Linux counts in hundredths of a second.
+        const TICK_MILLIS: u64 = 10;
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid())).map_err(|_| not_linux())?;
+        // The name of the program, in parentheses, may hold anything.
+        let (_, fields) = text.rsplit_once(')').ok_or("the statistics of a process name no program")?;
+        // User and system time are the 14th and 15th fields; the name is the second.
+        let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+        Ok(ticks.sum::<u64>() * TICK_MILLIS)
+    }
+
     pub(crate) fn threads(&self) -> Result<u64, Miss> {
         status(self.pid(), "Threads")
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::actors::{ReceiverBehavior, Shop};
+use super::actors::{ReceiverBehavior, Shop, interim_flood};
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Host, Miss};
 use super::names::SLOW;
@@ -44,6 +44,31 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[FIRST_ATTEMPT],
         is_long: true,
         run: |context| hosts(context, 600),
+    },
+    AttackCase {
+        name: "accounts-9",
+        what: "nine accounts post to 32 hosts that never answer",
+        bounds: &[FIRST_ATTEMPT],
+        is_long: false,
+        run: |context| accounts(context, 9, ENDPOINTS_MAX),
+    },
+    AttackCase {
+        name: "accounts-300",
+        what: "300 accounts, more than there are delivery slots, post to 32 hosts that never answer",
+        // An attempt gives way after three seconds.
+        bounds: &[Bound { most: 4_000, ..FIRST_ATTEMPT }],
+        is_long: true,
+        run: |context| accounts(context, 300, 2),
+    },
+    AttackCase {
+        name: "interim",
+        what: "eight receivers answer with 100 Continue for ever",
+        bounds: &[
+            Bound { what: "median of another client's requests", most: 10, unit: Unit::Moment },
+            Bound { what: "attempts that end with another reason", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: interim,
     },
     AttackCase {
         name: "one-host",
@@ -150,6 +175,65 @@ fn hosts(context: &CaseContext, count: usize) -> Measured {
     let paths = endpoints(&mut host, (0..count).map(|n| format!("https://slow{n}.example/")))?;
     send_all(&mut host, &paths)?;
     Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
+}
+
+/// So many accounts have so many endpoints each in both modes, on hosts that never answer.
+fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> Measured {
+    const HOSTS: usize = 32;
+    let (slow, quick) = (Shop::open(ReceiverBehavior::Silent)?, Shop::open(ReceiverBehavior::Quick)?);
+    let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
+    for n in 0..HOSTS {
+        options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
+    }
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let mut host = context.serve(&options)?;
+    let mut paths = Vec::new();
+    for nth in 0..count {
+        let name = format!("greedy-{nth}");
+        account(&mut host, &name)?;
+        for n in 0..2 * per_mode {
+            let mode = if n < per_mode { "live" } else { "test" };
+            paths.push(endpoint(&mut host, &name, mode, &format!("https://slow{}.example/", n % HOSTS))?);
+        }
+    }
+    send_all(&mut host, &paths)?;
+    Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
+}
+
+fn interim(context: &CaseContext) -> Measured {
+    let flood = interim_flood(0)?;
+    let mut host = context.serve(&["--forward", &format!("https://flood.example=http://{flood}")])?;
+    let paths = endpoints(&mut host, (0..8).map(|n| format!("https://flood.example/{n}")))?;
+    let sent = send_all(&mut host, &paths)?;
+    let live = host.live.clone();
+    let mut waits = Vec::new();
+    for _ in 0..41 {
+        let began = Instant::now();
+        host.ask("GET", "/v1/account", Some(&live), &Value::Null)?;
+        waits.push(millis(began.elapsed()));
+    }
+    waits.sort_unstable();
+    let mut others = 0;
+    for delivery in sent {
+        let error = ended(&mut host, &delivery)?;
+        others += u64::from(!error.contains("interim responses before it exceed"));
+    }
+    Ok(vec![waits[waits.len() / 2], others])
+}
+
+/// The error with which the first attempt of a delivery ended, in small letters.
+pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, Miss> {
+    let path = format!("/sandbox/deliveries/{delivery}");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let found = host.ask("GET", &path, None, &Value::Null)?;
+        if let Some(error) = found["delivery"]["attempts"][0]["error"].as_str() {
+            return Ok(error.to_lowercase());
+        }
+        if Instant::now() > until {
+            return Err(Miss::Broken("the attempt does not end".to_owned()));
+        }
+    }
 }
 
 fn one_host(context: &CaseContext) -> Measured {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use self::case::{AttackCase, Outcome};
+use self::case::{AttackCase, CaseVerdict, Outcome};
 use self::context::{CaseContext, Miss};
 pub(crate) use self::talk::Line;
 use crate::packages::cargo;
@@ -29,16 +29,20 @@ use crate::packages::cargo;
 pub(crate) const HELP: &str = "\
 Attacks a served reference and the program, and compares what is measured with its bounds.
 
-usage: cargo xtask attack [--short] [--only CASE] [--release] [--format text|json]
+usage: cargo xtask attack [--short] [--only CASE] [--release] [--allow-skip CASE] [--format text|json]
        cargo xtask attack --list
 
-  --short        less of the same without the longest cases, in a minute: what `cargo xtask ci` runs
-  --only CASE    one case; may be given more than once
-  --release      with the optimised program; otherwise with the one that the tests use
+  --short            less of the same without the longest cases, in a minute: what `cargo xtask ci` runs
+  --only CASE        one case; may be given more than once
+  --release          with the optimised program; otherwise with the one that the tests use, which may take ten times as
+                     long for the shortest moments: the table says so
+  --allow-skip CASE  a case that this machine may be unable to run; may be given more than once
 
-Cases that need slow names run in namespaces of their own, by `unshare`; where that is not allowed they are left out.
+Cases that need slow names run in namespaces of their own, by `unshare`; where that is not allowed they are skipped. A case
+that fails is tried once more: if it passes then, it is reported as flaky.
 
-exit code: 0 every figure is within its bound, 1 one is not, 2 it could not be tried
+exit code: 0 every figure is within its bound, 1 one is not or a case was skipped that is not allowed to be,
+2 it could not be tried
 ";
 
 /// A run ends within five minutes; the rest is for the case that was begun last.
@@ -52,6 +56,7 @@ pub(crate) struct AttackOptions {
     is_json: bool,
     lists: bool,
     only: Vec<String>,
+    allow_skip: Vec<String>,
 }
 
 impl AttackOptions {
@@ -63,14 +68,8 @@ impl AttackOptions {
                 "--short" => read.is_short = true,
                 "--release" => read.is_release = true,
                 "--list" => read.lists = true,
-                "--only" => {
-                    let name = rest.next().ok_or("`--only` needs the name of a case")?;
-                    if cases().all(|case| case.name != *name) {
-                        let names: Vec<_> = cases().map(|case| case.name).collect();
-                        return Err(format!("`{name}` is not a case; there are {}", names.join(", ")));
-                    }
-                    read.only.push((*name).to_owned());
-                }
+                "--only" => read.only.push(case_name(option, rest.next())?),
+                "--allow-skip" => read.allow_skip.push(case_name(option, rest.next())?),
                 "--format" => match rest.next() {
                     Some(&"json") => read.is_json = true,
                     Some(&"text") => read.is_json = false,
@@ -78,7 +77,7 @@ impl AttackOptions {
                 },
                 other => {
                     return Err(format!(
-                        "`{other}` is not an option; `attack` takes --short, --only CASE, --release, --format, --list"
+                        "`{other}` is not an option; `attack` takes --short, --only CASE, --release, --allow-skip CASE, --format, --list"
                     ));
                 }
             }
@@ -93,6 +92,16 @@ impl AttackOptions {
             self.only.iter().any(|name| name == case.name)
         }
     }
+}
+
+/// The value of an option that names a case.
+fn case_name(option: &str, name: Option<&&str>) -> Result<String, String> {
+    let name = name.ok_or_else(|| format!("`{option}` needs the name of a case"))?;
+    if cases().all(|case| case.name != *name) {
+        let names: Vec<_> = cases().map(|case| case.name).collect();
+        return Err(format!("`{name}` is not a case; there are {}", names.join(", ")));
+    }
+    Ok((*name).to_owned())
 }
 
 /// Every case, in the order in which they run.
@@ -137,17 +146,19 @@ pub(crate) fn run(root: &Path, options: &AttackOptions, arguments: &[&str]) -> R
 /// # Errors
 ///
 /// It could not be tried.
-pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
-    let arguments = ["--short"];
+pub(crate) fn findings(root: &Path, allow_skip: &[&str]) -> Result<Vec<String>, String> {
+    let mut arguments = vec!["--short"];
+    allow_skip.iter().for_each(|name| arguments.extend(["--allow-skip", name]));
     let holds = run(root, &AttackOptions::read(&arguments)?, &arguments)?;
-    Ok(if holds { Vec::new() } else { vec!["a figure is above its bound; the table says which".to_owned()] })
+    let finding = "a figure is above its bound, or a case was skipped; the table says which";
+    Ok(if holds { Vec::new() } else { vec![finding.to_owned()] })
 }
 
 fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
     let began = Instant::now();
     let mut outcomes = Vec::new();
     for case in cases().filter(|case| options.wants(case)) {
-        let measure = || {
+        let measure = |is_repeated| {
             let start = Instant::now();
             let measured = if began.elapsed() < TIME_MAX {
                 (case.run)(context)
@@ -155,31 +166,46 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
                 Err(Miss::Broken(format!("the {} s of a run were over", TIME_MAX.as_secs())))
             };
             let millis = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let outcome = Outcome { case, measured, millis, is_release: options.is_release };
+            let outcome = Outcome { case, measured, millis, is_release: options.is_release, is_repeated };
             if !options.is_json {
                 print!("{}", outcome.lines());
             }
             outcome
         };
-        let mut outcome = measure();
-        if !outcome.holds() {
+        let mut outcome = measure(false);
+        if outcome.verdict() == CaseVerdict::Failed {
             // Others on the machine can spoil a figure once; a fault spoils it twice.
-            outcome = measure();
+            outcome = measure(true);
         }
         outcomes.push(outcome);
     }
-    let holds = outcomes.iter().all(Outcome::holds);
-    let broken = outcomes.iter().filter(|outcome| !outcome.holds());
+    let is_allowed = |outcome: &Outcome| match outcome.verdict() {
+        CaseVerdict::Passed | CaseVerdict::Flaky => true,
+        CaseVerdict::Skipped => options.allow_skip.iter().any(|name| name == outcome.case.name),
+        CaseVerdict::Failed => false,
+    };
+    let holds = outcomes.iter().all(is_allowed);
     if options.is_json {
         let rows: Vec<_> = outcomes.iter().map(Outcome::json).collect();
         let report = json!({ "cases": rows, "holds": holds, "millis": began.elapsed().as_millis() as u64 });
         println!("{report:#}");
-    } else {
-        for outcome in broken {
-            println!("again: cargo xtask attack --only {}   ({})", outcome.case.name, outcome.case.what);
-        }
-        println!("{} cases in {} s", outcomes.len(), began.elapsed().as_secs());
+        return holds;
     }
+    for outcome in outcomes.iter().filter(|outcome| !is_allowed(outcome)) {
+        let (name, what) = (outcome.case.name, outcome.case.what);
+        match outcome.verdict() {
+            CaseVerdict::Skipped => {
+                println!("{name} was skipped; if it may be: --allow-skip {name}   ({what})")
+            }
+            _ => println!("again: cargo xtask attack --only {name}   ({what})"),
+        }
+    }
+    let verdicts = [CaseVerdict::Passed, CaseVerdict::Flaky, CaseVerdict::Skipped, CaseVerdict::Failed];
+    let counts = verdicts.map(|verdict| {
+        let count = outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
+        format!("{count} {}", verdict.word())
+    });
+    println!("{} cases in {} s: {}", outcomes.len(), began.elapsed().as_secs(), counts.join(", "));
     holds
 }
 
@@ -231,6 +257,8 @@ mod tests {
         check(&["--only", "queue"], Ok(&["queue"]));
         check(&["--short", "--only", "queue", "--format", "json"], Ok(&["queue"]));
         check(&["--only"], Err("needs the name"));
+        check(&["--only", "queue", "--allow-skip", "lookups"], Ok(&["queue"]));
+        check(&["--allow-skip", "nothing"], Err("`nothing` is not a case; there are queue"));
         check(&["--only", "nothing"], Err("`nothing` is not a case; there are queue"));
         check(&["--quick"], Err("`--quick` is not an option"));
         check(&["--format", "xml"], Err("takes text or json"));

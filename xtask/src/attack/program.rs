@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::actors::target;
+use super::actors::{interim_flood, target};
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Miss, Ran, Started, fresh};
 use super::names;
@@ -56,6 +56,16 @@ pub(super) const CASES: &[AttackCase] = &[
         ],
         is_long: false,
         run: interrupt,
+    },
+    AttackCase {
+        name: "floods",
+        what: "a target answers with 100 Continue for ever, from the first request or from the fifth on",
+        bounds: &[
+            Bound { what: "commands that have to be killed", most: 0, unit: Unit::Count },
+            Bound { what: "until the slowest has ended", most: 8_000, unit: Unit::Millis },
+        ],
+        is_long: false,
+        run: floods,
     },
     AttackCase {
         name: "outputs",
@@ -221,6 +231,32 @@ fn interrupt(context: &CaseContext) -> Measured {
         slowest = slowest.max(u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX));
     }
     Ok(vec![wrong, mute, slowest])
+}
+
+fn floods(context: &CaseContext) -> Measured {
+    let directory = fresh(&context.directory, "floods")?;
+    let (mut killed, mut slowest) = (0, 0);
+    for (good, arguments, signal) in [
+        (0, &["check", "--quick"][..], None),
+        (0, &["receiver", "try", "--secret-env", "HOOK_SECRET", "--without", "acts"], None),
+        (0, &["fuzz", "--requests", "10", "--rate", "off"], None),
+        (4, &["load", "--rate", "50", "--for", "2s"], None),
+        (4, &["load", "--for", "60s"], Some("INT")),
+    ] {
+        let url = format!("http://{}/", interim_flood(good)?);
+        let running = start(context, &directory, &[arguments, &[&url]].concat())?;
+        if let Some(name) = signal {
+            thread::sleep(UNDER_WAY);
+            running.signal(name)?;
+        }
+        let ran = running.end(PATIENCE);
+        if ran.code.is_none() {
+            eprintln!("{arguments:?} does not end: {}", ran.said);
+        }
+        killed += u64::from(ran.code.is_none());
+        slowest = slowest.max(u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX));
+    }
+    Ok(vec![killed, slowest])
 }
 
 fn outputs(context: &CaseContext) -> Measured {

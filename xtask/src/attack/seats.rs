@@ -1,4 +1,4 @@
-//! Idle clients who take every seat and every descriptor, and a server that is to stop.
+//! Clients who take every connection slot, every descriptor or every stream, and a server that is to stop.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::actors::{ReceiverBehavior, Shop};
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Host, Miss, signal};
+use super::deliveries::ended;
 use super::names::SLOW;
 use super::talk::Line;
 
@@ -16,13 +17,42 @@ use super::talk::Line;
 const SEATS: usize = 1_024;
 const PATIENCE: Duration = Duration::from_secs(40);
 
+const NEW_CLIENT: Bound = Bound { what: "until a new client is answered", most: 1_000, unit: Unit::Millis };
+const UNKNOWN_PAGE: &str =
+    "POST /c/aaaaaaaaaaaa/sandbox HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+const LOGIN: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+const SANDBOX: &str = "POST /sandbox/pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+/// As many streams as a server has.
+const STREAMS: usize = SEATS / 2;
+
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "seats",
         what: "1,024 idle clients take every seat, half of them without a word",
-        bounds: &[Bound { what: "until a new client is answered", most: 1_000, unit: Unit::Millis }],
+        bounds: &[NEW_CLIENT],
         is_long: false,
         run: seats,
+    },
+    AttackCase {
+        name: "bodies",
+        what: "1,024 clients send heads to pages and the sandbox, and none of the bodies that they announce",
+        bounds: &[NEW_CLIENT],
+        is_long: false,
+        run: |context| owed(context, &[], &[UNKNOWN_PAGE, LOGIN, SANDBOX]),
+    },
+    AttackCase {
+        name: "handshakes",
+        what: "with --tls, 1,024 clients send nothing, or the beginning of a handshake",
+        bounds: &[NEW_CLIENT],
+        is_long: false,
+        run: |context| owed(context, &["--tls"], &["", "\x16\x03\x01\x02"]),
+    },
+    AttackCase {
+        name: "streams",
+        what: "512 open checkouts, half of them of one charge, while another account opens charges",
+        bounds: &[Bound { what: "processor time for each change elsewhere", most: 20, unit: Unit::Moment }],
+        is_long: false,
+        run: streams,
     },
     AttackCase {
         name: "descriptors",
@@ -66,8 +96,25 @@ fn idle(host: &Host, count: usize) -> Vec<Line> {
 fn seats(context: &CaseContext) -> Measured {
     let host = context.serve(&[])?;
     let lines = idle(&host, SEATS);
-    if lines.len() < SEATS {
-        let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", lines.len());
+    new_client(&host, &lines)
+}
+
+/// As many connections as the server takes, each with the beginning of something.
+fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measured {
+    let host = context.serve(options)?;
+    let mut lines = Vec::new();
+    for beginning in beginnings.iter().cycle().take(SEATS) {
+        let Ok(mut line) = Line::open(&host.address) else { break };
+        line.send(beginning)?;
+        lines.push(line);
+    }
+    new_client(&host, &lines)
+}
+
+/// How long the slowest of some new clients waits while others hold all connection slots.
+fn new_client(host: &Host, others: &[Line]) -> Measured {
+    if others.len() < SEATS {
+        let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());
         return Err(Miss::Skipped(why));
     }
     let mut longest = 0;
@@ -77,6 +124,36 @@ fn seats(context: &CaseContext) -> Measured {
         longest = longest.max(millis(began.elapsed()));
     }
     Ok(vec![longest])
+}
+
+fn streams(context: &CaseContext) -> Measured {
+    const CHANGES: u64 = 10;
+    let mut host = context.serve(&["--clock", "frozen"])?;
+    let (charge, live) = (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), host.live.clone());
+    let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
+    let other = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?.to_owned();
+    let mut codes = Vec::new();
+    for _ in 0..=STREAMS / 2 {
+        let opened = host.ask("POST", "/v1/charges", Some(&live), &charge)?;
+        codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
+    }
+    let mut lines = Vec::new();
+    for n in 0..STREAMS {
+        let path = format!("/c/{}/live", codes[n.saturating_sub(STREAMS / 2 - 1)]);
+        let mut line = Line::open(&host.address)?;
+        line.begin("GET", &path, None, "")?;
+        line.read_to("data: ")?;
+        lines.push(line);
+    }
+    // Each stream that came later had the page drawn anew.
+    thread::sleep(Duration::from_millis(200));
+    let before = host.cpu_millis()?;
+    for _ in 0..CHANGES {
+        host.ask("POST", "/v1/charges", Some(&other), &charge)?;
+        // Two at once would be one.
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok(vec![(host.cpu_millis()? - before) / CHANGES])
 }
 
 fn descriptors(context: &CaseContext) -> Measured {
@@ -102,17 +179,7 @@ fn descriptors(context: &CaseContext) -> Measured {
     let came = shop.post_to("/hooks", PATIENCE).map_or(PATIENCE, |at| at.saturating_duration_since(began));
 
     let sent = host.post(&tests[1], &Value::Null)?;
-    let path = format!("/sandbox/deliveries/{}", sent["delivery"].as_str().unwrap_or_default());
-    let until = Instant::now() + PATIENCE;
-    let error = loop {
-        let delivery = host.ask("GET", &path, None, &Value::Null)?;
-        if let Some(error) = delivery["delivery"]["attempts"][0]["error"].as_str() {
-            break error.to_lowercase();
-        }
-        if Instant::now() > until {
-            return Err(Miss::Broken("the attempt does not end".to_owned()));
-        }
-    };
+    let error = ended(&mut host, sent["delivery"].as_str().unwrap_or_default())?;
     Ok(vec![millis(came), u64::from(!error.contains("refused"))])
 }
 

@@ -77,6 +77,18 @@ impl Line {
         self.send(&text)
     }
 
+    /// Reads up to a line that begins like this.
+    pub(crate) fn read_to(&mut self, beginning: &str) -> io::Result<()> {
+        let mut line = String::new();
+        while !line.starts_with(beginning) {
+            line.clear();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn ask(
         &mut self,
         method: &str,
