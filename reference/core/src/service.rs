@@ -338,9 +338,7 @@ impl Service {
     /// payments to one charge.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
-        for sighting in sightings {
-            self.heights.raise(sighting.mode, sighting.asset, sighting.height);
-        }
+        sightings.iter().for_each(|it| self.heights.raise(it.mode, it.asset, it.height));
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, context) = self.open_book(now, account, mode);
@@ -349,8 +347,7 @@ impl Service {
         }
     }
 
-    /// The height of a chain. From it the confirmations of confirmed transfers are counted on: a host reports it before
-    /// every other input that may show or record them. One that never does shows the confirmations last sighted.
+    /// The height of a chain, to which confirmations are counted on. A host reports it before it reads or writes them.
     pub fn on_height(&mut self, mode: Mode, asset: Asset, height: u64) {
         self.heights.raise(mode, asset, height);
     }

@@ -245,7 +245,7 @@ impl Charge {
         Ok(())
     }
 
-    /// The account owner takes late money: the named transaction, or all that is confirmed. What was refunded stays late.
+    /// Credits confirmed late transfers: those of the named transaction, or all. One that was refunded in full stays late.
     pub(crate) fn accept_late(
         &mut self,
         txid: Option<&str>,

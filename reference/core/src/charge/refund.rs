@@ -1,4 +1,4 @@
-//! Refunds of a charge: what may be sent back, and which money each refund sends back.
+//! Refunds of a charge: their bound, and the transfers that each sends back.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,20 +21,20 @@ pub struct Refund {
 }
 
 impl Charge {
-    /// What was sent back.
+    /// The total of all refunds.
     pub fn refunded(&self) -> Coin {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
 
-    /// What was sent back of what was received. A refund of late money reduces nothing while that money is there and
-    /// not accepted.
+    /// The total of the refunds, without those of late transfers that are still there and not accepted: these were never
+    /// part of what was received.
     pub(super) fn refunded_of_received(&self) -> Coin {
         let is_apart = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
         let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_apart(transfer));
         self.refunded().less(late.map(|(place, _)| self.refunded_of(place)).sum())
     }
 
-    /// What was sent back of a transfer while it was late.
+    /// The amount of a transfer that was refunded while it was late.
     fn refunded_of(&self, place: usize) -> Coin {
         let parts = self.refunds.iter().flat_map(|refund| &refund.late);
         parts.filter(|(of, _)| *of == place).map(|(_, part)| *part).sum()

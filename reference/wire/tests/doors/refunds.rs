@@ -14,7 +14,7 @@ use crate::{
 const HALF: Step = See("a", "0.00125", deep(2));
 const OTHER_HALF: Step = See("b", "0.00125", deep(2));
 
-/// What the charge shows after the steps: what remains, and whether it is overpaid.
+/// Checks `remaining_amount` and `overpaid` of the charge after the steps.
 #[track_caller]
 fn check_shown(steps: &[Step], remaining: &str, overpaid: bool) {
     let (mut service, charge) = play(steps);

@@ -1,4 +1,4 @@
-//! What counts as untouched, wherever that matters: no transfer is waiting or credited, and what vanished does not count.
+//! Untouched charges in every rule that asks for them: no transfer is waiting or credited; a vanished one does not count.
 
 use reference_core::{
     asset::Asset,
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::test_service::{MEMPOOL, TestService, code_of, deep};
 
-/// What became of the first transfer to a charge, and whether the charge is untouched by it.
+/// Sightings of the first transfer to a charge, and `true` if the charge is untouched after them.
 const TRANSFERS: [(&[Depth], bool); 7] = [
     (&[], true),
     (&[MEMPOOL], false),

@@ -13,7 +13,7 @@ use reference_core::{
     time::{Span, Timestamp},
 };
 
-use self::refund::Refund;
+use self::refund::RefundModel;
 use super::money;
 
 /// The rate of a charge is locked for so long.
@@ -196,7 +196,7 @@ pub struct Charge {
     /// Transfers to its address, in its coin, in the order in which they were first seen.
     pub transfers: Vec<ChargeTransfer>,
     /// In order of recording.
-    pub(in crate::model) refunds: Vec<Refund>,
+    pub(in crate::model) refunds: Vec<RefundModel>,
     /// When the deciding transfer was deep enough.
     pub paid_at: Option<Timestamp>,
 }

@@ -6,19 +6,19 @@ use super::{Charge, ChargeTransfer, Role, Status};
 
 /// Money that the merchant sent back.
 #[derive(Clone, Debug)]
-pub(in crate::model) struct Refund {
+pub(in crate::model) struct RefundModel {
     pub(in crate::model) units: u128,
     /// Units that it returns of late transfers, by their places. The rest is of what was received.
     late: BTreeMap<usize, u128>,
 }
 
 impl Charge {
-    /// What was sent back in total.
+    /// The total of all refunds.
     pub fn refunded(&self) -> u128 {
         self.refunds.iter().map(|refund| refund.units).sum()
     }
 
-    /// What may be sent back in total.
+    /// The bound of that total.
     pub fn refundable(&self) -> u128 {
         let late = self.transfers.iter().filter(|money| self.is_refundable_late(money));
         self.received() + late.map(|money| money.units).sum::<u128>()
@@ -50,7 +50,7 @@ impl Charge {
         units
     }
 
-    /// What counts as received where a decision is made: while it is not paid, no money that was refunded.
+    /// The units that count as received in a decision: while it is not paid, without refunded money.
     pub fn counting(&self) -> u128 {
         match self.status {
             Status::Paid => self.received(),
@@ -82,7 +82,7 @@ impl Charge {
             *open = rest.min(*open);
             rest -= *open;
         }
-        self.refunds.push(Refund { units, late });
+        self.refunds.push(RefundModel { units, late });
         true
     }
 }

@@ -369,7 +369,7 @@ fn accept(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
 }
 
 fn refund(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
-    let known: Vec<(Name, BookId, u128, Option<(u32, u128)>)> = charges
+    let known: Vec<_> = charges
         .iter()
         .flat_map(|name| {
             let charge = state.charge(*name);

@@ -1,4 +1,4 @@
-//! What pages show and accept of money that was refunded or reorganised away.
+//! Refunded and reorganised money on the checkout page and in the dashboard.
 
 use reference_server::Server;
 use serde_json::{Value, json};
@@ -53,7 +53,6 @@ impl Sale {
     }
 
     /// The page under a path that ends with the charge's code, or goes on behind it, has these parts.
-    #[track_caller]
     async fn check(&mut self, path: &str, has: &[&str], lacks: &[&str]) {
         let path = path.replace("{code}", &self.code);
         let page = get(&mut self.client, &path, HOST).await.body;
