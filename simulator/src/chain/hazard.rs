@@ -35,7 +35,7 @@ impl Chain {
         depth: u32,
         keep: &KeptTransactions,
     ) -> Result<Vec<TxId>, ChainError> {
-        self.reorganise_among(now, depth, keep, |_| true)
+        self.reorganise_where(now, depth, keep, |_, _| true)
     }
 
     /// The same, except that the new branch also holds every transaction whose money does not go to one of these addresses.
@@ -50,6 +50,16 @@ impl Chain {
         keep: &KeptTransactions,
         is_own: impl Fn(&str) -> bool,
     ) -> Result<Vec<TxId>, ChainError> {
+        self.reorganise_where(now, depth, keep, |chain, number| chain.pays_any(number, &is_own))
+    }
+
+    fn reorganise_where(
+        &mut self,
+        now: Timestamp,
+        depth: u32,
+        keep: &KeptTransactions,
+        is_reached: impl Fn(&Chain, usize) -> bool,
+    ) -> Result<Vec<TxId>, ChainError> {
         self.catch_up(now);
         let deepest = self.tip - self.schedule.first();
         if depth == 0 || u64::from(depth) > deepest {
@@ -57,7 +67,7 @@ impl Chain {
         }
         let fork = self.tip - u64::from(depth);
         let replaced = self.blocks.range(fork + 1..).flat_map(|(_, numbers)| numbers).copied();
-        let replaced = replaced.filter(|&number| self.pays_any(number, &is_own));
+        let replaced = replaced.filter(|&number| is_reached(self, number));
         let orphans: BTreeSet<usize> = match keep {
             KeptTransactions::All => BTreeSet::new(),
             KeptTransactions::None => replaced.collect(),
@@ -65,7 +75,7 @@ impl Chain {
                 let mut orphans: BTreeSet<usize> = replaced.collect();
                 for txid in kept {
                     let number = self.number(txid)?;
-                    if !self.pays_any(number, &is_own) {
+                    if !is_reached(self, number) {
                         return Err(self.unknown(txid));
                     }
                     if !orphans.remove(&number) {
