@@ -116,7 +116,7 @@ impl Outcome {
             Err(Miss::Skipped(why)) => return format!("skip  {name:<12} not measured: {why}\n"),
             Err(Miss::Broken(why)) => return format!("FAIL  {name:<12} not measured: {why}\n"),
         };
-        let good = if self.is_repeated { "flaky" } else { "ok" };
+        let good = if self.verdict() == CaseVerdict::Flaky { "flaky" } else { "ok" };
         let rows = figures.iter().zip(self.case.bounds).map(|(figure, bound)| {
             let (Bound { what, unit, .. }, most) = (bound, bound.most(self.is_release));
             let mark = if *figure <= most { good } else { "FAIL" };

@@ -64,7 +64,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "interim",
         what: "eight receivers answer with 100 Continue for ever",
         bounds: &[
-            Bound { what: "median of another client's requests", most: 10, unit: Unit::Moment },
+            Bound { what: "median of another client's requests", most: 3, unit: Unit::Moment },
             Bound { what: "attempts that end with another reason", most: 0, unit: Unit::Count },
         ],
         is_long: false,
