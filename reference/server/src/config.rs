@@ -89,8 +89,9 @@ pub enum McpClock {
 /// What a client may ask of the server before it is refused or cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Connections served at a time, at least 1. For a further one the connection that was quiet the longest is
-    /// closed; if all of them are being answered, the new one waits in the accept queue of the operating system.
+    /// Connections served at a time, at least 1. A further one evicts another: first one whose client has owed the rest of
+    /// a handshake, a head or a body for over a second, then the longest-idle one. If all of them are being answered, the
+    /// new one waits in the accept queue of the operating system.
     pub connections: usize,
     /// Bytes of answers at a time that clients have yet to take; small answers do not count. A larger answer for
     /// which there is no room is 503; connections that have been taking theirs for more than two seconds are closed
