@@ -1,6 +1,7 @@
 //! The server that catches. Everything a sender can make it hold or wait for is bounded.
 
 use std::{
+    collections::VecDeque,
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
     sync::{
@@ -19,9 +20,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use time::OffsetDateTime;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc},
-    task::{JoinHandle, JoinSet},
-    time::timeout,
+    sync::mpsc,
+    task::{AbortHandle, JoinHandle, JoinSet},
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::{
@@ -37,6 +38,8 @@ use super::{
 pub const REDIRECTED: &str = "/chargeproof-redirected";
 /// Arrivals that wait for the one who reads them. Senders wait when it is full.
 const ARRIVALS_MAX: usize = 256;
+/// A connection is evicted only if its request has been incomplete for this long: a burst of senders needs a moment.
+const REQUEST_TIME_MIN: Duration = Duration::from_millis(250);
 /// A body that is too large is read on this far, so that the sender reads its answer.
 const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -86,7 +89,7 @@ pub struct Bounds {
     pub body_bytes: usize,
     /// Bytes of a request line and its headers.
     pub head_bytes: usize,
-    /// Connections at once; others wait to be accepted.
+    /// Connections at once. A new one evicts the oldest whose request is still incomplete; if all are complete, it waits.
     pub connections: usize,
     /// How long a head and a body may each take to come.
     pub read_time: Duration,
@@ -257,34 +260,79 @@ struct Catcher {
 
 /// Ends when its task is aborted, and every connection with it.
 async fn accept(listener: TcpListener, catcher: Arc<Catcher>) {
-    let room = Arc::new(Semaphore::new(catcher.bounds.connections));
-    let mut connections = JoinSet::new();
+    let mut connections = Connections::default();
     loop {
-        let seat = Arc::clone(&room).acquire_owned().await.expect("the semaphore is never closed");
         let Ok((stream, _)) = listener.accept().await else {
             // Out of descriptors, mostly: some will come back.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        while connections.try_join_next().is_some() {}
-        let catcher = Arc::clone(&catcher);
-        connections.spawn(async move {
-            let _ = timeout(catcher.bounds.connection_time, connection(&catcher, stream)).await;
-            drop(seat);
+        connections.make_room(catcher.bounds.connections).await;
+        connections.serve(Arc::clone(&catcher), stream);
+    }
+}
+
+/// The open connections, the oldest first.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<()>,
+    open: VecDeque<OpenConnection>,
+}
+
+struct OpenConnection {
+    task: AbortHandle,
+    since: Instant,
+    /// Whether the request has been received completely.
+    is_received: Arc<AtomicBool>,
+}
+
+impl Connections {
+    /// Returns once fewer than `max` connections are open. Evicts the oldest one that waits for the rest of its request;
+    /// if there is none, waits for one to end.
+    async fn make_room(&mut self, max: usize) {
+        while self.tasks.try_join_next().is_some() {}
+        while self.tasks.len() >= max {
+            self.open.retain(|it| !it.task.is_finished());
+            let incomplete = self.open.iter().find(|it| !it.is_received.load(Relaxed));
+            let evicted = incomplete.map(|it| (it.since + REQUEST_TIME_MIN, it.task.clone()));
+            let evict = async {
+                match evicted {
+                    Some((due, task)) => {
+                        sleep_until(due).await;
+                        task.abort();
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = self.tasks.join_next() => {}
+                () = evict => {
+                    self.tasks.join_next().await;
+                }
+            }
+        }
+    }
+
+    fn serve(&mut self, catcher: Arc<Catcher>, stream: TcpStream) {
+        let is_received = Arc::new(AtomicBool::new(false));
+        let received = Arc::clone(&is_received);
+        let task = self.tasks.spawn(async move {
+            let _ = timeout(catcher.bounds.connection_time, connection(&catcher, stream, &received)).await;
         });
+        self.open.push_back(OpenConnection { task, since: Instant::now(), is_received });
     }
 }
 
 /// One connection, one request: so the bytes before the first empty line are that request's head.
-async fn connection(catcher: &Arc<Catcher>, stream: TcpStream) {
+async fn connection(catcher: &Arc<Catcher>, stream: TcpStream, is_received: &Arc<AtomicBool>) {
     let _ = stream.set_nodelay(true);
     let tap = Tap::new(stream, catcher.bounds.head_bytes);
     let head = tap.head();
     let understood = AtomicBool::new(false);
     let service = service_fn(|request| {
         understood.store(true, Relaxed);
-        let (catcher, head) = (Arc::clone(catcher), head.clone());
-        async move { catcher.on_request(&head, request).await }
+        let (catcher, head, is_received) = (Arc::clone(catcher), head.clone(), Arc::clone(is_received));
+        async move { catcher.on_request(&head, request, &is_received).await }
     });
     let served = http1::Builder::new()
         .keep_alive(false)
@@ -313,6 +361,7 @@ impl Catcher {
         self: Arc<Self>,
         head: &Head,
         request: Request<Incoming>,
+        is_received: &AtomicBool,
     ) -> Result<Response<Full<Bytes>>, &'static str> {
         let (method, path) = head.request_line();
         if request.method() != Method::POST && self.methods == Methods::Post {
@@ -325,7 +374,9 @@ impl Catcher {
         let headers = head.headers();
         let read = timeout(self.bounds.read_time, read(request.into_body(), self.bounds.body_bytes));
         let late = || Turned::BodyCut { why: format!("not within {} s", self.bounds.read_time.as_secs()) };
-        let body = match read.await.unwrap_or_else(|_| Err(late())) {
+        let read = read.await;
+        is_received.store(true, Relaxed);
+        let body = match read.unwrap_or_else(|_| Err(late())) {
             Ok(body) => Octets(body),
             Err(turned) => {
                 let status = match turned {

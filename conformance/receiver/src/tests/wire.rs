@@ -162,6 +162,23 @@ async fn more_connections_than_seats_are_served_one_after_another() {
 }
 
 #[tokio::test]
+async fn a_delivery_evicts_a_connection_whose_request_is_incomplete() {
+    // Nothing, half a head, half a body.
+    for begun in ["", "POST / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{"] {
+        let receiver = start(Settings::default()).await;
+        let mut idle = Vec::new();
+        for _ in 0..Bounds::default().connections {
+            let mut stream = connect(&receiver).await;
+            stream.write_all(begun.as_bytes()).await.unwrap();
+            idle.push(stream);
+        }
+        let answer = timeout(Bounds::default().read_time / 3, send(&receiver, &post("", BODY))).await;
+        let answer = answer.expect("it is not delayed until an idle connection times out");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{begun:?}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_stopped_receiver_gives_out_what_it_has_and_takes_nothing_more() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, &post("", "{}")).await;
