@@ -4,7 +4,8 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, IsTerminal, Write},
-    sync::Mutex,
+    sync::{Mutex, mpsc},
+    thread,
     time::Duration,
 };
 
@@ -20,6 +21,9 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// A position in a file.
 pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
+
+/// So long a line may take to be printed on the way out.
+const NOTE_TIME: Duration = Duration::from_millis(200);
 
 /// Why stdout could not be written, if it could not.
 static LOST: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
@@ -65,6 +69,18 @@ fn without(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.replace(&is_hidden, "\u{fffd}"))
+}
+
+/// Prints a line on stderr, and returns after at most [`NOTE_TIME`] even if stderr takes nothing: its reader may have
+/// stopped, and another thread may hold its lock.
+pub(crate) fn note_briefly(line: String) {
+    let (printed, done) = mpsc::channel();
+    thread::spawn(move || {
+        note!("{line}");
+        // The caller may have given up.
+        let _ = printed.send(());
+    });
+    let _ = done.recv_timeout(NOTE_TIME);
 }
 
 fn keep(written: io::Result<()>) {

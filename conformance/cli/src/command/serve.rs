@@ -11,7 +11,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     num::NonZeroU32,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use reference_core::{rng::Seed, time::Timestamp};
@@ -27,10 +27,12 @@ use crate::{
     args::{Clock, RateLimit, Serve},
     config::Config,
     files::{self, SETTINGS_MAX},
-    screen::note,
+    screen::{note, note_briefly},
     signals::StopSignals,
 };
 
+/// So long tasks may take to end once the server has stopped.
+const TASKS_END_WITHIN: Duration = Duration::from_secs(2);
 const DEFAULT_SPEED: u32 = 60;
 const PEM_MARK: &[u8] = b"BEGIN CERTIFICATE";
 
@@ -74,7 +76,8 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         ClockKind::Frozen => "frozen",
     };
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
-    super::runtime()?.block_on(async {
+    let runtime = super::runtime()?;
+    let done = runtime.block_on(async {
         // Before anything is printed, so that whoever reads it may already send a signal.
         let mut stop = StopSignals::catch()?;
         let server = started(server_config).await?;
@@ -113,16 +116,19 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             banner::open_browser(&format!("{}/dashboard", ready.url));
         }
         stop.next().await;
-        note!("stopping; press Ctrl-C again to stop without waiting for open requests");
-        tokio::select! {
+        note_briefly("stopping; press Ctrl-C again to stop without waiting for open requests".to_owned());
+        note_briefly(tokio::select! {
             cut_off = server.run_until(std::future::ready(())) => match cut_off {
-                0 => note!("stopped"),
-                n => note!("stopped; connections cut off: {n}"),
+                0 => "stopped".to_owned(),
+                n => format!("stopped; connections cut off: {n}"),
             },
-            () = stop.next() => note!("stopped at once"),
-        }
+            () = stop.next() => "stopped at once".to_owned(),
+        });
         Ok(0)
-    })
+    });
+    // A task that waits for the reader of stderr would wait for ever.
+    runtime.shutdown_timeout(TASKS_END_WITHIN);
+    done
 }
 
 /// The server, once it listens.

@@ -377,3 +377,23 @@ fn nothing_is_printed_without_a_terminal() {
     });
     assert_eq!(said, ["stopping; press Ctrl-C again to stop without waiting for open requests"]);
 }
+
+#[test]
+fn signals_end_a_server_whose_log_nobody_reads() {
+    // More than a pipe and the queue of the log hold.
+    const REQUESTS: usize = 600;
+    let directory = tempfile::tempdir().unwrap();
+    let mut program = program(directory.path());
+    program.stderr(Stdio::piped());
+    let mut served = Running::serve_as(program, &["--log", "json"]);
+    let long = format!("/v1/account?{}", "x".repeat(1_000));
+    (0..REQUESTS).for_each(|_| drop(served.ask("GET", &long, None, "")));
+    let mut open = TcpStream::connect(served.word("address")).unwrap();
+    open.write_all(b"POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
+    // Signals that come at the same time count as one.
+    until(|| {
+        served.signal("TERM");
+        served.child.try_wait().expect("it runs or has ended").is_some()
+    });
+    assert_eq!(served.child.wait().expect("it has ended").code(), Some(0));
+}

@@ -147,7 +147,7 @@ pub(crate) fn post(address: &str, path: &str, key: Option<&str>, body: &Value) -
 
 /// Returns once something holds; a test that waits for what never comes fails.
 #[track_caller]
-pub(crate) fn until(holds: impl Fn() -> bool) {
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !holds() {
         assert!(begun.elapsed().as_secs() < 60, "it does not come");
