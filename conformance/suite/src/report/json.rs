@@ -292,6 +292,12 @@ fn with_evidence(outcome: &Outcome, verdict: Word, finding: Finding, bare: State
     }
 }
 
+/// The schema of a report.
+#[cfg(test)]
+pub(super) fn schema() -> serde_json::Value {
+    serde_json::to_value(schemars::schema_for!(Report)).expect("a schema is JSON")
+}
+
 #[cfg(test)]
 mod tests {
     use std::{env, fs};
@@ -300,10 +306,6 @@ mod tests {
     use crate::report::samples;
 
     const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/report.schema.json");
-
-    fn schema() -> serde_json::Value {
-        serde_json::to_value(schemars::schema_for!(Report)).expect("a schema is JSON")
-    }
 
     #[test]
     fn no_control_stands_in_it_and_none_is_lost() {

@@ -3,6 +3,8 @@
 mod command;
 mod coverage;
 mod github;
+#[cfg(test)]
+mod hostile;
 mod html;
 mod json;
 mod junit;

@@ -276,13 +276,15 @@ pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ").replace("##", "#\u{fffd}")
 }
 
-/// Returns whether a character is invisible but changes what is shown: a control, a format control, or a mark that turns
-/// the direction of writing.
+/// Whether a character is invisible but changes the text around it, or is forbidden in XML: a control, a zero-width
+/// character, one that changes the direction of the line, a noncharacter of Unicode.
 pub fn is_unseen(it: char) -> bool {
     it.is_control()
+        || u32::from(it) & 0xfffe == 0xfffe
         || matches!(it,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            | '\u{2060}'..='\u{206f}' | '\u{fdd0}'..='\u{fdef}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
 }
 
 fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {

@@ -1,0 +1,186 @@
+//! Every format but the text, read by a parser of that format, for texts that a hostile server may send.
+
+use html5ever::tendril::TendrilSink;
+use markup5ever_rcdom::{Handle, NodeData, RcDom};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use serde_json::Value;
+
+use conformance_model::recording::Ending;
+use conformance_model::verdict::{Finding, Stop, Verdict};
+
+use crate::check::Outcome;
+use crate::report::json::schema;
+use crate::report::{Format, Style, render, samples};
+
+/// Each of these could end a string, a line, a cell, an element or a document of some format.
+const TEXTS: [&str; 14] = [
+    "\u{fffe}\u{ffff}\u{1fffe}\u{10ffff}\u{fdd0}",
+    "\0\u{1}\u{8}\u{b}\u{c}\u{1b}[31m\u{7f}\u{85}\u{9b}2J",
+    "]]><failure message=\"x\"/>&amp;&#0;&#xfffe;&unknown;",
+    "</testcase></testsuite><!-- --- --><?xml version=\"1.1\"?><!DOCTYPE x>",
+    "</td></details></table><script>alert(1)</script><plaintext><svg onload=x>",
+    "\"><img src=x onerror='a'> &lt; &",
+    "| a | b |\n|---|---|\n\n# heading\n- item",
+    "\\| \\` `` ``` ~~~ **b** [x](y) ![i](j) <b> ~~s~~ $m$ @you",
+    "::error::x%0A::warning::y\r\n::stop-commands::z\n##[group]",
+    "title=a,line=1::b: c, d",
+    "\u{202e}\u{2066}\u{2028}\u{2029}\u{feff}\u{200b}\u{e0041}",
+    "大きい👩‍👩‍👧\u{301}\u{0}",
+    "\\u0000 \\ \" \u{2028} {\"a\": 1}",
+    "",
+];
+
+/// The sample with a row of every word, and the text wherever a server's text can stand.
+fn told(text: &str) -> Outcome {
+    let mut outcome = samples::mixed();
+    outcome.faults = vec![text.to_owned()];
+    for row in &mut outcome.rows {
+        row.verdict = match row.verdict.clone() {
+            Verdict::Pass { .. } => Verdict::Pass { note: Some(text.to_owned()) },
+            Verdict::Fail(it) => {
+                Verdict::Fail(Finding { actual: text.to_owned(), expected: text.to_owned(), ..it })
+            }
+            Verdict::Warn(it) => Verdict::Warn(Finding { actual: text.to_owned(), ..it }),
+            Verdict::NotJudged { .. } => Verdict::NotJudged { why: text.to_owned(), remedy: text.to_owned() },
+            Verdict::NotApplicable { .. } => Verdict::NotApplicable { why: text.to_owned() },
+            Verdict::Observed { .. } => Verdict::Observed { seen: text.to_owned() },
+            other => other,
+        };
+    }
+    for exchange in &mut outcome.recording.exchanges {
+        exchange.target += text;
+        if let Ending::Answered(answer) = &mut exchange.ending {
+            answer.headers.push((text.to_owned(), text.to_owned()));
+            answer.headers.push(("x-ratelimit-".to_owned() + text, text.to_owned()));
+            answer.body = text.to_owned().into();
+        }
+    }
+    outcome
+}
+
+/// The outcomes that a text makes: one with rows, and one that was stopped.
+fn outcomes(text: &str) -> [Outcome; 2] {
+    let stopped = Outcome { stop: Some(Stop::Unreachable(text.to_owned())), ..samples::unreachable() };
+    [told(text), stopped]
+}
+
+#[track_caller]
+fn check(format: Format, read: impl Fn(&Outcome, &str)) {
+    for outcome in TEXTS.iter().flat_map(|text| outcomes(text)) {
+        read(&outcome, &render(&outcome, format, Style::Plain));
+    }
+}
+
+#[test]
+fn junit_is_well_formed_xml_with_a_case_for_each_row() {
+    check(Format::Junit, |outcome, report| {
+        let document = roxmltree::Document::parse(report).unwrap_or_else(|error| panic!("{error}: {report}"));
+        let cases = document.descendants().filter(|node| node.has_tag_name("testcase"));
+        let names: Vec<_> = cases.filter_map(|case| case.attribute("name")).collect();
+        assert_eq!(names.len(), outcome.rows.len() + 1, "{report}");
+        assert!(outcome.rows.iter().all(|row| names.contains(&row.id.as_str())), "{report}");
+        let failures = document.descendants().filter(|node| node.has_tag_name("failure")).count();
+        assert_eq!(failures, usize::from(!outcome.rows.is_empty()) * 2, "{report}");
+    });
+}
+
+#[test]
+fn json_fits_the_schema_and_keeps_every_text() {
+    let validator = jsonschema::validator_for(&schema()).expect("a sound schema");
+    check(Format::Json, |outcome, report| {
+        let report: Value = serde_json::from_str(report).expect("a JSON report");
+        let wrong: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+        for (row, told) in outcome.rows.iter().zip(report["statements"].as_array().expect("a list")) {
+            if let Verdict::Fail(finding) = &row.verdict {
+                assert_eq!(told["actual"], *finding.actual);
+            }
+        }
+    });
+}
+
+/// The elements of a document, in their order.
+fn elements(node: &Handle, into: &mut Vec<String>) {
+    if let NodeData::Element { name, attrs, .. } = &node.data {
+        let of = |it: &html5ever::Attribute| format!(" {}", it.name.local);
+        into.push(name.local.to_string() + &attrs.borrow().iter().map(of).collect::<String>());
+    }
+    node.children.borrow().iter().for_each(|child| elements(child, into));
+}
+
+fn parsed(page: &str) -> Vec<String> {
+    let document = html5ever::parse_document(RcDom::default(), Default::default()).one(page);
+    let errors = document.errors.borrow();
+    assert!(errors.is_empty(), "{errors:?} in {page}");
+    let mut found = Vec::new();
+    elements(&document.document, &mut found);
+    found
+}
+
+#[test]
+fn a_page_has_the_same_elements_whatever_a_server_sends() {
+    let plain = outcomes("plain").map(|it| parsed(&render(&it, Format::Html, Style::Plain)));
+    let kinds = |found: &[String]| found.iter().cloned().collect::<std::collections::BTreeSet<_>>();
+    check(Format::Html, |outcome, report| {
+        let found = kinds(&parsed(report));
+        let known = kinds(&plain[usize::from(outcome.stop.is_some())]);
+        assert!(found.is_subset(&known), "{:?} in {report}", found.difference(&known));
+    });
+}
+
+/// The cells of each table of a Markdown text, and the other kinds of elements.
+fn tables(text: &str) -> (Vec<usize>, Vec<String>) {
+    let (mut cells, mut kinds) = (Vec::new(), Vec::new());
+    for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
+        match event {
+            Event::Start(Tag::Table(_)) => cells.push(0),
+            Event::End(TagEnd::TableCell) => *cells.last_mut().expect("a cell is in a table") += 1,
+            Event::Start(
+                tag @ (Tag::Heading { .. } | Tag::Link { .. } | Tag::Image { .. } | Tag::List(_)),
+            ) => {
+                kinds.push(format!("{tag:?}"));
+            }
+            Event::Start(Tag::Strikethrough) => kinds.push("strikethrough".to_owned()),
+            Event::InlineHtml(html) | Event::Html(html) => kinds.push(html.to_string()),
+            _ => {}
+        }
+    }
+    (cells, kinds)
+}
+
+#[test]
+fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
+    let plain = outcomes("plain").map(|it| tables(&render(&it, Format::Markdown, Style::Plain)).1);
+    check(Format::Markdown, |outcome, report| {
+        let (cells, kinds) = tables(report);
+        assert_eq!(kinds, plain[usize::from(outcome.stop.is_some())], "{report}");
+        if outcome.stop.is_none() {
+            let every_statement = cells.last().expect("the statements are in a table");
+            assert_eq!(*every_statement, 4 * (outcome.rows.len() + 1), "{report}");
+        }
+    });
+}
+
+/// An annotation as GitHub's runner reads it: `::kind name=value,…::text`, with the characters that it decodes.
+fn annotation(line: &str) -> (String, String, String) {
+    let (head, text) = line.strip_prefix("::").and_then(|it| it.split_once("::")).expect(line);
+    let (kind, properties) = head.split_once(' ').expect(line);
+    let values: Vec<_> = properties.split(',').map(|it| it.split_once('=').expect(line)).collect();
+    let [("title", title)] = values[..] else { panic!("{line}") };
+    let decoded = |text: &str| text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%");
+    (kind.to_owned(), decoded(&title.replace("%3A", ":").replace("%2C", ",")), decoded(text))
+}
+
+#[test]
+fn annotations_are_one_command_a_line() {
+    check(Format::Github, |outcome, report| {
+        let found: Vec<_> =
+            report.split(['\n', '\r']).filter(|line| !line.is_empty()).map(annotation).collect();
+        let errors = found.iter().filter(|(kind, ..)| kind == "error").count();
+        assert_eq!(errors, 2, "{report}");
+        assert!(found.iter().all(|(_, title, _)| !title.is_empty()), "{report}");
+        let failed = outcome.rows.iter().find(|row| matches!(row.verdict, Verdict::Fail(_)));
+        let is_told = |id: &str| found.iter().any(|(_, title, _)| *title == format!("fail: {id}"));
+        assert!(failed.is_none_or(|row| is_told(&row.id)), "{report}");
+    });
+}
