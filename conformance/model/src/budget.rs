@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::recording::Caller;
+use crate::recording::{Caller, Purpose};
 use crate::words::Mode;
 
 /// Requests at worst in the bursts of a run that does not repeat them to settle the reading of the limit.
@@ -24,15 +24,14 @@ pub struct Cost {
     pub total: u32,
 }
 
-/// The worst case of a run, worked out before the first byte. Repeats after a refusal come on top; there
-/// are at most `repeats` of them.
+/// The most requests and the longest waits of a run, computed before its first request. A [`Ledger`] admits no more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Requests in all but the bursts.
     pub functional: Cost,
     /// Requests in bursts, with the test key and once or twice with the live one.
     pub burst: u32,
-    /// Requests that may be asked a second time.
+    /// Requests that may be repeated after a 429, 502, 503 or 504. They come on top of the others.
     pub repeats: u32,
     /// Requests for single objects, whose paths the operator named.
     #[serde(default)]
@@ -68,39 +67,30 @@ impl Budget {
         }
     }
 
-    /// All requests outside bursts, repeats left aside.
+    /// The most requests outside bursts, with repeats.
     pub fn outside_bursts(&self) -> u32 {
-        self.functional.total + self.objects + self.extended + self.inserts
+        self.functional.total + self.objects + self.extended + self.inserts + self.repeats
     }
 }
 
 impl fmt::Display for Budget {
+    /// At most three lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cost { live, test, other, total } = self.functional;
+        let (most, other) = (self.outside_bursts(), self.functional.other);
         write!(
             f,
-            "at most {total} requests: {} with the two keys (at most {live} with the live one, {test} with \
-             the test one), {other} with other keys or none",
-            total - other
+            "at most {most} requests: {} with the two keys, {other} with other keys or none, {} repeats",
+            most - other - self.repeats,
+            self.repeats
         )?;
-        if self.objects > 0 {
-            write!(f, "; {} more for single objects", self.objects)?;
-        }
-        if self.extended > 0 {
-            write!(f, "; {} more for --profile extended", self.extended)?;
-        }
-        if self.inserts > 0 {
-            write!(f, "; {} more with the test key to page while something is created", self.inserts)?;
-        }
         if self.writes > 0 {
-            write!(f, ", {} of them writes", self.writes)?;
+            write!(f, "; {} of them write", self.writes)?;
         }
         if self.burst > 0 {
             write!(
                 f,
-                ", before that bursts of about {} with the test key ({} at worst), \
-                 and at most {} s of waiting ({} s where the key was in use before, or its limit asks for \
-                 more than a minute)",
+                "\nbefore that bursts of about {} requests with the test key ({} at most)\nwaits up to {} s \
+                 ({} s if the key was in use, or its limit asks for more than a minute)",
                 if self.burst > BURST_MAX { 270 } else { 140 },
                 self.burst,
                 self.wait.as_secs(),
@@ -130,13 +120,26 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Counts a request.
-    pub fn count(&mut self, caller: Caller) {
+    /// Counts a request that is about to be sent. Returns `false`, and counts nothing, if the budget has none left.
+    #[must_use]
+    pub fn admit(&mut self, caller: Caller, purpose: &Purpose, budget: &Budget) -> bool {
+        let is_burst = matches!(purpose, Purpose::Burst(_));
+        let is_write = *purpose == Purpose::Create;
+        let has_room = match is_burst {
+            true => self.in_bursts < budget.burst,
+            false => self.functional() < budget.outside_bursts(),
+        };
+        if !has_room || (is_write && self.writes >= budget.writes) {
+            return false;
+        }
         match caller {
             Caller::Own(Mode::Live) => self.live += 1,
             Caller::Own(Mode::Test) => self.test += 1,
             _ => self.other += 1,
         }
+        self.in_bursts += u32::from(is_burst);
+        self.writes += u32::from(is_write);
+        true
     }
 
     /// All requests.
@@ -147,5 +150,39 @@ impl Ledger {
     /// All requests outside bursts.
     pub fn functional(&self) -> u32 {
         self.total() - self.in_bursts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Burst;
+
+    const BUDGET: Budget = Budget {
+        functional: Cost { live: 1, test: 1, other: 0, total: 1 },
+        burst: 2,
+        repeats: 1,
+        objects: 0,
+        extended: 0,
+        inserts: 1,
+        writes: 1,
+        wait: Duration::ZERO,
+        wait_worst: Duration::ZERO,
+    };
+
+    #[track_caller]
+    fn check(caller: Caller, purpose: &Purpose, admitted: u32) {
+        let mut ledger = Ledger::default();
+        let asked = (0..9).filter(|_| ledger.admit(caller, purpose, &BUDGET)).count();
+        assert_eq!((asked, ledger.total()), (admitted as usize, admitted), "{purpose:?}");
+    }
+
+    #[test]
+    fn a_ledger_admits_what_was_announced_and_no_more() {
+        for caller in [Caller::Own(Mode::Live), Caller::Own(Mode::Test), Caller::Nobody] {
+            check(caller, &Purpose::Account, 3);
+            check(caller, &Purpose::Burst(Burst::OtherKey), 2);
+        }
+        check(Caller::Own(Mode::Test), &Purpose::Create, 1);
     }
 }

@@ -60,7 +60,7 @@ fn judged(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, St
         return Err(format!("exit {exit}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
     }
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
-    if spent.functional() > allowed.outside_bursts() + spent.repeats || spent.in_bursts > allowed.burst {
+    if spent.functional() > allowed.outside_bursts() || spent.in_bursts > allowed.burst {
         return Err(format!("spent {spent:?} of {allowed:?}"));
     }
     Ok(outcome.rows)

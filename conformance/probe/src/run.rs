@@ -43,7 +43,7 @@ pub async fn record(
     progress: &mut dyn Progress,
 ) -> Run {
     let budget = budget(groups, plan);
-    let mut session = Session::open(plan, waiter, progress, wait_max(groups, plan));
+    let mut session = Session::open(plan, waiter, progress, budget.clone(), wait_max(groups, plan));
     let mut ended = BTreeSet::new();
     let stop = match plan.validate() {
         Err(why) => Some(Stop::Configuration(why)),

@@ -1,6 +1,6 @@
 //! The one way to ask: keys go on, the ledger counts, the answer is cleaned and written down.
 
-use conformance_model::budget::Ledger;
+use conformance_model::budget::{Budget, Ledger};
 use conformance_model::reading::{Page, page_ask, retry_after, twin_of};
 use conformance_model::recording::{
     Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose, Recording,
@@ -46,6 +46,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Why an exchange has no answer after an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
+/// Why an exchange has no answer although the server was not asked for one.
+const OVER_BUDGET: &str = "not asked: all requests that were announced have been sent";
 
 /// A place in a recording.
 pub(crate) struct Mark {
@@ -60,6 +62,10 @@ pub(crate) struct Session<'a> {
     pub(crate) progress: &'a mut dyn Progress,
     pub(crate) recording: Recording,
     pub(crate) ledger: Ledger,
+    /// The requests that were announced: none beyond them is sent.
+    budget: Budget,
+    /// Repeats with the two keys, which do not use up what these may ask.
+    keyed_repeats: u32,
     client: HttpClient,
     pub(crate) redactor: Redactor,
     silences: u32,
@@ -82,6 +88,7 @@ impl<'a> Session<'a> {
         plan: &'a Plan,
         waiter: &'a mut dyn Waiter,
         progress: &'a mut dyn Progress,
+        budget: Budget,
         wait_max: Duration,
     ) -> Session<'a> {
         let recording = Recording {
@@ -103,6 +110,8 @@ impl<'a> Session<'a> {
             progress,
             recording,
             ledger: Ledger::default(),
+            budget,
+            keyed_repeats: 0,
             client,
             redactor,
             silences: 0,
@@ -150,21 +159,27 @@ impl<'a> Session<'a> {
         self.rest(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
-        if self.is_silent() {
-            let why = match self.plan.interrupt.is_raised() {
-                true => INTERRUPTED,
-                false => "not asked: the server had fallen silent",
-            };
-            let ending = Ending::Lost(why.into());
-            return self.write_down(caller, purpose, &target, sent, ending);
+        if let Err(why) = self.admit(caller, &purpose) {
+            return self.write_down(caller, purpose, &target, sent, Ending::Lost(why.into()));
         }
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let ending = tokio::select! {
             ending = self.client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
             () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
         };
-        self.count(caller, &purpose);
+        self.progress.asked(&self.ledger);
         self.write_down(caller, purpose, &target, sent, ending)
+    }
+
+    /// Counts a request that is about to be sent. The error says why it is not sent.
+    fn admit(&mut self, caller: Caller, purpose: &Purpose) -> Result<(), &'static str> {
+        if self.is_silent() {
+            return Err(match self.plan.interrupt.is_raised() {
+                true => INTERRUPTED,
+                false => "not asked: the server had fallen silent",
+            });
+        }
+        self.ledger.admit(caller, purpose, &self.budget).then_some(()).ok_or(OVER_BUDGET)
     }
 
     /// Posts once, whatever comes back: a write is never repeated.
@@ -172,11 +187,13 @@ impl<'a> Session<'a> {
         self.rest(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
+        if let Err(why) = self.admit(caller, &Purpose::Create) {
+            return self.write_down(caller, Purpose::Create, &target, sent, Ending::Lost(why.into()));
+        }
         let mut headers = self.headers(caller);
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         let ending = self.client.send("POST", &self.address_of(&target), &headers, body.into()).await;
-        self.count(caller, &Purpose::Create);
-        self.ledger.writes += 1;
+        self.progress.asked(&self.ledger);
         self.write_down(caller, Purpose::Create, &target, sent, ending)
     }
 
@@ -189,12 +206,16 @@ impl<'a> Session<'a> {
             let (client, address, headers) =
                 (self.client.clone(), self.address_of(&target), self.headers(*caller));
             let ask = async move { client.send("GET", &address, &headers, Vec::new()).await };
-            tasks.push((*caller, purpose, target, tokio::spawn(ask)));
+            let task = self.admit(*caller, purpose).map(|()| tokio::spawn(ask));
+            tasks.push((*caller, purpose, target, task));
         }
         let mut exchanges = Vec::new();
         for (caller, purpose, target, task) in tasks {
-            let ending = task.await.unwrap_or_else(|err| Ending::Lost(err.to_string()));
-            self.count(caller, purpose);
+            let ending = match task {
+                Ok(task) => task.await.unwrap_or_else(|err| Ending::Lost(err.to_string())),
+                Err(why) => Ending::Lost(why.into()),
+            };
+            self.progress.asked(&self.ledger);
             exchanges.push(self.write_down(caller, purpose.clone(), &target, sent, ending));
         }
         exchanges
@@ -231,7 +252,7 @@ impl<'a> Session<'a> {
                 )
         };
         let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
-        keyed + asks + self.reserved <= keyed_max(self.plan) + self.ledger.repeats
+        keyed + asks + self.reserved <= keyed_max(self.plan) + self.keyed_repeats
     }
 
     fn target_of(&self, path: &str) -> String {
@@ -247,14 +268,6 @@ impl<'a> Session<'a> {
         let always = [("accept", "application/json".to_owned()), ("user-agent", agent.to_owned())];
         let authorization = self.authorization(caller).map(|value| ("authorization", value));
         always.into_iter().chain(authorization).map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-
-    fn count(&mut self, caller: Caller, purpose: &Purpose) {
-        self.ledger.count(caller);
-        if matches!(purpose, Purpose::Burst(_)) {
-            self.ledger.in_bursts += 1;
-        }
-        self.progress.asked(&self.ledger);
     }
 
     fn write_down(
@@ -310,7 +323,7 @@ impl<'a> Session<'a> {
 
     async fn repeat(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
         let Some(pause) = first.answer().and_then(pause) else { return first };
-        if self.ledger.repeats >= REPEATS_MAX || pause > PATIENCE {
+        if self.ledger.repeats >= self.budget.repeats || pause > PATIENCE {
             return first;
         }
         // A limiter that counts a share of the minute before still counts the burst: who waits only as long as it
@@ -326,6 +339,7 @@ impl<'a> Session<'a> {
             return first;
         }
         self.ledger.repeats += 1;
+        self.keyed_repeats += u32::from(matches!(first.caller, Caller::Own(_)));
         let below = self.plan.base.path().trim_end_matches('/').len();
         let path = first.target[below..].to_owned();
         self.ask_once(first.caller, first.purpose, &path).await

@@ -1,6 +1,7 @@
 //! The whole suite against servers of its own tests: honest ones, faulty ones, odd ones.
 
 mod any_recording;
+mod budget;
 mod canary;
 mod conforming;
 mod deliveries;

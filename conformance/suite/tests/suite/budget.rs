@@ -1,0 +1,62 @@
+//! A run sends at most the requests that it announced, with every combination of options.
+
+use std::time::Duration;
+
+use ::mutants::fake::{FakeServer, Reply, run_with};
+use conformance::{Ending, Exchange, Hook, Outcome, Paths, Plan, Profile};
+use serde_json::json;
+
+/// The options that change what is sent; every combination is tried. A combination is a number with a bit for each.
+const OPTIONS: [fn(&mut Plan); 7] = [
+    |plan| plan.quick = true,
+    |plan| plan.thorough = true,
+    |plan| plan.profile = Profile::Extended,
+    |plan| plan.paths = Paths::default(),
+    |plan| {
+        (plan.second_key, plan.other_account_key, plan.revoked_key) = (None, None, None);
+    },
+    |plan| plan.writes = None,
+    |plan| plan.hook = Some(Hook { command: "true".into(), time_limit: Duration::from_secs(10) }),
+];
+
+/// A server that makes a run repeat requests: every fifth one is refused, for weakness and for the limit in turns.
+fn unsteady() -> FakeServer {
+    let mut server = FakeServer::default();
+    let mut request = 0;
+    server.rewrite(move |_, reply| {
+        request += 1;
+        if request % 5 == 0 {
+            let status = if request % 10 == 0 { 429 } else { 503 };
+            *reply = Reply::json(status, json!({ "message": "Come back in a moment." }));
+            reply.set("retry-after", "1");
+        }
+    });
+    server
+}
+
+#[track_caller]
+fn check(options: usize) {
+    let outcome = run_with(unsteady(), |plan| {
+        let chosen = (0..OPTIONS.len()).filter(|at| options & (1 << at) != 0);
+        chosen.for_each(|at| OPTIONS[at](plan));
+    });
+    let Outcome { ledger: spent, budget: announced, .. } = &outcome;
+    let what = format!("options {options:07b}: {spent:?} of {announced:?}");
+    assert!(spent.functional() <= announced.outside_bursts() && spent.in_bursts <= announced.burst, "{what}");
+    assert!(spent.writes <= announced.writes && spent.repeats <= announced.repeats, "{what}");
+    // The limit of the ledger is the last resort: the probes themselves know what they may ask.
+    let refused = |it: &Exchange| matches!(&it.ending, Ending::Lost(why) if why.contains("announced"));
+    assert!(!outcome.recording.exchanges.iter().any(refused), "{what}");
+    let announcement = announced.to_string();
+    assert!(announcement.starts_with(&format!("at most {} requests", announced.outside_bursts())), "{what}");
+    assert!(announcement.lines().count() <= 3, "{announcement}");
+}
+
+#[test]
+fn no_combination_of_options_sends_more_than_it_announced() {
+    let combinations = 0..1 << OPTIONS.len();
+    // `--quick` and `--thorough` exclude each other.
+    for options in combinations.filter(|options| options & 0b11 != 0b11) {
+        check(options);
+    }
+}
