@@ -3,13 +3,16 @@
 //! Keys stand in its environment, never on its command line, where every process of the machine could
 //! read them.
 
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
+use crate::interrupt::Interrupt;
 use crate::plan::Hook;
 
 /// What is kept of what a command says.
@@ -18,18 +21,44 @@ const OUTPUT_MAX: usize = 4 * 1024;
 const AFTERWORD: Duration = Duration::from_millis(300);
 
 /// Runs the command and waits until it has ended. The error says how it failed and what it said.
-pub(crate) async fn run(hook: &Hook, environment: &[(&str, &str)]) -> Result<(), String> {
+pub(crate) async fn run(
+    hook: &Hook,
+    environment: &[(&str, &str)],
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    match run_shell(hook, environment, interrupt).await {
+        Ok((status, _)) if status.success() => Ok(()),
+        Ok((status, output)) => Err(format!("the hook ended with {status} {output}")),
+        Err(why) => Err(format!("the hook {why}")),
+    }
+}
+
+/// Runs a shell command of the operator. Returns its exit status, and a clause with what it printed.
+///
+/// The command and every process that it started are ended when its time is over or the run is interrupted.
+///
+/// # Errors
+///
+/// Why there is no exit status, as the predicate of a sentence: "took longer than 30 s …".
+pub async fn run_shell(
+    hook: &Hook,
+    environment: &[(&str, &str)],
+    interrupt: &Interrupt,
+) -> Result<(ExitStatus, String), String> {
     let mut command = shell(&hook.command);
     command.envs(environment.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().map_err(|err| format!("the hook does not start: {err}"))?;
+    let mut child = command.spawn().map_err(|err| format!("does not start: {err}"))?;
     let said = Arc::new(Mutex::new(Vec::new()));
     let listeners = [
         child.stdout.take().map(|it| tokio::spawn(listen(it, Arc::clone(&said)))),
         child.stderr.take().map(|it| tokio::spawn(listen(it, Arc::clone(&said)))),
     ];
-    let ended = tokio::time::timeout(hook.time_limit, child.wait()).await;
-    if ended.is_err() {
+    let ended = tokio::select! {
+        ended = tokio::time::timeout(hook.time_limit, child.wait()) => Some(ended),
+        () = interrupt.raised() => None,
+    };
+    if !matches!(ended, Some(Ok(_))) {
         end(&mut child).await;
     }
     for listener in listeners.into_iter().flatten() {
@@ -42,10 +71,10 @@ pub(crate) async fn run(hook: &Hook, environment: &[(&str, &str)]) -> Result<(),
         String::from_utf8_lossy(&said.lock().expect("nobody panics while listening")).trim().to_owned();
     let said = if said.is_empty() { "and said nothing".to_owned() } else { format!("and said: {said}") };
     match ended {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(format!("the hook ended with {status} {said}")),
-        Ok(Err(err)) => Err(format!("the hook was lost: {err}")),
-        Err(_) => Err(format!("the hook took longer than {} s {said}", hook.time_limit.as_secs())),
+        Some(Ok(Ok(status))) => Ok((status, said)),
+        Some(Ok(Err(err))) => Err(format!("was lost: {err}")),
+        Some(Err(_)) => Err(format!("took longer than {} s {said}", hook.time_limit.as_secs())),
+        None => Err("was ended: the run was interrupted".to_owned()),
     }
 }
 
@@ -66,11 +95,9 @@ fn shell(text: &str) -> Command {
 
 async fn end(child: &mut Child) {
     #[cfg(unix)]
-    if let Some(group) = child.id() {
-        let kill =
-            Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).stderr(Stdio::null()).status();
-        // Whoever is gone already cannot be ended.
-        let _ = kill.await;
+    if let Some(group) = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)) {
+        // A group that has ended already cannot be ended.
+        let _ = kill_process_group(group, Signal::KILL);
     }
     // The same.
     let _ = child.kill().await;
@@ -94,7 +121,7 @@ mod tests {
     fn check(command: &str, seconds: u64, expected: &str) {
         let hook = Hook { command: command.into(), time_limit: Duration::from_secs(seconds) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let found = runtime.block_on(run(&hook, &[("CHARGEPROOF_TEST_KEY", "k")]));
+        let found = runtime.block_on(run(&hook, &[("CHARGEPROOF_TEST_KEY", "k")], &Interrupt::default()));
         let found = found.map_or_else(|err| err, |()| "fine".into());
         assert!(found.contains(expected), "{found}");
     }

@@ -14,6 +14,7 @@ mod session;
 mod waiter;
 mod webhooks;
 
+pub use hook::run_shell;
 pub use http_client::{Connections, HttpClient};
 pub use interrupt::Interrupt;
 pub use plan::{Create, Hook, Paths, Plan};

@@ -32,7 +32,7 @@ pub use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
 pub use conformance_model::words::{Mode, Part};
 pub use conformance_probe::{
     Caused, Causing, Create, Hook, Interrupt, Occasion, Paths, Plan, Progress, RealTime, Silent, Source,
-    Wait, Waiter, Webhooks,
+    Wait, Waiter, Webhooks, run_shell,
 };
 pub use conformance_receiver as receiver;
 pub use conformance_receiver::Endpoint;

@@ -101,9 +101,12 @@ pub(crate) struct Check {
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     pub(crate) hook_time_limit: u64,
     /// A shell command to run before the first request, for example to create records on a fresh staging server.
-    /// It gets CHARGEPROOF_URL and CHARGEPROOF_TEST_KEY in its environment and may take 5 minutes
+    /// It gets CHARGEPROOF_URL and CHARGEPROOF_TEST_KEY in its environment
     #[arg(long, value_name = "COMMAND", conflicts_with = "built_in")]
     pub(crate) prepare: Option<String>,
+    /// Time limit of the --prepare command
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds)]
+    pub(crate) prepare_time_limit: u64,
     /// A TOML file of known failures, as --baseline-write writes it, beside those of chargeproof.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline_file: Option<PathBuf>,

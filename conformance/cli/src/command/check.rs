@@ -9,18 +9,16 @@ mod receiving;
 use std::{
     io,
     path::Path,
-    process::{Command, Stdio},
     time::{Duration, Instant, SystemTime},
 };
 
 use conformance::{
-    Budget, Hook, Ledger, Outcome, Part, Plan, Progress, RealTime, Redaction, Requirement, Selection,
-    catalogue, check, extended, fits,
+    Budget, Hook, KEY_BLANK, Ledger, Outcome, Part, Plan, Progress, RealTime, Redaction, Redactor,
+    Requirement, Selection, catalogue, check, extended, fits, report::one_line, run_shell,
 };
 use indicatif::ProgressBar;
 use reference_core::time::Timestamp;
 use tokio::task::AbortHandle;
-use url::Url;
 
 use self::{built_in::BuiltInServer, keys::Keys};
 use super::play;
@@ -76,7 +74,12 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
         Some(url) => {
             let mut plan = plan_for(url, args, config, &mut screen)?;
             plan.interrupt = interrupt;
-            plan.webhooks = receiving::webhooks(&args.receiving, config, &runtime, &screen)?;
+            if let Some(command) = &args.prepare {
+                screen.bar.set_message("preparing");
+                let time_limit = Duration::from_secs(args.prepare_time_limit);
+                runtime.block_on(prepare(Hook { command: command.clone(), time_limit }, &plan))?;
+            }
+            plan.webhooks = receiving::webhooks(&args.receiving, config, &runtime, &screen, &plan.interrupt)?;
             let mut waiter = RealTime::start();
             runtime.block_on(check(plan, &mut waiter, &mut screen))
         }
@@ -158,10 +161,6 @@ fn list(format: ReportFormat, profile: Profile) {
 fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Result<Plan, Failure> {
     let base = super::web_address(url, "http://127.0.0.1:8402")?;
     let keys = Keys::gather(config, args.keys_of, &mut |warning| screen.warn(&warning))?;
-    if let Some(command) = &args.prepare {
-        screen.bar.set_message("preparing");
-        prepare(command, &base, &keys)?;
-    }
     let mut plan = Plan::new(base, keys.live, keys.test);
     plan.second_key = keys.second;
     plan.other_account_key = keys.other_account;
@@ -208,19 +207,17 @@ fn now() -> String {
 }
 
 /// Runs the operator's command that creates records.
-fn prepare(command: &str, base: &Url, keys: &Keys) -> Result<(), Failure> {
-    let status = Command::new("sh")
-        .args(["-c", command])
-        .env("CHARGEPROOF_URL", base.as_str())
-        .env("CHARGEPROOF_TEST_KEY", keys.test.expose())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-        .map_err(|error| Failure::usage(format!("the --prepare command can't be run: {error}")))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Failure::usage(format!("the --prepare command ended with {status}"))),
-    }
+async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
+    let environment =
+        [("CHARGEPROOF_URL", plan.base.as_str()), ("CHARGEPROOF_TEST_KEY", plan.test_key.expose())];
+    let said = match run_shell(&hook, &environment, &plan.interrupt).await {
+        Ok((status, _)) if status.success() => return Ok(()),
+        Ok((status, output)) => format!("the --prepare command ended with {status} {output}"),
+        Err(why) => format!("the --prepare command {why}"),
+    };
+    let keys = Redactor::new([plan.live_key.expose(), plan.test_key.expose()].into_iter(), KEY_BLANK);
+    let code = if plan.interrupt.is_raised() { signals::INTERRUPTED } else { crate::USAGE };
+    Err(Failure { code, message: one_line(&keys.clean(&said)) })
 }
 
 /// What is shown during a run.

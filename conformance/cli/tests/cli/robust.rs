@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use crate::support::{Running, json, program, read, run, said, signal, text};
+use crate::support::{Running, json, program, read, run, said, signal, text, until};
 
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
@@ -362,4 +362,41 @@ fn a_command_prepares_the_target() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("the --prepare command ended with exit status: 7"), "{}", said(&output));
     assert_eq!(read(here, "url"), format!("{url}/"));
+}
+
+/// Leaves a process in the background, and its id in a file.
+const LASTING: &str = "sleep 1000 & echo $! > id.new; mv id.new id; wait";
+
+/// Fails unless the process that `LASTING` left is gone, or is dead and only waits for its parent.
+#[track_caller]
+fn check_ended(here: &Path) {
+    let status = format!("/proc/{}/stat", read(here, "id").trim());
+    until(|| fs::read_to_string(&status).map_or(true, |it| it.contains(") Z ")));
+}
+
+#[test]
+fn a_prepare_command_and_what_it_started_end_at_its_time_limit() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let url = target(|_| "{}".to_owned());
+    let output = with_keys(here, &["check", &url, "--prepare", LASTING, "--prepare-time-limit", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("the --prepare command took longer than 1 s"), "{}", said(&output));
+    check_ended(here);
+}
+
+#[test]
+fn a_prepare_command_and_what_it_started_end_on_a_signal() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let url = target(|_| "{}".to_owned());
+    let mut command = program(here);
+    command.env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST);
+    command.args(["check", &url, "--prepare", LASTING]).stderr(Stdio::piped());
+    let child = command.spawn().expect("the program starts");
+    until(|| here.join("id").exists());
+    signal(&child, "TERM");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    check_ended(here);
 }

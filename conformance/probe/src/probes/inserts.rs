@@ -97,7 +97,7 @@ async fn create(session: &mut Session<'_>) {
             ("CHARGEPROOF_TEST_KEY", plan.test_key.expose()),
             ("CHARGEPROOF_WANTED", "insert"),
         ];
-        if let Err(why) = hook::run(hook, &environment).await {
+        if let Err(why) = hook::run(hook, &environment, &plan.interrupt).await {
             let why = session.cleaned(&why);
             fault(session, why);
         }

@@ -1,13 +1,14 @@
 //! Webhooks of a target: from a receiver during the run, or from a file of captured requests.
 
-use std::{collections::BTreeSet, net::SocketAddr, process::Stdio, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use conformance::{
-    Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks,
+    Caused, Causing, Endpoint, Hook, Interrupt, Mode, Occasion, Registration, Secret, Source, Webhooks,
     receiver::{Catch, Names},
+    run_shell,
 };
 use reference_core::event::EventType;
-use tokio::{process::Command, runtime::Runtime, time::timeout};
+use tokio::runtime::Runtime;
 
 use super::{Screen, keys};
 use crate::{
@@ -19,6 +20,8 @@ use crate::{
 };
 
 const RECEIVE_FOR: Duration = Duration::from_secs(60);
+/// Time limit of one run of the `--register` command.
+const REGISTER_TIME: Duration = Duration::from_secs(30);
 /// As many deliveries as a receiver keeps.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
@@ -52,6 +55,7 @@ pub(super) fn webhooks(
     config: &Config,
     runtime: &Runtime,
     screen: &Screen,
+    interrupt: &Interrupt,
 ) -> Result<Option<Webhooks>, Failure> {
     let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
@@ -62,7 +66,7 @@ pub(super) fn webhooks(
             endpoints: endpoints(args, secrets()?)?.into(),
         }
     } else if let Some(address) = args.receiver {
-        listen(args, address, endpoints(args, secrets()?)?, runtime, screen)?
+        listen(args, address, endpoints(args, secrets()?)?, runtime, screen, interrupt)?
     } else if args.subscribed.is_empty() {
         return Ok(None);
     } else {
@@ -80,6 +84,7 @@ fn listen(
     endpoints: [Endpoint; 2],
     runtime: &Runtime,
     screen: &Screen,
+    interrupt: &Interrupt,
 ) -> Result<Source, Failure> {
     let catch = runtime
         .block_on(Catch::start(address))
@@ -97,7 +102,11 @@ fn listen(
         "{DIM}register {public}{LIVE_PATH} in live mode and {public}{TEST_PATH} in test mode{DIM:#}"
     ));
     let occasion = args.register.as_ref().map(|command| {
-        let registrar = Registrar { command: command.clone(), own: format!("{public}{ADDED_PATH}") };
+        let registrar = Registrar {
+            command: Hook { command: command.clone(), time_limit: REGISTER_TIME },
+            own: format!("{public}{ADDED_PATH}"),
+            interrupt: interrupt.clone(),
+        };
         Arc::new(registrar) as Arc<dyn Occasion>
     });
     let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR);
@@ -144,16 +153,18 @@ fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
 /// Registers endpoints with the operator's command.
 #[derive(Debug)]
 struct Registrar {
-    command: String,
+    command: Hook,
     /// An address that must be taken: refusals say nothing otherwise.
     own: String,
+    /// Ends the command.
+    interrupt: Interrupt,
 }
 
 impl Occasion for Registrar {
     fn cause<'a>(&'a self, _: &'a Catch) -> Causing<'a> {
-        let (command, own) = (self.command.clone(), self.own.clone());
         Box::pin(async move {
-            let public = register(&command, &own, true).await?;
+            let own = &self.own;
+            let public = self.register(own, true).await?;
             let taken = public.accepted;
             let mut registrations = vec![public];
             // Whoever takes nothing is not asked a dozen times.
@@ -161,37 +172,30 @@ impl Occasion for Registrar {
             let is_plain = own.starts_with("http://");
             let tried = REFUSED.iter().filter(|it| !is_plain || **it != PLAIN);
             for address in tried.take(if taken { REFUSED.len() } else { 1 }) {
-                registrations.push(register(&command, address, false).await?);
+                registrations.push(self.register(address, false).await?);
             }
             Ok(Caused { settled: false, registrations })
         })
     }
 }
 
-/// Runs the command for one address. Its failure is an answer; that it can't be run is an error.
-async fn register(command: &str, address: &str, public: bool) -> Result<Registration, String> {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let running = Command::new("sh")
-        .args(["-c", command])
-        .env("CHARGEPROOF_ENDPOINT_URL", address)
-        .env("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.word())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .status();
-    let status = timeout(PATIENCE, running)
-        .await
-        .map_err(|_| format!("the --register command took longer than {} s", PATIENCE.as_secs()))?
-        .map_err(|error| format!("the --register command can't be run: {error}"))?;
-    match status.code() {
-        // 126 and 127 are the shell's own: there was nothing to run.
-        None | Some(126 | 127) => Err(format!("the --register command ended with {status}")),
-        Some(code) => Ok(Registration {
-            address: address.to_owned(),
-            public,
-            accepted: code == 0,
-            answer: format!("the command ended with {code}"),
-        }),
+impl Registrar {
+    /// Runs the command for one address. Its failure is an answer; that it can't be run is an error.
+    async fn register(&self, address: &str, public: bool) -> Result<Registration, String> {
+        let environment =
+            [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.word())];
+        let (status, _) = run_shell(&self.command, &environment, &self.interrupt)
+            .await
+            .map_err(|why| format!("the --register command {why}"))?;
+        match status.code() {
+            // 126 and 127 are the shell's own: there was nothing to run.
+            None | Some(126 | 127) => Err(format!("the --register command ended with {status}")),
+            Some(code) => Ok(Registration {
+                address: address.to_owned(),
+                public,
+                accepted: code == 0,
+                answer: format!("the command ended with {code}"),
+            }),
+        }
     }
 }
