@@ -1,6 +1,9 @@
 //! Where reports go: one to stdout, any number to files.
 
-use conformance::{Outcome, report};
+use conformance::{
+    Outcome,
+    report::{self, Detail, Layout, Style},
+};
 
 use crate::{
     Failure,
@@ -19,11 +22,17 @@ pub(crate) fn tell(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> 
     let powerful = reports.power.then(|| outcome.clone().with_power());
     let outcome = powerful.as_ref().unwrap_or(outcome);
     let format = report::Format::from(reports.format);
+    let detail = if reports.verbose { Detail::Full } else { Detail::Brief };
+    let plain = Layout { style: Style::Plain, detail, columns: None };
     match format {
-        report::Format::Text => screen::print(report::render(outcome, format, report::Style::Colour)),
-        _ => screen::print_raw(&report::render(outcome, format, report::Style::Plain)),
+        report::Format::Text => {
+            let layout = Layout { style: Style::Colour, detail, columns: screen::columns() };
+            screen::print(report::render(outcome, format, layout));
+        }
+        _ => screen::print_raw(&report::render(outcome, format, plain)),
     }
-    reports.report.iter().try_for_each(|file| {
-        write_whole(&file.path, &report::render(outcome, file.format.into(), report::Style::Plain))
-    })
+    reports
+        .report
+        .iter()
+        .try_for_each(|file| write_whole(&file.path, &report::render(outcome, file.format.into(), plain)))
 }

@@ -93,6 +93,11 @@ fn lost() -> std::sync::MutexGuard<'static, Option<io::ErrorKind>> {
     LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// The columns of the terminal that stdout is; `None` if it is none.
+pub(crate) fn columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
 /// Whether stdout takes nothing more.
 pub(crate) fn is_lost() -> bool {
     lost().is_some()

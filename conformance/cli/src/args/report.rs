@@ -55,6 +55,9 @@ pub(crate) struct Reports {
     /// `incomplete=second,other` those of statements that need these parts. Every report says so
     #[arg(long, value_name = "incomplete[=PART,…]", value_parser = parse_accept)]
     pub(crate) accept: Option<Accept>,
+    /// List every statement and observation in text reports, also those that hold
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Also tell which known faults of servers this run would have noticed, by chapter, and what the others need
     #[arg(long)]
     pub(crate) power: bool,

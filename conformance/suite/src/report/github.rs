@@ -7,7 +7,7 @@ use conformance_model::verdict::{Row, Verdict};
 use crate::check::Outcome;
 use crate::report::view::{ReportView, printable};
 
-/// An error for each failure, a warning for each gap and each doubt, a notice for the rest.
+/// An error for each failure, a warning for each doubt and each cause of gaps, a notice for the rest.
 pub fn github(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let mut out = String::new();
@@ -18,10 +18,13 @@ pub fn github(outcome: &Outcome) -> String {
         let kind = match &row.verdict {
             Verdict::Fail(_) => "error",
             Verdict::Warn(_) | Verdict::Known { .. } => "warning",
-            Verdict::NotJudged { .. } if row.leaves_a_gap() => "warning",
             _ => continue,
         };
         annotate(&mut out, kind, &format!("{}: {}", row.verdict.word(), row.id), &told(&view, row));
+    }
+    for gap in view.gaps().into_iter().filter(|gap| gap.rows.iter().any(|row| row.leaves_a_gap())) {
+        let text = format!("remedy: {}\n{}", gap.remedy, gap.ids().join(", "));
+        annotate(&mut out, "warning", &format!("not judged, {}", gap.title()), &text);
     }
     if !view.observations.is_empty() {
         let lines: Vec<_> = view.observations.iter().map(|it| format!("{}: {}", it.topic, it.seen)).collect();
@@ -33,7 +36,8 @@ pub fn github(outcome: &Outcome) -> String {
     summary.push(view.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
     summary.push(format!("{}; {}, {requests} requests; exit {exit}", view.counts(), view.reported()));
-    annotate(&mut out, kind, &format!("chargeproof check {}", outcome.recording.base), &summary.join("\n"));
+    let (word, _) = view.verdict();
+    annotate(&mut out, kind, &format!("{word}: {}", outcome.recording.base), &summary.join("\n"));
     out
 }
 

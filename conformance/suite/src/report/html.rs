@@ -15,7 +15,7 @@ use crate::report::view::{ReportView, WORDS, one_line, printable, section_name};
 struct Page<'a> {
     base: &'a str,
     exit: u8,
-    headline: &'static str,
+    headline: String,
     mood: &'static str,
     stop: Option<String>,
     completeness: String,
@@ -83,15 +83,12 @@ struct Shown {
 /// The whole report as one HTML file.
 pub fn html(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
-    let (headline, mood) = match outcome.exit_code() {
-        0 if !view.is_complete => ("Every statement that was judged held", "pass"),
-        0 => ("Every required statement was judged and held", "pass"),
-        1 if view.rows("fail").is_empty() => ("The baseline is out of date", "fail"),
-        1 => ("Violations found", "fail"),
-        2 => ("Nothing was checked", "not-judged"),
-        3 => ("Incomplete: not every required statement was judged", "not-judged"),
-        130 => ("Interrupted", "not-judged"),
-        _ => ("The target did not answer", "fail"),
+    let (word, sentence) = view.verdict();
+    let headline = format!("{word}: {sentence}");
+    let mood = match outcome.exit_code() {
+        0 => "pass",
+        1 | 4 => "fail",
+        _ => "not-judged",
     };
     let count = |word: &'static str| Tile { word, class: class(word), count: view.rows(word).len() };
     let grave = [

@@ -98,8 +98,10 @@ fn completeness(view: &ReportView<'_>) -> TestSuite {
         None => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type("incomplete").set_message(summary.clone());
-            let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap());
-            let gaps: Vec<_> = gaps.map(|row| gap(view, row)).collect();
+            let gaps = view.gaps().into_iter();
+            let gaps: Vec<_> = gaps
+                .map(|gap| format!("{}\n  {}\n  {}", gap.title(), gap.remedy, gap.ids().join(", ")))
+                .collect();
             status.set_description(gaps.join("\n"));
             status
         }
@@ -124,9 +126,4 @@ fn baseline(outcome: &Outcome) -> TestSuite {
     let mut suite = TestSuite::new("baseline");
     suite.add_test_case(case);
     suite
-}
-
-fn gap(view: &ReportView<'_>, row: &Row) -> String {
-    let lines = view.details(row).into_iter().map(|(_, text)| text);
-    format!("{}: {}", row.id, lines.collect::<Vec<_>>().join("; "))
 }

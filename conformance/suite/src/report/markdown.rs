@@ -11,17 +11,13 @@ use crate::report::view::{ReportView, WORDS, is_unseen};
 pub fn markdown(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let mut out = String::new();
-    let heading = match outcome.exit_code() {
-        0 if !view.is_complete => "✅ Every statement that was judged held",
-        0 => "✅ Every required statement was judged and held",
-        1 if view.rows("fail").is_empty() => "❌ The baseline is out of date",
-        1 => "❌ Violations found",
-        2 => "⚠️ Nothing was checked",
-        3 => "⚠️ Incomplete: not every required statement was judged",
-        130 => "⚠️ Interrupted",
-        _ => "⚠️ The target did not answer",
+    let (word, sentence) = view.verdict();
+    let sign = match outcome.exit_code() {
+        0 => "✅",
+        1 => "❌",
+        _ => "⚠️",
     };
-    put(&mut out, &format!("## {heading}\n"));
+    put(&mut out, &format!("## {sign} {word}: {sentence}\n"));
     put(&mut out, &format!("{} — {}  ", code(&outcome.recording.base), escaped(&view.completeness())));
     put(
         &mut out,
@@ -43,18 +39,14 @@ pub fn markdown(outcome: &Outcome) -> String {
         put(&mut out, &format!("> {}\n", escaped(&why)));
     }
     matrix(&mut out, &view);
-    for (word, title) in [
-        ("fail", "Violations"),
-        ("known", "Known failures"),
-        ("warn", "Warnings"),
-        ("not judged", "Not judged"),
-    ] {
+    for (word, title) in [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")] {
         let rows = view.rows(word);
         if !rows.is_empty() {
             put(&mut out, &format!("### {title}\n"));
             rows.into_iter().for_each(|row| entry(&mut out, &view, row));
         }
     }
+    gaps(&mut out, &view);
     observations(&mut out, &view);
     every_statement(&mut out, &view);
     out
@@ -83,6 +75,20 @@ fn entry(out: &mut String, view: &ReportView<'_>, row: &Row) {
     let body = lines.join("\n");
     let fence = "`".repeat(longest_run(&body).max(2) + 1);
     put(out, &format!("{fence}text\n{body}\n{fence}\n"));
+}
+
+fn gaps(out: &mut String, view: &ReportView<'_>) {
+    let gaps = view.gaps();
+    if gaps.is_empty() {
+        return;
+    }
+    put(out, "### Not judged\n");
+    put(out, "| cause | remedy | statements |\n|---|---|---|");
+    for gap in gaps {
+        let (why, remedy, ids) = (escaped(&gap.title()), escaped(&gap.remedy), gap.ids().join(", "));
+        put(out, &format!("| {why} | {remedy} | {} |", escaped(&ids)));
+    }
+    put(out, "");
 }
 
 fn observations(out: &mut String, view: &ReportView<'_>) {

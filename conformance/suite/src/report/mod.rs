@@ -21,7 +21,7 @@ pub use json::{json, tame};
 pub use junit::junit;
 pub use markdown::markdown;
 pub(crate) use text::Tone;
-pub use text::{Style, text};
+pub use text::{Detail, Layout, Style, text};
 pub use view::{is_unseen, one_line};
 
 use crate::check::Outcome;
@@ -43,10 +43,10 @@ pub enum Format {
     Github,
 }
 
-/// A report in any format, ending with a line break. Colours are for text only.
-pub fn render(outcome: &Outcome, format: Format, style: Style) -> String {
+/// A report in any format, ending with a line break. The layout is for text only.
+pub fn render(outcome: &Outcome, format: Format, layout: impl Into<Layout>) -> String {
     match format {
-        Format::Text => text(outcome, style),
+        Format::Text => text::laid_out(outcome, layout.into()),
         Format::Json => json(outcome) + "\n",
         Format::Junit => junit(outcome),
         Format::Markdown => markdown(outcome),
@@ -83,6 +83,32 @@ mod tests {
     #[test]
     fn the_text_reads_like_this() {
         check(Format::Text, "txt");
+    }
+
+    #[test]
+    fn the_brief_text_reads_like_this_in_eighty_columns() {
+        let layout = Layout { style: Style::Plain, detail: Detail::Brief, columns: Some(80) };
+        for (name, outcome) in samples::all() {
+            insta::assert_snapshot!(format!("{name}.brief.txt"), render(&outcome, Format::Text, layout));
+        }
+    }
+
+    #[test]
+    fn no_line_of_a_text_is_wider_than_the_terminal_but_commands() {
+        for columns in [40, 80, 120] {
+            for (detail, style) in [(Detail::Brief, Style::Plain), (Detail::Full, Style::Colour)] {
+                let layout = Layout { style, detail, columns: Some(columns) };
+                for (name, mut outcome) in samples::all() {
+                    outcome.recording.base = "https://大きい.example".to_owned();
+                    for line in render(&outcome, Format::Text, layout).lines() {
+                        let is_command = line.trim_start().starts_with("asked ")
+                            || line.trim_start().starts_with("again ");
+                        let width = textwrap::core::display_width(line);
+                        assert!(is_command || width <= columns, "{name}: {width} of {columns}: {line}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::AnsiColor;
-use conformance_model::verdict::Verdict;
+use conformance_model::verdict::{Row, Verdict};
 
 use crate::check::Outcome;
 use crate::report::view::ReportView;
@@ -51,71 +51,227 @@ impl Style {
     }
 }
 
-const MARGIN: &str = "                  ";
-
-/// The whole report, ending with the counts and the exit code.
-pub fn text(outcome: &Outcome, style: Style) -> String {
-    let view = ReportView::of(outcome);
-    let mut out = String::new();
-    if let Some(why) = view.stop() {
-        line(&mut out, &why);
-    }
-    for section in &view.sections {
-        line(&mut out, &format!("{}   {}", style.coloured(&section.name(), Tone::Title), section.counts()));
-        for row in &section.rows {
-            line(&mut out, &format!("{}  {}   {}", style.paint(&row.verdict), row.id, row.requirement.text));
-            for (name, text) in view.details(row) {
-                line(&mut out, &format!("{MARGIN}{name:<11} {text}"));
-            }
-        }
-        line(&mut out, "");
-    }
-    if !view.observations.is_empty() {
-        line(&mut out, &style.coloured("Observed, where the specification leaves it open", Tone::Title));
-        let width = view.observations.iter().map(|it| it.topic.chars().count()).max().unwrap_or(0);
-        for it in &view.observations {
-            line(&mut out, &format!("  {:<width$}  {}", it.topic, it.seen));
-        }
-        line(&mut out, "");
-    }
-    violations(&mut out, &view, style);
-    for note in view.notes().into_iter().chain(view.origin()) {
-        line(&mut out, &note);
-    }
-    for (at, told) in view.power().iter().enumerate() {
-        line(&mut out, &format!("{}{told}", if at == 0 { "" } else { "  " }));
-    }
-    line(&mut out, &view.completeness());
-    let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
-    line(&mut out, &format!("{}; {}, {requests} requests; exit {exit}", view.counts(), view.reported()));
-    out
+/// How much a text report says of statements that held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// A line for each chapter.
+    Brief,
+    /// Every statement and every observation.
+    Full,
 }
 
-/// Failures once more, where a long report ends: one for each cause, and what else the same answer shows.
-fn violations(out: &mut String, view: &ReportView<'_>, style: Style) {
+/// How a text report is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Its colours.
+    pub style: Style,
+    /// How much it says.
+    pub detail: Detail,
+    /// Columns of the terminal, if the lines must fit into some.
+    pub columns: Option<usize>,
+}
+
+impl From<Style> for Layout {
+    /// The full report, without wrapped lines.
+    fn from(style: Style) -> Layout {
+        Layout { style, detail: Detail::Full, columns: None }
+    }
+}
+
+/// Commands are not wrapped, so that they can be copied.
+const COMMANDS: [&str; 2] = ["asked", "again"];
+/// Statements that are named of those with the same gap.
+const NAMED_MAX: usize = 3;
+const MARGIN: usize = 4;
+/// Where details stand below a statement whose verdict stands before it.
+const WORD_MARGIN: usize = 18;
+/// Narrower than this, lines are not wrapped.
+const COLUMNS_MIN: usize = 40;
+
+/// The full report without wrapped lines, ending with the counts and the exit code.
+pub fn text(outcome: &Outcome, style: Style) -> String {
+    laid_out(outcome, style.into())
+}
+
+/// The report as it is laid out, ending with the counts and the exit code.
+pub(super) fn laid_out(outcome: &Outcome, layout: Layout) -> String {
+    let view = ReportView::of(outcome);
+    let mut page = Page { layout, out: String::new() };
+    if let Some(why) = view.stop() {
+        page.paragraph("", &why);
+    }
+    if layout.detail == Detail::Full {
+        every_statement(&mut page, &view);
+    }
+    violations(&mut page, &view);
+    for (word, title) in [("known", "Known failures"), ("warn", "Warnings")] {
+        let rows = view.rows(word);
+        if !rows.is_empty() && layout.detail == Detail::Brief {
+            page.title(title, Tone::Doubt);
+            rows.into_iter().for_each(|row| page.statement(&view, row));
+            page.gap();
+        }
+    }
+    gaps(&mut page, &view);
+    if layout.detail == Detail::Brief {
+        chapters(&mut page, &view);
+    }
+    summary(&mut page, &view);
+    page.out
+}
+
+/// Text in lines of a certain width.
+struct Page {
+    layout: Layout,
+    out: String,
+}
+
+impl Page {
+    /// Text after a head, wrapped to the width, with its later lines below its beginning.
+    fn paragraph(&mut self, head: &str, text: &str) {
+        let indent = " ".repeat(textwrap::core::display_width(head));
+        match self.layout.columns.filter(|columns| *columns >= COLUMNS_MIN) {
+            Some(columns) => {
+                let options = textwrap::Options::new(columns)
+                    .initial_indent(head)
+                    .subsequent_indent(&indent)
+                    .word_splitter(textwrap::WordSplitter::NoHyphenation)
+                    .break_words(true);
+                textwrap::wrap(text, options).iter().for_each(|line| self.line(line));
+            }
+            None => self.line(&format!("{head}{text}")),
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        writeln!(self.out, "{}", text.trim_end()).expect("a string takes any text");
+    }
+
+    fn gap(&mut self) {
+        self.line("");
+    }
+
+    fn title(&mut self, text: &str, tone: Tone) {
+        let text = self.layout.style.coloured(text, tone);
+        self.paragraph("", &text);
+    }
+
+    /// A statement with its evidence.
+    fn statement(&mut self, view: &ReportView<'_>, row: &Row) {
+        self.paragraph("  ", &format!("{} ({})  {}", row.id, row.requirement.spec, row.requirement.text));
+        self.details(view, row, MARGIN);
+    }
+
+    fn details(&mut self, view: &ReportView<'_>, row: &Row, margin: usize) {
+        for (name, text) in view.details(row) {
+            let head = format!("{:margin$}{name:<11} ", "");
+            match COMMANDS.contains(&name) {
+                true => self.line(&format!("{head}{text}")),
+                false => self.paragraph(&head, &text),
+            }
+        }
+    }
+
+    /// Two columns, the first as wide as its widest entry.
+    fn table(&mut self, rows: &[(String, String)]) {
+        let width = |text: &str| textwrap::core::display_width(text);
+        let widest = rows.iter().map(|(first, _)| width(first)).max().unwrap_or(0);
+        for (first, second) in rows {
+            self.paragraph(&format!("  {first}{}  ", " ".repeat(widest - width(first))), second);
+        }
+    }
+}
+
+fn every_statement(page: &mut Page, view: &ReportView<'_>) {
+    for section in &view.sections {
+        let title = page.layout.style.coloured(&section.name(), Tone::Title);
+        page.paragraph("", &format!("{title}   {}", section.counts()));
+        for row in &section.rows {
+            let head = format!("{}  ", page.layout.style.paint(&row.verdict));
+            page.paragraph(&head, &format!("{}   {}", row.id, row.requirement.text));
+            page.details(view, row, WORD_MARGIN);
+        }
+        page.gap();
+    }
+    if !view.observations.is_empty() {
+        page.title("Observed, where the specification leaves it open", Tone::Title);
+        let rows: Vec<_> = view.observations.iter().map(|it| (it.topic.clone(), it.seen.clone())).collect();
+        page.table(&rows);
+        page.gap();
+    }
+}
+
+/// One failure for each cause, and what else the same answer shows.
+fn violations(page: &mut Page, view: &ReportView<'_>) {
     let causes = view.causes();
     if causes.is_empty() {
         return;
     }
-    line(out, &style.coloured("Violations found", Tone::Bad));
+    page.title("Violations", Tone::Bad);
     for rows in causes {
         let Some((first, others)) = rows.split_first() else { continue };
-        let spec = &first.requirement.spec;
-        line(
-            out,
-            &format!("{}  {} ({spec})   {}", style.paint(&first.verdict), first.id, first.requirement.text),
-        );
-        for (name, text) in view.details(first) {
-            line(out, &format!("{MARGIN}{name:<11} {text}"));
-        }
+        page.statement(view, first);
         if !others.is_empty() {
             let others: Vec<_> = others.iter().map(|row| row.id.as_str()).collect();
-            line(out, &format!("{MARGIN}{:<11} {}", "also", others.join(", ")));
+            page.paragraph(&format!("{:MARGIN$}{:<11} ", "", "also"), &others.join(", "));
         }
     }
-    line(out, "");
+    page.gap();
 }
 
-fn line(out: &mut String, text: &str) {
-    writeln!(out, "{text}").expect("a string takes any text");
+fn gaps(page: &mut Page, view: &ReportView<'_>) {
+    let gaps = view.gaps();
+    if gaps.is_empty() {
+        return;
+    }
+    page.title("Not judged", Tone::Doubt);
+    for gap in gaps {
+        page.paragraph("  ", &gap.title());
+        page.paragraph(&" ".repeat(MARGIN), &gap.remedy);
+        let ids = gap.ids();
+        let more = ids.len().saturating_sub(NAMED_MAX);
+        let mut named = ids[..ids.len() - more].join(", ");
+        if more > 0 {
+            named.push_str(&format!(" and {more} more"));
+        }
+        page.paragraph(&" ".repeat(MARGIN), &named);
+    }
+    page.gap();
+}
+
+fn chapters(page: &mut Page, view: &ReportView<'_>) {
+    if view.sections.is_empty() {
+        return;
+    }
+    page.title("Chapters of the specification", Tone::Title);
+    let rows: Vec<_> = view.sections.iter().map(|section| (section.name(), section.counts())).collect();
+    page.table(&rows);
+    page.gap();
+}
+
+/// The lines at the end, of which the last is the verdict.
+fn summary(page: &mut Page, view: &ReportView<'_>) {
+    for note in view.notes().into_iter().chain(view.origin()) {
+        page.paragraph("", &note);
+    }
+    for (at, told) in view.power().iter().enumerate() {
+        page.paragraph(if at == 0 { "" } else { "  " }, told);
+    }
+    page.paragraph("", &view.completeness());
+    page.paragraph("", &view.counts());
+    let requests = view.outcome.ledger.total();
+    let hint = match page.layout.detail {
+        Detail::Brief if !view.outcome.rows.is_empty() => "; --verbose lists every statement",
+        _ => "",
+    };
+    page.paragraph("", &format!("{}, {requests} requests{hint}", view.reported()));
+    page.gap();
+    let (word, sentence) = view.verdict();
+    let tone = match view.outcome.exit_code() {
+        0 => Tone::Good,
+        1 | 4 => Tone::Bad,
+        _ => Tone::Doubt,
+    };
+    let word = page.layout.style.coloured(word, tone);
+    page.paragraph("", &format!("{word}: {sentence}; exit {}", view.outcome.exit_code()));
 }

@@ -5,9 +5,10 @@ use conformance_judge::{Observation, observations};
 use conformance_model::baseline::fingerprint;
 use conformance_model::catalogue::Level;
 use conformance_model::deliveries::Deliveries;
-use conformance_model::recording::Exchange;
+use conformance_model::recording::{Exchange, NO_BURST_QUICK};
 use conformance_model::selection::Profile;
 use conformance_model::verdict::{Finding, Row, Stop, Verdict};
+use conformance_model::words::Part;
 
 use crate::check::{Accept, Outcome};
 use crate::report::command::{again, curl};
@@ -36,6 +37,26 @@ pub(super) struct ReportView<'a> {
     pub(super) required: usize,
     pub(super) judged: usize,
     pub(super) is_complete: bool,
+}
+
+/// Statements that could not be judged for the same reason.
+pub(super) struct Gap<'a> {
+    pub(super) why: String,
+    pub(super) remedy: String,
+    pub(super) rows: Vec<&'a Row>,
+}
+
+impl Gap<'_> {
+    /// `nobody received deliveries: 21 statements`
+    pub(super) fn title(&self) -> String {
+        let count = self.rows.len();
+        format!("{}: {count} statement{}", self.why, if count == 1 { "" } else { "s" })
+    }
+
+    /// The names of the statements.
+    pub(super) fn ids(&self) -> Vec<&str> {
+        self.rows.iter().map(|row| row.id.as_str()).collect()
+    }
 }
 
 /// A section of the specification, and the statements that come from it.
@@ -148,6 +169,40 @@ impl<'a> ReportView<'a> {
         causes.into_iter().map(|(_, rows)| rows).collect()
     }
 
+    /// The statements that were not judged, grouped by cause, the largest group first.
+    pub(super) fn gaps(&self) -> Vec<Gap<'a>> {
+        let mut gaps: Vec<Gap<'a>> = Vec::new();
+        for row in self.sections.iter().flat_map(|section| &section.rows) {
+            let Verdict::NotJudged { why, remedy } = &row.verdict else { continue };
+            let (why, remedy) = (one_line(why), one_line(remedy));
+            match gaps.iter_mut().find(|gap| (&gap.why, &gap.remedy) == (&why, &remedy)) {
+                Some(gap) => gap.rows.push(row),
+                None => gaps.push(Gap { why, remedy, rows: vec![row] }),
+            }
+        }
+        gaps.sort_by_key(|gap| std::cmp::Reverse(gap.rows.len()));
+        gaps
+    }
+
+    /// The verdict on the run: a word, and what it rests on.
+    pub(super) fn verdict(&self) -> (&'static str, String) {
+        let statements = |count: usize, ending: &str| match count {
+            1 => format!("1 required statement {ending}"),
+            _ => format!("{count} required statements {ending}"),
+        };
+        let gaps = self.outcome.rows.iter().filter(|row| row.leaves_a_gap()).count();
+        match self.outcome.exit_code() {
+            0 if !self.is_complete => ("Incomplete", "every statement that was judged holds".to_owned()),
+            0 => ("Conforms", "every required statement was judged and holds".to_owned()),
+            1 if self.rows("fail").is_empty() => ("Violations", "the baseline is out of date".to_owned()),
+            1 => ("Violations", statements(self.rows("fail").len(), "broken")),
+            2 => ("Not checked", "the configuration is wrong".to_owned()),
+            3 => ("Incomplete", statements(gaps, "not judged")),
+            130 => ("Interrupted", statements(gaps, "not judged")),
+            _ => ("Unreachable", "the target did not answer".to_owned()),
+        }
+    }
+
     /// `52 of 52 checks reported`. A run that was stopped had none to report.
     pub(super) fn reported(&self) -> String {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
@@ -173,7 +228,12 @@ impl<'a> ReportView<'a> {
             (!patterns.is_empty()).then(|| format!("{name} {}", patterns.join(", ")))
         };
         let selection = &outcome.selection;
-        let without: Vec<_> = outcome.recording.without.iter().map(|part| part.word().to_owned()).collect();
+        let recording = &outcome.recording;
+        let is_quick = recording.no_burst.as_deref() == Some(NO_BURST_QUICK);
+        let quick =
+            is_quick.then(|| "--quick: the burst is left out, so the rate limit is not judged".to_owned());
+        let parts = recording.without.iter().filter(|part| !(is_quick && **part == Part::Burst));
+        let without: Vec<_> = parts.map(|part| part.word().to_owned()).collect();
         let deliveries = outcome.recording.deliveries.as_ref().map(received);
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
         let profile = (selection.profile == Profile::Extended).then(|| {
@@ -184,6 +244,7 @@ impl<'a> ReportView<'a> {
             profile,
             list("--only", &selection.only),
             list("--skip", &selection.skip),
+            quick,
             list("--without", &without),
             deliveries,
             privacy,

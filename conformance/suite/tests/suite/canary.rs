@@ -82,7 +82,7 @@ fn the_junit_xml_turns_red() {
 
 #[test]
 fn the_markdown_turns_red() {
-    check_red(Format::Markdown, &["❌", "Violations found", "silence"]);
+    check_red(Format::Markdown, &["❌", "Violations: ", "silence"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What met what in a sweep, as a table that fits the terminal. Pure.
 
-use std::{collections::BTreeMap, fmt::Write as _, io};
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use simulator::{
     sweep::{Cell, Matrix},
@@ -8,7 +8,7 @@ use simulator::{
 };
 
 use super::Sum;
-use crate::screen::DIM;
+use crate::screen::{self, DIM};
 
 /// So many gaps are named; the JSON names all.
 const GAPS_SHOWN: usize = 12;
@@ -24,8 +24,7 @@ pub(super) struct Width(usize);
 impl Width {
     /// That of the terminal; `None` if the table was not asked for.
     pub(super) fn if_asked(asked: bool) -> Option<Width> {
-        let known = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-        asked.then(|| Width(known().unwrap_or(USUAL)))
+        asked.then(|| Width(screen::columns().unwrap_or(USUAL)))
     }
 }
 
