@@ -10,6 +10,7 @@ use conformance_model::reading::{
 };
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Part;
 
 use super::evidence::{PageView, Whole, eras, exists, longs, may_be_limited, pages, whole};
 use crate::check::Check;
@@ -22,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("filters.invoice", NEEDS, |it| events(it, "invoice")),
     Check::of("filters.total", NEEDS, total),
     Check::of("filters.status", NEEDS, status),
-    Check::of("filters.payment_link", NEEDS, payment_link),
+    Check::of("filters.payment_link", NEEDS, payment_link).part(Part::Links),
     Check::of("filters.combined", NEEDS, combined),
 ];
 

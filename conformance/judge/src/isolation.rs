@@ -10,7 +10,7 @@ use conformance_model::recording::{
     Caller, Exchange, Kind, List, Purpose, RESPELLED, Recording, Side, shorten,
 };
 use conformance_model::verdict::{CheckError, Held, Judged};
-use conformance_model::words::Mode;
+use conformance_model::words::{Mode, Part};
 
 use super::evidence::{called_json, pages, unanswered};
 use crate::check::Check;
@@ -29,7 +29,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("isolation.lists", NEEDS, lists),
     Check::of("isolation.filter_charge", NEEDS, |it| twins(it, List::Events, "charge")),
     Check::of("isolation.filter_invoice", NEEDS, |it| twins(it, List::Events, "invoice")),
-    Check::of("isolation.filter_payment_link", NEEDS, |it| twins(it, List::Charges, "payment_link")),
+    Check::of("isolation.filter_payment_link", NEEDS, |it| twins(it, List::Charges, "payment_link"))
+        .part(Part::Links),
     Check::of("isolation.second_account", &[Group::Account, Group::Other], second_account),
 ];
 

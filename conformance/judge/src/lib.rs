@@ -111,7 +111,7 @@ pub fn rows_by(
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
         } else if let Some(part) = recording.without.iter().find(|part| check.is_left_out_with(**part)) {
-            Verdict::LeftOut { by: format!("--without {}", part.word()) }
+            Verdict::LeftOut { by: recording.left_out_by(*part) }
         } else {
             let judged = interference::weighed(&check, (check.judge)(recording), &cached);
             verdict(requirement.level, judged)

@@ -42,6 +42,7 @@ impl Group {
     /// The part that an operator declares to be left out when these probes cannot run.
     pub fn part(self) -> Option<Part> {
         match self {
+            Group::Burst => Some(Part::Burst),
             Group::Revoked => Some(Part::Revoked),
             Group::Second => Some(Part::Second),
             Group::Other => Some(Part::Other),

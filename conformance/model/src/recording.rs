@@ -14,6 +14,9 @@ use crate::words::{Mode, Part};
 /// Rises when an older reader would misread a recording.
 pub const FORMAT: u32 = 2;
 
+/// Why a quick run has no burst.
+pub const NO_BURST_QUICK: &str = "--quick leaves it out";
+
 /// Everything a run asked and was answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recording {
@@ -436,6 +439,14 @@ impl Exchange {
 }
 
 impl Recording {
+    /// The option that leaves a part out.
+    pub fn left_out_by(&self, part: Part) -> String {
+        match self.no_burst.as_deref() {
+            Some(NO_BURST_QUICK) if part == Part::Burst => "--quick".to_owned(),
+            _ => format!("--without {}", part.word()),
+        }
+    }
+
     /// The last exchange that fits. The last, since a refused request may have been asked again.
     pub fn last(&self, fits: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
         self.exchanges.iter().rev().find(|it| fits(it))

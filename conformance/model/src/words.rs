@@ -66,11 +66,15 @@ pub enum Part {
     Registration,
     /// The endpoints want every type.
     Subset,
+    /// The rate limit is not exceeded on purpose.
+    Burst,
+    /// The service has no payment links, or no charges of one.
+    Links,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 8] = [
+    pub const ALL: [Part; 10] = [
         Part::Revoked,
         Part::Second,
         Part::Other,
@@ -79,6 +83,8 @@ impl Part {
         Part::Redirects,
         Part::Registration,
         Part::Subset,
+        Part::Burst,
+        Part::Links,
     ];
 
     /// The word after `--without`.
@@ -92,6 +98,8 @@ impl Part {
             Part::Redirects => "redirects",
             Part::Registration => "registration",
             Part::Subset => "subset",
+            Part::Burst => "burst",
+            Part::Links => "links",
         }
     }
 

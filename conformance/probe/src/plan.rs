@@ -169,6 +169,11 @@ impl Plan {
         base
     }
 
+    /// The parts that are left out: those that were declared, and the burst of a quick run.
+    pub fn left_out(&self) -> BTreeSet<Part> {
+        self.without.iter().copied().chain(self.quick.then_some(Part::Burst)).collect()
+    }
+
     /// What keys of a mode begin with.
     pub(crate) fn prefix(&self, mode: Mode) -> String {
         mode.key_start(&self.key_prefix)

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use conformance_model::budget::{Budget, Cost, Ledger};
 use conformance_model::group::Group;
-use conformance_model::recording::Recording;
+use conformance_model::recording::{NO_BURST_QUICK, Recording};
 use conformance_model::verdict::Stop;
+use conformance_model::words::Part;
 
 use crate::plan::Plan;
 use crate::probes::{
@@ -28,8 +29,8 @@ pub struct Run {
     pub budget: Budget,
     /// What was spent.
     pub ledger: Ledger,
-    /// If the operator interrupted the run, the groups of probes that had come to their end. The exchanges of the
-    /// others are not in the recording: half a group would show what is not so.
+    /// If the operator interrupted the run, the groups of probes that had come to their end. Of the others the recording
+    /// has what was answered, but nothing of those that change what they read: half of these would show what is not so.
     pub interrupted: Option<BTreeSet<Group>>,
 }
 
@@ -145,15 +146,19 @@ async fn talk(
     groups: &BTreeSet<Group>,
     ended: &mut BTreeSet<Group>,
 ) -> Result<(), Stop> {
-    if session.plan.quick {
-        session.recording.no_burst = Some("--quick leaves it out".into());
+    if session.plan.left_out().contains(&Part::Burst) {
+        let by = if session.plan.quick { NO_BURST_QUICK } else { "--without burst leaves it out" };
+        session.recording.no_burst = Some(by.into());
     }
     for group in groups {
         session.reserved = groups.iter().filter(|later| *later > group).map(|later| needed(*later)).sum();
         let before = session.mark();
         let result = probe(session, *group).await;
         if session.plan.interrupt.is_raised() {
-            session.go_back(before);
+            match group {
+                Group::Inserts | Group::Webhooks => session.go_back(before),
+                _ => session.forget_unasked(),
+            }
             break;
         }
         result?;

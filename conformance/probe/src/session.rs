@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
             format: FORMAT,
             base: plan.shown_base().to_string(),
             key_prefix: plan.key_prefix.clone(),
-            without: plan.without.clone(),
+            without: plan.left_out(),
             no_burst: None,
             inserts: Inserts::default(),
             exchanges: Vec::new(),
@@ -138,6 +138,11 @@ impl<'a> Session<'a> {
         let mut exchanges = std::mem::take(&mut self.recording.exchanges);
         exchanges.truncate(mark.length);
         self.recording = Recording { exchanges, ..mark.rest };
+    }
+
+    /// Removes the exchanges that an interrupt prevented.
+    pub(crate) fn forget_unasked(&mut self) {
+        self.recording.exchanges.retain(|it| !matches!(&it.ending, Ending::Lost(why) if why == INTERRUPTED));
     }
 
     /// Leaves the test key idle until then. The other keys may be used meanwhile.

@@ -81,7 +81,7 @@ impl Outcome {
             None => rows(&recording, selection.profile, |id| selection.selects(id), |id| selection.skips(id)),
         };
         if let Some(ended) = &origin.interrupted {
-            leave_out_unfinished(&mut rows, selection.profile, ended);
+            note_unfinished(&mut rows, selection.profile, ended);
         }
         let faults = baseline.apply(&mut rows);
         let accept = Accept::Nothing;
@@ -159,13 +159,18 @@ pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     Outcome::of(run, plan.selection(), plan.baseline.clone(), plan.privacy.is_some())
 }
 
-/// Statements whose probes had not come to their end are not judged.
-fn leave_out_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) {
+/// Statements of which an interrupt prevented requests keep the verdict that the others allow. Those of probes that
+/// change what they read are not judged: the recording has nothing of these.
+fn note_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) {
     for row in rows {
         let Some(check) = checks(profile).find(|check| check.id == row.id) else { continue };
-        let is_unfinished = check.needs.iter().any(|group| !ended.contains(group));
-        // What is not judged for lack of a key says so; what seems to be judged is not.
-        if is_unfinished && !matches!(row.verdict, Verdict::LeftOut { .. }) {
+        let mut unfinished = check.needs.iter().filter(|group| !ended.contains(group));
+        let is_open = match &row.verdict {
+            Verdict::NotJudged { .. } | Verdict::NotApplicable { .. } => unfinished.next().is_some(),
+            Verdict::LeftOut { .. } => false,
+            _ => unfinished.any(|group| matches!(group, Group::Inserts | Group::Webhooks)),
+        };
+        if is_open {
             row.verdict = Verdict::NotJudged {
                 why: "the run was interrupted before all its requests were sent".into(),
                 remedy: "run it again".into(),
@@ -182,7 +187,7 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     let mut groups: BTreeSet<Group> =
         wanted.flat_map(|check| check.needs.iter().chain(check.also).copied()).collect();
     groups.insert(Group::Account);
-    if plan.quick {
+    if plan.left_out().contains(&Part::Burst) {
         groups.remove(&Group::Burst);
     }
     if plan.revoked_key.is_none() {

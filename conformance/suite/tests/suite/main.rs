@@ -9,6 +9,7 @@ mod fuzz;
 mod har;
 mod inserts;
 mod interference;
+mod interrupts;
 mod kept;
 mod mutants;
 mod odd_answers;

@@ -1,0 +1,74 @@
+//! An interrupted run judges what was answered, and makes no violation of what was not asked.
+
+use ::mutants::fake::book::Book;
+use ::mutants::fake::{FakeServer, Limiter, block_on, named, plan, run, wire};
+use conformance::{Interrupt, Ledger, Outcome, Progress, Purpose, Verdict, check as check_plan, judge};
+use tokio::sync::watch::Sender;
+
+/// Conforming servers of which a run asks in different ways.
+fn servers() -> [FakeServer; 4] {
+    [
+        FakeServer::default(),
+        FakeServer { limiter: Limiter::AlignedMinute, ..FakeServer::default() },
+        FakeServer { limiter: Limiter::Bucket, ..FakeServer::default() },
+        FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() },
+    ]
+}
+
+#[test]
+fn what_was_not_asked_is_no_violation_wherever_a_run_is_interrupted() {
+    for server in servers() {
+        let whole = run(server).recording;
+        let is_insert =
+            |purpose: &Purpose| matches!(purpose, Purpose::DuringInserts { .. } | Purpose::Create);
+        let count = whole.exchanges.iter().take_while(|it| !is_insert(&it.purpose)).count();
+        for length in (2..=count).step_by(3) {
+            let mut part = whole.clone();
+            part.exchanges.truncate(length);
+            for row in judge(&part) {
+                let is_broken = matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
+                assert!(!is_broken, "after {length} exchanges: {row:?}");
+            }
+        }
+    }
+}
+
+/// Interrupts a run once so many requests have been sent.
+struct Stop(u32, Sender<bool>);
+
+impl Progress for Stop {
+    fn asked(&mut self, ledger: &Ledger) {
+        if ledger.total() >= self.0 {
+            let _ = self.1.send(true);
+        }
+    }
+}
+
+fn interrupted(requests: u32) -> Outcome {
+    let (interrupt, raise) = Interrupt::new();
+    let server = FakeServer::default();
+    let mut clock = server.clock.clone();
+    block_on(async {
+        let mut plan = plan(&wire::serve(server).await);
+        plan.interrupt = interrupt;
+        check_plan(plan, &mut clock, &mut Stop(requests, raise)).await
+    })
+}
+
+#[track_caller]
+fn check(requests: u32, judged_min: usize) {
+    let outcome = interrupted(requests);
+    let judged = named(&outcome, &["pass", "observed"]);
+    assert_eq!(outcome.exit_code(), 130);
+    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    assert!(judged.len() >= judged_min, "{} after {requests} requests: {judged:?}", judged.len());
+}
+
+#[test]
+fn what_was_answered_is_judged() {
+    check(1, 1);
+    check(60, 20);
+    check(130, 30);
+    check(160, 50);
+    check(200, 60);
+}
