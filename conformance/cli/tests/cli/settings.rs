@@ -102,12 +102,12 @@ fn what_is_wrong_in_the_settings_is_told_before_anything_is_asked() {
         "no statement that is judged is called `nothing.*`",
     );
     check_refused(
-        "[check]\nwithout = [\"burst\"]",
+        "[check]\nwithout = [\"tide\"]",
         &["--built-in"],
-        "`check.without` is `burst`; it takes revoked, second",
+        "`check.without` is `tide`; it takes revoked, second",
     );
     check_refused("[check]\ntime_limit = 999", &["--built-in"], "`check.time_limit` is `999`");
     check_refused("", &["--time-limit", "0"], "takes a whole number of seconds from 1 to 300");
     check_refused("", &["--built-in", "http://127.0.0.1:9"], "--built-in");
-    check_refused("", &["--without", "burst"], "revoked, second, other, inserts");
+    check_refused("", &["--without", "tide"], "revoked, second, other, inserts");
 }

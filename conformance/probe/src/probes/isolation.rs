@@ -11,6 +11,8 @@ use crate::session::{Session, encoded, event_path};
 pub(crate) const COST: Cost = Cost { live: 16, test: 16, other: 0, total: 26 };
 /// Without the second rounds.
 pub(crate) const NEEDED: u32 = 20;
+/// Of these, a trio for each mode, and a pair for each filter.
+const COMPARED: u32 = 2 * 3 + 4 * 2;
 pub(crate) const OTHER_COST: Cost = Cost { live: 1, test: 1, other: 2, total: 3 };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
@@ -29,8 +31,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             place == 1 || !is_shown(id)
         });
         wanted.extend(oldest_event(session, mode).filter(|id| !wanted.contains(id)));
-        for id in wanted {
-            ask_event(session, mode, &id, Side::Own, 1).await;
+        for (place, id) in wanted.iter().enumerate() {
+            if place == 0 || session.has_room_for(1 + COMPARED) {
+                ask_event(session, mode, id, Side::Own, 1).await;
+            }
         }
     }
     let mut in_doubt = Vec::new();
