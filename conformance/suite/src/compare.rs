@@ -14,7 +14,7 @@ use crate::check::Outcome;
 use crate::report::one_line;
 
 /// Rises when an older reader would misread a comparison.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// What the two runs are called.
 const NAMES: [&str; 2] = ["A", "B"];
 
@@ -25,12 +25,16 @@ pub struct Comparison {
     pub format: u32,
     /// The two runs.
     pub runs: [ComparedRun; 2],
-    /// How many statements were judged alike.
+    /// How many statements both runs judged alike.
     pub alike: usize,
-    /// Statements with another verdict, or another failure.
+    /// Statements that both runs judged, with another verdict or another failure.
     pub statements: Vec<StatementDifference>,
+    /// Statements that only one of the runs judged. They count as no difference.
+    pub judged_once: Vec<StatementDifference>,
     /// Choices that the specification leaves open, and that were made otherwise.
     pub choices: Vec<ChoiceDifference>,
+    /// Choices that only one of the runs shows. They count as no difference.
+    pub choices_seen_once: Vec<ChoiceDifference>,
 }
 
 /// One of the runs.
@@ -65,6 +69,13 @@ pub struct ComparedVerdict {
     pub because: String,
 }
 
+impl ComparedVerdict {
+    /// Whether the run says if the statement holds.
+    fn is_judged(&self) -> bool {
+        !["not selected", "not judged", "left out", "not applicable"].contains(&self.verdict.as_str())
+    }
+}
+
 /// An open choice on which the runs differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChoiceDifference {
@@ -89,25 +100,30 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
         // What was never asked is no difference.
         ids.clear();
     }
-    let mut statements = Vec::new();
+    let (mut alike, mut statements, mut judged_once) = (0, Vec::new(), Vec::new());
     for id in &ids {
         let pair = [rows[0].get(id).copied(), rows[1].get(id).copied()];
-        if let Some(row) = pair.iter().flatten().next().filter(|_| differs(pair)) {
-            let verdicts = pair.map(told);
-            statements.push(StatementDifference {
-                id: row.id.clone(),
-                text: row.requirement.text.clone(),
-                verdicts,
-            });
-        }
+        let list = match pair.map(|row| told(row).is_judged()) {
+            [true, true] if differs(pair) => &mut statements,
+            [true, true] => {
+                alike += 1;
+                continue;
+            }
+            [false, false] => continue,
+            _ => &mut judged_once,
+        };
+        let Some(row) = pair.iter().flatten().next() else { continue };
+        list.push(StatementDifference {
+            id: row.id.clone(),
+            text: row.requirement.text.clone(),
+            verdicts: pair.map(told),
+        });
     }
-    Comparison {
-        format: FORMAT,
-        runs,
-        alike: ids.len() - statements.len(),
-        statements,
-        choices: if is_stopped { Vec::new() } else { choices(both) },
-    }
+    let (choices, choices_seen_once) = match is_stopped {
+        true => (Vec::new(), Vec::new()),
+        false => choices(both).into_iter().partition(|it| it.seen.iter().all(Option::is_some)),
+    };
+    Comparison { format: FORMAT, runs, alike, statements, judged_once, choices, choices_seen_once }
 }
 
 /// Whether two runs disagree on a statement. Two failures agree if they are the same one.
@@ -197,14 +213,29 @@ impl Comparison {
                 line(&format!("  {name}  {}", seen.as_deref().unwrap_or("not seen")));
             }
         }
+        for (at, name) in NAMES.iter().enumerate() {
+            // The verdict of the other run says that it has none.
+            let statements = self.judged_once.iter().filter(|it| it.verdicts[at].is_judged());
+            let ids: Vec<_> = statements.map(|it| it.id.as_str()).collect();
+            if !ids.is_empty() {
+                line(&format!("judged in {name} only: {}", ids.join(", ")));
+            }
+            let choices = self.choices_seen_once.iter().filter(|it| it.seen[at].is_some());
+            let topics: Vec<_> = choices.map(|it| it.topic.as_str()).collect();
+            if !topics.is_empty() {
+                line(&format!("choices seen in {name} only: {}", topics.join(", ")));
+            }
+        }
         if self.runs.iter().any(|it| it.stop.is_some()) {
             line(&format!("not compared; exit {}", self.exit_code()));
             return out;
         }
         let (statements, choices) = (self.statements.len(), self.choices.len());
         line(&format!(
-            "{statements} statements and {choices} open choices differ, {} statements agree; exit {}",
+            "{statements} statements and {choices} open choices differ, {} statements agree, {} judged in one run \
+             only; exit {}",
             self.alike,
+            self.judged_once.len(),
             self.exit_code()
         ));
         out

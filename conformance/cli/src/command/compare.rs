@@ -9,11 +9,18 @@ use crate::{
     Failure,
     args::{Cli, Command, Compare, Format, KeysOf},
     config::Config,
-    screen,
+    screen::{self, note},
 };
 
 pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
+    let name = |side: &str| {
+        if args.format == Format::Text {
+            note!("{side}");
+        }
+    };
+    name(&format!("A  {}", args.a));
     let a = outcome(&args.a, KeysOf::Target, args, config)?;
+    name(&format!("B  {}", args.b));
     let b = outcome(&args.b, KeysOf::Other, args, config)?;
     let comparison = compare(&a, &b);
     match args.format {
