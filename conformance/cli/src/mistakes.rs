@@ -25,6 +25,7 @@ pub(crate) fn hinted(mut error: Error, command: &Command, argv: &[OsString]) -> 
         ErrorKind::InvalidValue if told(&error, ContextKind::InvalidValue).is_some_and(str::is_empty) => {
             missing_value(&error, command, argv)
         }
+        ErrorKind::InvalidValue => longer_value(&error),
         _ => None,
     };
     if let Some(tip) = tip {
@@ -68,6 +69,15 @@ fn instead(error: &Error, command: &Command) -> Option<String> {
         }
         None => None,
     }
+}
+
+/// The allowed values that end with the one that was given, after a dot.
+fn longer_value(error: &Error) -> Option<String> {
+    let given = format!(".{}", told(error, ContextKind::InvalidValue)?);
+    let Some(ContextValue::Strings(allowed)) = error.get(ContextKind::ValidValue) else { return None };
+    let meant: Vec<_> =
+        allowed.iter().filter(|value| value.ends_with(&given)).map(|value| format!("`{value}`")).collect();
+    (!meant.is_empty()).then(|| format!("did you mean {}?", meant.join(" or ")))
 }
 
 /// What an option takes that has no value: its help, and what its parser says to a value that is none.

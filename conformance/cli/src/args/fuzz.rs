@@ -1,6 +1,6 @@
 //! The command line of `fuzz`.
 
-use std::{num::NonZeroU32, path::PathBuf};
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::Args;
 
@@ -27,6 +27,9 @@ pub(crate) struct Fuzz {
     /// Number of requests, not counting those that shrink a finding
     #[arg(long, value_name = "N", default_value = "400", value_parser = super::whole::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "replay")]
     pub(crate) requests: NonZeroU32,
+    /// Send requests for this long instead, such as 5m
+    #[arg(long = "for", value_name = "SPAN", value_parser = super::sweep::parse_span, conflicts_with_all = ["requests", "replay"])]
+    pub(crate) lasting: Option<Duration>,
     /// Requests per minute and key, to stay below the rate limit; `off` for a server without one
     #[arg(long, value_name = "N|off", default_value = "110", value_parser = super::parse_rate_limit)]
     pub(crate) rate: RateLimit,

@@ -124,7 +124,7 @@ fn scope() -> impl TypedValueParser<Value = &'static Scope> {
     PossibleValuesParser::new(names).try_map(find)
 }
 
-fn parse_span(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_span(text: &str) -> Result<Duration, String> {
     match Span::parse(text) {
         Some(span) if span.0 > 0 => Ok(Duration::from_micros(span.0)),
         _ => Err("takes a length of time such as 30s, 5m or 1h30m".to_owned()),

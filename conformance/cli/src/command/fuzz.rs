@@ -53,7 +53,8 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
         test_key: key("CHARGEPROOF_TEST_KEY")?,
         key_prefix: config.dialect.key_prefix.clone(),
         seed: args.seed.map_or_else(super::short_seed, Ok)?,
-        requests: args.requests.get(),
+        requests: if args.lasting.is_some() { u32::MAX } else { args.requests.get() },
+        lasting: args.lasting,
         rate: args.rate.0,
         allow_writes: args.allow_writes,
         time_limit: TIME_LIMIT,
@@ -81,7 +82,8 @@ struct FuzzProgress(ProgressBar);
 
 impl fuzz::Progress for FuzzProgress {
     fn asked(&mut self, requests: u32, of: u32, found: usize) {
-        self.0.set_message(format!("{requests} of {of} requests, {found} findings"));
+        let of = if of == u32::MAX { String::new() } else { format!(" of {of}") };
+        self.0.set_message(format!("{requests}{of} requests, {found} findings"));
     }
 
     fn waiting(&mut self, span: Duration, why: &str) {

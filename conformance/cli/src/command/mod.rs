@@ -14,7 +14,7 @@ pub(crate) mod sweep;
 pub(crate) mod trigger;
 
 use tokio::runtime::Runtime;
-use url::Url;
+use url::{Host, Url};
 
 use crate::Failure;
 
@@ -34,13 +34,32 @@ fn variable(name: &str) -> Result<String, Failure> {
 
 /// An http or https address with a host, as the operator typed it. `example` is one that would do.
 fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
-    let takes = format!("it takes one such as {example}");
+    let takes = match with_scheme(text) {
+        Some(address) => format!("did you mean `{address}`?"),
+        None => format!("it takes one such as {example}"),
+    };
     let url = Url::parse(text)
         .map_err(|error| Failure::usage(format!("`{text}` is not an address: {error}; {takes}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(Failure::usage(format!("`{text}` is not an http or https address; {takes}")));
     }
     Ok(url)
+}
+
+/// The address that was probably meant by one without a scheme: `https://` for a name with a dot, `http://` for this
+/// machine.
+fn with_scheme(text: &str) -> Option<String> {
+    if text.contains("://") {
+        return None;
+    }
+    let url = Url::parse(&format!("https://{text}")).ok()?;
+    let is_local = match url.host()? {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    };
+    let is_meant = is_local || text.split(['/', ':']).next().is_some_and(|host| host.contains('.'));
+    is_meant.then(|| format!("{}://{text}", if is_local { "http" } else { "https" }))
 }
 
 /// A random seed that is short enough to be typed again.

@@ -17,7 +17,13 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// Command lines, and a part of what is said to them.
-const MISTAKES: [(&str, &str); 60] = [
+const MISTAKES: [(&str, &str); 66] = [
+    ("check api.example.com", "did you mean `https://api.example.com`?"),
+    ("check api.example.com:8443/pay", "did you mean `https://api.example.com:8443/pay`?"),
+    ("check localhost:8402", "did you mean `http://localhost:8402`?"),
+    ("trigger paid", "did you mean `charge.paid` or `invoice.paid`?"),
+    ("trigger viewed", "did you mean `invoice.viewed`?"),
+    ("fuzz http://127.0.0.1:9 --for 5m --requests 3", "cannot be used with"),
     ("play nowhere.yaml", "`nowhere.yaml` can't be read"),
     ("play bad.yaml", "did you mean `pay`?"),
     ("play --bless", "--bless"),
@@ -50,7 +56,7 @@ const MISTAKES: [(&str, &str); 60] = [
     ("check --key a", "keys come from the environment: CHARGEPROOF_LIVE_KEY"),
     ("check --only pagin.joined", "did you mean `paging.joined`?"),
     ("load http://127.0.0.1:9", "say how fast: `--rate 100`"),
-    ("load 127.0.0.1:9 --max", "it takes one such as http://127.0.0.1:8402"),
+    ("load 127.0.0.1:9 --max", "did you mean `http://127.0.0.1:9`?"),
     ("judge bad.yaml", "`bad.yaml` is a scenario; run it: chargeproof play bad.yaml"),
     ("judge none/run.json", "`none/run.json` can't be read"),
     ("chek", "a similar subcommand exists: 'check'"),

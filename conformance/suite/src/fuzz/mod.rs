@@ -45,6 +45,8 @@ pub struct Plan {
     pub seed: u64,
     /// How many are asked, beside those that shrink a sequence.
     pub requests: u32,
+    /// No new request is asked once the run has lasted this long.
+    pub lasting: Option<Duration>,
     /// Requests per minute and key; nothing if the server's limit is off.
     pub rate: Option<u32>,
     /// Charges may be opened in test mode.

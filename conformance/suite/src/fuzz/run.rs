@@ -21,7 +21,11 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     let mut known = Known::default();
     let (mut asks, mut sent) = (Vec::new(), Vec::new());
     let mut found = Vec::<Found>::new();
+    let begun = talk.waiter.now();
     for _ in 0..plan.requests {
+        if plan.lasting.is_some_and(|lasting| talk.waiter.now().saturating_sub(begun) >= lasting) {
+            break;
+        }
         let ask = draw.next();
         let Some(judged) = unless_raised(&plan.interrupt, talk.judged(&ask, &mut known)).await else { break };
         let Judged { went_out, ending, breaches } = judged;

@@ -58,7 +58,7 @@ pub(super) struct Talk<'a> {
     plan: &'a Plan,
     client: HttpClient,
     redactor: Redactor,
-    waiter: &'a mut dyn Waiter,
+    pub(super) waiter: &'a mut dyn Waiter,
     pub(super) progress: &'a mut dyn Progress,
     /// When requests of the last minute were sent, by key.
     sent: BTreeMap<&'static str, VecDeque<Duration>>,

@@ -24,6 +24,7 @@ fn plan(base: &str, seed: u64) -> Plan {
         key_prefix: "svc".to_owned(),
         seed,
         requests: 300,
+        lasting: None,
         rate: Some(110),
         allow_writes: false,
         time_limit: Duration::from_secs(5),
