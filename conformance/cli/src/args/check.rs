@@ -44,7 +44,8 @@ Examples:
   chargeproof check https://api.example.com --without revoked,other --record run.json
   chargeproof check https://api.example.com --accept incomplete --baseline-file known.toml
   chargeproof check --list                                   print every statement
-  chargeproof check --init                                   write a commented chargeproof.toml";
+  chargeproof check --init                                   write a commented chargeproof.toml
+  chargeproof check --init github                            write a job for GitHub Actions";
 
 const MORE_HELP: &str = "\
 Keys are never given on the command line. They come from the environment, or from files that \
@@ -128,10 +129,11 @@ pub(crate) struct Check {
     /// Print the catalogue of statements and exit
     #[arg(long)]
     pub(crate) list: bool,
-    /// Write a commented configuration file and exit [default FILE: chargeproof.toml]
+    /// Write a commented configuration file and exit [default FILE: chargeproof.toml]; `github` or `gitlab` writes a job
+    /// for that CI system, which leaves out what needs keys that are not in the environment
     #[arg(
         long,
-        value_name = "FILE",
+        value_name = "FILE|github|gitlab",
         num_args = 0..=1,
         default_missing_value = "chargeproof.toml",
         conflicts_with_all = ["url", "list", "built_in"]

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod built_in;
+mod job;
 mod keys;
 mod occasion;
 mod receiving;
@@ -106,6 +107,9 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
 
 /// Writes the commented configuration to a new file.
 fn init(path: &Path) -> Result<u8, Failure> {
+    if let Some(done) = job::init(path) {
+        return done;
+    }
     let shown = path.display();
     match files::write_new(path, COMMENTED) {
         Ok(()) => {

@@ -1,6 +1,7 @@
 //! Recordings and reports as a user meets them: one run, many files, and the same verdicts offline.
 
 use std::fs;
+use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
@@ -25,12 +26,12 @@ fn one_run_is_told_in_every_format_and_judged_again_word_for_word() {
     let mut arguments = vec!["check", "--quick", "--record", "run.json", "--format", "json"];
     arguments.extend(reports.iter().map(String::as_str));
     let checked = run(here, &arguments);
-    assert_eq!(checked.status.code(), Some(3), "{}", text(&checked.stderr));
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
     assert_eq!(text(&checked.stdout), read(here, "first.json"));
 
     for (format, part) in FORMATS {
         let judged = run(here, &["judge", "run.json", "--format", format]);
-        assert_eq!(judged.status.code(), Some(3), "{}", text(&judged.stderr));
+        assert_eq!(judged.status.code(), Some(0), "{}", text(&judged.stderr));
         let first = read(here, &format!("first.{format}"));
         assert!(text(&judged.stdout) == first, "{format} differs");
         assert!(first.contains(part), "{part} in {first}");
@@ -132,9 +133,70 @@ fn two_recordings_are_compared() {
     assert!(told.contains("  A  pass") && told.contains("  B  fail"), "{told}");
     let told: Value = serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
     assert_eq!(told["statements"][0]["verdicts"][1]["verdict"], "warn", "{told}");
+    // The burst is judged in one of these runs only.
+    run(here, &["check", "--record", "full.json"]);
+    let told = check(&["a.json", "full.json"], 1, "judged in B only: limits.every_path, limits.json");
+    assert!(told.contains("choices seen in B only: ") && told.contains("\n0 statements and "), "{told}");
     let stop = "\"stop\":{\"stopped_by\":\"unreachable\",\"why\":\"refused\"}";
     fs::write(here.join("c.json"), read(here, "a.json").replace("\"stop\":null", stop)).unwrap();
     check(&["a.json", "c.json"], 4, "not compared; exit 4");
     check(&["a.json", "none.json"], 2, "`none.json` can't be read");
     check(&["a.json", "http://127.0.0.1:1"], 2, "CHARGEPROOF_LIVE_KEY");
+}
+
+#[test]
+fn a_server_compared_with_itself_does_not_differ() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let served = Running::serve(here, &["--demo", "--rate-limit", "off"]);
+    let output = program(here)
+        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
+        .args(["compare", served.word("url"), served.word("url"), "--quick"])
+        .output()
+        .expect("the program starts");
+    let told = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    for part in ["A  http://127", "B  http://127", "0 statements and 0 open choices differ"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+/// Runs the command of a job by a shell, as a runner would.
+fn run_job(here: &Path, command: &str, served: &Running) -> Output {
+    let bin = Path::new(env!("CARGO_BIN_EXE_chargeproof")).parent().expect("a directory");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", command]).current_dir(here).env("PATH", path).env("NO_COLOR", "1");
+    shell.env("CHARGEPROOF_TARGET", served.word("url"));
+    shell.env("CHARGEPROOF_LIVE_KEY", served.word("live_key"));
+    shell.env("CHARGEPROOF_TEST_KEY", served.word("test_key"));
+    shell.output().expect("there is a shell")
+}
+
+#[test]
+fn the_job_of_init_passes_on_a_fresh_server_and_the_demo_leaves_no_gap() {
+    for (host, file) in
+        [("github", ".github/workflows/chargeproof.yml"), ("gitlab", ".gitlab/chargeproof.yml")]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        let written = run(here, &["check", "--init", host]);
+        let left_out = "second, other, revoked, inserts, webhooks";
+        assert!(text(&written.stdout).contains(&format!("left out: {left_out}")), "{written:?}");
+        let job = read(here, file);
+        assert!(["KEYS", "WITHOUT", "COMMAND"].iter().all(|it| !job.contains(it)), "{job}");
+        let line = job.lines().find_map(|line| line.find("chargeproof check \"").map(|at| &line[at..]));
+        let command = line.expect("a command");
+        let fresh = run_job(here, command, &Running::serve(here, &[]));
+        assert_eq!(fresh.status.code(), Some(0), "{}", text(&fresh.stdout));
+        let strict = command.replace(" --accept incomplete", "").replace(" --format github", "");
+        let demo = run_job(here, &strict, &Running::serve(here, &["--demo"]));
+        assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stdout));
+        assert!(
+            text(&demo.stdout).contains("--without revoked, second, other, inserts, webhooks"),
+            "{demo:?}"
+        );
+        assert_eq!(run(here, &["check", "--init", host]).status.code(), Some(2), "it overwrites nothing");
+    }
 }

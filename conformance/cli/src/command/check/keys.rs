@@ -14,6 +14,13 @@ use crate::{
     files::{self, SETTINGS_MAX},
 };
 
+/// The environment variables that hold keys.
+pub(super) const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
+pub(super) const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
+pub(super) const SECOND_KEY: &str = "CHARGEPROOF_SECOND_KEY";
+pub(super) const OTHER_ACCOUNT_KEY: &str = "CHARGEPROOF_OTHER_ACCOUNT_KEY";
+pub(super) const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
+
 /// A shorter one could not be told from other text, and so not be withheld.
 const SECRET_LETTERS_MIN: usize = 8;
 
@@ -51,8 +58,8 @@ impl Keys {
             }
             Slot { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)
         };
-        let live = slot("CHARGEPROOF_LIVE_KEY", "live_key_file", &check.live_key_file)?;
-        let test = slot("CHARGEPROOF_TEST_KEY", "test_key_file", &check.test_key_file)?;
+        let live = slot(LIVE_KEY, "live_key_file", &check.live_key_file)?;
+        let test = slot(TEST_KEY, "test_key_file", &check.test_key_file)?;
         let needed = |key: Option<Secret>, variable: &str, setting: &str| {
             key.ok_or_else(|| {
                 Failure::usage(format!(
@@ -62,15 +69,11 @@ impl Keys {
             })
         };
         Ok(Keys {
-            live: needed(live, "CHARGEPROOF_LIVE_KEY", "live_key_file")?,
-            test: needed(test, "CHARGEPROOF_TEST_KEY", "test_key_file")?,
-            second: slot("CHARGEPROOF_SECOND_KEY", "second_key_file", &check.second_key_file)?,
-            other_account: slot(
-                "CHARGEPROOF_OTHER_ACCOUNT_KEY",
-                "other_account_key_file",
-                &check.other_account_key_file,
-            )?,
-            revoked: slot("CHARGEPROOF_REVOKED_KEY", "revoked_key_file", &check.revoked_key_file)?,
+            live: needed(live, LIVE_KEY, "live_key_file")?,
+            test: needed(test, TEST_KEY, "test_key_file")?,
+            second: slot(SECOND_KEY, "second_key_file", &check.second_key_file)?,
+            other_account: slot(OTHER_ACCOUNT_KEY, "other_account_key_file", &check.other_account_key_file)?,
+            revoked: slot(REVOKED_KEY, "revoked_key_file", &check.revoked_key_file)?,
         })
     }
 }

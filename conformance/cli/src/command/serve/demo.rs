@@ -97,7 +97,19 @@ const SETUP: &[Step] = &[
         "/v1/payment-links",
         r#"{"title":"A cup of coffee","pricing_type":"fixed","amount":"3.50","currency":"EUR"}"#,
     ),
-    step("/v1/payment-links", r#"{"title":"A donation","pricing_type":"open","currency":"EUR"}"#),
+    Step {
+        gives: Some(("link", "/data/id")),
+        ..step("/v1/payment-links", r#"{"title":"A donation","pricing_type":"open","currency":"EUR"}"#)
+    },
+    Step {
+        gives: Some(("charge", "/data/id")),
+        ..step(
+            "/v1/charges",
+            r#"{"asset":"{asset}","payment_link":"{link}","amount":"5.00","currency":"EUR"}"#,
+        )
+    },
+    step("/sandbox/pay", r#"{"charge":"{charge}"}"#),
+    step("/sandbox/mine", r#"{"asset":"{asset}","mode":"{mode}","blocks":{confirmations},"at_once":true}"#),
 ];
 
 /// Lets the history happen in a world whose clock has just begun. It ends `LENGTH` after `start`.
