@@ -61,6 +61,9 @@ pub struct Data {
     /// After so many records the state of the world is kept beside them, so that opening it again takes seconds; `None` for
     /// never, and then every call that it was told is made again. The same for each world that is opened on request.
     pub checkpoint_after: Option<u64>,
+    /// Opens a damaged world as it stood after its last commit that is sound, and keeps the damaged file beside it. Without,
+    /// a damaged world is an error that says where the damage is. The same for each world that is opened on request.
+    pub recover: bool,
 }
 
 /// Who needs the token for `/sandbox`, the dashboard and the tools that act on the simulated world.

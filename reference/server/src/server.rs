@@ -28,8 +28,6 @@ use crate::{
     worlds::{LostWorld, Openings, WORLDS_MAX, Worlds},
 };
 
-/// Where worlds that are opened on request are kept, below the directory of the first.
-const WORLDS: &str = "worlds";
 /// Kept worlds that are opened at a time. Each keeps a core busy.
 const OPENERS: usize = 4;
 
@@ -125,8 +123,7 @@ impl Server {
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
-        let directory = config.data.map(|data| (data.directory.join(WORLDS), data.checkpoint_after));
-        let files = if directory.is_some() { WORLDS_MAX } else { 0 };
+        let files = if config.data.is_some() { WORLDS_MAX } else { 0 };
         let others = posts.saturating_add(2 * lookups).saturating_add(files);
         bounds.connections = descriptors::connections(bounds.connections, others);
         let shared = Shared {
@@ -140,10 +137,10 @@ impl Server {
             #[cfg(feature = "mcp")]
             mcp_clock: config.mcp_clock,
         };
-        let Config { seed, start, clock, rate_limit, dialect, .. } = config;
+        let Config { seed, start, clock, rate_limit, dialect, data, .. } = config;
         let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?;
-        if let Some((directory, checkpoint_after)) = directory {
-            worlds.keep_in(&directory, checkpoint_after)?;
+        if let Some(data) = &data {
+            worlds.keep_in(data)?;
         }
         let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.

@@ -70,6 +70,9 @@ pub(crate) struct Serve {
     /// makes every call again
     #[arg(long, value_name = "N|off", default_value = "5000", value_parser = parse_checkpoint_after)]
     pub(crate) checkpoint_after: CheckpointAfter,
+    /// With `--data`: if a world is damaged, start from its last commit that is sound; the damaged file is kept beside it
+    #[arg(long, requires = "data")]
+    pub(crate) recover: bool,
     /// Begin with the world in this file, which GET /sandbox/snapshots/{id} gave
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "start", "demo"])]
     pub(crate) from: Option<PathBuf>,

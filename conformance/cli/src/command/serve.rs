@@ -140,20 +140,20 @@ async fn started(config: ServerConfig) -> Result<Server, Failure> {
     Ok(server)
 }
 
-/// Says how far the server is with opening kept worlds, which it can't open, and which took long without need.
+/// Reports how far the server is with opening kept worlds, which it can't open, and notices about the others.
 async fn tell_openings(mut openings: watch::Receiver<Openings>) {
-    let (mut named, mut ignored, all) = (0, 0, openings.borrow().waiting);
+    let (mut named, mut noticed, all) = (0, 0, openings.borrow().waiting);
     // By tenths.
     let mut below = all;
     loop {
-        let Openings { waiting, lost, ignored_checkpoints } = openings.borrow_and_update().clone();
+        let Openings { waiting, lost, notices } = openings.borrow_and_update().clone();
         for LostWorld { id, why } in &lost[named..] {
             note!("the world {id} was kept and is not open: {why}");
         }
-        for why in &ignored_checkpoints[ignored..] {
-            note!("{why}; all its calls were made again");
+        for notice in &notices[noticed..] {
+            note!("{notice}");
         }
-        (named, ignored) = (lost.len(), ignored_checkpoints.len());
+        (named, noticed) = (lost.len(), notices.len());
         if waiting > 0 && waiting <= below {
             note!("kept worlds to open: {waiting}; a request to one of them waits until it is open");
             below = waiting.saturating_sub(all.div_ceil(10));
@@ -253,6 +253,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
             seed: args.seed.map(Seed),
             start: args.start.filter(|_| !args.demo),
             checkpoint_after: args.checkpoint_after.0,
+            recover: args.recover,
         }),
         from: args.from.as_deref().map(read_world).transpose()?,
         ..ServerConfig::local()

@@ -50,9 +50,9 @@ impl Host {
         self.writer().is_some()
     }
 
-    /// Why a checkpoint of the world was of no use when it was opened.
-    pub(crate) fn ignored_checkpoint(&self) -> Option<String> {
-        self.writer()?.ignored().map(str::to_owned)
+    /// What an operator should know of how the world was opened, a sentence each.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.writer().map(|writer| writer.notices().to_vec()).unwrap_or_default()
     }
 
     /// Writes what is left. What the world is told from now on is lost.

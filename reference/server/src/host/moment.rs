@@ -141,8 +141,7 @@ impl Host {
         let begun = blocking(move || {
             let (mut records, mut replay) = (Vec::new(), Replay::new(&setup));
             journal.read(position, |lines| {
-                let lines = renaming.lines(lines)?;
-                replay.lines(&lines)?;
+                let lines = replay.renamed(lines, &renaming)?;
                 snapshots::gather(&mut records, &lines)
             })?;
             if let Some(until) = until {

@@ -1,9 +1,9 @@
-//! The calls of a host to its world, as a journal keeps them: one JSON object in a line.
+//! The calls of a host to its world, as a journal keeps them: one in a line, behind a digest of its outcome.
 //!
 //! A world is a deterministic state machine, so its calls are all that there is to keep. Requests that only read are
 //! kept as far as they count against a limit.
 
-use std::{borrow::Cow, io, net::IpAddr};
+use std::{borrow::Cow, net::IpAddr};
 
 use reference_core::{
     mode::Mode,
@@ -14,7 +14,7 @@ use reference_wire::{Request, bearer};
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{AdmittedRecord, AttemptId, PendingRecord, Sandbox, Setup};
 
-use super::setup::damaged;
+use super::outcome::{BeforeCall, CallResult, Outcome};
 
 /// A call of the host, in the order in which the world was called. `at` is the service time in microseconds.
 #[derive(Serialize, Deserialize)]
@@ -206,29 +206,19 @@ impl Renaming {
         Renaming { key_starts, from: from.key_tag.clone(), to: to.key_tag.clone() }
     }
 
-    /// Records of the one world as records of the other.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidData` if one is not readable.
-    pub(crate) fn lines(&self, lines: &[u8]) -> io::Result<Vec<u8>> {
-        let mut renamed = Vec::with_capacity(lines.len());
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let mut call = HostCall::read(line).ok_or_else(|| damaged("a record is not readable"))?;
-            match &mut call {
-                HostCall::Admit { authorization, .. } => self.key(authorization),
-                HostCall::Respond { request, .. } | HostCall::RespondAs { request, .. } => {
-                    self.key(&mut request.authorization);
-                    let base =
-                        if self.from.is_empty() { None } else { request.base.strip_suffix(&self.from) };
-                    let base = base.and_then(|base| base.strip_suffix("/w/")).unwrap_or(&request.base);
-                    request.base = format!("{base}/w/{}", self.to).into();
-                }
-                _ => {}
+    /// A record of the one world as a call of the other, where its outcome is another one.
+    pub(crate) fn call<'a>(&self, mut call: HostCall<'a>) -> HostCall<'a> {
+        match &mut call {
+            HostCall::Admit { authorization, .. } => self.key(authorization),
+            HostCall::Respond { request, .. } | HostCall::RespondAs { request, .. } => {
+                self.key(&mut request.authorization);
+                let base = if self.from.is_empty() { None } else { request.base.strip_suffix(&self.from) };
+                let base = base.and_then(|base| base.strip_suffix("/w/")).unwrap_or(&request.base);
+                request.base = format!("{base}/w/{}", self.to).into();
             }
-            renamed.extend(call.line());
+            _ => {}
         }
-        Ok(renamed)
+        call
     }
 
     /// The tag takes the place of the last characters of what was drawn.
@@ -247,46 +237,96 @@ impl Renaming {
     }
 }
 
-impl<'a> HostCall<'a> {
-    /// Reads a line of a journal.
-    pub(crate) fn read(line: &'a [u8]) -> Option<HostCall<'a>> {
-        serde_json::from_slice(line.strip_suffix(b"\n")?).ok()
-    }
+/// A line of a journal.
+pub(crate) struct JournalLine<'a> {
+    /// `None` if a version of the program wrote it that recorded none.
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) call: HostCall<'a>,
+}
 
-    /// The line of a journal.
-    pub(crate) fn line(&self) -> Vec<u8> {
-        let mut line = serde_json::to_vec(self).expect("texts and numbers are JSON");
-        line.push(b'\n');
-        line
+impl<'a> JournalLine<'a> {
+    /// Reads a line.
+    pub(crate) fn read(line: &'a [u8]) -> Option<JournalLine<'a>> {
+        let line = line.strip_suffix(b"\n")?;
+        if line.starts_with(b"[") {
+            let (outcome, call) = serde_json::from_slice(line).ok()?;
+            return Some(JournalLine { outcome: Some(outcome), call });
+        }
+        Some(JournalLine { outcome: None, call: serde_json::from_slice(line).ok()? })
     }
 }
 
 impl HostCall<'_> {
-    /// Calls a world with it again. Answers were given the first time.
+    /// The line of a journal.
+    pub(crate) fn line(&self, outcome: Outcome) -> Vec<u8> {
+        let mut line = serde_json::to_vec(&(outcome, self)).expect("texts and numbers are JSON");
+        line.push(b'\n');
+        line
+    }
+
+    /// Calls a world with it again.
     ///
-    /// Says whether it could: a record that names what the world does not have was never written by this world.
-    pub(crate) fn replay(self, sandbox: &mut Sandbox) -> bool {
-        match self {
-            HostCall::Advance { at } => sandbox.advance_to(Timestamp(at)),
+    /// Returns what it came to; `None` for a record that names what the world does not have: it was never written by this
+    /// world.
+    pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<Outcome> {
+        let before = BeforeCall::of(sandbox);
+        let progress;
+        let result = match self {
+            HostCall::Advance { at } => {
+                sandbox.advance_to(Timestamp(at));
+                CallResult::Nothing
+            }
             HostCall::Admit { at, authorization } => {
                 drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(Bytes::get)));
+                CallResult::Nothing
             }
-            HostCall::Respond { at, request } => drop(sandbox.call(Timestamp(at), &request.request())),
+            HostCall::Respond { at, request } => {
+                progress = sandbox.call(Timestamp(at), &request.request());
+                (&progress).into()
+            }
             HostCall::RespondAs { at, who, request } => {
-                let Some(admitted) = sandbox.recall_admitted(&who) else { return false };
-                drop(sandbox.call_as(Timestamp(at), &admitted, &request.request()));
+                let admitted = sandbox.recall_admitted(&who)?;
+                progress = sandbox.call_as(Timestamp(at), &admitted, &request.request());
+                (&progress).into()
             }
             HostCall::GoOn { at, pending } => {
-                let Some(pending) = sandbox.recall_pending(&pending) else { return false };
-                drop(sandbox.go_on(Timestamp(at), pending));
+                let pending = sandbox.recall_pending(&pending)?;
+                progress = sandbox.go_on(Timestamp(at), pending);
+                (&progress).into()
             }
             HostCall::Ended { at, id, report } => {
                 sandbox.on_attempt_result(Timestamp(at), id, AttemptReport::from(*report));
+                CallResult::Nothing
             }
-            HostCall::Name { host, addresses } => sandbox.learn_name(&host, addresses),
-            HostCall::OwnWay { host } => sandbox.vouch_for(&host),
-            HostCall::Succeed { era, attempts } => sandbox.succeed((era.into(), attempts)),
+            HostCall::Name { host, addresses } => {
+                sandbox.learn_name(&host, addresses);
+                CallResult::Timeless
+            }
+            HostCall::OwnWay { host } => {
+                sandbox.vouch_for(&host);
+                CallResult::Timeless
+            }
+            HostCall::Succeed { era, attempts } => {
+                sandbox.succeed((era.into(), attempts));
+                CallResult::Timeless
+            }
+        };
+        Some(before.outcome(sandbox, result))
+    }
+
+    /// The call in a message: what it was, and when by the service clock.
+    pub(crate) fn label(&self) -> String {
+        let timed = |what: String, at: u64| format!("{what}, {}", Timestamp(at));
+        match self {
+            HostCall::Advance { at } => timed("time that passed".to_owned(), *at),
+            HostCall::Admit { at, .. } => timed("a request that was counted".to_owned(), *at),
+            HostCall::Respond { at, request } | HostCall::RespondAs { at, request, .. } => {
+                timed(format!("{} {}", request.method, request.path), *at)
+            }
+            HostCall::GoOn { at, .. } => timed("a call that moves the clock".to_owned(), *at),
+            HostCall::Ended { at, .. } => timed("the end of a delivery attempt".to_owned(), *at),
+            HostCall::Name { host, .. } | HostCall::OwnWay { host } => format!("the address of {host}"),
+            HostCall::Succeed { .. } => "a restored snapshot".to_owned(),
         }
-        true
     }
 }

@@ -17,11 +17,7 @@ use simulator::{
     sandbox::{Sandbox, Setup},
 };
 
-use super::{
-    SetupRecord,
-    disk::{Disk, Medium},
-    setup::damaged,
-};
+use super::{SetupRecord, disk::Disk, medium::Medium, seal::Digest, setup::damaged};
 
 /// What makes of records what it makes of them, and writes states as it writes them.
 const PROGRAM: &str = env!("PROGRAM_DIGEST");
@@ -34,8 +30,8 @@ struct CheckpointHead {
     setup: SetupRecord,
     /// How many records had been written, of whatever branch.
     position: u64,
-    /// The hash of the last of those that lead to it, in hex.
-    last: String,
+    /// Covers all records up to it.
+    chain: Digest,
 }
 
 /// Writes the state that the records lead to, so many of which had been written.
@@ -49,7 +45,7 @@ pub(super) fn write(
         program: PROGRAM.to_owned(),
         setup: SetupRecord::of(setup),
         position,
-        last: last(disk, position)?,
+        chain: chain(disk, position)?.ok_or_else(|| damaged("no commit ends there"))?,
     };
     medium.write_checkpoint(&mut |file| {
         let mut out = Hashed::new(Stoppable { file, stop });
@@ -81,21 +77,17 @@ pub(super) fn read(
         return Err(damaged("another version of this program wrote it"));
     }
     let leads_on = way.iter().any(|range| leads_through(range, head.position));
-    if head.setup != SetupRecord::of(setup) || !leads_on || head.last != last(disk, head.position)? {
+    if head.setup != SetupRecord::of(setup) || !leads_on || chain(disk, head.position)? != Some(head.chain) {
         return Err(damaged("it is of a branch that was left, or of another world"));
     }
     let sandbox = Sandbox::read_state(state, setup).ok_or_else(|| damaged("its state is not readable"))?;
     Ok(Some((sandbox, head.position)))
 }
 
-/// The hash of the last of so many records.
-fn last(disk: &Disk, position: u64) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    disk.read(position.saturating_sub(1)..position, |line| {
-        hash.update(line);
-        Ok(())
-    })?;
-    Ok(hex::encode(hash.finalize()))
+/// The digest of so many records, if a commit ends with them.
+fn chain(disk: &Disk, position: u64) -> io::Result<Option<Digest>> {
+    let seal = disk.seal_within(position)?.filter(|seal| seal.records == position);
+    Ok(seal.map(|seal| seal.chain))
 }
 
 /// The records of a way that come after this position; all of them if the way does not lead through it.

@@ -16,8 +16,9 @@ use simulator::sandbox::Setup;
 use super::{
     Marks,
     checkpoint::{length, stopped, tail},
-    disk::{Disk, Medium},
+    disk::Disk,
     history::path,
+    medium::Medium,
     rebuild::rebuild,
     replay::Tip,
 };

@@ -1,171 +1,35 @@
-//! The journal in a file, by redb.
+//! The journal in a database, by redb.
 //!
 //! redb because a torn write, a checksum, a lock and a copy of the head are its business then. A commit with sync took
 //! 147 µs where a bare file took 112 µs, and one commit serves everybody who waits.
 //!
-//! Records stand in chunks, one for each commit, under the number of the first.
+//! Records stand in chunks, one for each commit, under the number of the first. Each commit has a [seal](super::seal).
 
 use std::{
-    fs::{self, File, OpenOptions},
     io,
     ops::Range,
-    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
 };
 
-use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
-    backends::FileBackend,
-};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{
     history::{Return, Snapshot},
-    overlay::Overlay,
-    replay::Tip,
+    lock,
+    medium::{Access, Medium},
+    seal::{AcknowledgedCommit, Digest, End, LastSeal, Seal, SealRow},
     setup::damaged,
 };
 
-const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
-const RETURNS: TableDefinition<'_, u64, u64> = TableDefinition::new("returns");
+pub(super) const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
+pub(super) const RETURNS: TableDefinition<'_, u64, u64> = TableDefinition::new("returns");
 const SNAPSHOTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("snapshots");
-/// One row each: `setup`, `opening`, `end`, `snapshot` and `worlds`.
-const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
-const FILE: &str = "world.redb";
-const CHECKPOINT: &str = "world.state";
-const NEXT_CHECKPOINT: &str = "world.state.next";
-/// Bytes that redb keeps in memory of the first world. A journal is written at its end and read once.
-pub(crate) const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
+/// By the number of records up to them. Journals of format 1 have none.
+pub(super) const SEALS: TableDefinition<'_, u64, SealRow> = TableDefinition::new("seals");
+/// One row each: `setup`, `opening`, `seal`, `snapshot` and `worlds`; `end` in journals of format 1.
+pub(super) const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 /// Memory of a journal that is open: what redb keeps of it, and the thread that writes.
 pub(crate) const OPEN_BYTES: u64 = 128 * 1_024;
-
-/// Writes all of something.
-pub(crate) type WriteTo<'a> = dyn FnMut(&mut dyn io::Write) -> io::Result<()> + 'a;
-
-/// Where a journal is, and how it is opened.
-pub(crate) trait Medium: Send + Sync {
-    /// For reading and writing, by nobody else at the same time. Begins an empty one.
-    fn open(&self) -> Result<Database, DatabaseError>;
-
-    /// For reading what was written, although nothing can be written now.
-    fn open_to_read(&self) -> Result<Database, DatabaseError>;
-
-    /// The checkpoint, if there is one.
-    fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>>;
-
-    /// Puts one in place of the last one: all that is written, or nothing.
-    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()>;
-
-    /// How many records may follow the last one before the next one is written; `None` to read and write none.
-    fn checkpoint_after(&self) -> Option<u64>;
-
-    /// Takes away what is there.
-    fn remove(&self) -> io::Result<()>;
-
-    /// What an error calls it.
-    fn name(&self) -> String;
-}
-
-/// A directory of its own.
-pub(crate) struct Directory {
-    path: PathBuf,
-    cache_bytes: usize,
-    checkpoint_after: Option<u64>,
-}
-
-impl Directory {
-    /// One that is made when it is opened.
-    pub(crate) fn at(path: PathBuf, cache_bytes: usize, checkpoint_after: Option<u64>) -> Directory {
-        Directory { path, cache_bytes, checkpoint_after }
-    }
-
-    /// # Errors
-    ///
-    /// The operating system's.
-    pub(crate) fn create(&self) -> io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        // The keys of the world are in it.
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.path)
-    }
-
-    /// Whether a world was begun in it.
-    pub(crate) fn has_world(path: &Path) -> bool {
-        path.join(FILE).exists()
-    }
-
-    /// Takes away one that was not written to its end: records may need its room.
-    fn drop_next_checkpoint(&self) {
-        // Where it can't be taken away, or is not there, nothing is lost.
-        let _ = fs::remove_file(self.path.join(NEXT_CHECKPOINT));
-    }
-
-    fn file(&self, name: &str, writes: bool) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(writes).create(writes);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(self.path.join(name))
-    }
-}
-
-/// So that what stands in a directory is as it was after a power cut.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    // Elsewhere a directory can't be opened.
-    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
-}
-
-impl Medium for Directory {
-    fn open(&self) -> Result<Database, DatabaseError> {
-        self.create()?;
-        let database = database(FileBackend::new(self.file(FILE, true)?)?, self.cache_bytes)?;
-        // Nobody else writes one now.
-        self.drop_next_checkpoint();
-        Ok(database)
-    }
-
-    fn open_to_read(&self) -> Result<Database, DatabaseError> {
-        database(Overlay::new(FileBackend::new(self.file(FILE, false)?)?)?, self.cache_bytes)
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        fs::remove_dir_all(&self.path)?;
-        self.path.parent().map_or(Ok(()), sync_directory)
-    }
-
-    fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.path.join(CHECKPOINT)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
-        }
-    }
-
-    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()> {
-        let mut file = self.file(NEXT_CHECKPOINT, true)?;
-        file.set_len(0)?;
-        let written = write(&mut file).and_then(|()| file.sync_all()).and_then(|()| {
-            fs::rename(self.path.join(NEXT_CHECKPOINT), self.path.join(CHECKPOINT))?;
-            sync_directory(&self.path)
-        });
-        if written.is_err() {
-            self.drop_next_checkpoint();
-        }
-        written
-    }
-
-    fn checkpoint_after(&self) -> Option<u64> {
-        self.checkpoint_after
-    }
-
-    fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-}
-
-/// A journal in this storage.
-pub(crate) fn database(backend: impl StorageBackend, cache_bytes: usize) -> Result<Database, DatabaseError> {
-    Builder::new().set_cache_size(cache_bytes).create_with_backend(backend)
-}
 
 /// What one commit adds.
 #[derive(Default)]
@@ -174,8 +38,7 @@ pub(crate) struct Batch {
     pub(crate) first: u64,
     /// The records, each a line.
     pub(crate) lines: Vec<u8>,
-    /// Where the world stands after them, and the time of day then in microseconds since 1970.
-    pub(crate) end: Option<(Tip, u64)>,
+    pub(crate) end: Option<End>,
     pub(crate) returns: Vec<Return>,
     /// Snapshots by their numbers, made or dropped.
     pub(crate) snapshots: Vec<(u64, Option<Snapshot>)>,
@@ -183,31 +46,34 @@ pub(crate) struct Batch {
     pub(crate) worlds: Option<u64>,
 }
 
-/// Where a kept world stands.
-pub(crate) struct End {
-    pub(crate) tip: Tip,
-    /// The time of day when it was written, in microseconds since 1970.
-    pub(crate) wall: u64,
+/// A journal that is open.
+pub(crate) struct Disk {
+    database: Database,
+    medium: Arc<dyn Medium>,
+    access: Access,
+    sealed: Mutex<Sealed>,
 }
 
-/// A journal that is open.
-pub(crate) struct Disk(Database);
+/// The seal of the last commit.
+#[derive(Clone, Copy)]
+struct Sealed {
+    /// `None` if nothing was written, or by a version of the program that wrote no seals.
+    seal: Option<Seal>,
+    commit: u64,
+}
 
 impl Disk {
     /// # Errors
     ///
     /// `WouldBlock` if another process has it open, otherwise the storage's.
-    pub(crate) fn open(medium: &dyn Medium) -> io::Result<Disk> {
-        Ok(Disk(medium.open().map_err(|error| explain(error.into()))?))
-    }
-
-    /// Only to read. What is written to it is forgotten.
-    ///
-    /// # Errors
-    ///
-    /// The storage's.
-    pub(crate) fn open_to_read(medium: &dyn Medium) -> io::Result<Disk> {
-        Ok(Disk(medium.open_to_read().map_err(|error| explain(error.into()))?))
+    pub(crate) fn open(medium: &Arc<dyn Medium>, access: Access) -> io::Result<Disk> {
+        let database = medium.open(access).map_err(|error| explain(error.into()))?;
+        let sealed = Mutex::new(Sealed { seal: None, commit: 0 });
+        let disk = Disk { database, medium: Arc::clone(medium), access, sealed };
+        if let Some(LastSeal { commit, .. }) = disk.last_seal()? {
+            *lock(&disk.sealed) = Sealed { seal: disk.seal_within(u64::MAX)?, commit };
+        }
+        Ok(disk)
     }
 
     /// What the world began with; `None` if none has.
@@ -225,9 +91,26 @@ impl Disk {
         Ok(self.fact("worlds")?.map_or(0, |text| number(&text)))
     }
 
+    pub(super) fn last_seal(&self) -> io::Result<Option<LastSeal>> {
+        let Some(text) = self.fact("seal")? else { return Ok(None) };
+        serde_json::from_slice(&text).map(Some).map_err(|_| damaged("its last seal is not readable"))
+    }
+
+    /// The last seal of at most so many records; `None` in a journal without seals.
+    pub(super) fn seal_within(&self, records: u64) -> io::Result<Option<Seal>> {
+        self.look(|transaction| {
+            let table = match transaction.open_table(SEALS) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+                table => table?,
+            };
+            let row = table.range(..=records)?.next_back().transpose()?;
+            Ok(row.map(|(records, row)| Seal::of_row(records.value(), row.value())))
+        })
+    }
+
     /// Keeps what the world begins with, and what it was told already.
     pub(crate) fn begin(&self, setup: &[u8], opening: Option<&[u8]>, batch: &Batch) -> io::Result<()> {
-        self.change(|transaction| {
+        self.change(|transaction, seal| {
             transaction.open_table(CHUNKS)?;
             transaction.open_table(RETURNS)?;
             transaction.open_table(SNAPSHOTS)?;
@@ -235,23 +118,64 @@ impl Disk {
             if let Some(opening) = opening {
                 transaction.open_table(FACTS)?.insert("opening", opening)?;
             }
-            add(transaction, batch)
+            let end = batch.end.filter(|_| batch.lines.is_empty());
+            let first = Seal::first(setup, opening, end);
+            put(transaction, &first)?;
+            add(transaction, batch, first, seal)
         })
     }
 
     /// Adds a batch, and returns once it is on the disk.
     pub(crate) fn append(&self, batch: &Batch) -> io::Result<()> {
-        self.change(|transaction| add(transaction, batch))
+        self.append_all(std::slice::from_ref(batch))
     }
 
-    /// Forgets what was written from this record on: nobody was told that it was.
-    pub(crate) fn cut(&self, from: u64, end: Option<(Tip, u64)>) -> io::Result<()> {
-        self.change(|transaction| {
+    /// Adds batches in one commit.
+    pub(super) fn append_all(&self, batches: &[Batch]) -> io::Result<()> {
+        self.change(|transaction, seal| {
+            batches.iter().try_for_each(|batch| {
+                let before = seal.expect("a journal is sealed before it is written to");
+                add(transaction, batch, before, seal)
+            })
+        })
+    }
+
+    /// Records that the last commit was acknowledged.
+    pub(super) fn acknowledge_last(&self) -> io::Result<()> {
+        self.acknowledge(&lock(&self.sealed))
+    }
+
+    /// Forgets what was written from this record on, which is the end of a commit: it was never acknowledged.
+    pub(crate) fn cut(&self, from: u64) -> io::Result<()> {
+        self.change(|transaction, seal| {
             transaction.open_table(CHUNKS)?.retain_in(from.., |_, _| false)?;
             transaction.open_table(RETURNS)?.retain_in(from.., |_, _| false)?;
-            if let Some(end) = &end {
-                transaction.open_table(FACTS)?.insert("end", &*json(end))?;
+            transaction.open_table(SEALS)?.retain_in(from + 1.., |_, _| false)?;
+            let row = transaction.open_table(SEALS)?.get(from)?.map(|row| row.value());
+            *seal = row.map(|row| Seal::of_row(from, row));
+            Ok(())
+        })
+    }
+
+    /// Seals a journal that has no seals: it was written by an earlier version of the program.
+    pub(crate) fn seal(&self, setup: &[u8], end: Option<End>) -> io::Result<()> {
+        self.change(|transaction, seal| {
+            let opening = transaction.open_table(FACTS)?.get("opening")?.map(|text| text.value().to_vec());
+            transaction.open_table(FACTS)?.insert("setup", setup)?;
+            transaction.open_table(FACTS)?.remove("end")?;
+            let (chunks, returns) = (transaction.open_table(CHUNKS)?, transaction.open_table(RETURNS)?);
+            let last = chunks.last()?.map(|(first, _)| first.value());
+            let mut before = Seal::first(setup, opening.as_deref(), end.filter(|_| last.is_none()));
+            put(transaction, &before)?;
+            for chunk in chunks.iter()? {
+                let (first, lines) = chunk?;
+                let count = count(lines.value());
+                let returns = returns_within(&returns, first.value()..first.value() + count)?;
+                before =
+                    before.next(&returns, lines.value(), count, end.filter(|_| last == Some(first.value())));
+                put(transaction, &before)?;
             }
+            *seal = Some(before);
             Ok(())
         })
     }
@@ -267,18 +191,21 @@ impl Disk {
 
     /// Where the world stands; `None` if nothing was written yet.
     pub(crate) fn end(&self) -> io::Result<Option<End>> {
+        if let Some(seal) = lock(&self.sealed).seal {
+            return Ok(seal.end);
+        }
         let Some(text) = self.fact("end")? else { return Ok(None) };
-        let (tip, wall) = serde_json::from_slice(&text).map_err(|_| damaged("its end is not readable"))?;
-        Ok(Some(End { tip, wall }))
+        serde_json::from_slice(&text).map(Some).map_err(|_| damaged("its end is not readable"))
+    }
+
+    /// Whether its commits have seals.
+    pub(crate) fn is_sealed(&self) -> bool {
+        lock(&self.sealed).seal.is_some()
     }
 
     /// Each time that the world went back.
     pub(crate) fn returns(&self) -> io::Result<Vec<Return>> {
-        self.look(|transaction| {
-            let table = transaction.open_table(RETURNS)?;
-            let all = table.iter()?.map(|row| row.map(|(at, to)| Return { at: at.value(), to: to.value() }));
-            Ok(all.collect::<Result<_, _>>()?)
-        })
+        self.look(|transaction| returns_within(&transaction.open_table(RETURNS)?, 0..u64::MAX))
     }
 
     /// The snapshots, and the highest number that one had.
@@ -320,7 +247,7 @@ impl Disk {
         Ok(())
     }
 
-    fn fact(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn fact(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         self.look(|transaction| {
             let table = match transaction.open_table(FACTS) {
                 // Nothing was ever written.
@@ -331,35 +258,70 @@ impl Disk {
         })
     }
 
-    fn look<T>(&self, read: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>) -> io::Result<T> {
-        let transaction = self.0.begin_read().map_err(|error| explain(error.into()))?;
+    pub(super) fn look<T>(
+        &self,
+        read: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
+    ) -> io::Result<T> {
+        let transaction = self.database.begin_read().map_err(|error| explain(error.into()))?;
         read(&transaction).map_err(explain)
     }
 
+    /// Makes a commit, which is acknowledged once this returns.
     fn change(
         &self,
-        write: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>,
+        write: impl FnOnce(&redb::WriteTransaction, &mut Option<Seal>) -> Result<(), redb::Error>,
     ) -> io::Result<()> {
-        let transaction = self.0.begin_write().map_err(|error| explain(error.into()))?;
-        write(&transaction).map_err(explain)?;
-        transaction.commit().map_err(|error| explain(error.into()))
+        let mut sealed = lock(&self.sealed);
+        let Sealed { mut seal, commit } = *sealed;
+        let commit = commit + 1;
+        let transaction = self.database.begin_write().map_err(|error| explain(error.into()))?;
+        write(&transaction, &mut seal).map_err(explain)?;
+        if let Some(seal) = &seal {
+            finish(&transaction, seal, commit).map_err(explain)?;
+        }
+        transaction.commit().map_err(|error| explain(error.into()))?;
+        *sealed = Sealed { seal, commit };
+        if self.access != Access::Replacement {
+            self.medium.check_in_place()?;
+            self.acknowledge(&sealed)?;
+        }
+        Ok(())
+    }
+
+    /// Records the newest commit as acknowledged.
+    fn acknowledge(&self, sealed: &Sealed) -> io::Result<()> {
+        let Some(Seal { records, chain, .. }) = sealed.seal else { return Ok(()) };
+        let (offset, bytes) = AcknowledgedCommit { commit: sealed.commit, records, chain }.place();
+        self.medium.write_acknowledged(offset, &bytes)
     }
 }
 
+fn put(transaction: &redb::WriteTransaction, seal: &Seal) -> Result<(), redb::Error> {
+    transaction.open_table(SEALS)?.insert(seal.records, seal.row())?;
+    Ok(())
+}
+
 /// Within a transaction.
-fn add(transaction: &redb::WriteTransaction, batch: &Batch) -> Result<(), redb::Error> {
-    if !batch.lines.is_empty() {
-        transaction.open_table(CHUNKS)?.insert(batch.first, &*batch.lines)?;
-    }
-    if let Some((tip, wall)) = &batch.end {
-        let end = json(&(tip, wall));
-        transaction.open_table(FACTS)?.insert("end", &*end)?;
-    }
-    if let Some(worlds) = &batch.worlds {
-        transaction.open_table(FACTS)?.insert("worlds", &*json(worlds))?;
-    }
+fn add(
+    transaction: &redb::WriteTransaction,
+    batch: &Batch,
+    before: Seal,
+    seal: &mut Option<Seal>,
+) -> Result<(), redb::Error> {
     for Return { at, to } in &batch.returns {
         transaction.open_table(RETURNS)?.insert(at, to)?;
+    }
+    let mut after = before;
+    if !batch.lines.is_empty() {
+        transaction.open_table(CHUNKS)?.insert(batch.first, &*batch.lines)?;
+        let count = count(&batch.lines);
+        let returns = returns_within(&transaction.open_table(RETURNS)?, batch.first..batch.first + count)?;
+        after = before.next(&returns, &batch.lines, count, batch.end);
+        put(transaction, &after)?;
+    }
+    *seal = Some(after);
+    if let Some(worlds) = &batch.worlds {
+        transaction.open_table(FACTS)?.insert("worlds", &*json(worlds))?;
     }
     for (n, snapshot) in &batch.snapshots {
         let mut table = transaction.open_table(SNAPSHOTS)?;
@@ -372,6 +334,65 @@ fn add(transaction: &redb::WriteTransaction, batch: &Batch) -> Result<(), redb::
         transaction.open_table(FACTS)?.insert("snapshot", &*json(&last.max(*n)))?;
     }
     Ok(())
+}
+
+/// Adds to a commit what the last one has besides its seal.
+fn finish(transaction: &redb::WriteTransaction, seal: &Seal, commit: u64) -> Result<(), redb::Error> {
+    let digest = last_digest(
+        (seal, commit),
+        &transaction.open_table(SNAPSHOTS)?,
+        &transaction.open_table(RETURNS)?,
+        &transaction.open_table(FACTS)?,
+    )?;
+    transaction.open_table(FACTS)?.insert("seal", &*json(&LastSeal { commit, digest }))?;
+    Ok(())
+}
+
+/// Covers the seal of a commit and what no seal covers.
+fn last_digest(
+    (seal, commit): (&Seal, u64),
+    snapshots: &impl ReadableTable<u64, &'static [u8]>,
+    returns: &impl ReadableTable<u64, u64>,
+    facts: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<Digest, redb::Error> {
+    let mut parts = vec![seal.chain.bytes().to_vec(), seal.records.to_le_bytes().to_vec()];
+    parts.push(commit.to_le_bytes().to_vec());
+    for name in ["worlds", "snapshot"] {
+        parts.push(facts.get(name)?.map(|text| text.value().to_vec()).unwrap_or_default());
+    }
+    for row in snapshots.iter()? {
+        let (n, text) = row?;
+        parts.extend([n.value().to_le_bytes().to_vec(), text.value().to_vec()]);
+    }
+    for Return { at, to } in returns_within(returns, seal.records..u64::MAX)? {
+        parts.push([at, to].map(u64::to_le_bytes).concat());
+    }
+    Ok(Digest::of_parts(parts.iter().map(|part| &**part)))
+}
+
+/// The returns before these records.
+pub(super) fn returns_within(
+    table: &impl ReadableTable<u64, u64>,
+    records: Range<u64>,
+) -> Result<Vec<Return>, redb::Error> {
+    let rows = table.range(records)?;
+    Ok(rows
+        .map(|row| row.map(|(at, to)| Return { at: at.value(), to: to.value() }))
+        .collect::<Result<_, _>>()?)
+}
+
+impl Disk {
+    /// The digest of what the last commit has besides its seal.
+    pub(super) fn digest_after(&self, seal: &Seal, commit: u64) -> io::Result<Digest> {
+        self.look(|transaction| {
+            last_digest(
+                (seal, commit),
+                &transaction.open_table(SNAPSHOTS)?,
+                &transaction.open_table(RETURNS)?,
+                &transaction.open_table(FACTS)?,
+            )
+        })
+    }
 }
 
 /// How many records these lines are.
@@ -400,7 +421,7 @@ fn number(text: &[u8]) -> u64 {
     serde_json::from_slice(text).unwrap_or(0)
 }
 
-fn explain(error: redb::Error) -> io::Error {
+pub(super) fn explain(error: redb::Error) -> io::Error {
     match error {
         redb::Error::Io(error) => error,
         redb::Error::DatabaseAlreadyOpen => io::Error::new(
@@ -413,33 +434,25 @@ fn explain(error: redb::Error) -> io::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use tempfile::TempDir;
-
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn a_checkpoint_that_can_not_be_written_takes_no_room() {
-        let place = TempDir::new().unwrap();
-        let directory = Directory::at(place.path().to_owned(), CACHE_BYTES, Some(1));
-        directory.write_checkpoint(&mut |file| file.write_all(b"first")).unwrap();
-        let files = || {
-            let mut names: Vec<_> =
-                fs::read_dir(place.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
-            names.sort();
-            names
-        };
-        let full = directory.write_checkpoint(&mut |file| {
-            file.write_all(b"half of the sec")?;
-            Err(io::ErrorKind::StorageFull.into())
-        });
-        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert_eq!(files(), [CHECKPOINT]);
-        assert_eq!(directory.read_checkpoint().unwrap().unwrap(), b"first");
-        // A process that was killed leaves one.
-        fs::write(place.path().join(NEXT_CHECKPOINT), "half").unwrap();
-        drop(directory.open().unwrap());
-        assert_eq!(files(), [FILE, CHECKPOINT]);
+    /// Writes a journal as the version of the program before seals did.
+    pub(crate) fn write_format_1(database: &Database, setup: &[u8], chunks: &[Vec<u8>], end: &End) {
+        let transaction = database.begin_write().unwrap();
+        {
+            let mut facts = transaction.open_table(FACTS).unwrap();
+            facts.insert("setup", setup).unwrap();
+            facts.insert("end", &*json(end)).unwrap();
+            transaction.open_table(RETURNS).unwrap();
+            transaction.open_table(SNAPSHOTS).unwrap();
+            let (mut table, mut first) = (transaction.open_table(CHUNKS).unwrap(), 0);
+            for lines in chunks {
+                table.insert(first, &**lines).unwrap();
+                first += count(lines);
+            }
+        }
+        transaction.commit().unwrap();
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What a world was told, so that it can be told again: after the process died, or to go back.
 //!
-//! - `call` is what is kept of a call, `setup` what a world began with, `replay` makes a world of both, `history` says
-//!   which records lead to a moment.
-//! - `file` is a world that somebody takes along. `disk` keeps the records in a directory; `writer` is the thread that
-//!   commits for everybody who waits, and `open` goes on with what it wrote. Without a directory they stay in memory, up
+//! - `call` is what is kept of a call and `outcome` a digest of what it came to, `setup` what a world began with, `replay`
+//!   makes a world of them, `history` says which records lead to a moment.
+//! - `file` is a world that somebody takes along. `medium` is a directory and `disk` the records in it; `writer` is the thread
+//!   that commits for everybody who waits, and `open` goes on with what it wrote. `seal` is the running digest of the records,
+//!   which `verify` checks on open, and `recover` opens a damaged journal as far as it is sound. Without a directory they stay in memory, up
 //!   to a bound.
 //! - `checkpoint` is the state behind some of the records, and `checkpoints` sees to the next one; `rebuild` makes a world
 //!   of it and of the records that follow.
@@ -17,13 +18,18 @@ mod checkpoints;
 mod disk;
 mod file;
 mod history;
+mod medium;
 mod open;
+mod outcome;
 mod overlay;
 mod rebuild;
+mod recover;
 mod replay;
+mod seal;
 mod setup;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod world;
 mod writer;
 
@@ -39,9 +45,9 @@ use simulator::sandbox::{OutgoingAttempt, Setup};
 pub use self::file::WORLD_FILE_MAX;
 pub(crate) use self::{
     call::{HostCall, Renaming},
-    disk::Directory,
     file::{RECORDS_MAX, WorldFile},
     history::Snapshot,
+    medium::{Directory, DirectoryOptions},
     open::KeptWorld,
     replay::{Finder, Replay, Replayed, Tip, begin},
     setup::{SetupRecord, damaged},
@@ -51,6 +57,7 @@ pub(crate) use self::{
 use self::{
     disk::{count, part},
     history::{Return, path, position_of},
+    outcome::Outcome,
 };
 use crate::{clock, config::Data, world::World};
 
@@ -130,16 +137,16 @@ impl Journal {
         Journal::Memory(Mutex::new(InMemory { lines: Some(lines), most, marks }))
     }
 
-    /// Writes a call down. `tip`: where the world stands after it.
-    pub(crate) fn note(&self, call: &HostCall<'_>, need: Need, tip: Tip) {
+    /// Records a call with its outcome. `tip`: where the world stands after it.
+    pub(crate) fn note(&self, call: &HostCall<'_>, outcome: Outcome, need: Need, tip: Tip) {
         match self {
-            Journal::Disk(writer) => writer.note(call.line(), need, tip),
+            Journal::Disk(writer) => writer.note(call.line(outcome), need, tip),
             Journal::Memory(memory) => {
                 let mut memory = lock(memory);
                 memory.marks.records += 1;
                 let most = memory.most;
                 let Some(lines) = &mut memory.lines else { return };
-                lines.extend_from_slice(&call.line());
+                lines.extend_from_slice(&call.line(outcome));
                 if lines.len() > most {
                     memory.lines = None;
                     memory.marks.snapshots.clear();
@@ -397,6 +404,11 @@ impl Data {
     pub fn has_world(directory: &Path) -> bool {
         Directory::has_world(directory)
     }
+
+    /// How a directory is opened in which redb keeps so many bytes in memory.
+    pub(crate) fn options(&self, cache_bytes: usize) -> DirectoryOptions {
+        DirectoryOptions { cache_bytes, checkpoint_after: self.checkpoint_after, recover: self.recover }
+    }
 }
 
 /// The world of a server that was started so: kept in a directory, brought in a file, or new.
@@ -416,8 +428,7 @@ pub(crate) fn start(asked: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> 
             .map_err(|why| invalid(format!("the world in the file {why}")))?;
     }
     if let Some(data) = data {
-        let medium =
-            Arc::new(Directory::at(data.directory.clone(), disk::CACHE_BYTES, data.checkpoint_after));
+        let medium = Arc::new(Directory::at(data.directory.clone(), data.options(medium::CACHE_BYTES)));
         medium.create().map_err(|error| {
             invalid(format!(
                 "`{}` can't keep a world: {error}; `--data` takes a directory",

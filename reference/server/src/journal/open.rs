@@ -10,10 +10,15 @@ use simulator::sandbox::Setup;
 use super::{
     Journal, Marks, OpenedJournal, SetupRecord,
     checkpoints::Checkpoints,
-    disk::{Batch, Disk, Medium},
+    disk::{Batch, Disk},
     file::WorldFile,
+    history::{path, position_of},
+    medium::{Access, Medium},
     rebuild::{Rebuilt, rebuild},
-    replay::{Replayed, Tip},
+    recover::recover,
+    replay::{ReplayError, Replayed, Tip},
+    seal::End,
+    verify::{Damage, verify},
     writer::{Keeping, ReopenedDisk, Writer},
 };
 use crate::clock;
@@ -26,38 +31,43 @@ pub(crate) struct KeptWorld {
 }
 
 impl Writer {
-    /// Opens a journal and makes its calls again; or begins one, with the records of `brought` if there are some.
+    /// Opens a journal and makes its calls again; or begins one, with the records of `brought` if there are some. A damaged
+    /// one is opened as far as it is sound if the medium [recovers](Medium::recovers).
     ///
     /// `judge` says whether the server may go on with what the world began with.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if another process has it, `InvalidData` if it does not check out, `InvalidInput` if it is not the
-    /// world that was asked for; otherwise the storage's.
+    /// `WouldBlock` if another process has it, `InvalidData` if it is damaged or does not check out, `InvalidInput` if it is
+    /// not the world that was asked for; otherwise the storage's.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         begins: &Setup,
         brought: Option<&WorldFile>,
-        judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
+        judge: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<OpenedJournal> {
-        let named = |error: io::Error| named(&*medium, error);
-        let disk = Disk::open(&*medium).map_err(named)?;
-        let (record, stood) = match disk.setup().map_err(named)? {
-            None => {
-                let record = SetupRecord::of(begins);
-                let end = brought.map(|file| (file.tip, clock::unix_micros()));
-                let lines = brought.map(|file| file.records.clone()).unwrap_or_default();
-                disk.begin(&record.text(), None, &Batch { lines, end, ..Batch::default() }).map_err(named)?;
-                (record, end)
-            }
-            Some(_) if brought.is_some() => {
-                let why =
-                    format!("`{}` has a world already, so none can begin there from a file", medium.name());
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-            }
-            Some(text) => (judged(&*medium, &text, judge)?, stood(&disk).map_err(named)?),
-        };
-        resume(medium, disk, record.setup(&begins.public_url), stood)
+        recovering(&medium, |notices| {
+            verify(&medium)?;
+            let disk = Disk::open(&medium, Access::Create)?;
+            let (record, stood) = match disk.setup()? {
+                None => {
+                    let record = SetupRecord::of(begins);
+                    let end = brought.map(|file| (file.tip, clock::unix_micros()));
+                    let lines = brought.map(|file| file.records.clone()).unwrap_or_default();
+                    disk.begin(&record.text(), None, &Batch { lines, end, ..Batch::default() })?;
+                    (record, end)
+                }
+                Some(_) if brought.is_some() => {
+                    let why = format!(
+                        "`{}` has a world already, so none can begin there from a file",
+                        medium.name()
+                    );
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+                }
+                Some(text) => (judged(&*medium, &text, &judge)?, disk.end()?),
+            };
+            resume(&medium, disk, record.setup(&begins.public_url), stood, notices)
+        })
     }
 
     /// Opens the journal of a world that was opened on request, and makes its calls again; `None` if nobody was told that
@@ -69,20 +79,20 @@ impl Writer {
     pub(crate) fn go_on(
         medium: Arc<dyn Medium>,
         public_url: &str,
-        judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
+        judge: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<Option<KeptWorld>> {
-        let named = |error: io::Error| named(&*medium, error);
-        let disk = Disk::open(&*medium).map_err(named)?;
-        let (Some(text), Some(opening)) = (disk.setup().map_err(named)?, disk.opening().map_err(named)?)
-        else {
-            drop(disk);
-            medium.remove().map_err(named)?;
-            return Ok(None);
-        };
-        let record = judged(&*medium, &text, judge)?;
-        let stood = stood(&disk).map_err(named)?;
-        let opened = resume(Arc::clone(&medium), disk, record.setup(public_url), stood)?;
-        Ok(Some(KeptWorld { opening, opened }))
+        recovering(&medium, |notices| {
+            verify(&medium)?;
+            let disk = Disk::open(&medium, Access::Create)?;
+            let (Some(text), Some(opening)) = (disk.setup()?, disk.opening()?) else {
+                drop(disk);
+                medium.remove()?;
+                return Ok(None);
+            };
+            let (record, stood) = (judged(&*medium, &text, &judge)?, disk.end()?);
+            let opened = resume(&medium, disk, record.setup(public_url), stood, notices)?;
+            Ok(Some(KeptWorld { opening, opened }))
+        })
     }
 
     /// After a failure: the world as the disk has it, and the disk if it can be written to again. Takes as long as opening it
@@ -94,16 +104,38 @@ impl Writer {
     pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(Replayed, Option<ReopenedDisk>)> {
         let (end, marks) = self.reached();
         // What was being written when the disk failed may be there all the same; nobody was told so.
-        let writable = Disk::open(&*self.medium).and_then(|disk| disk.cut(marks.records, end).map(|()| disk));
+        let writable =
+            Disk::open(&self.medium, Access::Write).and_then(|disk| disk.cut(marks.records).map(|()| disk));
         let (disk, is_writable) = match writable {
             Ok(disk) => (disk, true),
             Err(error) if self.kept() == Keeping::ReadOnly => return Err(error),
-            Err(_) => (Disk::open_to_read(&*self.medium)?, false),
+            Err(_) => (Disk::open(&self.medium, Access::Read)?, false),
         };
         let never = AtomicBool::new(false);
         let tip = end.map(|(tip, _)| tip);
         let Rebuilt { world, .. } = rebuild((&*self.medium, &disk), (tip, &marks), setup, &never)?;
         Ok((world, is_writable.then_some(ReopenedDisk(disk))))
+    }
+}
+
+/// Opens a journal, after its sound part took its place if it is damaged and that was asked for.
+fn recovering<T>(medium: &Arc<dyn Medium>, open: impl Fn(Vec<String>) -> io::Result<T>) -> io::Result<T> {
+    let mut notices = Vec::new();
+    let mut records = u64::MAX;
+    loop {
+        let error = match open(notices.clone()) {
+            Err(error) => error,
+            opened => return opened,
+        };
+        match Damage::of(&error) {
+            // Each time less is left.
+            Some(damage) if medium.recovers() && damage.good.is_some_and(|good| good.records < records) => {
+                let good = damage.good.expect("it was there");
+                notices.push(recover(medium, damage, &good).map_err(|error| named(&**medium, error))?);
+                records = good.records;
+            }
+            _ => return Err(named(&**medium, error)),
+        }
     }
 }
 
@@ -114,40 +146,61 @@ fn read_marks(disk: &Disk) -> io::Result<Marks> {
 }
 
 fn named(medium: &dyn Medium, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("the world in `{}`: {error}", medium.name()))
+    match error.kind() {
+        // It names the setting, and the world.
+        io::ErrorKind::InvalidInput => error,
+        kind => io::Error::new(kind, format!("the world in `{}`: {error}", medium.name())),
+    }
 }
 
 /// What a world began with, if it may be gone on with.
 fn judged(
     medium: &dyn Medium,
     setup: &[u8],
-    judge: impl FnOnce(&SetupRecord) -> Result<(), String>,
+    judge: impl Fn(&SetupRecord) -> Result<(), String>,
 ) -> io::Result<SetupRecord> {
-    let record = SetupRecord::parse(setup).map_err(|error| named(medium, error))?;
+    let record = SetupRecord::parse(setup)?;
     let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
     judge(&record).map_err(|why| refused(format!("the world in `{}` {why}", medium.name())))?;
     Ok(record)
 }
 
-fn stood(disk: &Disk) -> io::Result<Option<(Tip, u64)>> {
-    Ok(disk.end()?.map(|end| (end.tip, end.wall)))
-}
-
 /// Makes the calls of a journal again, and goes on with it.
 fn resume(
-    medium: Arc<dyn Medium>,
+    medium: &Arc<dyn Medium>,
     disk: Disk,
     setup: Setup,
-    stood: Option<(Tip, u64)>,
+    mut stood: Option<End>,
+    mut notices: Vec<String>,
 ) -> io::Result<OpenedJournal> {
-    let named = |error: io::Error| named(&*medium, error);
-    let marks = read_marks(&disk).map_err(named)?;
+    let marks = read_marks(&disk)?;
     let tip = stood.map(|(tip, _)| tip);
-    let rebuilt =
-        rebuild((&*medium, &disk), (tip, &marks), &setup, &AtomicBool::new(false)).map_err(named)?;
-    let Rebuilt { world, checkpoint, ignored } = rebuilt;
-    let checkpoints = Checkpoints::new(Arc::clone(&medium), setup.clone(), checkpoint);
-    let mut writer = Writer::start(Arc::clone(&medium), Ok(disk), (stood, marks), checkpoints)?;
-    writer.ignored = ignored.map(|why| format!("the checkpoint in `{}` is of no use: {why}", medium.name()));
+    let rebuilt = rebuild((&**medium, &disk), (tip, &marks), &setup, &AtomicBool::new(false));
+    let Rebuilt { world, checkpoint, ignored } = rebuilt.map_err(|error| diverged(&disk, &marks, error))?;
+    if !disk.is_sealed() {
+        disk.seal(&SetupRecord::of(&setup).text(), stood)?;
+    }
+    if stood.is_none() && marks.records > 0 {
+        // A version of the program that kept only the last one wrote these records.
+        stood = Some((Tip::of(&world.sandbox), clock::unix_micros()));
+    }
+    let checkpoints = Checkpoints::new(Arc::clone(medium), setup.clone(), checkpoint);
+    let mut writer = Writer::start(Arc::clone(medium), Ok(disk), (stood, marks), checkpoints)?;
+    notices.extend(ignored.map(|why| {
+        format!("the checkpoint in `{}` is of no use: {why}; all its calls were made again", medium.name())
+    }));
+    writer.notices = notices;
     Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, stood })
+}
+
+/// The damage that a replay found.
+fn diverged(disk: &Disk, marks: &Marks, error: io::Error) -> io::Error {
+    let Some(ReplayError { sound, .. }) = error.get_ref().and_then(|it| it.downcast_ref()) else {
+        return error;
+    };
+    let position = position_of(*sound, &path(&marks.returns, marks.records));
+    match disk.seal_within(position) {
+        Ok(good) => Damage::behind(good, error.to_string()).into(),
+        Err(error) => error,
+    }
 }

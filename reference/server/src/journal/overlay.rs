@@ -3,10 +3,11 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     io,
+    ops::Bound,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use redb::StorageBackend;
+use redb::{BackendError, StorageBackend};
 
 /// Bytes are kept in blocks of this size.
 const BLOCK: u64 = 4 * 1_024;
@@ -16,6 +17,8 @@ const BLOCK: u64 = 4 * 1_024;
 pub(crate) struct Overlay<B> {
     below: B,
     over: Mutex<Over>,
+    /// Whether the storage below is locked like one that is written to.
+    locks: bool,
 }
 
 #[derive(Debug)]
@@ -27,7 +30,12 @@ struct Over {
 impl<B: StorageBackend> Overlay<B> {
     pub(crate) fn new(below: B) -> io::Result<Overlay<B>> {
         let len = below.len()?;
-        Ok(Overlay { below, over: Mutex::new(Over { len, blocks: BTreeMap::new() }) })
+        Ok(Overlay { below, over: Mutex::new(Over { len, blocks: BTreeMap::new() }), locks: false })
+    }
+
+    /// One that nobody else writes to meanwhile.
+    pub(crate) fn locking(below: B) -> io::Result<Overlay<B>> {
+        Ok(Overlay { locks: true, ..Overlay::new(below)? })
     }
 
     fn over(&self) -> MutexGuard<'_, Over> {
@@ -47,6 +55,18 @@ impl<B: StorageBackend> Overlay<B> {
 }
 
 impl<B: StorageBackend> StorageBackend for Overlay<B> {
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        if self.locks { self.below.try_lock_range(start, end) } else { Err(BackendError::Unsupported) }
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        if self.locks { self.below.unlock_range(start, end) } else { Err(BackendError::Unsupported) }
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.below.close()
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.over().len)
     }
@@ -55,6 +75,10 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
         let over = self.over();
         let mut at = offset;
         let end = offset + out.len() as u64;
+        let is_untouched = over.blocks.range(offset / BLOCK..end.div_ceil(BLOCK)).next().is_none();
+        if is_untouched && end <= self.below.len()? {
+            return self.below.read(offset, out);
+        }
         while at < end {
             let (n, within) = (at / BLOCK, (at % BLOCK) as usize);
             let length = (BLOCK as usize - within).min((end - at) as usize);

@@ -10,8 +10,9 @@ use simulator::sandbox::Setup;
 
 use super::{
     Marks, checkpoint,
-    disk::{Disk, Medium},
+    disk::Disk,
     history::path,
+    medium::Medium,
     replay::{Replay, Replayed, Tip},
 };
 

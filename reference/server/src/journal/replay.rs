@@ -2,7 +2,8 @@
 
 use std::{
     cell::Cell,
-    io,
+    error::Error,
+    fmt, io,
     panic::{self, AssertUnwindSafe, catch_unwind},
     sync::Once,
 };
@@ -11,7 +12,11 @@ use reference_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{OutgoingAttempt, Sandbox, Setup};
 
-use super::{call::HostCall, setup::damaged};
+use super::{
+    call::{HostCall, JournalLine, Renaming},
+    outcome::Outcome,
+    setup::damaged,
+};
 
 /// Where a world stands, as far as a replay is compared by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,9 +52,9 @@ thread_local! {
     static IS_TRYING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes a call of a file. What panics in it was written by another program or by nobody's: that is an error, and no bug
-/// to be printed.
-fn tried(call: impl FnOnce() -> bool) -> bool {
+/// Makes a call of a file. What panics in it was written by another program or by nobody's, or is damaged: `None`, and
+/// no bug to be printed.
+pub(super) fn tried<T>(call: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let print = panic::take_hook();
@@ -60,10 +65,26 @@ fn tried(call: impl FnOnce() -> bool) -> bool {
         }));
     });
     IS_TRYING.set(true);
-    let fits = catch_unwind(AssertUnwindSafe(call)).unwrap_or(false);
+    let result = catch_unwind(AssertUnwindSafe(call)).ok();
     IS_TRYING.set(false);
-    fits
+    result
 }
+
+/// A record that this program can't make again as it was made.
+#[derive(Debug)]
+pub(super) struct ReplayError {
+    /// The number of records before it that lead to the same outcomes.
+    pub(super) sound: u64,
+    why: String,
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Error for ReplayError {}
 
 /// The world that a server begins with.
 pub(crate) fn begin(setup: &Setup) -> Sandbox {
@@ -80,15 +101,12 @@ impl Replay {
     /// One that so many records led to.
     pub(super) fn resume(mut sandbox: Sandbox, records: u64) -> Replay {
         sandbox.work_in_slices();
-        sandbox.answer_nobody();
         Replay { sandbox, records }
     }
 
     /// The same for a world that tells what was done in it.
     pub(crate) fn telling(setup: &Setup) -> Replay {
         let mut replay = Replay::new(setup);
-        // What was made is named by the answers.
-        replay.sandbox.answer_again();
         replay.sandbox.keep_history();
         replay
     }
@@ -97,21 +115,54 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// `InvalidData` names the record that is not readable, or that this world could not have written.
+    /// `InvalidData` names the record that is not readable, that this world could not have written, or that came to
+    /// something else.
     pub(crate) fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
         lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| self.line(line).map(drop))
     }
 
+    /// The same for the records of another world. Returns what they are in this one.
+    pub(crate) fn renamed(&mut self, lines: &[u8], renaming: &Renaming) -> io::Result<Vec<u8>> {
+        let mut renamed = Vec::with_capacity(lines.len());
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let call = renaming.call(self.read(line)?.call);
+            let text = serde_json::to_vec(&call).expect("texts and numbers are JSON");
+            let outcome = self.make(call)?;
+            let call: HostCall<'_> = serde_json::from_slice(&text).expect("it was written here");
+            renamed.extend(call.line(outcome));
+        }
+        Ok(renamed)
+    }
+
+    fn read<'a>(&mut self, line: &'a [u8]) -> io::Result<JournalLine<'a>> {
+        self.records += 1;
+        JournalLine::read(line).ok_or_else(|| self.refuse("is not readable"))
+    }
+
+    fn make(&mut self, call: HostCall<'_>) -> io::Result<Outcome> {
+        let made = tried(|| call.replay(&mut self.sandbox)).flatten();
+        self.sandbox.forget_outgoing();
+        made.ok_or_else(|| self.refuse("is not one of this world"))
+    }
+
+    /// The error about the last record.
+    fn refuse(&self, why: &str) -> io::Error {
+        let why = format!("record {} {why}", self.records);
+        io::Error::new(io::ErrorKind::InvalidData, ReplayError { sound: self.records - 1, why })
+    }
+
     /// The same for one line. Says whether a world began by it in place of the one before.
     fn line(&mut self, line: &[u8]) -> io::Result<bool> {
-        self.records += 1;
-        let (n, (era, _)) = (self.records, self.sandbox.lineage());
-        let call = HostCall::read(line).ok_or_else(|| damaged(format!("record {n} is not readable")))?;
+        let JournalLine { outcome: recorded, call } = self.read(line)?;
+        let (era, _) = self.sandbox.lineage();
         let goes_on = matches!(call, HostCall::Succeed { .. });
-        if !tried(|| call.replay(&mut self.sandbox)) {
-            return Err(damaged(format!("record {n} is not one of this world")));
+        let outcome = self.make(call)?;
+        if recorded.is_some_and(|recorded| recorded != outcome) {
+            let label = JournalLine::read(line).map(|line| line.call.label()).unwrap_or_default();
+            return Err(self.refuse(&format!(
+                "({label}) comes to something else than when it was written: another version of this program wrote it"
+            )));
         }
-        self.sandbox.forget_outgoing();
         Ok(!goes_on && self.sandbox.lineage().0 != era)
     }
 
@@ -121,10 +172,10 @@ impl Replay {
     ///
     /// None that [`Replay::lines`] did not have before.
     pub(crate) fn pass(&mut self, at: Timestamp, lines: &mut Vec<u8>) -> io::Result<()> {
-        let line = HostCall::Advance { at: at.0 }.line();
         loop {
-            self.line(&line)?;
-            lines.extend_from_slice(&line);
+            self.records += 1;
+            let outcome = self.make(HostCall::Advance { at: at.0 })?;
+            lines.extend_from_slice(&HostCall::Advance { at: at.0 }.line(outcome));
             if self.sandbox.next_due().is_none_or(|due| due > at) {
                 return Ok(());
             }
@@ -157,7 +208,6 @@ impl Replay {
             )));
         }
         self.sandbox.forget_outgoing();
-        self.sandbox.answer_again();
         let in_flight = self.sandbox.open_attempts().collect();
         Ok(Replayed { sandbox: self.sandbox, in_flight })
     }

@@ -6,8 +6,10 @@ use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{Reach, Setup};
 
-/// What this program writes, and all that it reads.
-const FORMAT: u32 = 1;
+/// The format that this program writes: records have an outcome, and commits a seal.
+const FORMAT: u32 = 2;
+/// The oldest format that this program reads: without outcomes and seals.
+const FORMAT_OLDEST: u32 = 1;
 
 /// How a world began: all of it that decides what its calls come to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,13 +59,21 @@ impl SetupRecord {
     pub(crate) fn parse(text: &[u8]) -> io::Result<SetupRecord> {
         let AnyFormat { format } =
             serde_json::from_slice(text).map_err(|_| damaged("its head is not readable"))?;
-        if format != FORMAT {
+        if !(FORMAT_OLDEST..=FORMAT).contains(&format) {
             let why = format!(
-                "it has format {format}, and this program reads format {FORMAT}: open it with the program that wrote it"
+                "it has format {format}, and this program reads formats {FORMAT_OLDEST} to {FORMAT}: open it with the \
+                 program that wrote it"
             );
             return Err(damaged(why));
         }
-        serde_json::from_slice(text).map_err(|error| damaged(format!("its head is not readable: {error}")))
+        let read: SetupRecord = serde_json::from_slice(text)
+            .map_err(|error| damaged(format!("its head is not readable: {error}")))?;
+        Ok(SetupRecord { format: FORMAT, ..read })
+    }
+
+    /// Whether a journal that begins so has seals.
+    pub(crate) fn has_seals(text: &[u8]) -> bool {
+        serde_json::from_slice(text).is_ok_and(|AnyFormat { format }| format > FORMAT_OLDEST)
     }
 
     /// What [`SetupRecord::parse`] reads.

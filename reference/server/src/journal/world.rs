@@ -15,6 +15,7 @@ use simulator::{
 use super::{
     HostCall, Journal, Need, Tip,
     call::{Bytes, KeptRequest},
+    outcome::{BeforeCall, CallResult},
 };
 use crate::world::{RequestHead, Succession, World};
 
@@ -35,8 +36,14 @@ impl JournaledWorld {
         look(&mut self.sandbox)
     }
 
-    fn note(&self, call: &HostCall<'_>, need: Need) {
-        self.journal.note(call, need, Tip::of(&self.sandbox));
+    /// Records a call that was made since `before`.
+    fn note(&self, call: &HostCall<'_>, need: Need, before: BeforeCall, result: CallResult<'_>) {
+        let outcome = before.outcome(&self.sandbox, result);
+        self.journal.note(call, outcome, need, Tip::of(&self.sandbox));
+    }
+
+    fn before(&self) -> BeforeCall {
+        BeforeCall::of(&self.sandbox)
     }
 
     /// Whether a call at `now` lets something happen first.
@@ -50,12 +57,13 @@ impl JournaledWorld {
         authorization: Option<&[u8]>,
         admit: impl FnOnce(&mut Sandbox) -> Result<Admitted, Response>,
     ) -> Result<Admitted, Response> {
-        let was_due = self.is_due(now);
+        let (was_due, before) = (self.is_due(now), self.before());
         let admitted = admit(&mut self.sandbox);
         let counted = self.sandbox.setup().rate_limit.is_some() && !is_shut_out(admitted.as_ref().err());
         if was_due || counted {
             let authorization = authorization.map(Bytes::of);
-            self.note(&HostCall::Admit { at: now.0, authorization }, Need::Later);
+            let call = HostCall::Admit { at: now.0, authorization };
+            self.note(&call, Need::Later, before, CallResult::Nothing);
         }
         admitted
     }
@@ -85,15 +93,15 @@ impl World for JournaledWorld {
     }
 
     fn advance_to(&mut self, now: Timestamp) {
-        let was_due = self.is_due(now);
+        let (was_due, before) = (self.is_due(now), self.before());
         self.sandbox.advance_to(now);
         if was_due {
-            self.note(&HostCall::Advance { at: now.0 }, Need::Later);
+            self.note(&HostCall::Advance { at: now.0 }, Need::Later, before, CallResult::Nothing);
         }
     }
 
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
-        let was_due = self.is_due(now);
+        let (was_due, before) = (self.is_due(now), self.before());
         if request.path.starts_with("/v1") {
             // Apart, because other answers may have the status of a refusal.
             let admitted = self
@@ -106,7 +114,8 @@ impl World for JournaledWorld {
         let progress = self.sandbox.call(now, request);
         if was_due || !reads(request) {
             let request_record = KeptRequest::of(request);
-            self.note(&HostCall::Respond { at: now.0, request: request_record }, need(request));
+            let call = HostCall::Respond { at: now.0, request: request_record };
+            self.note(&call, need(request), before, (&progress).into());
         }
         progress
     }
@@ -122,19 +131,21 @@ impl World for JournaledWorld {
     }
 
     fn respond_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
-        let was_due = self.is_due(now);
+        let (was_due, before) = (self.is_due(now), self.before());
         let progress = self.sandbox.call_as(now, admitted, request);
         if was_due || !reads(request) {
             let (who, request_record) = (admitted.record(), KeptRequest::of(request));
-            self.note(&HostCall::RespondAs { at: now.0, who, request: request_record }, need(request));
+            let call = HostCall::RespondAs { at: now.0, who, request: request_record };
+            self.note(&call, need(request), before, (&progress).into());
         }
         progress
     }
 
     fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
-        let record = pending.record();
+        let (record, before) = (pending.record(), self.before());
         let progress = self.sandbox.go_on(now, pending);
-        self.note(&HostCall::GoOn { at: now.0, pending: record }, Need::Commit);
+        let call = HostCall::GoOn { at: now.0, pending: record };
+        self.note(&call, Need::Commit, before, (&progress).into());
         progress
     }
 
@@ -143,18 +154,23 @@ impl World for JournaledWorld {
     }
 
     fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
+        let before = self.before();
         self.sandbox.on_attempt_result(now, id, report.clone());
-        self.note(&HostCall::Ended { at: now.0, id, report: Box::new(report.into()) }, Need::Commit);
+        let call = HostCall::Ended { at: now.0, id, report: Box::new(report.into()) };
+        self.note(&call, Need::Commit, before, CallResult::Nothing);
     }
 
     fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        let before = self.before();
         self.sandbox.learn_name(host, addresses.clone());
-        self.note(&HostCall::Name { host: host.into(), addresses }, Need::Later);
+        let call = HostCall::Name { host: host.into(), addresses };
+        self.note(&call, Need::Later, before, CallResult::Timeless);
     }
 
     fn vouch_for(&mut self, host: &str) {
+        let before = self.before();
         self.sandbox.vouch_for(host);
-        self.note(&HostCall::OwnWay { host: host.into() }, Need::Later);
+        self.note(&HostCall::OwnWay { host: host.into() }, Need::Later, before, CallResult::Timeless);
     }
 
     fn first_keys(&self) -> FirstKeys {
@@ -181,12 +197,13 @@ impl World for JournaledWorld {
         let lineage = self.sandbox.lineage();
         self.sandbox = with;
         if let Succession::WentBack { to } = succession {
+            let before = self.before();
             self.sandbox.succeed(lineage);
             self.journal.go_back(to);
             let (era, attempts) = lineage;
             // A world went back or began anew fewer times than it was told anything.
             let era = u32::try_from(era).expect("fewer than 2^32 worlds before this one");
-            self.note(&HostCall::Succeed { era, attempts }, Need::Commit);
+            self.note(&HostCall::Succeed { era, attempts }, Need::Commit, before, CallResult::Timeless);
         }
     }
 }

@@ -14,9 +14,10 @@ use tokio::sync::watch;
 use super::{
     Marks, Need, SetupRecord,
     checkpoints::Checkpoints,
-    disk::{Batch, Disk, Medium, count},
+    disk::{Batch, Disk, count},
     history::{Return, Snapshot},
     lock,
+    medium::{Access, Medium},
     replay::Tip,
 };
 use crate::clock;
@@ -64,8 +65,8 @@ pub(crate) struct Writer {
     shared: Arc<WriterState>,
     pub(super) medium: Arc<dyn Medium>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Why the checkpoint that was there when it was opened is of no use.
-    pub(super) ignored: Option<String>,
+    /// What an operator should know of how it was opened, a sentence each.
+    pub(super) notices: Vec<String>,
 }
 
 struct WriterState {
@@ -157,13 +158,13 @@ impl Writer {
             let (shared, medium) = (Arc::clone(&shared), Arc::clone(&medium));
             let write = move || {
                 if let Some(begins) = begins {
-                    shared.begin(&*medium, &begins);
+                    shared.begin(&medium, &begins);
                 }
                 shared.write(&*medium, &mut checkpoints);
             };
             thread::Builder::new().name("journal".to_owned()).spawn(write)?
         };
-        Ok(Writer { shared, medium, thread: Mutex::new(Some(thread)), ignored: None })
+        Ok(Writer { shared, medium, thread: Mutex::new(Some(thread)), notices: Vec::new() })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -257,9 +258,9 @@ impl Writer {
         failed.unwrap_or(times)
     }
 
-    /// Why all calls were made again when it was opened, although there is a checkpoint.
-    pub(crate) fn ignored(&self) -> Option<&str> {
-        self.ignored.as_deref()
+    /// What an operator should know of how it was opened, a sentence each.
+    pub(crate) fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Whether changes are kept now.
@@ -373,8 +374,8 @@ impl Queue {
 
 impl WriterState {
     /// Makes the file.
-    fn begin(&self, medium: &dyn Medium, Begins { setup, opening, first }: &Begins) {
-        let begun = Disk::open(medium)
+    fn begin(&self, medium: &Arc<dyn Medium>, Begins { setup, opening, first }: &Begins) {
+        let begun = Disk::open(medium, Access::Create)
             .and_then(|disk| disk.begin(setup, Some(opening), first).map(|()| Arc::new(disk)));
         let mut queue = lock(&self.queue);
         match begun {

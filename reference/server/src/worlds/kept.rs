@@ -1,12 +1,6 @@
 //! Worlds that last: each in a directory of its own, which its id names, under that of the server's own world.
 
-use std::{
-    collections::VecDeque,
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, fs, io, path::PathBuf, sync::Arc, time::Duration};
 
 use reference_core::id::Code;
 use serde::{Deserialize, Serialize};
@@ -18,10 +12,13 @@ use super::{
 };
 use crate::{
     clock::ClockKind,
-    journal::{Beginning, Directory, KeptWorld, SetupRecord, Started, Writer, damaged},
+    config::Data,
+    journal::{Beginning, Directory, DirectoryOptions, KeptWorld, SetupRecord, Started, Writer, damaged},
     sender::WorldNo,
 };
 
+/// Where worlds that are opened on request are kept, below the directory of the first.
+const WORLDS: &str = "worlds";
 /// Bytes of a journal that are kept in memory, of each world.
 const CACHE_BYTES: usize = 64 * 1_024;
 
@@ -38,12 +35,12 @@ struct OpeningRecord {
 /// Where worlds are kept that are opened on request.
 pub(super) struct WorldsDirectory {
     path: PathBuf,
-    checkpoint_after: Option<u64>,
+    options: DirectoryOptions,
 }
 
 impl WorldsDirectory {
     fn of(&self, id: &str) -> Directory {
-        Directory::at(self.path.join(id), CACHE_BYTES, self.checkpoint_after)
+        Directory::at(self.path.join(id), self.options)
     }
 
     /// Begins to keep a world.
@@ -90,8 +87,9 @@ impl Worlds {
     /// # Errors
     ///
     /// The directory can't be read.
-    pub(crate) fn keep_in(&mut self, directory: &Path, checkpoint_after: Option<u64>) -> io::Result<()> {
-        let directory = WorldsDirectory { path: directory.to_owned(), checkpoint_after };
+    pub(crate) fn keep_in(&mut self, data: &Data) -> io::Result<()> {
+        let directory =
+            WorldsDirectory { path: data.directory.join(WORLDS), options: data.options(CACHE_BYTES) };
         let (mut worlds, mut lost) = (VecDeque::new(), Vec::new());
         for name in directory.names()? {
             match Code::parse(&name) {
@@ -102,8 +100,8 @@ impl Worlds {
                 }
             }
         }
-        let ignored_checkpoints = self.first.host.ignored_checkpoint().into_iter().collect();
-        self.waiting = WaitingWorlds::new(worlds, Openings { waiting: 0, lost, ignored_checkpoints });
+        let notices = self.first.host.notices();
+        self.waiting = WaitingWorlds::new(worlds, Openings { waiting: 0, lost, notices });
         self.directory = Some(directory);
         // No number is given twice, because ids and seeds are drawn from it.
         let counted = self.first.host.worlds_counted();
@@ -135,10 +133,10 @@ impl Worlds {
         self.waiting.stop();
     }
 
-    /// Says why its checkpoint was of no use, if there was one.
-    fn open_kept(&self, id: Code) -> io::Result<Option<String>> {
+    /// Returns notices about it.
+    fn open_kept(&self, id: Code) -> io::Result<Vec<String>> {
         let (Some(directory), Some((asked, _))) = (&self.directory, self.first.host.begun()) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let name = id.as_str();
         // What it holds is known once it is open.
@@ -157,7 +155,7 @@ impl Worlds {
         let Some(KeptWorld { opening, opened }) =
             Writer::go_on(Arc::new(directory.of(name)), &public_url, judge)?
         else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let record: OpeningRecord =
             serde_json::from_slice(&opening).map_err(|_| damaged("its opening is not readable"))?;
@@ -179,6 +177,6 @@ impl Worlds {
             .map_err(|_| damaged("it can't begin"))?;
         let mut all = self.opened_mut();
         all.count = all.count.max(record.no);
-        Ok(world.backend.host.ignored_checkpoint())
+        Ok(world.backend.host.notices())
     }
 }

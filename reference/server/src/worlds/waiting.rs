@@ -27,8 +27,9 @@ pub struct Openings {
     pub waiting: usize,
     /// Those that can't be opened. What is left of them stays where it is.
     pub lost: Vec<LostWorld>,
-    /// Why all calls of worlds that are open were made again although there was a checkpoint; a sentence for each.
-    pub ignored_checkpoints: Vec<String>,
+    /// What an operator should know of worlds that are open, a sentence each: a checkpoint that was of no use, damage that was
+    /// left behind, a clock that is ahead.
+    pub notices: Vec<String>,
 }
 
 /// Kept worlds that are not open yet.
@@ -66,14 +67,14 @@ impl WaitingWorlds {
         Some(id)
     }
 
-    /// It is open, maybe without its checkpoint; or there was nothing to be opened; or it is lost, with the reason.
-    pub(super) fn done(&self, id: Code, opened: Result<Option<String>, String>) {
+    /// It is open, with notices about it; or there was nothing to be opened; or it is lost, with the reason.
+    pub(super) fn done(&self, id: Code, opened: Result<Vec<String>, String>) {
         self.queue().under_way.remove(&id);
         self.left.fetch_sub(1, Ordering::Release);
         self.told.send_modify(|told| {
             told.waiting -= 1;
             match opened {
-                Ok(ignored) => told.ignored_checkpoints.extend(ignored),
+                Ok(notices) => told.notices.extend(notices),
                 Err(why) => told.lost.push(LostWorld { id: id.to_string(), why }),
             }
         });
@@ -148,7 +149,7 @@ mod tests {
         let (first, last) = (asks(a), asks(c));
         tokio::task::yield_now().await;
         assert_eq!(waiting.take(), Some(c));
-        waiting.done(c, Ok(None));
+        waiting.done(c, Ok(Vec::new()));
         last.await.expect("it is open");
         assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
         waiting.done(a, Err("damaged".to_owned()));
@@ -156,9 +157,9 @@ mod tests {
         assert_eq!((waiting.left(), waiting.openings().borrow().lost.len()), (1, 1));
         waiting.open(a).await;
         assert_eq!(waiting.take(), Some(b));
-        waiting.done(b, Ok(Some("of no use".to_owned())));
+        waiting.done(b, Ok(vec!["of no use".to_owned()]));
         waiting.all().await;
         assert_eq!(waiting.take(), None);
-        assert_eq!(waiting.openings().borrow().ignored_checkpoints, ["of no use"]);
+        assert_eq!(waiting.openings().borrow().notices, ["of no use"]);
     }
 }

@@ -20,7 +20,13 @@ use crate::{
 const CHARGE: &str = "/v1/charges";
 
 fn data(directory: &Path) -> Option<Data> {
-    Some(Data { directory: directory.to_owned(), seed: None, start: None, checkpoint_after: Some(1) })
+    Some(Data {
+        directory: directory.to_owned(),
+        seed: None,
+        start: None,
+        checkpoint_after: Some(1),
+        recover: false,
+    })
 }
 
 fn kept(directory: &Path) -> Config {
@@ -80,7 +86,8 @@ async fn a_world_goes_on_where_it_stood() {
     assert_eq!((code(&charges), happened), (code(&before.0), before.1));
     server.stop().await;
 
-    let other = |seed, start| Data { directory: path.clone(), seed, start, checkpoint_after: None };
+    let other =
+        |seed, start| Data { directory: path.clone(), seed, start, checkpoint_after: None, recover: false };
     let later = START.plus(Span::secs(1));
     for (data, part) in [
         (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
@@ -119,9 +126,9 @@ async fn a_world_opens_from_its_checkpoint_or_without_one() {
         let server = start(kept(directory.path())).await;
         assert_eq!(server.lost_worlds().await.len(), 0);
         assert_eq!(seen(&server).await, expected);
-        let ignored = server.openings().borrow().ignored_checkpoints.clone();
-        assert_eq!(ignored.len(), usize::from(damaged.is_some()), "{ignored:?}");
-        assert!(ignored.iter().all(|why| why.ends_with("it is damaged")), "{ignored:?}");
+        let notices = server.openings().borrow().notices.clone();
+        assert_eq!(notices.len(), usize::from(damaged.is_some()), "{notices:?}");
+        assert!(notices.iter().all(|why| why.contains("it is damaged; all its calls")), "{notices:?}");
         server.stop().await;
         // At the latest the opening wrote it.
         assert!(states.iter().all(|state| state.exists()));
@@ -429,7 +436,7 @@ async fn a_file_that_was_changed_is_refused() {
         ("changed", [&file[..], b"{}\n"].concat(), "cut off or changed"),
         (
             "a later format",
-            String::from_utf8(file.clone()).unwrap().replacen("\"format\":1", "\"format\":9", 1).into(),
+            String::from_utf8(file.clone()).unwrap().replacen("\"format\":2", "\"format\":9", 1).into(),
             "format 9",
         ),
         ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is not readable"),

@@ -8,7 +8,7 @@ use std::{
 use redb::{Database, DatabaseError, StorageBackend};
 
 use crate::journal::{
-    disk::{CACHE_BYTES, Medium, WriteTo, database},
+    medium::{Access, CACHE_BYTES, Medium, WriteTo, database},
     overlay::Overlay,
 };
 
@@ -19,6 +19,12 @@ pub(crate) enum Write {
     Length(u64),
     /// All before it is safe.
     Sync,
+    /// The file of the newest acknowledged commit became this one.
+    Acknowledged(Vec<u8>),
+}
+
+fn full() -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, "no space left on the test's disk")
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +35,14 @@ pub(crate) struct State {
     pub(crate) writes: Vec<Write>,
     pub(crate) checkpoint: Option<Vec<u8>>,
     pub(crate) checkpoint_after: Option<u64>,
+    /// The file of the newest acknowledged commit.
+    pub(crate) acknowledged: Vec<u8>,
+    /// The database was removed while it is open.
+    pub(crate) is_removed: bool,
+    pub(crate) recovers: bool,
+    pub(crate) replacement: Option<Memory>,
+    /// Databases that were damaged.
+    pub(crate) aside: Vec<Vec<u8>>,
 }
 
 impl State {
@@ -40,6 +54,7 @@ impl State {
             }
             Write::Length(len) => self.bytes.resize(usize::try_from(*len).expect("tests write little"), 0),
             Write::Sync => {}
+            Write::Acknowledged(bytes) => self.acknowledged.clone_from(bytes),
         }
     }
 }
@@ -64,7 +79,7 @@ impl Memory {
     fn write_down(&self, write: Write) -> io::Result<()> {
         let mut state = self.state();
         if state.fails {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the test's disk"));
+            return Err(full());
         }
         state.apply(&write);
         state.writes.push(write);
@@ -73,12 +88,57 @@ impl Memory {
 }
 
 impl Medium for Memory {
-    fn open(&self) -> Result<Database, DatabaseError> {
-        database(self.clone(), CACHE_BYTES)
+    fn open(&self, access: Access) -> Result<Database, DatabaseError> {
+        if self.state().is_removed {
+            return Err(io::Error::from(io::ErrorKind::NotFound).into());
+        }
+        match access {
+            Access::Create | Access::Write => database(self.clone(), access, CACHE_BYTES),
+            Access::Verify | Access::Read => database(Overlay::new(self.clone())?, access, CACHE_BYTES),
+            Access::Replacement => {
+                let replacement = Memory::default();
+                self.state().replacement = Some(replacement.clone());
+                database(replacement, access, CACHE_BYTES)
+            }
+        }
     }
 
-    fn open_to_read(&self) -> Result<Database, DatabaseError> {
-        database(Overlay::new(self.clone())?, CACHE_BYTES)
+    fn exists(&self) -> bool {
+        !self.state().bytes.is_empty()
+    }
+
+    fn check_in_place(&self) -> io::Result<()> {
+        if self.state().is_removed { Err(io::Error::other("the test removed it")) } else { Ok(()) }
+    }
+
+    fn read_acknowledged(&self) -> io::Result<Vec<u8>> {
+        Ok(self.state().acknowledged.clone())
+    }
+
+    fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        if state.fails {
+            return Err(full());
+        }
+        let offset = usize::try_from(offset).expect("tests write little");
+        let length = state.acknowledged.len().max(offset + bytes.len());
+        state.acknowledged.resize(length, 0);
+        state.acknowledged[offset..offset + bytes.len()].copy_from_slice(bytes);
+        let write = Write::Acknowledged(state.acknowledged.clone());
+        state.writes.push(write);
+        Ok(())
+    }
+
+    fn replace_damaged(&self) -> io::Result<String> {
+        let replacement = self.state().replacement.take().expect("it was written");
+        let bytes = std::mem::take(&mut replacement.state().bytes);
+        let damaged = std::mem::replace(&mut self.state().bytes, bytes);
+        self.state().aside.push(damaged);
+        Ok("memory.damaged".to_owned())
+    }
+
+    fn recovers(&self) -> bool {
+        self.state().recovers
     }
 
     fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>> {

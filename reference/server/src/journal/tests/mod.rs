@@ -1,6 +1,7 @@
 //! A world that is opened again is the same world, whatever became of the process and the disk.
 
 mod checkpoint;
+mod damage;
 mod medium;
 
 use std::sync::Arc;
@@ -339,9 +340,8 @@ proptest! {
         let (mut replay, mut lines) = (Replay::new(&named), Vec::new());
         journal
             .read(journal.position_of(count, written), |it| {
-                let it = renaming.lines(it)?;
-                lines.extend_from_slice(&it);
-                replay.lines(&it)
+                lines.extend(replay.renamed(it, &renaming)?);
+                Ok(())
             })
             .expect("the same calls");
         replay.pass(at, &mut lines).expect("time passes");
@@ -526,24 +526,26 @@ fn another_format_and_another_world_are_refused_by_name() {
         assert!(why.contains(part), "{why}");
     }
     let mut later = serde_json::to_value(SetupRecord::of(&same)).expect("JSON");
-    later["format"] = 2.into();
+    later["format"] = 3.into();
     later["more"] = true.into();
     let why =
         SetupRecord::parse(later.to_string().as_bytes()).expect_err("it is of another format").to_string();
-    assert!(why.contains("format 2") && why.contains("format 1"), "{why}");
+    assert!(why.contains("format 3") && why.contains("formats 1 to 2"), "{why}");
 }
 
 #[test]
 fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
     let journal = Journal::in_memory(Vec::new(), MEMORY_MAX);
     let tip = Tip { now: 0, happened: 0 };
+    let world = begin(&setup(None));
+    let outcome = outcome::BeforeCall::of(&world).outcome(&world, outcome::CallResult::Nothing);
     assert!(journal.take_snapshot("early".to_owned(), tip).is_ok());
     let host = "x".repeat(MEMORY_MAX / 4);
     for _ in 0..3 {
-        journal.note(&HostCall::OwnWay { host: host.as_str().into() }, Need::Commit, tip);
+        journal.note(&HostCall::OwnWay { host: host.as_str().into() }, outcome, Need::Commit, tip);
         assert!(journal.take_snapshot("more".to_owned(), tip).is_ok());
     }
-    journal.note(&HostCall::OwnWay { host: host.as_str().into() }, Need::Commit, tip);
+    journal.note(&HostCall::OwnWay { host: host.as_str().into() }, outcome, Need::Commit, tip);
     assert_eq!(journal.take_snapshot("late".to_owned(), tip), Err(NoSnapshot::TooLong { most: MEMORY_MAX }));
     assert!(journal.snapshots().is_empty());
 }

@@ -1,0 +1,113 @@
+//! A digest of what a call to a world came to, as far as somebody outside could notice it.
+//!
+//! It is recorded with the call and compared when the call is made again: a program that answers differently is noticed at
+//! the first call that it answers differently.
+
+use std::io::{self, Write as _};
+
+use reference_wire::Response;
+use serde::{Deserialize, Serialize};
+use simulator::{
+    digest::Hashed,
+    sandbox::{PendingAdvance, Progress, Sandbox},
+};
+
+use super::replay::Tip;
+
+/// A digest of 64 bits, in hex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "&str", into = "String")]
+pub(crate) struct Outcome([u8; 8]);
+
+impl From<Outcome> for String {
+    fn from(outcome: Outcome) -> String {
+        hex::encode(outcome.0)
+    }
+}
+
+impl TryFrom<&str> for Outcome {
+    type Error = hex::FromHexError;
+
+    fn try_from(text: &str) -> Result<Outcome, hex::FromHexError> {
+        let mut bytes = [0; 8];
+        hex::decode_to_slice(text, &mut bytes)?;
+        Ok(Outcome(bytes))
+    }
+}
+
+/// What a call returned.
+pub(crate) enum CallResult<'a> {
+    Nothing,
+    /// Nothing, and the call has no time of its own: the clock may have gone on since the last one.
+    Timeless,
+    Response(&'a Response),
+    Waiting(&'a PendingAdvance),
+}
+
+impl<'a> From<&'a Progress> for CallResult<'a> {
+    fn from(progress: &'a Progress) -> CallResult<'a> {
+        match progress {
+            Progress::Done(response) => CallResult::Response(response),
+            Progress::Waiting(pending) => CallResult::Waiting(pending),
+        }
+    }
+}
+
+/// The moment before a call.
+pub(crate) struct BeforeCall {
+    happened: u64,
+}
+
+impl BeforeCall {
+    pub(crate) fn of(sandbox: &Sandbox) -> BeforeCall {
+        BeforeCall { happened: sandbox.log().count() }
+    }
+
+    /// The outcome of the call that was made since: what it returned, what happened in it, and where the world stands.
+    pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> Outcome {
+        let mut hash = Hashed::new(io::sink());
+        let tip = Tip::of(sandbox);
+        add(&mut hash, &tip.happened.to_le_bytes());
+        if !matches!(result, CallResult::Timeless) {
+            add(&mut hash, &tip.now.to_le_bytes());
+        }
+        // A world that began in place of another has a log of its own.
+        let from = if tip.happened < self.happened { 0 } else { self.happened };
+        for event in sandbox.log().after(from) {
+            write(&mut hash, event);
+        }
+        match result {
+            CallResult::Nothing | CallResult::Timeless => {}
+            CallResult::Waiting(pending) => write(&mut hash, &pending.record()),
+            CallResult::Response(response) => {
+                add(&mut hash, &response.status.to_le_bytes());
+                // An answer that is repeated was recorded when it was given first.
+                if !response.headers.iter().any(|(name, _)| *name == "idempotent-replayed") {
+                    add_body(&mut hash, &response.body, &sandbox.setup().public_url);
+                }
+            }
+        }
+        let (_, digest) = hash.finish();
+        Outcome(*digest.first_chunk().expect("32 bytes begin with 8"))
+    }
+}
+
+type Hash = Hashed<io::Sink>;
+
+fn add(hash: &mut Hash, bytes: &[u8]) {
+    hash.write_all(bytes).expect("a hash takes everything");
+}
+
+fn write(hash: &mut Hash, value: &impl Serialize) {
+    serde_json::to_writer(&mut *hash, value).expect("a hash takes everything, and records are JSON");
+}
+
+/// A body without the address of the server in its links, which another start may change.
+fn add_body(hash: &mut Hash, body: &[u8], public_url: &str) {
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(body, public_url) {
+        add(hash, &body[from..at]);
+        from = at + public_url.len();
+    }
+    add(hash, &body[from..]);
+}

@@ -1,0 +1,279 @@
+//! Damage of the files is refused by name, or changes nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+use crate::journal::{
+    disk::Batch,
+    medium::{Access, Medium},
+};
+
+/// Flips of one bit that are tried.
+const FLIPS: usize = 300;
+
+/// Pseudo-random numbers, by splitmix64.
+pub(super) struct Numbers(pub(super) u64);
+
+impl Numbers {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+}
+
+/// A closed world with so many charges, and what it shows.
+struct ClosedWorld {
+    medium: Memory,
+    shown: Vec<String>,
+    now: Timestamp,
+}
+
+impl ClosedWorld {
+    fn of(charges: usize, checkpoint_after: Option<u64>) -> ClosedWorld {
+        let medium = Memory::keeping(checkpoint_after);
+        let (mut driver, journal) = Driver::new(open(&medium, None));
+        for n in 0..charges {
+            let body = format!(r#"{{"asset":"BTC","amount":"{}.90","currency":"EUR"}}"#, 30 + n);
+            let key = driver.world.first_keys().live;
+            driver.ask("POST", "/v1/charges", &body, Some(&key));
+            flush(&journal);
+            driver.run(&Op::Pass { seconds: 100 });
+        }
+        let (now, shown) = (driver.now, driver.reads());
+        drop((driver, journal));
+        ClosedWorld { medium, shown, now }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.medium.state().bytes.clone()
+    }
+
+    /// The same with other bytes in its database.
+    fn with(&self, bytes: Vec<u8>) -> Memory {
+        let medium = Memory::of(bytes);
+        let state = self.medium.state();
+        medium.state().acknowledged.clone_from(&state.acknowledged);
+        medium.state().checkpoint.clone_from(&state.checkpoint);
+        medium.state().checkpoint_after = state.checkpoint_after;
+        medium
+    }
+}
+
+fn try_open(medium: &Memory) -> io::Result<OpenedJournal> {
+    Writer::open(Arc::new(medium.clone()), &setup(None), None, |_| Ok(()))
+}
+
+/// Why a journal is not opened.
+#[track_caller]
+fn refusal(medium: &Memory) -> String {
+    try_open(medium).map(|_| ()).expect_err("it is damaged").to_string()
+}
+
+fn charges(opened: OpenedJournal) -> usize {
+    let (mut driver, _) = Driver::new(opened);
+    let counts: Value = serde_json::from_str(&driver.reads()[8][4..]).expect("JSON");
+    counts["data"].as_array().map(Vec::len).unwrap_or_default()
+}
+
+/// How a damaged journal was taken.
+#[derive(Default, Debug)]
+struct Taken {
+    refused: usize,
+    same: usize,
+    other: usize,
+    panicked: usize,
+}
+
+impl Taken {
+    fn add(&mut self, world: &ClosedWorld, medium: &Memory) {
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            let (mut driver, _) = Driver::new(try_open(medium).ok()?);
+            driver.now = world.now;
+            Some(driver.reads() == world.shown)
+        }));
+        match opened {
+            Err(_) => self.panicked += 1,
+            Ok(None) => self.refused += 1,
+            Ok(Some(true)) => self.same += 1,
+            Ok(Some(false)) => self.other += 1,
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_refused_or_changes_nothing() {
+    let world = ClosedWorld::of(8, None);
+    let sound = world.bytes();
+    let used: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
+    let mut numbers = Numbers(1);
+    let mut taken = Taken::default();
+    for n in 0..FLIPS {
+        let at = match n % 4 {
+            // The header of the database.
+            0 => numbers.below(512),
+            1 => numbers.below(sound.len()),
+            _ => used[numbers.below(used.len())],
+        };
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << numbers.below(8);
+        taken.add(&world, &world.with(bytes));
+    }
+    assert_eq!((taken.other, taken.panicked), (0, 0), "{taken:?}");
+    assert!(taken.refused > 0 && taken.same > 0, "{taken:?}");
+}
+
+/// Where this text stands in some bytes.
+fn places(bytes: &[u8], text: &str) -> Vec<usize> {
+    memchr::memmem::find_iter(bytes, text).collect()
+}
+
+#[test]
+fn another_amount_is_refused_by_its_record() {
+    // With a checkpoint too, which holds the state behind the records.
+    for checkpoint_after in [None, Some(1)] {
+        let world = ClosedWorld::of(8, checkpoint_after);
+        drop(open(&world.medium, None));
+        assert_eq!(world.medium.state().checkpoint.is_some(), checkpoint_after.is_some());
+        let sound = world.bytes();
+        let (mut taken, mut reasons) = (Taken::default(), Vec::new());
+        for at in places(&sound, r#"\"33.90\"#) {
+            let mut bytes = sound.clone();
+            bytes[at + 2] = b'9';
+            let medium = world.with(bytes);
+            reasons.extend(try_open(&medium).err().map(|error| error.to_string()));
+            taken.add(&world, &medium);
+        }
+        assert!(taken.other == 0 && taken.panicked == 0 && taken.refused > 0, "{taken:?}");
+        let named = |why: &String| {
+            why.contains(
+                "`world.redb` is damaged: record 4; `--recover` opens it as it stood after record 3, written",
+            )
+        };
+        assert!(reasons.iter().all(named), "{reasons:?}");
+    }
+}
+
+#[test]
+fn a_damaged_world_is_recovered_up_to_its_last_sound_commit_if_asked() {
+    let world = ClosedWorld::of(8, None);
+    let sound = world.bytes();
+    let damaged = places(&sound, r#"\"33.90\"#).into_iter().find_map(|at| {
+        let mut bytes = sound.clone();
+        bytes[at + 2] = b'9';
+        try_open(&world.with(bytes.clone())).is_err().then_some(bytes)
+    });
+    let damaged = damaged.expect("one of the places is read");
+    let medium = world.with(damaged.clone());
+    refusal(&medium);
+    assert_eq!(medium.state().bytes, damaged, "a journal that is refused stays as it is");
+
+    medium.state().recovers = true;
+    let opened = try_open(&medium).expect("its beginning is sound");
+    let notices = opened.journal.writer().expect("it is on a disk").notices().to_vec();
+    assert!(notices.len() == 1 && notices[0].contains("stands where it stood after record 3"), "{notices:?}");
+    assert_eq!(charges(opened), 3);
+    assert_eq!(medium.state().aside, [damaged]);
+    // It is sound now, and goes on.
+    medium.state().recovers = false;
+    let (mut driver, journal) = Driver::new(open(&medium, None));
+    driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+    drop((driver, journal));
+    assert_eq!(charges(open(&medium, None)), 4);
+}
+
+#[test]
+fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_is_not_missed() {
+    let world = ClosedWorld::of(4, None);
+    let acknowledged = world.medium.state().acknowledged.clone();
+    let writes = world.medium.state().writes.clone();
+    // The database as it was before the last record, beside the file of what was acknowledged.
+    let mut state = medium::State::default();
+    let mut databases = Vec::new();
+    for write in &writes {
+        state.apply(write);
+        if let Write::Acknowledged(_) = write {
+            databases.push((state.bytes.clone(), state.acknowledged.clone()));
+        }
+    }
+    let (older, _) = databases[databases.len() - 3].clone();
+    let medium = world.with(older.clone());
+    let why = refusal(&medium);
+    assert!(why.contains("the newest commit in `world.redb` is damaged or missing"), "{why}");
+    medium.state().recovers = true;
+    assert!(charges(try_open(&medium).expect("the rest is sound")) < 4);
+    // A power cut may lose the newest state of that file: it claims less than there is.
+    for (_, older) in &databases[databases.len() - 3..] {
+        let medium = world.with(world.bytes());
+        medium.state().acknowledged.clone_from(older);
+        assert_eq!(charges(open(&medium, None)), 4);
+    }
+    assert_eq!(world.medium.state().acknowledged, acknowledged);
+}
+
+#[test]
+fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
+    let world = ClosedWorld::of(3, None);
+    let medium: Arc<dyn Medium> = Arc::new(world.medium.clone());
+    {
+        let disk = disk::Disk::open(&medium, Access::Write).expect("a sound disk");
+        let mut lines = Vec::new();
+        disk.read(1..2, |line| {
+            lines.extend_from_slice(line);
+            Ok(())
+        })
+        .expect("a sound disk");
+        // The same call, which came to something else for whoever wrote it.
+        lines[2] = if lines[2] == b'0' { b'1' } else { b'0' };
+        let end = disk.end().expect("a sound disk");
+        let first = disk.records().expect("a sound disk");
+        disk.append(&Batch { first, lines, end, ..Batch::default() }).expect("a sound disk");
+    }
+    let why = refusal(&world.medium);
+    assert!(why.contains("record 4 (POST /v1/charges, ") && why.contains("comes to something else"), "{why}");
+    world.medium.state().recovers = true;
+    assert_eq!(charges(try_open(&world.medium).expect("the records before it are sound")), 3);
+}
+
+#[test]
+fn a_journal_of_the_format_before_is_read_and_sealed() {
+    let world = ClosedWorld::of(3, None);
+    let old = Memory::default();
+    {
+        let disk: Arc<dyn Medium> = Arc::new(world.medium.clone());
+        let disk = disk::Disk::open(&disk, Access::Write).expect("a sound disk");
+        let end = disk.end().expect("a sound disk").expect("an end");
+        let setup = disk.setup().expect("a sound disk").expect("a setup");
+        let setup = String::from_utf8(setup).expect("JSON").replace("\"format\":2", "\"format\":1");
+        let mut chunks = Vec::new();
+        disk.read(0..disk.records().expect("a sound disk"), |lines| {
+            let records = lines.split_inclusive(|byte| *byte == b'\n');
+            // `["<outcome>",<call>]`
+            let plain = records.flat_map(|line| [&line[20..line.len() - 2], b"\n"].concat());
+            chunks.push(plain.collect::<Vec<u8>>());
+            Ok(())
+        })
+        .expect("a sound disk");
+        let database = old.open(Access::Create).expect("an empty disk");
+        disk::tests::write_format_1(&database, setup.as_bytes(), &chunks, &end);
+    }
+    for _ in 0..2 {
+        let (mut driver, journal) = Driver::new(open(&old, None));
+        driver.now = world.now;
+        same(&driver.reads(), &world.shown);
+        drop((driver, journal));
+    }
+    // From now on damage is noticed, and it goes on.
+    let (mut driver, journal) = Driver::new(open(&old, None));
+    driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+    drop((driver, journal));
+    assert_eq!(charges(open(&old, None)), 4);
+    let sound = old.state().bytes.clone();
+    let refused = places(&sound, r#"\"31.90\"#).into_iter().filter(|at| {
+        let mut bytes = sound.clone();
+        bytes[at + 2] = b'9';
+        try_open(&Memory::of(bytes)).is_err()
+    });
+    assert!(refused.count() > 0);
+}

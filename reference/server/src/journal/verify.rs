@@ -1,0 +1,199 @@
+//! Verifies a journal before it is opened: every page, every seal, and that the newest acknowledged commit is there.
+//!
+//! Nothing is written meanwhile, so a damaged journal stays as it was found.
+
+use std::{error::Error, fmt, io, ops::Range, sync::Arc};
+
+use redb::ReadableTable;
+use reference_core::time::Timestamp;
+
+use super::{
+    disk::{CHUNKS, Disk, RETURNS, SEALS, count, returns_within},
+    medium::{Access, FILE, Medium},
+    replay::tried,
+    seal::{AcknowledgedCommit, Seal},
+    setup::SetupRecord,
+};
+
+/// Why a journal can't be opened as it is, and up to where it is sound.
+#[derive(Clone, Debug)]
+pub(crate) struct Damage {
+    why: String,
+    /// The last commit up to which everything is sound; `None` if nothing can be opened.
+    pub(super) good: Option<Seal>,
+    /// Whether the snapshots and counts are sound.
+    pub(super) has_sound_facts: bool,
+}
+
+impl Damage {
+    pub(super) fn behind(good: Option<Seal>, why: String) -> Damage {
+        Damage { why, good, has_sound_facts: true }
+    }
+
+    /// What is damaged, without the way out.
+    pub(super) fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// The damage that an error reports.
+    pub(super) fn of(error: &io::Error) -> Option<&Damage> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.good {
+            Some(good) => write!(
+                f,
+                "{}; `--recover` opens it as it stood after {}, and keeps the damaged file beside it",
+                self.why,
+                Point(good)
+            ),
+            None => write!(f, "{}; nothing of it can be opened: restore the directory from a copy", self.why),
+        }
+    }
+}
+
+impl Error for Damage {}
+
+impl From<Damage> for io::Error {
+    fn from(damage: Damage) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, damage)
+    }
+}
+
+/// A commit in a message: by the number of records up to it, and when it was written.
+pub(super) struct Point<'a>(pub(super) &'a Seal);
+
+impl fmt::Display for Point<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Seal { records, end: Some((_, wall)), .. } => {
+                write!(f, "record {records}, written {}", Timestamp(*wall))
+            }
+            Seal { records, end: None, .. } => write!(f, "record {records}"),
+        }
+    }
+}
+
+/// Verifies a journal, if there is one.
+///
+/// # Errors
+///
+/// A [`Damage`]; otherwise those of the storage.
+pub(super) fn verify(medium: &Arc<dyn Medium>) -> io::Result<()> {
+    if !medium.exists() {
+        return Ok(());
+    }
+    let verified = tried(|| Disk::open(medium, Access::Verify).and_then(|disk| verify_seals(&disk, medium)));
+    match verified {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) if error.kind() != io::ErrorKind::InvalidData || Damage::of(&error).is_some() => {
+            Err(error)
+        }
+        Some(Err(error)) => Err(locate(medium, &error.to_string()).into()),
+        None => Err(locate(medium, "it is damaged").into()),
+    }
+}
+
+/// Finds the first record that is damaged in a database that does not verify.
+fn locate(medium: &Arc<dyn Medium>, why: &str) -> Damage {
+    let found = tried(|| {
+        let disk = Disk::open(medium, Access::Read)?;
+        verify_seals(&disk, medium)?;
+        disk.seal_within(u64::MAX)
+    });
+    match found {
+        Some(Ok(Some(last))) => {
+            Damage::behind(Some(last), format!("{why}, but all its {} records are sound", last.records))
+        }
+        Some(Err(error)) => {
+            Damage::of(&error).cloned().unwrap_or_else(|| Damage::behind(None, why.to_owned()))
+        }
+        Some(Ok(None)) | None => Damage::behind(None, why.to_owned()),
+    }
+}
+
+fn verify_seals(disk: &Disk, medium: &Arc<dyn Medium>) -> io::Result<()> {
+    let Some(setup) = disk.setup()? else { return Ok(()) };
+    if disk.last_seal()?.is_none() && !SetupRecord::has_seals(&setup) {
+        // An earlier version of the program wrote it.
+        return Ok(());
+    }
+    let first = match disk.seal_within(0)? {
+        Some(kept) if Seal::first(&setup, disk.opening()?.as_deref(), kept.end) == kept => kept,
+        _ => {
+            let why = format!("`{FILE}` is damaged: what the world began with (seed, start, limit, names)");
+            return Err(Damage::behind(None, why).into());
+        }
+    };
+    let last = follow(disk, first)?;
+    let acknowledged = AcknowledgedCommit::newest(&medium.read_acknowledged()?);
+    let newest = disk.last_seal()?;
+    let digest = newest.map(|newest| disk.digest_after(&last, newest.commit)).transpose()?;
+    if newest.map(|newest| newest.digest) != digest || newest.is_none() {
+        let why = format!("`{FILE}` is damaged: the snapshots or the counts");
+        return Err(Damage { why, good: Some(last), has_sound_facts: false }.into());
+    }
+    let Some(acknowledged) = acknowledged else { return Ok(()) };
+    let commit = newest.map_or(0, |newest| newest.commit);
+    let is_behind = acknowledged.commit > commit || acknowledged.records > last.records;
+    if is_behind {
+        let why = format!(
+            "the newest commit in `{FILE}` is damaged or missing: commit {} with {} records was acknowledged, and the newest \
+             that can be read is commit {commit} with {}",
+            acknowledged.commit, acknowledged.records, last.records
+        );
+        return Err(Damage::behind(Some(last), why).into());
+    }
+    let then = disk.seal_within(acknowledged.records)?;
+    if then.is_none_or(|then| then.records != acknowledged.records || then.chain != acknowledged.chain) {
+        let why = format!(
+            "the first {} records in `{FILE}` are not those that were acknowledged: another file took its place",
+            acknowledged.records
+        );
+        return Err(Damage::behind(Some(last), why).into());
+    }
+    Ok(())
+}
+
+/// Follows the seals from the first to the last, which is returned.
+fn follow(disk: &Disk, first: Seal) -> io::Result<Seal> {
+    let mut good = first;
+    let followed = disk.look(|transaction| {
+        let (chunks, seals, returns) = (
+            transaction.open_table(CHUNKS)?,
+            transaction.open_table(SEALS)?,
+            transaction.open_table(RETURNS)?,
+        );
+        for chunk in chunks.iter()? {
+            let (first, lines) = chunk?;
+            let (first, lines) = (first.value(), lines.value());
+            let count = count(lines);
+            let end = first.saturating_add(count);
+            let kept = seals.get(end)?.map(|row| Seal::of_row(end, row.value()));
+            let next = kept.and_then(|kept| {
+                let returns = returns_within(&returns, first..end).ok()?;
+                let next = good.next(&returns, lines, count, kept.end);
+                (first == good.records && count > 0 && next == kept).then_some(next)
+            });
+            match next {
+                Some(next) => good = next,
+                None => return Ok(Some(first.max(good.records)..end)),
+            }
+        }
+        let last = seals.last()?.map(|(records, _)| records.value());
+        Ok(last.filter(|last| *last != good.records).map(|last| good.records..last))
+    });
+    let named = |why: String| Damage::behind(Some(good), format!("`{FILE}` is damaged: {why}")).into();
+    match followed {
+        Ok(None) => Ok(good),
+        Ok(Some(Range { start, end })) if end <= start + 1 => Err(named(format!("record {}", start + 1))),
+        Ok(Some(Range { start, end })) => Err(named(format!("records {} to {end}", start + 1))),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(named(format!("the records from {} on ({error})", good.records + 1)))
+        }
+        Err(error) => Err(error),
+    }
+}
