@@ -54,6 +54,8 @@ pub(crate) struct Host {
     rearm: Notify,
     /// Notified after every attempt that ends, for calls that wait for one.
     attempt_ended: Notify,
+    /// Notified once the world is back where the disk has it, after the disk failed.
+    mended: Notify,
     /// Nothing if the world's deliveries stay inside.
     exit: Option<Exit>,
     frozen: bool,
@@ -136,6 +138,7 @@ impl Host {
             held: Mutex::new(Held { world, clock, armed: None, late: Vec::new() }),
             rearm: Notify::new(),
             attempt_ended: Notify::new(),
+            mended: Notify::new(),
             exit,
             frozen,
             pulse: watch::Sender::new(Some(0)),
@@ -268,7 +271,7 @@ impl Host {
         &self,
         account: Option<AccountNo>,
         request: &Request<'_>,
-        ask: impl FnOnce(&mut dyn World, Timestamp) -> Progress,
+        ask: impl Fn(&mut dyn World, Timestamp) -> Progress,
     ) -> Result<Response, Broken> {
         if Effect::of(request) == Effect::Changes
             && let Some(refusal) = self.no_room()
@@ -276,7 +279,7 @@ impl Host {
             return Ok(refusal);
         }
         // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
-        let heard = match &self.exit {
+        let mut heard = match &self.exit {
             Some(exit) if sender::may_save(request) => {
                 Box::pin(exit.sender.hear(exit.world, account, request)).await
             }
@@ -292,18 +295,30 @@ impl Host {
         if let Some(why) = refusal {
             return Ok(Response::refusal(&ApiError::field("url", why)));
         }
-        let stepped = self.step(Effect::of(request), |world, now| {
-            match heard {
-                Some(HostCheck::Resolved { host, addresses }) => world.learn_name(&host, addresses),
-                Some(HostCheck::Forwarded { host }) => world.vouch_for(&host),
-                Some(HostCheck::TimedOut { .. } | HostCheck::Local(_)) | None => {}
+        let mut may_wait = Effect::of(request) == Effect::Reads;
+        loop {
+            let stepped = self.step(Effect::of(request), |world, now| {
+                match heard.take() {
+                    Some(HostCheck::Resolved { host, addresses }) => world.learn_name(&host, addresses),
+                    Some(HostCheck::Forwarded { host }) => world.vouch_for(&host),
+                    Some(HostCheck::TimedOut { .. } | HostCheck::Local(_)) | None => {}
+                }
+                ask(world, now)
+            })?;
+            let unkept = match stepped {
+                Err(unkept) => unkept,
+                Ok((Progress::Done(response), ticket)) if self.is_settled(ticket).await => {
+                    return Ok(response);
+                }
+                Ok((Progress::Done(_), _)) => self.unkept(),
+                Ok((Progress::Waiting(pending), _)) => return Box::pin(self.accompany(pending)).await,
+            };
+            if !may_wait {
+                return Ok(unkept);
             }
-            ask(world, now)
-        })?;
-        match stepped {
-            Err(unkept) => Ok(unkept),
-            Ok((Progress::Done(response), ticket)) => Ok(self.settled(response, ticket).await),
-            Ok((Progress::Waiting(pending), _)) => Box::pin(self.accompany(pending)).await,
+            // What a read showed may be lost. It is made again in the world that the disk has.
+            Box::pin(self.until_readable()).await;
+            may_wait = false;
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Making its calls again takes long, so it is done beside the world, which is replaced under its lock then.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use reference_core::rng::Seed;
 use reference_wire::{Request, Response};
@@ -19,6 +19,8 @@ use crate::{
 
 /// How long to wait before a failing disk is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// The longest time that a read waits for the world to be back where the disk has it. Making its calls again takes less.
+const READABLE_WITHIN: Duration = Duration::from_secs(30);
 /// What a client is told to wait.
 const RETRY_AFTER: &str = "2";
 
@@ -158,6 +160,23 @@ impl Host {
         }
     }
 
+    /// Waits until the world is back where the disk has it, after the disk failed: until then it holds changes that will not
+    /// be kept. Ends without that after [`READABLE_WITHIN`].
+    pub(crate) async fn until_readable(&self) {
+        let readable = async {
+            loop {
+                let mut mended = pin!(self.mended.notified());
+                mended.as_mut().enable();
+                if self.kept() != Keeping::No {
+                    return;
+                }
+                mended.await;
+            }
+        };
+        // A read that comes later is answered 503 then.
+        let _ = tokio::time::timeout(READABLE_WITHIN, readable).await;
+    }
+
     /// Says whether changes are kept again.
     fn mend(&self) -> bool {
         let (Some(keep), Some(writer)) = (&self.keep, self.writer()) else { return true };
@@ -186,6 +205,7 @@ impl Host {
         self.beat(super::Beat::Moved);
         self.rearm.notify_one();
         self.attempt_ended.notify_waiters();
+        self.mended.notify_waiters();
         is_writable && mended.is_ok()
     }
 
@@ -202,8 +222,9 @@ impl Host {
         if ask.changes() && !self.keeps() {
             return Ok(self.unkept());
         }
+        self.until_readable().await;
         // All that a snapshot leads back to is on the disk before anybody reads it.
-        if !self.is_settled(self.ticket()).await {
+        if self.keeps() && !self.is_settled(self.ticket()).await {
             return Ok(self.unkept());
         }
         match ask {

@@ -225,9 +225,12 @@ impl Medium for Directory {
         let there = fs::metadata(self.path.join(FILE));
         match there {
             Ok(there) if Some(identity(&there)) == *lock(&self.opened) => Ok(()),
-            Ok(_) => Err(io::Error::other(format!("`{FILE}` was replaced while the server runs"))),
+            Ok(_) => Err(io::Error::other(format!(
+                "`{FILE}` was replaced while the server runs; put the first one back, or start the server again"
+            ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(io::Error::other(format!("`{FILE}` was removed while the server runs")))
+                let why = "was removed while the server runs; put it back, or start the server again";
+                Err(io::Error::other(format!("`{FILE}` {why}")))
             }
             Err(error) => Err(error),
         }

@@ -103,13 +103,18 @@ impl Writer {
     /// The disk can't be read, or still not be written to while the world stands where the disk has it.
     pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(Replayed, Option<ReopenedDisk>)> {
         let (end, marks) = self.reached();
+        let removed = self.removed();
         // What was being written when the disk failed may be there all the same; nobody was told so.
-        let writable =
-            Disk::open(&self.medium, Access::Write).and_then(|disk| disk.cut(marks.records).map(|()| disk));
-        let (disk, is_writable) = match writable {
-            Ok(disk) => (disk, true),
-            Err(error) if self.kept() == Keeping::ReadOnly => return Err(error),
-            Err(_) => (Disk::open(&self.medium, Access::Read)?, false),
+        let writable = self
+            .medium
+            .check_in_place()
+            .and_then(|()| Disk::open(&self.medium, Access::Write))
+            .and_then(|disk| disk.cut(marks.records).map(|()| disk));
+        let (disk, is_writable) = match (writable, removed) {
+            (Ok(disk), _) => (Arc::new(disk), true),
+            (Err(error), _) if self.kept() == Keeping::ReadOnly => return Err(error),
+            (Err(_), Some(removed)) => (removed, false),
+            (Err(_), None) => (Arc::new(Disk::open(&self.medium, Access::Read)?), false),
         };
         let never = AtomicBool::new(false);
         let tip = end.map(|(tip, _)| tip);

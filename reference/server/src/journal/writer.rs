@@ -77,6 +77,8 @@ struct WriterState {
 
 struct Queue {
     disk: Option<Arc<Disk>>,
+    /// The database that was open when its file was removed or replaced: it can still be read.
+    removed: Option<Arc<Disk>>,
     marks: Marks,
     /// What the next commit adds.
     batch: Batch,
@@ -138,6 +140,7 @@ impl Writer {
         let shared = Arc::new(WriterState {
             queue: Mutex::new(Queue {
                 disk,
+                removed: None,
                 batch: Batch { first: records, ..Batch::default() },
                 held: Vec::new(),
                 is_urgent: false,
@@ -282,6 +285,16 @@ impl Writer {
         self.queue().disk.clone()
     }
 
+    /// The database that can still be read although its file was removed or replaced; `None` once the file is back, and then
+    /// nobody holds it any more.
+    pub(super) fn removed(&self) -> Option<Arc<Disk>> {
+        let mut queue = self.queue();
+        if self.medium.check_in_place().is_ok() {
+            queue.removed = None;
+        }
+        queue.removed.clone()
+    }
+
     /// Where the world stood at the end of the last commit, with the time of day then, and the marks then.
     pub(super) fn reached(&self) -> (Option<(Tip, u64)>, Marks) {
         self.queue().last.clone()
@@ -296,7 +309,7 @@ impl Writer {
     pub(crate) fn recover(&self, disk: Option<ReopenedDisk>) {
         let mut queue = self.queue();
         queue.kept = if disk.is_some() { Keeping::Yes } else { Keeping::ReadOnly };
-        queue.disk = disk.map(|ReopenedDisk(disk)| Arc::new(disk));
+        queue.disk = disk.map(|ReopenedDisk(disk)| disk);
     }
 
     /// Closes the file and takes it away, which is done once the ticket is.
@@ -328,7 +341,7 @@ impl Writer {
 }
 
 /// A disk that can be written to again.
-pub(crate) struct ReopenedDisk(pub(super) Disk);
+pub(crate) struct ReopenedDisk(pub(super) Arc<Disk>);
 
 impl Drop for Writer {
     fn drop(&mut self) {
@@ -357,13 +370,15 @@ impl Queue {
         checkpoints.tend(self.disk.as_ref()?, end.map(|(tip, _)| tip), marks)
     }
 
-    fn fail(&mut self, error: &io::Error) {
+    fn fail(&mut self, medium: &dyn Medium, error: &io::Error) {
         self.progress.failures += 1;
         // Whoever waits for more is told of the failure.
         self.progress.durable = self.told;
         self.why = error.to_string();
         self.kept = Keeping::No;
-        self.disk = None;
+        let disk = self.disk.take();
+        // Where the file is in its place it is opened again, by nobody else at the same time.
+        self.removed = disk.filter(|_| medium.check_in_place().is_err());
         self.marks = self.last.1.clone();
         self.batch = Batch { first: self.marks.records, ..Batch::default() };
         self.must = self.told;
@@ -380,7 +395,7 @@ impl WriterState {
         let mut queue = lock(&self.queue);
         match begun {
             Ok(disk) => (queue.disk, queue.progress.durable) = (Some(disk), 1),
-            Err(error) => queue.fail(&error),
+            Err(error) => queue.fail(&**medium, &error),
         }
         self.progress.send_replace(queue.progress);
     }
@@ -398,7 +413,7 @@ impl WriterState {
                     if queue.is_discarded {
                         match medium.remove() {
                             Ok(()) => queue.progress.durable = queue.told,
-                            Err(error) => queue.fail(&error),
+                            Err(error) => queue.fail(medium, &error),
                         }
                         self.progress.send_replace(queue.progress);
                     }
@@ -440,7 +455,7 @@ impl WriterState {
                     queue.tend(checkpoints);
                 }
                 Err(error) => {
-                    queue.fail(&error);
+                    queue.fail(medium, &error);
                     self.progress.send_replace(queue.progress);
                 }
             }

@@ -73,6 +73,7 @@ impl Mcp {
         authority: Option<&str>,
         body: &RequestBody<'_>,
     ) -> Result<Answer, Refusal> {
+        backend.host.until_readable().await;
         let admitted = backend.host.admit(authorization)?;
         // After the key was counted: a request counts whatever becomes of it.
         let from_here = gate::pass(ends, head, authority, &backend.addresses)?;

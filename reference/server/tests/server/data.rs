@@ -370,6 +370,75 @@ async fn a_broken_world_is_told_by_name_and_the_others_go_on() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn a_directory_that_is_removed_refuses_changes_until_it_is_back() {
+    let place = TempDir::new().unwrap();
+    let (path, aside) = (place.path().join("world"), place.path().join("aside"));
+    let server = start(kept(&path)).await;
+    let first = open_charge(&server).await;
+    fs::rename(&path, &aside).unwrap();
+    let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+    let (status, why) = ask(&server, "POST", CHARGE, &draft).await;
+    assert_eq!(status, 503, "{why}");
+    assert!(why["message"].as_str().is_some_and(|why| why.contains("`world.redb` was removed")), "{why}");
+    // It is not begun again in its place, and reading goes on.
+    let (charges, _) = look(&server).await;
+    assert_eq!((charges.as_array().map(Vec::len), &charges[0]["code"]), (Some(1), &first["code"]));
+    assert!(!path.exists());
+    fs::rename(&aside, &path).unwrap();
+    let mut status = 503;
+    while status == 503 {
+        tokio::task::yield_now().await;
+        (status, _) = ask(&server, "POST", CHARGE, &draft).await;
+    }
+    assert_eq!(status, 201);
+    server.stop().await;
+    let server = start(kept(&path)).await;
+    assert_eq!(look(&server).await.0.as_array().map(Vec::len), Some(2));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_damaged_world_is_refused_with_the_place_and_recovered_if_asked() {
+    let directory = TempDir::new().unwrap();
+    let server = start(kept(directory.path())).await;
+    for _ in 0..3 {
+        open_charge(&server).await;
+    }
+    let (id, _) = open_world(&server, &json!({ "clock": "frozen" })).await;
+    server.stop().await;
+    let files =
+        [directory.path().join("world.redb"), directory.path().join("worlds").join(&id).join("world.redb")];
+    for file in &files {
+        let sound = fs::read(file).unwrap();
+        let mut damaged = sound.clone();
+        for at in memchr::memmem::find_iter(&sound, "49.90") {
+            damaged[at] = b'9';
+        }
+        fs::write(file, damaged).unwrap();
+    }
+    let why = refused(kept(directory.path())).await;
+    assert_eq!(why.kind(), io::ErrorKind::InvalidData);
+    for part in ["`world.redb` is damaged: record", "`--recover`"] {
+        assert!(why.to_string().contains(part), "{why}");
+    }
+    let recovering = Data { recover: true, ..data(directory.path()).unwrap() };
+    let server = start(Config { data: Some(recovering), ..kept(directory.path()) }).await;
+    assert!(server.lost_worlds().await.is_empty());
+    let notices = server.openings().borrow().notices.clone();
+    assert_eq!(notices.iter().filter(|it| it.contains("was damaged")).count(), 2, "{notices:?}");
+    assert_eq!(look(&server).await.0, json!([]));
+    open_charge(&server).await;
+    server.stop().await;
+    for file in &files {
+        assert!(file.with_extension("redb.damaged-1").exists());
+    }
+    let server = start(kept(directory.path())).await;
+    assert!(server.lost_worlds().await.is_empty());
+    assert_eq!(look(&server).await.0.as_array().map(Vec::len), Some(1));
+    server.stop().await;
+}
+
 /// The bytes of a snapshot's file.
 async fn file(server: &Server) -> Vec<u8> {
     ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;

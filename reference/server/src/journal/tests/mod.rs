@@ -478,13 +478,9 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
     assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
     let branched = host.branch(&WorldMoment::Now, |setup| setup).await.expect("a sound world");
     assert_eq!(branched.err().map(|refused| refused.status), Some(503));
-    // Read again until the world is back where the disk has it.
-    let mut found = overview().await;
-    while found.0 == 503 {
-        tokio::task::yield_now().await;
-        found = overview().await;
-    }
-    assert_eq!(found, (200, before));
+    // A read waits until the world is back where the disk has it.
+    assert_eq!(overview().await, (200, before));
+    assert_eq!(ask(&host, "GET", "/sandbox/snapshots", &Value::Null).await.0, 200);
     let (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     let (status, _) = ask(&host, "POST", "/sandbox/snapshots", &json!({ "name": "no" })).await;
@@ -497,6 +493,39 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
         (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
     }
     assert_eq!(status, 200);
+    let (_, after) = overview().await;
+    keeper.abort();
+    let _ = keeper.await;
+    drop(host);
+    let again = self::host(&medium);
+    assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
+}
+
+#[tokio::test]
+async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes() {
+    let medium = Memory::default();
+    let host = host(&medium);
+    let keeper = tokio::spawn({
+        let host = Arc::clone(&host);
+        async move { host.keep_records().await }
+    });
+    let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
+    let advance = json!({ "by": "10m" });
+    let (_, before) = overview().await;
+    medium.state().is_removed = true;
+    let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    assert_eq!(status, 503);
+    assert!(why["message"].as_str().is_some_and(|why| why.contains("the test removed it")), "{why}");
+    assert_eq!(overview().await, (200, before));
+    assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 503);
+
+    // Somebody put it back.
+    medium.state().is_removed = false;
+    let mut status = 503;
+    while status == 503 {
+        tokio::task::yield_now().await;
+        (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    }
     let (_, after) = overview().await;
     keeper.abort();
     let _ = keeper.await;
