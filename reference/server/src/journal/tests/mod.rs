@@ -3,6 +3,7 @@
 mod checkpoint;
 mod damage;
 mod medium;
+mod power;
 
 use std::sync::Arc;
 
