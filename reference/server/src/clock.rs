@@ -26,6 +26,9 @@ pub enum ClockKind {
     Frozen,
 }
 
+/// A clock that was set back by less was corrected as usual, and not wrong.
+const SET_BACK_MIN: Span = Span::secs(60);
+
 /// What a clock of the operating system showed: microseconds, from where depends on the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading(u64);
@@ -68,6 +71,12 @@ impl Clock {
             ClockKind::Wall => time.plus(Span(wall().0.saturating_sub(wall_then))),
             ClockKind::Fast { .. } | ClockKind::Frozen => time,
         }
+    }
+
+    /// What the time of day is now, if it was set back since it was `wall_then` and the clock follows it.
+    pub(crate) fn set_back(kind: ClockKind, wall_then: u64) -> Option<Timestamp> {
+        let now = time_of_day();
+        (kind == ClockKind::Wall && Timestamp(wall_then) > now.plus(SET_BACK_MIN)).then_some(now)
     }
 
     /// Whether only the world moves it.
@@ -223,6 +232,20 @@ mod tests {
         let mut clock = clock(ClockKind::Frozen);
         assert!(clock.follow(Reading(0), Timestamp(7)));
         assert_eq!(clock.at(Reading(0)), Timestamp(7));
+    }
+
+    #[test]
+    fn a_time_of_day_that_was_set_back_is_noticed_where_it_matters() {
+        let later = |seconds: u64| time_of_day().plus(Span::secs(seconds)).0;
+        for (kind, wall_then, is_noticed) in [
+            (ClockKind::Wall, later(0), false),
+            (ClockKind::Wall, later(30), false),
+            (ClockKind::Wall, later(3_600), true),
+            (fast(60), later(3_600), false),
+            (ClockKind::Frozen, later(3_600), false),
+        ] {
+            assert_eq!(Clock::set_back(kind, wall_then).is_some(), is_noticed, "{kind:?} {wall_then}");
+        }
     }
 
     #[track_caller]

@@ -64,6 +64,10 @@ pub struct Data {
     /// Opens a damaged world as it stood after its last commit that is sound, and keeps the damaged file beside it. Without,
     /// a damaged world is an error that says where the damage is. The same for each world that is opened on request.
     pub recover: bool,
+    /// Takes a world whose clock is ahead of real time back to its last moment that is not in the future, as
+    /// `POST /sandbox/restore` does: timers are those of that moment, and real time passes for them from there. Where the world
+    /// stood stays as a snapshot. Only the server's own world.
+    pub clock_reset: bool,
 }
 
 /// Who needs the token for `/sandbox`, the dashboard and the tools that act on the simulated world.

@@ -141,6 +141,9 @@ impl Server {
         let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?;
         if let Some(data) = &data {
             worlds.keep_in(data)?;
+            if data.clock_reset {
+                worlds.notice(worlds.first().host.reset_clock().await?);
+            }
         }
         let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.

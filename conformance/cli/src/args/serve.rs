@@ -73,6 +73,10 @@ pub(crate) struct Serve {
     /// With `--data`: if a world is damaged, start from its last commit that is sound; the damaged file is kept beside it
     #[arg(long, requires = "data")]
     pub(crate) recover: bool,
+    /// With `--data`: if the world's clock is ahead of real time, take the world back to its last moment that is not in the
+    /// future; a snapshot leads forward again
+    #[arg(long, requires = "data")]
+    pub(crate) clock_reset: bool,
     /// Begin with the world in this file, which GET /sandbox/snapshots/{id} gave
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "start", "demo"])]
     pub(crate) from: Option<PathBuf>,

@@ -254,6 +254,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
             start: args.start.filter(|_| !args.demo),
             checkpoint_after: args.checkpoint_after.0,
             recover: args.recover,
+            clock_reset: args.clock_reset,
         }),
         from: args.from.as_deref().map(read_world).transpose()?,
         ..ServerConfig::local()

@@ -2,16 +2,16 @@
 //!
 //! Making its calls again takes long, so it is done beside the world, which is replaced under its lock then.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
-use reference_core::rng::Seed;
+use reference_core::{rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 use simulator::sandbox::Setup;
 
 use super::{Broken, Host};
 use crate::{
-    clock::{Clock, ClockKind},
+    clock::{self, Clock, ClockKind},
     journal::{Journal, Keeping, Snapshot, Ticket, Writer},
     snapshots::{self, Ask},
     world::Succession,
@@ -21,6 +21,8 @@ use crate::{
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest time that a read waits for the world to be back where the disk has it. Making its calls again takes less.
 const READABLE_WITHIN: Duration = Duration::from_secs(30);
+/// The name of the snapshot that is taken before the clock is reset.
+const BEFORE_RESET: &str = "before --clock-reset";
 /// What a client is told to wait.
 const RETRY_AFTER: &str = "2";
 
@@ -54,7 +56,55 @@ impl Host {
 
     /// What an operator should know of how the world was opened, a sentence each.
     pub(crate) fn notices(&self) -> Vec<String> {
-        self.writer().map(|writer| writer.notices().to_vec()).unwrap_or_default()
+        let Some((keep, writer)) = self.keep.as_ref().zip(self.writer()) else { return Vec::new() };
+        let stood = writer.stood();
+        let clock = stood.and_then(|(tip, wall)| {
+            let now = Clock::set_back(keep.clock, wall)?;
+            Some(format!(
+                "this machine's clock was set back: it showed {} when the world was last written to, and shows {now}. The \
+                 world stands at {} and goes on from there; `--clock-reset` takes it back to its last moment that is not in \
+                 the future",
+                Timestamp(wall),
+                Timestamp(tip.now)
+            ))
+        });
+        writer.notices().iter().cloned().chain(clock).collect()
+    }
+
+    /// Takes a world whose clock is ahead of real time back to its last moment that is not in the future, as
+    /// `POST /sandbox/restore` does. Where it stood stays as a snapshot. Returns a sentence about it; `None` if the clock is
+    /// not ahead.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput`: the clock does not follow real time, or the world began in the future.
+    pub(crate) async fn reset_clock(&self) -> io::Result<Option<String>> {
+        let refused =
+            |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("`--clock-reset`: {why}"));
+        if self.keep.as_ref().is_none_or(|keep| keep.clock != ClockKind::Wall) {
+            return Err(refused(
+                "it takes a world in `--data` whose clock follows real time (`--clock wall`)",
+            ));
+        }
+        let broken = |_: Broken| refused("the world met a bug of its own");
+        let (now, (stood, _)) = (clock::time_of_day(), self.times().map_err(broken)?);
+        if stood <= now {
+            return Ok(None);
+        }
+        for (path, body) in [
+            ("/sandbox/snapshots", json!({ "name": BEFORE_RESET })),
+            ("/sandbox/restore", json!({ "at": now.to_string() })),
+        ] {
+            let body = body.to_string();
+            let response = self.respond(&Request::json("", "POST", path, &body)).await.map_err(broken)?;
+            if response.status != 200 {
+                let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+                return Err(refused(answer["message"].as_str().unwrap_or_default()));
+            }
+        }
+        Ok(Some(format!(
+            "the world stood at {stood}, and was taken back to {now}; the snapshot \"{BEFORE_RESET}\" leads forward again"
+        )))
     }
 
     /// Writes what is left. What the world is told from now on is lost.

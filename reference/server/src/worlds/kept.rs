@@ -123,6 +123,11 @@ impl Worlds {
         }
     }
 
+    /// Adds a notice for the operator.
+    pub(crate) fn notice(&self, notice: Option<String>) {
+        self.waiting.notice(notice);
+    }
+
     /// How far that is.
     pub(crate) fn openings(&self) -> watch::Receiver<Openings> {
         self.waiting.openings()

@@ -59,6 +59,11 @@ impl WaitingWorlds {
         }
     }
 
+    /// Adds a notice for the operator.
+    pub(super) fn notice(&self, notice: Option<String>) {
+        self.told.send_modify(|told| told.notices.extend(notice));
+    }
+
     /// The one to be opened next. Whoever takes it says when it is [`done`](WaitingWorlds::done).
     pub(super) fn take(&self) -> Option<Code> {
         let mut queue = self.queue();

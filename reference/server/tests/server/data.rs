@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path};
 
 use reference_core::{rng::Seed, time::Span};
-use reference_server::{Config, Data, Server};
+use reference_server::{ClockKind, Config, Data, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -26,6 +26,7 @@ fn data(directory: &Path) -> Option<Data> {
         start: None,
         checkpoint_after: Some(1),
         recover: false,
+        clock_reset: false,
     })
 }
 
@@ -86,8 +87,14 @@ async fn a_world_goes_on_where_it_stood() {
     assert_eq!((code(&charges), happened), (code(&before.0), before.1));
     server.stop().await;
 
-    let other =
-        |seed, start| Data { directory: path.clone(), seed, start, checkpoint_after: None, recover: false };
+    let other = |seed, start| Data {
+        directory: path.clone(),
+        seed,
+        start,
+        checkpoint_after: None,
+        recover: false,
+        clock_reset: false,
+    };
     let later = START.plus(Span::secs(1));
     for (data, part) in [
         (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
@@ -437,6 +444,47 @@ async fn a_damaged_world_is_refused_with_the_place_and_recovered_if_asked() {
     assert!(server.lost_worlds().await.is_empty());
     assert_eq!(look(&server).await.0.as_array().map(Vec::len), Some(1));
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
+    let directory = TempDir::new().unwrap();
+    let config = |clock_reset| {
+        let data = Data { clock_reset, ..data(directory.path()).unwrap() };
+        Config { data: Some(data), clock: ClockKind::Wall, start: None, ..crate::config() }
+    };
+    let server = start(config(false)).await;
+    let code =
+        |charges: &Value| charges.as_array().unwrap().iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
+    let early = open_charge(&server).await;
+    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "400d" })).await;
+    let late = open_charge(&server).await;
+    server.stop().await;
+
+    // Unasked it stays ahead.
+    let server = start(config(false)).await;
+    assert_eq!(code(&look(&server).await.0), [late["code"].clone(), early["code"].clone()]);
+    let ahead = server.now().unwrap();
+    server.stop().await;
+    let server = start(config(true)).await;
+    let notices = server.openings().borrow().notices.clone();
+    assert!(notices.len() == 1 && notices[0].contains("was taken back to"), "{notices:?}");
+    assert!(server.now().unwrap().plus(Span::days(399)) < ahead);
+    // Its rate lock runs on: it had ended 400 days later.
+    let (charges, _) = look(&server).await;
+    assert_eq!((code(&charges), &charges[0]["status"]), (vec![early["code"].clone()], &json!("pending")));
+    server.stop().await;
+
+    // The second time there is nothing to do, and the way forward stays.
+    let server = start(config(true)).await;
+    assert!(server.openings().borrow().notices.is_empty());
+    ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "before --clock-reset" })).await;
+    assert_eq!(code(&look(&server).await.0), [late["code"].clone(), early["code"].clone()]);
+    server.stop().await;
+
+    let frozen = Config { clock: ClockKind::Frozen, ..config(true) };
+    let why = refused(frozen).await;
+    assert!(why.to_string().contains("`--clock wall`"), "{why}");
 }
 
 /// The bytes of a snapshot's file.
