@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
+use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create, open_charge};
 use super::world::{Acknowledged, Opened};
 use crate::attack::Line;
 
@@ -11,7 +12,8 @@ const OPENERS: u32 = 3;
 
 /// Clients at work.
 pub(crate) struct Load {
-    openers: Vec<JoinHandle<Vec<String>>>,
+    openers: Vec<JoinHandle<Vec<AcknowledgedCharge>>>,
+    creator: JoinHandle<AcknowledgedObjects>,
     others: Vec<JoinHandle<()>>,
     asked: Arc<AtomicUsize>,
 }
@@ -29,38 +31,48 @@ impl Load {
         let payer = thread::spawn(move || pay(&address, &key).unwrap_or_default());
         let address = opened.address().to_owned();
         let mover = thread::spawn(move || pass_time(&address).unwrap_or_default());
-        Load { openers, others: vec![payer, mover], asked }
+        let address = opened.address().to_owned();
+        let creator = thread::spawn(move || {
+            let mut created = AcknowledgedObjects::default();
+            // It ends with the program.
+            let _ = create(&address, round, &mut created);
+            created
+        });
+        Load { openers, creator, others: vec![payer, mover], asked }
     }
 
     /// What was acknowledged. The program has to be dead.
     pub(crate) fn end(self) -> Acknowledged {
-        let codes = self.openers.into_iter().flat_map(|it| it.join().unwrap_or_default()).collect();
+        let charges = self.openers.into_iter().flat_map(|it| it.join().unwrap_or_default()).collect();
+        let objects = self.creator.join().unwrap_or_default();
         for other in self.others {
             // A panic in it was printed already.
             let _ = other.join();
         }
-        Acknowledged { codes, asked: self.asked.load(Ordering::SeqCst) }
+        Acknowledged { charges, recent: Vec::new(), asked: self.asked.load(Ordering::SeqCst), objects }
     }
 }
 
-/// The codes of the charges whose answers came whole.
-fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Vec<String> {
-    let mut codes = Vec::new();
-    let Ok(mut line) = Line::open(address) else { return codes };
+/// The charges whose answers came whole.
+fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
+    let mut charges = Vec::new();
+    let Ok(mut line) = Line::open(address) else { return charges };
     for n in 0.. {
+        let order = format!("{name}-{n}");
         let body = format!(
-            r#"{{"asset":"BTC","amount":"{}.00","currency":"EUR","metadata":{{"order":"{name}-{n}"}}}}"#,
+            r#"{{"asset":"BTC","amount":"{}.00","currency":"EUR","metadata":{{"order":"{order}"}}}}"#,
             n % 90 + 10
         );
         asked.fetch_add(1, Ordering::SeqCst);
-        match line.ask("POST", "/v1/charges", Some(key), &body) {
-            Ok(reply) if reply.status == 201 => {
-                codes.push(reply.json()["data"]["code"].as_str().unwrap_or_default().to_owned());
+        match open_charge(&mut line, (address, key), &order, &body) {
+            Ok((201, answer)) => {
+                let charge = answer["data"].clone();
+                charges.push(AcknowledgedCharge { order, body, charge });
             }
             _ => break,
         }
     }
-    codes
+    charges
 }
 
 /// Pays the newest charge again and again, and lets it be mined.

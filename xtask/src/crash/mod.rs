@@ -1,11 +1,13 @@
 //! `cargo xtask crash`: the program with `--data` is killed at random points under load, and started again.
 //!
-//! After each start: nothing that was acknowledged is lost, nothing is there that nobody asked for, no event stands there
+//! After each start: charges, API keys, snapshots and worlds that were acknowledged are there, the charges field by field and
+//! also when they are repeated under their `Idempotency-Key`; nothing is there that nobody asked for, no event stands there
 //! twice, and no post left that the world does not know. At the end of each world every delivery has arrived, and the
 //! world that was opened from its checkpoint is the one that all its calls lead to. That the world is what its records
 //! lead to is checked by the program each time that it opens one.
 
 mod load;
+mod objects;
 mod receiver;
 mod world;
 
@@ -171,7 +173,7 @@ fn one_world(
     again.kill();
     let seen = receiver.seen();
     let deliveries: BTreeSet<&str> = seen.iter().map(|post| post.delivery.as_str()).collect();
-    figures.acknowledged += acknowledged.codes.len();
+    figures.acknowledged += acknowledged.charges.len();
     figures.posts += seen.len();
     figures.posted_again += seen.len() - deliveries.len();
     Ok(named(findings, rounds))

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::objects::{AcknowledgedCharge, AcknowledgedObjects, open_charge};
 use super::receiver::{Post, Receiver};
 use crate::attack::Line;
 use crate::served::Served;
@@ -16,19 +17,27 @@ const HOURS_MAX: u32 = 48;
 /// Records are read so many at a time.
 const PAGE: usize = 100;
 
+/// So many of the newest charges are repeated under their `Idempotency-Key`, which is kept for 24 hours.
+const REPEATED_MAX: usize = 20;
+
 /// What clients were told.
 #[derive(Default)]
 pub(crate) struct Acknowledged {
     /// Charges whose opening was answered.
-    pub(crate) codes: BTreeSet<String>,
+    pub(crate) charges: Vec<AcknowledgedCharge>,
+    /// Those of the last round.
+    pub(crate) recent: Vec<AcknowledgedCharge>,
     /// Charges that were asked for, answered or not.
     pub(crate) asked: usize,
+    pub(crate) objects: AcknowledgedObjects,
 }
 
 impl Acknowledged {
     pub(crate) fn extend(&mut self, more: Acknowledged) {
-        self.codes.extend(more.codes);
+        self.recent = more.charges.iter().rev().take(REPEATED_MAX).cloned().collect();
+        self.charges.extend(more.charges);
         self.asked += more.asked;
+        self.objects.extend(more.objects);
     }
 }
 
@@ -78,12 +87,24 @@ impl Opened {
         drop(self.served);
     }
 
-    fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value, String> {
-        let reply = self.line.borrow_mut().ask(method, path, Some(self.key()), body);
+    pub(super) fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value, String> {
+        self.ask_as(self.key(), method, path, body)
+    }
+
+    pub(super) fn ask_as(&self, key: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
+        let reply = self.line.borrow_mut().ask(method, path, Some(key), body);
         reply
             .map_err(|error| error.to_string())
             .and_then(|reply| reply.good())
             .map_err(|why| format!("{method} {path}: {why}"))
+    }
+
+    /// Opens a charge again under its `Idempotency-Key`. Returns the code.
+    pub(super) fn repeat(&self, charge: &AcknowledgedCharge) -> Result<String, String> {
+        let who = (self.address(), self.key());
+        let reply = open_charge(&mut self.line.borrow_mut(), who, &charge.order, &charge.body);
+        let (_, answer) = reply.map_err(|error| error.to_string())?;
+        Ok(answer["data"]["code"].as_str().unwrap_or_default().to_owned())
     }
 
     /// The shop's, unless the world has it already.
@@ -100,13 +121,8 @@ impl Opened {
         let charges = self.all("/v1/charges")?;
         let events = self.all("/v1/events")?;
         let deliveries = self.deliveries()?;
-        let codes: BTreeSet<&str> = charges.iter().filter_map(|it| it["code"].as_str()).collect();
-        let mut findings: Vec<String> = acknowledged
-            .codes
-            .iter()
-            .filter(|code| !codes.contains(code.as_str()))
-            .map(|code| format!("charge {code} was acknowledged and is lost"))
-            .collect();
+        let mut findings = self.judge_charges((&acknowledged.charges, &acknowledged.recent), &charges);
+        findings.extend(self.judge_objects(&acknowledged.objects)?);
         if charges.len() > acknowledged.asked {
             let (found, asked) = (charges.len(), acknowledged.asked);
             findings.push(format!("there are {found} charges, and {asked} were asked for"));

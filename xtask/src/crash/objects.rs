@@ -1,0 +1,182 @@
+//! What the program acknowledged, object by object: it is compared field by field after each kill.
+
+use serde_json::Value;
+
+use super::world::Opened;
+use crate::attack::Line;
+
+/// Fields that go on changing after an object was created; the addresses of pages carry the port.
+const CHANGING: [&str; 8] = [
+    "status",
+    "received_amount",
+    "remaining_amount",
+    "refunded_amount",
+    "checkout_url",
+    "receipt_url",
+    "timeline",
+    "transactions",
+];
+
+/// A charge whose opening was acknowledged, and the `Idempotency-Key` that it was opened with.
+#[derive(Clone)]
+pub(crate) struct AcknowledgedCharge {
+    pub(crate) order: String,
+    pub(crate) body: String,
+    pub(crate) charge: Value,
+}
+
+impl AcknowledgedCharge {
+    pub(crate) fn code(&self) -> &str {
+        self.charge["code"].as_str().unwrap_or_default()
+    }
+}
+
+/// What else was acknowledged.
+#[derive(Default)]
+pub(crate) struct AcknowledgedObjects {
+    /// API keys that were created.
+    pub(crate) keys: Vec<String>,
+    /// Snapshots by their ids.
+    pub(crate) snapshots: Vec<String>,
+    /// Worlds beside the first: the id, a key and a charge of each.
+    pub(crate) worlds: Vec<(String, String, Value)>,
+}
+
+impl AcknowledgedObjects {
+    pub(crate) fn extend(&mut self, more: AcknowledgedObjects) {
+        self.keys.extend(more.keys);
+        self.snapshots.extend(more.snapshots);
+        self.worlds.extend(more.worlds);
+    }
+}
+
+/// The first field of an object that is not what was acknowledged. A field without a value may get one.
+pub(crate) fn differs(acknowledged: &Value, found: &Value) -> Option<String> {
+    let fields = acknowledged.as_object()?.iter();
+    let fixed = fields.filter(|(name, value)| {
+        let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        !CHANGING.contains(&name.as_str()) && !is_empty
+    });
+    fixed
+        .filter(|(name, value)| found[name.as_str()] != **value)
+        .map(|(name, value)| format!("its `{name}` was {value} and is {}", found[name.as_str()]))
+        .next()
+}
+
+/// Opens a charge under an `Idempotency-Key`. Returns the status and the answer.
+pub(crate) fn open_charge(
+    line: &mut Line,
+    (address, key): (&str, &str),
+    order: &str,
+    body: &str,
+) -> std::io::Result<(u16, Value)> {
+    line.send(&format!(
+        "POST /v1/charges HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nIdempotency-Key: {order}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    ))?;
+    line.answer().map(|reply| (reply.status, reply.json()))
+}
+
+/// Creates a key, a snapshot and a world with a charge, again and again until the program is dead.
+pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObjects) -> Option<()> {
+    let mut line = Line::open(address).ok()?;
+    let mut post =
+        |path: &str, key: Option<&str>, body: &str| line.ask("POST", path, key, body).ok()?.good().ok();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let snapshot = post("/sandbox/snapshots", None, &format!(r#"{{"name":"round {round}"}}"#))?;
+    created.snapshots.push(text(&snapshot["snapshot"]["id"])?);
+    let world = post("/sandbox/worlds", None, r#"{"clock":"frozen"}"#)?;
+    let (id, key) = (text(&world["world"])?, text(&world["live_key"])?);
+    let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#;
+    let charge = post(&format!("/w/{id}/v1/charges"), Some(&key), body)?;
+    created.worlds.push((id, key, charge["data"].clone()));
+    loop {
+        let key = post("/sandbox/keys", None, "{}")?;
+        created.keys.push(text(&key["key"]["secret"])?);
+    }
+}
+
+impl Opened {
+    /// What is wrong with the objects that were acknowledged.
+    pub(crate) fn judge_objects(&self, acknowledged: &AcknowledgedObjects) -> Result<Vec<String>, String> {
+        let mut findings = Vec::new();
+        for key in &acknowledged.keys {
+            if let Err(why) = self.ask_as(key, "GET", "/v1/account", "") {
+                findings.push(format!("a key was created and is not known: {why}"));
+            }
+        }
+        let snapshots = self.ask("GET", "/sandbox/snapshots", "")?;
+        let known: Vec<&str> = snapshots["snapshots"]
+            .as_array()
+            .map(|all| all.iter().filter_map(|it| it["id"].as_str()).collect())
+            .unwrap_or_default();
+        let lost = acknowledged.snapshots.iter().filter(|id| !known.contains(&id.as_str()));
+        findings.extend(lost.map(|id| format!("snapshot {id} was taken and is lost")));
+        for (id, key, charge) in &acknowledged.worlds {
+            let path = format!("/w/{id}/v1/charges/{}", charge["code"].as_str().unwrap_or_default());
+            match self.ask_as(key, "GET", &path, "") {
+                Ok(found) => findings.extend(
+                    differs(charge, &found["data"]).map(|why| format!("the charge of world {id}: {why}")),
+                ),
+                Err(why) => findings.push(format!("the charge of world {id} is lost: {why}")),
+            }
+        }
+        Ok(findings)
+    }
+
+    /// What is wrong with the charges that were acknowledged, which are repeated under their keys if they are recent.
+    pub(crate) fn judge_charges(
+        &self,
+        (acknowledged, recent): (&[AcknowledgedCharge], &[AcknowledgedCharge]),
+        found: &[Value],
+    ) -> Vec<String> {
+        let mut findings = Vec::new();
+        let by_code: std::collections::BTreeMap<&str, &Value> =
+            found.iter().filter_map(|it| Some((it["code"].as_str()?, it))).collect();
+        for it in acknowledged {
+            match by_code.get(it.code()) {
+                None => findings.push(format!("charge {} was acknowledged and is lost", it.code())),
+                Some(found) => findings
+                    .extend(differs(&it.charge, found).map(|why| format!("charge {}: {why}", it.code()))),
+            }
+        }
+        for it in recent {
+            let repeated = self.repeat(it);
+            if repeated.as_deref() != Ok(it.code()) {
+                let (order, code) = (&it.order, it.code());
+                findings.push(format!("charge {code}, repeated under its key {order}, is {repeated:?}"));
+            }
+        }
+        findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(acknowledged: Value, found: Value, expected: Option<&str>) {
+        assert_eq!(differs(&acknowledged, &found).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_field_that_was_acknowledged_stays() {
+        check(json!({ "amount": "5.00" }), json!({ "amount": "5.00", "more": 1 }), None);
+        check(json!({ "status": "pending" }), json!({ "status": "paid" }), None);
+        check(json!({ "paid_at": null, "refunds": [] }), json!({ "paid_at": "now", "refunds": [1] }), None);
+        check(
+            json!({ "amount": "5.00" }),
+            json!({ "amount": "6.00" }),
+            Some(r#"its `amount` was "5.00" and is "6.00""#),
+        );
+        check(
+            json!({ "metadata": { "order": "1" } }),
+            json!({}),
+            Some(r#"its `metadata` was {"order":"1"} and is null"#),
+        );
+    }
+}
