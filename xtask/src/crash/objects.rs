@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::world::Opened;
 use crate::attack::Line;
 
 /// Fields that go on changing after an object was created; the addresses of pages carry the port.
@@ -94,61 +93,6 @@ pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObject
     loop {
         let key = post("/sandbox/keys", None, "{}")?;
         created.keys.push(text(&key["key"]["secret"])?);
-    }
-}
-
-impl Opened {
-    /// What is wrong with the objects that were acknowledged.
-    pub(crate) fn judge_objects(&self, acknowledged: &AcknowledgedObjects) -> Result<Vec<String>, String> {
-        let mut findings = Vec::new();
-        for key in &acknowledged.keys {
-            if let Err(why) = self.ask_as(key, "GET", "/v1/account", "") {
-                findings.push(format!("a key was created and is not known: {why}"));
-            }
-        }
-        let snapshots = self.ask("GET", "/sandbox/snapshots", "")?;
-        let known: Vec<&str> = snapshots["snapshots"]
-            .as_array()
-            .map(|all| all.iter().filter_map(|it| it["id"].as_str()).collect())
-            .unwrap_or_default();
-        let lost = acknowledged.snapshots.iter().filter(|id| !known.contains(&id.as_str()));
-        findings.extend(lost.map(|id| format!("snapshot {id} was taken and is lost")));
-        for (id, key, charge) in &acknowledged.worlds {
-            let path = format!("/w/{id}/v1/charges/{}", charge["code"].as_str().unwrap_or_default());
-            match self.ask_as(key, "GET", &path, "") {
-                Ok(found) => findings.extend(
-                    differs(charge, &found["data"]).map(|why| format!("the charge of world {id}: {why}")),
-                ),
-                Err(why) => findings.push(format!("the charge of world {id} is lost: {why}")),
-            }
-        }
-        Ok(findings)
-    }
-
-    /// What is wrong with the charges that were acknowledged, which are repeated under their keys if they are recent.
-    pub(crate) fn judge_charges(
-        &self,
-        (acknowledged, recent): (&[AcknowledgedCharge], &[AcknowledgedCharge]),
-        found: &[Value],
-    ) -> Vec<String> {
-        let mut findings = Vec::new();
-        let by_code: std::collections::BTreeMap<&str, &Value> =
-            found.iter().filter_map(|it| Some((it["code"].as_str()?, it))).collect();
-        for it in acknowledged {
-            match by_code.get(it.code()) {
-                None => findings.push(format!("charge {} was acknowledged and is lost", it.code())),
-                Some(found) => findings
-                    .extend(differs(&it.charge, found).map(|why| format!("charge {}: {why}", it.code()))),
-            }
-        }
-        for it in recent {
-            let repeated = self.repeat(it);
-            if repeated.as_deref() != Ok(it.code()) {
-                let (order, code) = (&it.order, it.code());
-                findings.push(format!("charge {code}, repeated under its key {order}, is {repeated:?}"));
-            }
-        }
-        findings
     }
 }
 

@@ -14,7 +14,7 @@ use reference_wire::{Request, bearer};
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{AdmittedRecord, AttemptId, PendingRecord, Sandbox, Setup};
 
-use super::outcome::{BeforeCall, CallResult, Outcome};
+use super::outcome::{BeforeCall, CallOutcome, CallResult};
 
 /// A call of the host, in the order in which the world was called. `at` is the service time in microseconds.
 #[derive(Serialize, Deserialize)]
@@ -240,7 +240,7 @@ impl Renaming {
 /// A line of a journal.
 pub(crate) struct JournalLine<'a> {
     /// `None` if a version of the program wrote it that recorded none.
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<CallOutcome>,
     pub(crate) call: HostCall<'a>,
 }
 
@@ -258,7 +258,7 @@ impl<'a> JournalLine<'a> {
 
 impl HostCall<'_> {
     /// The line of a journal.
-    pub(crate) fn line(&self, outcome: Outcome) -> Vec<u8> {
+    pub(crate) fn line(&self, outcome: CallOutcome) -> Vec<u8> {
         let mut line = serde_json::to_vec(&(outcome, self)).expect("texts and numbers are JSON");
         line.push(b'\n');
         line
@@ -268,7 +268,7 @@ impl HostCall<'_> {
     ///
     /// Returns what it came to; `None` for a record that names what the world does not have: it was never written by this
     /// world.
-    pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<Outcome> {
+    pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<CallOutcome> {
         let before = BeforeCall::of(sandbox);
         let progress;
         let result = match self {

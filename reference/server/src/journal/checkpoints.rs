@@ -20,7 +20,7 @@ use super::{
     history::path,
     medium::Medium,
     rebuild::rebuild,
-    replay::Tip,
+    tip::Tip,
 };
 
 /// So much longer than one took to write, none is written.

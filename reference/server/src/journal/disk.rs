@@ -16,7 +16,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use super::{
     history::{Return, Snapshot},
     lock,
-    medium::{Access, Medium},
+    medium::{DatabaseAccess, Medium},
     seal::{AcknowledgedCommit, Digest, End, LastSeal, Seal, SealRow},
     setup::damaged,
 };
@@ -50,7 +50,7 @@ pub(crate) struct Batch {
 pub(crate) struct Disk {
     database: Database,
     medium: Arc<dyn Medium>,
-    access: Access,
+    access: DatabaseAccess,
     sealed: Mutex<Sealed>,
 }
 
@@ -66,7 +66,7 @@ impl Disk {
     /// # Errors
     ///
     /// `WouldBlock` if another process has it open, otherwise the storage's.
-    pub(crate) fn open(medium: &Arc<dyn Medium>, access: Access) -> io::Result<Disk> {
+    pub(crate) fn open(medium: &Arc<dyn Medium>, access: DatabaseAccess) -> io::Result<Disk> {
         let database = medium.open(access).map_err(|error| explain(error.into()))?;
         let sealed = Mutex::new(Sealed { seal: None, commit: 0 });
         let disk = Disk { database, medium: Arc::clone(medium), access, sealed };
@@ -281,7 +281,7 @@ impl Disk {
         }
         transaction.commit().map_err(|error| explain(error.into()))?;
         *sealed = Sealed { seal, commit };
-        if self.access != Access::Replacement {
+        if self.access != DatabaseAccess::Replacement {
             self.medium.check_in_place()?;
             self.acknowledge(&sealed)?;
         }

@@ -8,8 +8,9 @@ use sha2::{Digest as _, Sha256};
 use simulator::sandbox::Setup;
 
 use super::{
-    replay::{Replay, Replayed, Tip},
+    replay::{Replay, Replayed},
     setup::{SetupRecord, damaged},
+    tip::Tip,
 };
 
 /// Bytes of records that a file may have.

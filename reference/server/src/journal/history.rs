@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::replay::Tip;
+use super::tip::Tip;
 
 /// A moment of a world that somebody wants to come back to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

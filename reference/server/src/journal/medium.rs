@@ -26,7 +26,7 @@ pub(crate) type WriteTo<'a> = dyn FnMut(&mut dyn io::Write) -> io::Result<()> + 
 
 /// The databases of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum DatabaseAccess {
     /// For reading and writing, by nobody else at the same time. Creates an empty database if there is none.
     Create,
     /// The same, and an error if there is no database.
@@ -42,7 +42,7 @@ pub(crate) enum Access {
 /// A journal's storage.
 pub(crate) trait Medium: Send + Sync {
     /// Opens a database.
-    fn open(&self, access: Access) -> Result<Database, DatabaseError>;
+    fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError>;
 
     /// Whether a journal was begun.
     fn exists(&self) -> bool;
@@ -60,7 +60,7 @@ pub(crate) trait Medium: Send + Sync {
     /// Writes a part of that file. It survives the end of the process; a power cut may lose it.
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Puts the [replacement](Access::Replacement) in place of the damaged database, which is kept. Returns its new name.
+    /// Puts the [replacement](DatabaseAccess::Replacement) in place of the damaged database, which is kept. Returns its new name.
     fn replace_damaged(&self) -> io::Result<String>;
 
     /// The checkpoint, if there is one.
@@ -182,33 +182,33 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Medium for Directory {
-    fn open(&self, access: Access) -> Result<Database, DatabaseError> {
+    fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError> {
         let cache = self.options.cache_bytes;
         match access {
-            Access::Create | Access::Write => {
-                let file_access = if access == Access::Create {
+            DatabaseAccess::Create | DatabaseAccess::Write => {
+                let file_access = if access == DatabaseAccess::Create {
                     self.create()?;
                     FileAccess::Create
                 } else {
                     FileAccess::Write
                 };
                 let database = database(self.backend(file_access)?, access, cache)?;
-                if access == Access::Create {
+                if access == DatabaseAccess::Create {
                     sync_directory(&self.path)?;
                 }
                 // Nobody else writes one now.
                 self.drop_next_checkpoint();
                 Ok(database)
             }
-            Access::Verify => {
+            DatabaseAccess::Verify => {
                 let below = FileBackend::new(self.file(FILE, FileAccess::Write)?)?;
                 database(Overlay::locking(below)?, access, cache)
             }
-            Access::Read => {
+            DatabaseAccess::Read => {
                 let below = FileBackend::new(self.file(FILE, FileAccess::Read)?)?;
                 database(Overlay::new(below)?, access, cache)
             }
-            Access::Replacement => {
+            DatabaseAccess::Replacement => {
                 let file = self.file(NEXT_FILE, FileAccess::Create)?;
                 file.set_len(0)?;
                 database(FileBackend::new(file)?, access, cache)
@@ -313,11 +313,11 @@ impl Medium for Directory {
 /// A database in this storage.
 pub(crate) fn database(
     backend: impl StorageBackend,
-    access: Access,
+    access: DatabaseAccess,
     cache_bytes: usize,
 ) -> Result<Database, DatabaseError> {
     let mut builder = Builder::new();
-    builder.set_cache_size(cache_bytes).set_check_integrity_on_open(access == Access::Verify);
+    builder.set_cache_size(cache_bytes).set_check_integrity_on_open(access == DatabaseAccess::Verify);
     builder.create_with_backend(backend)
 }
 
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(directory.read_checkpoint().unwrap().unwrap(), b"first");
         // A process that was killed leaves one.
         fs::write(place.path().join(NEXT_CHECKPOINT), "half").unwrap();
-        drop(directory.open(Access::Create).unwrap());
+        drop(directory.open(DatabaseAccess::Create).unwrap());
         assert_eq!(files(), [FILE, CHECKPOINT]);
     }
 }

@@ -29,6 +29,7 @@ mod seal;
 mod setup;
 #[cfg(test)]
 mod tests;
+mod tip;
 mod verify;
 mod world;
 mod writer;
@@ -49,15 +50,16 @@ pub(crate) use self::{
     history::Snapshot,
     medium::{Directory, DirectoryOptions},
     open::KeptWorld,
-    replay::{Finder, Replay, Replayed, Tip, begin},
+    replay::{Finder, Replay, Replayed, begin},
     setup::{SetupRecord, damaged},
+    tip::Tip,
     world::JournaledWorld,
     writer::{Keeping, Ticket, Writer},
 };
 use self::{
     disk::{count, part},
     history::{Return, path, position_of},
-    outcome::Outcome,
+    outcome::CallOutcome,
 };
 use crate::{clock, config::Data, world::World};
 
@@ -138,7 +140,7 @@ impl Journal {
     }
 
     /// Records a call with its outcome. `tip`: where the world stands after it.
-    pub(crate) fn note(&self, call: &HostCall<'_>, outcome: Outcome, need: Need, tip: Tip) {
+    pub(crate) fn note(&self, call: &HostCall<'_>, outcome: CallOutcome, need: Need, tip: Tip) {
         match self {
             Journal::Disk(writer) => writer.note(call.line(outcome), need, tip),
             Journal::Memory(memory) => {

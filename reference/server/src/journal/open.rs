@@ -13,11 +13,12 @@ use super::{
     disk::{Batch, Disk},
     file::WorldFile,
     history::{path, position_of},
-    medium::{Access, Medium},
+    medium::{DatabaseAccess, Medium},
     rebuild::{Rebuilt, rebuild},
     recover::recover,
-    replay::{ReplayError, Replayed, Tip},
+    replay::{ReplayError, Replayed},
     seal::End,
+    tip::Tip,
     verify::{Damage, verify},
     writer::{Keeping, ReopenedDisk, Writer},
 };
@@ -48,7 +49,7 @@ impl Writer {
     ) -> io::Result<OpenedJournal> {
         recovering(&medium, |notices| {
             verify(&medium)?;
-            let disk = Disk::open(&medium, Access::Create)?;
+            let disk = Disk::open(&medium, DatabaseAccess::Create)?;
             let (record, stood) = match disk.setup()? {
                 None => {
                     let record = SetupRecord::of(begins);
@@ -83,7 +84,7 @@ impl Writer {
     ) -> io::Result<Option<KeptWorld>> {
         recovering(&medium, |notices| {
             verify(&medium)?;
-            let disk = Disk::open(&medium, Access::Create)?;
+            let disk = Disk::open(&medium, DatabaseAccess::Create)?;
             let (Some(text), Some(opening)) = (disk.setup()?, disk.opening()?) else {
                 drop(disk);
                 medium.remove()?;
@@ -108,13 +109,13 @@ impl Writer {
         let writable = self
             .medium
             .check_in_place()
-            .and_then(|()| Disk::open(&self.medium, Access::Write))
+            .and_then(|()| Disk::open(&self.medium, DatabaseAccess::Write))
             .and_then(|disk| disk.cut(marks.records).map(|()| disk));
         let (disk, is_writable) = match (writable, removed) {
             (Ok(disk), _) => (Arc::new(disk), true),
             (Err(error), _) if self.kept() == Keeping::ReadOnly => return Err(error),
             (Err(_), Some(removed)) => (removed, false),
-            (Err(_), None) => (Arc::new(Disk::open(&self.medium, Access::Read)?), false),
+            (Err(_), None) => (Arc::new(Disk::open(&self.medium, DatabaseAccess::Read)?), false),
         };
         let never = AtomicBool::new(false);
         let tip = end.map(|(tip, _)| tip);

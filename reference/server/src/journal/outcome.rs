@@ -12,26 +12,26 @@ use simulator::{
     sandbox::{PendingAdvance, Progress, Sandbox},
 };
 
-use super::replay::Tip;
+use super::tip::Tip;
 
 /// A digest of 64 bits, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "&str", into = "String")]
-pub(crate) struct Outcome([u8; 8]);
+pub(crate) struct CallOutcome([u8; 8]);
 
-impl From<Outcome> for String {
-    fn from(outcome: Outcome) -> String {
+impl From<CallOutcome> for String {
+    fn from(outcome: CallOutcome) -> String {
         hex::encode(outcome.0)
     }
 }
 
-impl TryFrom<&str> for Outcome {
+impl TryFrom<&str> for CallOutcome {
     type Error = hex::FromHexError;
 
-    fn try_from(text: &str) -> Result<Outcome, hex::FromHexError> {
+    fn try_from(text: &str) -> Result<CallOutcome, hex::FromHexError> {
         let mut bytes = [0; 8];
         hex::decode_to_slice(text, &mut bytes)?;
-        Ok(Outcome(bytes))
+        Ok(CallOutcome(bytes))
     }
 }
 
@@ -64,7 +64,7 @@ impl BeforeCall {
     }
 
     /// The outcome of the call that was made since: what it returned, what happened in it, and where the world stands.
-    pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> Outcome {
+    pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> CallOutcome {
         let mut hash = Hashed::new(io::sink());
         let tip = Tip::of(sandbox);
         add(&mut hash, &tip.happened.to_le_bytes());
@@ -88,7 +88,7 @@ impl BeforeCall {
             }
         }
         let (_, digest) = hash.finish();
-        Outcome(*digest.first_chunk().expect("32 bytes begin with 8"))
+        CallOutcome(*digest.first_chunk().expect("32 bytes begin with 8"))
     }
 }
 

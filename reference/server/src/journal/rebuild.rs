@@ -13,7 +13,8 @@ use super::{
     disk::Disk,
     history::path,
     medium::Medium,
-    replay::{Replay, Replayed, Tip},
+    replay::{Replay, Replayed},
+    tip::Tip,
 };
 
 /// A world that was made again.

@@ -4,7 +4,7 @@ use std::{io, ops::Range, sync::Arc};
 
 use super::{
     disk::{Batch, CHUNKS, Disk, RETURNS, SEALS, count, returns_within},
-    medium::{Access, Medium},
+    medium::{DatabaseAccess, Medium},
     replay::tried,
     seal::{AcknowledgedCommit, Seal},
     setup::damaged,
@@ -17,15 +17,15 @@ const BYTES_AT_ONCE: usize = 16 * 1_024 * 1_024;
 /// Puts the sound part of a journal in place of it. Returns a sentence about what was done.
 pub(super) fn recover(medium: &Arc<dyn Medium>, damage: &Damage, good: &Seal) -> io::Result<String> {
     let copied = tried(|| {
-        let from = Disk::open(medium, Access::Read)?;
-        let to = Disk::open(medium, Access::Replacement)?;
+        let from = Disk::open(medium, DatabaseAccess::Read)?;
+        let to = Disk::open(medium, DatabaseAccess::Replacement)?;
         copy((&from, &to), good, damage.has_sound_facts)
     });
     copied.unwrap_or_else(|| Err(damaged("its sound part could not be read")))?;
     let aside = medium.replace_damaged()?;
     // From now on the newest acknowledged commit is the last one of the replacement.
     medium.write_acknowledged(0, &AcknowledgedCommit::NONE)?;
-    Disk::open(medium, Access::Write)?.acknowledge_last()?;
+    Disk::open(medium, DatabaseAccess::Write)?.acknowledge_last()?;
     Ok(format!(
         "the world in `{}` was damaged ({}) and stands where it stood after {}; the damaged file is kept as `{aside}`",
         medium.name(),

@@ -9,30 +9,14 @@ use std::{
 };
 
 use reference_core::time::Timestamp;
-use serde::{Deserialize, Serialize};
 use simulator::sandbox::{OutgoingAttempt, Sandbox, Setup};
 
 use super::{
     call::{HostCall, JournalLine, Renaming},
-    outcome::Outcome,
+    outcome::CallOutcome,
     setup::damaged,
+    tip::Tip,
 };
-
-/// Where a world stands, as far as a replay is compared by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Tip {
-    /// What the service clock shows, in microseconds since 1970.
-    pub(crate) now: u64,
-    /// How much has happened.
-    pub(crate) happened: u64,
-}
-
-impl Tip {
-    pub(crate) fn of(sandbox: &Sandbox) -> Tip {
-        Tip { now: sandbox.now().0, happened: sandbox.log().count() }
-    }
-}
 
 /// A world that its calls were made in again.
 pub(crate) struct Replayed {
@@ -139,7 +123,7 @@ impl Replay {
         JournalLine::read(line).ok_or_else(|| self.refuse("is not readable"))
     }
 
-    fn make(&mut self, call: HostCall<'_>) -> io::Result<Outcome> {
+    fn make(&mut self, call: HostCall<'_>) -> io::Result<CallOutcome> {
         let made = tried(|| call.replay(&mut self.sandbox)).flatten();
         self.sandbox.forget_outgoing();
         made.ok_or_else(|| self.refuse("is not one of this world"))

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{history::Return, replay::Tip};
+use super::{history::Return, tip::Tip};
 
 /// Bytes of the file of the newest acknowledged commit: two places, written in turn, so that one of them is always whole.
 const PLACE_BYTES: usize = 256;

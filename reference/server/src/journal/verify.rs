@@ -9,7 +9,7 @@ use reference_core::time::Timestamp;
 
 use super::{
     disk::{CHUNKS, Disk, RETURNS, SEALS, count, returns_within},
-    medium::{Access, FILE, Medium},
+    medium::{DatabaseAccess, FILE, Medium},
     replay::tried,
     seal::{AcknowledgedCommit, Seal},
     setup::SetupRecord,
@@ -86,7 +86,8 @@ pub(super) fn verify(medium: &Arc<dyn Medium>) -> io::Result<()> {
     if !medium.exists() {
         return Ok(());
     }
-    let verified = tried(|| Disk::open(medium, Access::Verify).and_then(|disk| verify_seals(&disk, medium)));
+    let verified =
+        tried(|| Disk::open(medium, DatabaseAccess::Verify).and_then(|disk| verify_seals(&disk, medium)));
     match verified {
         Some(Ok(())) => Ok(()),
         Some(Err(error)) if error.kind() != io::ErrorKind::InvalidData || Damage::of(&error).is_some() => {
@@ -100,7 +101,7 @@ pub(super) fn verify(medium: &Arc<dyn Medium>) -> io::Result<()> {
 /// Finds the first record that is damaged in a database that does not verify.
 fn locate(medium: &Arc<dyn Medium>, why: &str) -> Damage {
     let found = tried(|| {
-        let disk = Disk::open(medium, Access::Read)?;
+        let disk = Disk::open(medium, DatabaseAccess::Read)?;
         verify_seals(&disk, medium)?;
         disk.seal_within(u64::MAX)
     });

@@ -17,8 +17,8 @@ use super::{
     disk::{Batch, Disk, count},
     history::{Return, Snapshot},
     lock,
-    medium::{Access, Medium},
-    replay::Tip,
+    medium::{DatabaseAccess, Medium},
+    tip::Tip,
 };
 use crate::clock;
 
@@ -390,7 +390,7 @@ impl Queue {
 impl WriterState {
     /// Makes the file.
     fn begin(&self, medium: &Arc<dyn Medium>, Begins { setup, opening, first }: &Begins) {
-        let begun = Disk::open(medium, Access::Create)
+        let begun = Disk::open(medium, DatabaseAccess::Create)
             .and_then(|disk| disk.begin(setup, Some(opening), first).map(|()| Arc::new(disk)));
         let mut queue = lock(&self.queue);
         match begun {

@@ -74,7 +74,8 @@ fn a_damaged_one_is_ignored_wherever_the_damage_is() {
     drop(open(&medium, None));
     let sound = medium.state().checkpoint.clone().expect("one was written");
     let opened: Arc<dyn crate::journal::medium::Medium> = Arc::new(medium.clone());
-    let disk = disk::Disk::open(&opened, crate::journal::medium::Access::Write).expect("a sound disk");
+    let disk =
+        disk::Disk::open(&opened, crate::journal::medium::DatabaseAccess::Write).expect("a sound disk");
     let way = 0..disk.records().expect("a sound disk");
     let read = |bytes: &[u8]| {
         medium.state().checkpoint = Some(bytes.to_vec());

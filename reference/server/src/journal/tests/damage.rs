@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::*;
 use crate::journal::{
     disk::Batch,
-    medium::{Access, Medium},
+    medium::{DatabaseAccess, Medium},
 };
 
 /// Flips of one bit that are tried.
@@ -217,7 +217,7 @@ fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
     let world = ClosedWorld::of(3, None);
     let medium: Arc<dyn Medium> = Arc::new(world.medium.clone());
     {
-        let disk = disk::Disk::open(&medium, Access::Write).expect("a sound disk");
+        let disk = disk::Disk::open(&medium, DatabaseAccess::Write).expect("a sound disk");
         let mut lines = Vec::new();
         disk.read(1..2, |line| {
             lines.extend_from_slice(line);
@@ -242,7 +242,7 @@ fn a_journal_of_the_format_before_is_read_and_sealed() {
     let old = Memory::default();
     {
         let disk: Arc<dyn Medium> = Arc::new(world.medium.clone());
-        let disk = disk::Disk::open(&disk, Access::Write).expect("a sound disk");
+        let disk = disk::Disk::open(&disk, DatabaseAccess::Write).expect("a sound disk");
         let end = disk.end().expect("a sound disk").expect("an end");
         let setup = disk.setup().expect("a sound disk").expect("a setup");
         let setup = String::from_utf8(setup).expect("JSON").replace("\"format\":2", "\"format\":1");
@@ -255,7 +255,7 @@ fn a_journal_of_the_format_before_is_read_and_sealed() {
             Ok(())
         })
         .expect("a sound disk");
-        let database = old.open(Access::Create).expect("an empty disk");
+        let database = old.open(DatabaseAccess::Create).expect("an empty disk");
         disk::tests::write_format_1(&database, setup.as_bytes(), &chunks, &end);
     }
     for _ in 0..2 {
@@ -276,4 +276,37 @@ fn a_journal_of_the_format_before_is_read_and_sealed() {
         try_open(&Memory::of(bytes)).is_err()
     });
     assert!(refused.count() > 0);
+}
+
+#[tokio::test]
+async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes() {
+    let medium = Memory::default();
+    let host = super::host(&medium);
+    let keeper = tokio::spawn({
+        let host = Arc::clone(&host);
+        async move { host.keep_records().await }
+    });
+    let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
+    let advance = json!({ "by": "10m" });
+    let (_, before) = overview().await;
+    medium.state().is_removed = true;
+    let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    assert_eq!(status, 503);
+    assert!(why["message"].as_str().is_some_and(|why| why.contains("the test removed it")), "{why}");
+    assert_eq!(overview().await, (200, before));
+    assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 503);
+
+    // Somebody put it back.
+    medium.state().is_removed = false;
+    let mut status = 503;
+    while status == 503 {
+        tokio::task::yield_now().await;
+        (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    }
+    let (_, after) = overview().await;
+    keeper.abort();
+    let _ = keeper.await;
+    drop(host);
+    let again = super::host(&medium);
+    assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
 }

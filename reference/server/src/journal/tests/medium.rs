@@ -8,7 +8,7 @@ use std::{
 use redb::{Database, DatabaseError, StorageBackend};
 
 use crate::journal::{
-    medium::{Access, CACHE_BYTES, Medium, WriteTo, database},
+    medium::{CACHE_BYTES, DatabaseAccess, Medium, WriteTo, database},
     overlay::Overlay,
 };
 
@@ -88,14 +88,16 @@ impl Memory {
 }
 
 impl Medium for Memory {
-    fn open(&self, access: Access) -> Result<Database, DatabaseError> {
+    fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError> {
         if self.state().is_removed {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
         }
         match access {
-            Access::Create | Access::Write => database(self.clone(), access, CACHE_BYTES),
-            Access::Verify | Access::Read => database(Overlay::new(self.clone())?, access, CACHE_BYTES),
-            Access::Replacement => {
+            DatabaseAccess::Create | DatabaseAccess::Write => database(self.clone(), access, CACHE_BYTES),
+            DatabaseAccess::Verify | DatabaseAccess::Read => {
+                database(Overlay::new(self.clone())?, access, CACHE_BYTES)
+            }
+            DatabaseAccess::Replacement => {
                 let replacement = Memory::default();
                 self.state().replacement = Some(replacement.clone());
                 database(replacement, access, CACHE_BYTES)

@@ -502,39 +502,6 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
     assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
 }
 
-#[tokio::test]
-async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes() {
-    let medium = Memory::default();
-    let host = host(&medium);
-    let keeper = tokio::spawn({
-        let host = Arc::clone(&host);
-        async move { host.keep_records().await }
-    });
-    let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
-    let advance = json!({ "by": "10m" });
-    let (_, before) = overview().await;
-    medium.state().is_removed = true;
-    let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
-    assert_eq!(status, 503);
-    assert!(why["message"].as_str().is_some_and(|why| why.contains("the test removed it")), "{why}");
-    assert_eq!(overview().await, (200, before));
-    assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 503);
-
-    // Somebody put it back.
-    medium.state().is_removed = false;
-    let mut status = 503;
-    while status == 503 {
-        tokio::task::yield_now().await;
-        (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
-    }
-    let (_, after) = overview().await;
-    keeper.abort();
-    let _ = keeper.await;
-    drop(host);
-    let again = self::host(&medium);
-    assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
-}
-
 #[test]
 fn another_format_and_another_world_are_refused_by_name() {
     let medium = Memory::default();
