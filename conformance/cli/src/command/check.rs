@@ -219,7 +219,7 @@ async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
         Ok((status, output)) => format!("the --prepare command ended with {status} {output}"),
         Err(why) => format!("the --prepare command {why}"),
     };
-    let keys = Redactor::new([plan.live_key.expose(), plan.test_key.expose()].into_iter(), KEY_BLANK);
+    let keys = Redactor::new([plan.live_key.expose(), plan.test_key.expose()], KEY_BLANK);
     let code = if plan.interrupt.is_raised() { signals::INTERRUPTED } else { crate::USAGE };
     Err(Failure { code, message: one_line(&keys.clean(&said)) })
 }

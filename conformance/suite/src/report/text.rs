@@ -96,7 +96,7 @@ pub fn text(outcome: &Outcome, style: Style) -> String {
 /// The report as it is laid out, ending with the counts and the exit code.
 pub(super) fn laid_out(outcome: &Outcome, layout: Layout) -> String {
     let view = ReportView::of(outcome);
-    let mut page = Page { layout, out: String::new() };
+    let mut page = TextPage { layout, out: String::new() };
     if let Some(why) = view.stop() {
         page.paragraph("", &why);
     }
@@ -121,12 +121,12 @@ pub(super) fn laid_out(outcome: &Outcome, layout: Layout) -> String {
 }
 
 /// Text in lines of a certain width.
-struct Page {
+struct TextPage {
     layout: Layout,
     out: String,
 }
 
-impl Page {
+impl TextPage {
     /// Text after a head, wrapped to the width, with its later lines below its beginning.
     fn paragraph(&mut self, head: &str, text: &str) {
         let indent = " ".repeat(textwrap::core::display_width(head));
@@ -182,7 +182,7 @@ impl Page {
     }
 }
 
-fn every_statement(page: &mut Page, view: &ReportView<'_>) {
+fn every_statement(page: &mut TextPage, view: &ReportView<'_>) {
     for section in &view.sections {
         let title = page.layout.style.coloured(&section.name(), Tone::Title);
         page.paragraph("", &format!("{title}   {}", section.counts()));
@@ -202,7 +202,7 @@ fn every_statement(page: &mut Page, view: &ReportView<'_>) {
 }
 
 /// One failure for each cause, and what else the same answer shows.
-fn violations(page: &mut Page, view: &ReportView<'_>) {
+fn violations(page: &mut TextPage, view: &ReportView<'_>) {
     let causes = view.causes();
     if causes.is_empty() {
         return;
@@ -219,7 +219,7 @@ fn violations(page: &mut Page, view: &ReportView<'_>) {
     page.gap();
 }
 
-fn gaps(page: &mut Page, view: &ReportView<'_>) {
+fn gaps(page: &mut TextPage, view: &ReportView<'_>) {
     let gaps = view.gaps();
     if gaps.is_empty() {
         return;
@@ -239,7 +239,7 @@ fn gaps(page: &mut Page, view: &ReportView<'_>) {
     page.gap();
 }
 
-fn chapters(page: &mut Page, view: &ReportView<'_>) {
+fn chapters(page: &mut TextPage, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }
@@ -250,7 +250,7 @@ fn chapters(page: &mut Page, view: &ReportView<'_>) {
 }
 
 /// The lines at the end, of which the last is the verdict.
-fn summary(page: &mut Page, view: &ReportView<'_>) {
+fn summary(page: &mut TextPage, view: &ReportView<'_>) {
     for note in view.notes().into_iter().chain(view.origin()) {
         page.paragraph("", &note);
     }
