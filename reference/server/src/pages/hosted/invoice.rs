@@ -105,8 +105,8 @@ pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     let Some(InvoicePage { account, mode, .. }) = load(&call.asker(), &path).await? else {
         return nowhere(call);
     };
-    // Its charges are others with each coin that is chosen.
-    let topic = Topic::new(format!("{path} {is_owner}"), move |event| event.concerns(&account.id, mode));
+    // Each chosen coin opens another charge, so every transfer of the mode counts.
+    let topic = Topic::new(format!("{path} {is_owner}"), move |event| event.concerns(&account.id, mode, |_| true));
     follow(call.asker(), topic, move |asker| parts(asker, path.clone(), is_owner))
 }
 
