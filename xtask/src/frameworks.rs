@@ -4,13 +4,12 @@
 //! not installed.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use crate::served::Served;
+use crate::target::{Keys, Listening, check, free_ports, output};
 
 /// The keys that every server is started with, and asked with.
 const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
@@ -20,8 +19,6 @@ const WITHOUT: [&str; 5] = ["webhooks", "inserts", "revoked", "second", "other"]
 /// What is installed from PyPI, exactly.
 const PYTHON: [&str; 4] =
     ["fastapi==0.165.0", "uvicorn==0.54.0", "Django==5.2.19", "djangorestframework==3.18.3"];
-/// A tenth of a second each: how long a server may take to listen.
-const TRIES_MAX: u32 = 600;
 
 struct Framework {
     name: &'static str,
@@ -55,7 +52,7 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
     let home = root.join("target/frameworks");
     copy(&root.join("conformance/mutants/frameworks"), &home)?;
     let ready = [(Language::Python, install_python(&home)?), (Language::Node, install_node(&home)?)];
-    Served::build(root)?;
+    let program = &Served::build(root)?;
     let reports = thread::scope(|scope| {
         let here = &home;
         let judged = FRAMEWORKS.iter().map(|framework| {
@@ -63,7 +60,7 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
             let skipped = missing.and_then(|(_, why)| why.clone());
             scope.spawn(move || match skipped {
                 Some(why) => Ok((true, format!("skipped: {why}\n"))),
-                None => judge(root, here, framework, extra),
+                None => judge(program, here, framework, extra),
             })
         });
         let judged: Vec<_> = judged.collect();
@@ -79,59 +76,28 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
 }
 
 /// Starts a server, judges it, and ends it.
-fn judge(root: &Path, home: &Path, framework: &Framework, extra: &[&str]) -> Result<(bool, String), String> {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = free.map_err(|err| format!("there is no free port: {err}"))?.port();
+fn judge(
+    program: &Path,
+    home: &Path,
+    framework: &Framework,
+    extra: &[&str],
+) -> Result<(bool, String), String> {
+    let [port] = free_ports()?;
     let words: Vec<_> = framework.command.iter().map(|it| it.replace("PORT", &port.to_string())).collect();
-    let program = if words[0].contains('/') { home.join(&words[0]) } else { words[0].clone().into() };
-    let mut server = Command::new(&program);
+    let first = if words[0].contains('/') { home.join(&words[0]) } else { words[0].clone().into() };
+    let mut server = Command::new(&first);
     server.current_dir(home).args(&words[1..]).env("PYTHONDONTWRITEBYTECODE", "1");
     server.env("SHOP_LIVE_KEY", LIVE_KEY).env("SHOP_TEST_KEY", TEST_KEY);
     server.stdout(Stdio::null()).stderr(Stdio::null());
-    let process = server.spawn().map_err(|err| format!("cannot start `{}`: {err}", program.display()))?;
-    let mut listening = Listening(process);
-    listening.wait_until_it_listens(port, framework.name)?;
-    let mut check = Command::new(root.join("target/debug/chargeproof"));
-    check.args(["check", &format!("http://127.0.0.1:{port}")]);
-    check.args(WITHOUT.map(|part| format!("--without={part}"))).args(extra);
-    check.env("CHARGEPROOF_LIVE_KEY", LIVE_KEY).env("CHARGEPROOF_TEST_KEY", TEST_KEY).current_dir(home);
-    let output = check.output().map_err(|err| format!("cannot start {check:?}: {err}"))?;
+    let _listening = Listening::start(&mut server, port)?;
+    let keys = Keys { live: LIVE_KEY, test: TEST_KEY };
+    let output = output(check(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     // What passed is told by its counts.
     let counts = text.lines().find(|line| line.contains("checks reported"));
     match counts.filter(|counts| output.status.success() && !counts.contains("warned")) {
         Some(counts) => Ok((true, format!("{counts}\n"))),
         None => Ok((false, text.into_owned())),
-    }
-}
-
-/// A server in a process of its own. Dropping it ends the process.
-struct Listening(Child);
-
-impl Listening {
-    fn wait_until_it_listens(&mut self, port: u16, name: &str) -> Result<(), String> {
-        for _ in 0..TRIES_MAX {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Ok(());
-            }
-            if let Ok(Some(status)) = self.0.try_wait() {
-                return Err(format!("the server on {name} ended at once: {status}"));
-            }
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "another program is waited for, and no runtime is stopped"
-            )]
-            thread::sleep(Duration::from_millis(100));
-        }
-        Err(format!("the server on {name} does not listen at port {port}"))
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // An error means that it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

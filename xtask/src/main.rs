@@ -22,6 +22,7 @@ mod dist;
 )]
 mod fleet;
 mod frameworks;
+mod gateways;
 mod hostile;
 mod mcp_conformance;
 mod mcp_sdks;
@@ -33,6 +34,7 @@ mod pictures;
 mod schemathesis;
 mod served;
 mod spec;
+mod target;
 mod tidy;
 mod tools;
 mod worlds;
@@ -54,6 +56,7 @@ tasks:
   commit-msg FILE      check the subject of a commit message; the hook in .github/hooks calls it
   mutants              run the suite on faulty and on correct servers; `mutants --help`
   frameworks [...]     judge small servers on other people's frameworks; options go to `check` (needs python3, node)
+  gateways             judge the reference behind nginx, HAProxy, Varnish and Apache; `gateways --help`
   attack               attack a served reference and the program, and measure; `attack --help`
   crash                kill the program under load, start it again, and look what is lost; `crash --help`
   compare              measure the reference server beside a bare hyper server; `compare --help`
@@ -90,6 +93,10 @@ fn main() -> ExitCode {
             print!("{}", crash::HELP);
             return ExitCode::SUCCESS;
         }
+        ["gateways", "--help" | "-h", ..] => {
+            print!("{}", gateways::HELP);
+            return ExitCode::SUCCESS;
+        }
         ["dist", "--help" | "-h", ..] => {
             print!("{}", dist::HELP);
             return ExitCode::SUCCESS;
@@ -115,6 +122,8 @@ fn main() -> ExitCode {
         ["hostile", ref rest @ ..] => {
             hostile::Task::read(rest).and_then(|task| root().and_then(|root| hostile::run(&root, &task)))
         }
+        ["gateways", ref rest @ ..] => gateways::GatewayOptions::read(rest)
+            .and_then(|options| root().and_then(|root| gateways::run(&root, &options))),
         ["dist", ref rest @ ..] => root().and_then(|root| dist::run(&root, rest)),
         ["pictures"] => root().and_then(|root| pictures::run(&root)),
         ["pictures", extra, ..] => Err(format!("`{extra}` is not an option; `pictures` takes none")),

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::packages::cargo;
+use crate::packages::{Workspace, cargo};
 
 /// A server in a process of its own. Dropping it ends the process.
 pub(crate) struct Served {
@@ -30,7 +30,8 @@ impl Served {
         let built = cargo(root).args(["build", "--locked", "-p", "chargeproof"]).status();
         match built {
             Ok(status) if status.success() => {
-                Ok(root.join("target/debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
+                let target = Workspace::load(root)?.target_directory;
+                Ok(target.join("debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
             }
             Ok(_) => Err("the program can't be built".to_owned()),
             Err(error) => Err(format!("cannot start cargo: {error}")),

@@ -21,8 +21,13 @@ pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
 
 /// Whether a program can be started here.
 pub(crate) fn is_there(program: &str) -> bool {
+    starts(program, "--version")
+}
+
+/// Whether a program succeeds with this option.
+pub(crate) fn starts(program: &str, option: &str) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(option).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 

@@ -35,6 +35,13 @@ const LET_IN: &[RefusalFault] = &[
     }),
 ];
 
+/// No answer at all, if every request gets it.
+const UNCLEAR: &[RefusalFault] = &[
+    ("is always answered 502", |it| *it = Reply::json(502, json!({ "message": "Bad gateway." }))),
+    ("is always answered 503", |it| *it = Reply::json(503, json!({ "message": "Unavailable." }))),
+    ("is always answered 429", |it| *it = Reply::json(429, json!({ "message": "Too many requests." }))),
+];
+
 const UNREADABLE: &[RefusalFault] = &[
     ("is refused with a page of HTML", |it| {
         it.raw = Some("<html><h1>Refused</h1></html>".into());
@@ -84,6 +91,12 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         for (what, change) in UNREADABLE {
             all.push(reply(what, &["auth.message"], Place::Unauthorized(*caller, None), None, *change));
         }
+    }
+    for (what, change) in UNCLEAR {
+        let nobody = Place::Unauthorized(Caller::Nobody, None);
+        all.push(reply(what, &["auth.no_header", "auth.every_path"], nobody, None, *change));
+        all.push(reply(what, &["errors.not_found"], Place::Absent, None, *change));
+        all.push(reply(what, &["isolation.not_found"], Place::Foreign, None, *change));
     }
     for path in PATHS {
         for (what, change) in LET_IN {

@@ -218,7 +218,30 @@ fn has_enough(recording: &Recording) -> bool {
     recording.last(|it| first(it) && it.caller == Caller::Own(Mode::Test)).is_some()
 }
 
+/// A list in which a record was created, and which shows none although it was read again, twice, by the address that it
+/// was read by before.
+fn unchanged(recording: &Recording) -> Option<(u32, List)> {
+    let grown: BTreeSet<_> = recording.exchanges.iter().filter_map(Exchange::created_in).collect();
+    grown.into_iter().find_map(|list| {
+        let read = |step: Step| {
+            let wanted = Purpose::DuringInserts { list, step };
+            let served = recording.exchanges.iter().filter(move |it| it.purpose == wanted);
+            let served = served.filter(|it| it.status() == Some(200));
+            served.filter_map(|it| Some((it.number, ids(&Page::of(it)?)?))).collect::<Vec<_>>()
+        };
+        let (before, fresh) = (read(Step::Whole), read(Step::Fresh));
+        let known: BTreeSet<_> = before.last()?.1.iter().collect();
+        let is_known = |(_, rows): &(u32, Vec<String>)| rows.iter().all(|id| known.contains(id));
+        (fresh.len() > 1 && fresh.iter().all(is_known)).then(|| (fresh[fresh.len() - 1].0, list))
+    })
+}
+
 fn nothing_lost(recording: &Recording) -> Judged {
+    sound(recording)?;
+    if let Some((exchange, list)) = unchanged(recording) {
+        let expected = format!("the record that was created, on page 1 of {}", list.word());
+        return Err(CheckError::broken(exchange, expected, "the records of before, twice"));
+    }
     let walks = walks(recording)?;
     let mut readings = BTreeSet::new();
     for walk in &walks {

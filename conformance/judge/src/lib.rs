@@ -25,6 +25,7 @@ mod lives;
 mod membership;
 mod observe;
 mod paging;
+mod persistent;
 mod second;
 mod settling;
 mod subjects;
@@ -105,6 +106,7 @@ pub fn rows_by(
     let mut catalogue = judged();
     catalogue.extend(extended_catalogue());
     let cached = interference::cached(recording);
+    let counted = interference::without_cached_shots(recording, &cached);
     let mut rows = Vec::new();
     for check in checks.filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
@@ -113,7 +115,13 @@ pub fn rows_by(
         } else if let Some(part) = recording.without.iter().find(|part| check.is_left_out_with(**part)) {
             Verdict::LeftOut { by: recording.left_out_by(*part) }
         } else {
-            let judged = interference::weighed(&check, (check.judge)(recording), &cached);
+            let judge = |it: &Recording| persistent::weighed(check.id, it, (check.judge)(it));
+            let of_limit = counted.as_ref().filter(|_| check.needs.contains(&Group::Burst));
+            let judged = match of_limit {
+                None => judge(recording),
+                Some(counted) => interference::milder(judge(counted), || judge(recording)),
+            };
+            let judged = interference::weighed(&check, judged, &cached);
             verdict(requirement.level, judged)
         };
         rows.push(Row { id: check.id.to_owned(), requirement, verdict });

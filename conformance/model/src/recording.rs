@@ -421,6 +421,19 @@ impl Exchange {
         self.answer().map(|answer| answer.status)
     }
 
+    /// Returns false if the request was not sent, because the run had been interrupted or the server was silent.
+    pub fn is_asked(&self) -> bool {
+        !matches!(&self.ending, Ending::Lost(why) if why.starts_with(NOT_ASKED))
+    }
+
+    /// The list that a record was created in, if this request created one.
+    pub fn created_in(&self) -> Option<List> {
+        let is_created = self.status().is_some_and(|status| (200..300).contains(&status));
+        List::ALL
+            .into_iter()
+            .find(|list| is_created && self.purpose == Purpose::Create && self.target.ends_with(list.path()))
+    }
+
     /// The method it was asked by.
     pub fn method(&self) -> &'static str {
         self.purpose.method()
@@ -462,6 +475,9 @@ impl Recording {
         self.last(|it| it.purpose == Purpose::Account && it.caller == Caller::Own(mode))
     }
 }
+
+/// The beginning of the reason why a request that was not sent has no answer.
+pub const NOT_ASKED: &str = "not asked:";
 
 /// A body fits on one line of a report.
 pub fn shorten(text: &str) -> String {

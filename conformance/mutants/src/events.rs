@@ -20,6 +20,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.body["data"]["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
     })
     .at(|request| request.path.starts_with("/v1/events/")),
+    single_event("a single event is always answered 502", &["events.single"], |_, reply| {
+        *reply = Reply::json(502, json!({ "message": "Bad gateway." }))
+    }),
     rule("an event has a type of its own", &["events.type"], |server| {
         server.test.events[2]["type"] = json!("invoice.confirmed")
     }),

@@ -1,5 +1,8 @@
 //! Faults that show only while something is created.
 
+use std::collections::BTreeMap;
+
+use conformance::Mode;
 use serde_json::json;
 
 use crate::fake::{FakeServer, Request};
@@ -26,6 +29,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
+    rule("a list is shown as it was when its address was asked first", &["paging.stable"], |server| {
+        let mut cache = BTreeMap::new();
+        server.rewrite(move |request, reply| {
+            if reply.status == 200 && request.is_list() && request.mode == Some(Mode::Test) {
+                let key = (request.path.clone(), request.query.clone());
+                reply.body = cache.entry(key).or_insert_with(|| reply.body.clone()).clone();
+            }
+        });
+    })
+    .may(&["paging.stable_literal"]),
 ];
 
 /// Once something was created, a page that fits leaves its first record out and takes the next one in.

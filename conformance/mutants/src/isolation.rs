@@ -277,6 +277,34 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let of_second = |request: &Request| request.path.contains("-7ab3-");
         rewrite(server, 404, of_second, |_, reply| reply.status = 403);
     }),
+    reply(
+        "an unknown id is always answered 502",
+        &["errors.not_found", "isolation.not_found", "isolation.second_account"],
+        404,
+        |_, reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." })),
+    )
+    .may(&["isolation.objects"]),
+    rule("a cache that says so gives the events of one mode to the other", &["isolation.lists"], |server| {
+        let mut cache = BTreeMap::new();
+        server.rewrite(move |request, reply| {
+            if reply.status == 200 && request.path == "/v1/events" {
+                match cache.get(&request.query) {
+                    None => drop(cache.insert(request.query.clone(), (request.mode, reply.body.clone()))),
+                    Some((mode, body)) if *mode != request.mode => {
+                        reply.body = body.clone();
+                        reply.set("x-cache", "HIT");
+                    }
+                    Some(_) => {}
+                }
+            }
+        });
+    })
+    .may(&[
+        "isolation.filter_charge",
+        "isolation.filter_invoice",
+        "isolation.not_found",
+        "isolation.objects",
+    ]),
 ];
 
 /// An event of the other mode, by the make of its id.

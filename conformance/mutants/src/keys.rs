@@ -221,6 +221,41 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["auth.head"]),
+    reply(
+        "a request without a key is always answered 503",
+        &["auth.no_header", "auth.every_path"],
+        401,
+        |_, reply| *reply = Reply::json(503, json!({ "message": "Unavailable." })),
+    )
+    .at(|request| request.authorization.is_none()),
+    reply("a wrong key is always answered 502", FORGERIES, 401, |_, reply| {
+        *reply = Reply::json(502, json!({ "message": "Bad gateway." }))
+    })
+    .at(|request| request.authorization.is_some())
+    .may(&["auth.revoked_key"]),
+    rule("a cache that says so keeps a refusal for the next key", &["auth.after_refusal"], |server| {
+        let mut refused = None;
+        server.rewrite(move |request, reply| {
+            if refused.take().as_ref() == Some(&request.path) && reply.status == 200 {
+                *reply = Reply::json(401, json!({ "message": "This key is not known." }));
+                reply.set("x-cache", "HIT");
+            } else if reply.status == 401 {
+                refused = Some(request.path.clone());
+            }
+        });
+    }),
+];
+
+/// The statements about what is not a key.
+const FORGERIES: &[&str] = &[
+    "auth.empty_bearer",
+    "auth.other_scheme",
+    "auth.unknown_key",
+    "auth.last_character",
+    "auth.letter_case",
+    "auth.appended",
+    "auth.shortened",
+    "auth.other_prefix",
 ];
 
 /// The statements about requests that must be refused.

@@ -8,6 +8,15 @@ use crate::fake::{FakeServer, Reply, Request};
 use crate::mutant::{Mutant, list, reply, requests, rewrite, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
+    rule("half of all requests for lists are answered 502", &["lists.served"], |server| {
+        let mut count = 0;
+        server.rewrite(move |request, reply| {
+            count += u32::from(request.is_list());
+            if request.is_list() && count.is_multiple_of(2) {
+                *reply = Reply::json(502, json!({ "message": "Bad gateway." }));
+            }
+        });
+    }),
     reply("there are no invoices to list", &["lists.served"], 200, |_, reply| {
         *reply = Reply::json(404, json!({ "message": "Not found." }));
     })

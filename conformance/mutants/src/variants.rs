@@ -296,6 +296,16 @@ const SINGLE: &[Variant] = &[
         server.wire.closed = true;
     }),
     plain("names of headers begin with a capital", |server| server.wire.title_case = true),
+    plain("links lead to paths that end in .json, which are the same", |server| {
+        server.rewrite_requests(|request| {
+            request.path = request.path.trim_end_matches(".json").to_owned();
+        });
+        server.rewrite(|request, reply| {
+            if request.is_list() {
+                each_link(reply, |link| link.replacen('?', ".json?", 1));
+            }
+        });
+    }),
     plain("answers are slow", |server| server.tick = Duration::from_millis(200)),
     plain("one answer is a 502 of the proxy", |server| {
         let mut count = 0;

@@ -3,10 +3,11 @@
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::reading::{Page, page_ask, retry_after, twin_of};
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose, Recording,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose,
+    Recording,
 };
 use conformance_model::secret::{KEY_BLANK, Redactor};
-use conformance_model::words::Mode;
+use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::http_client::{Connections, HttpClient};
 use crate::plan::Plan;
@@ -46,6 +47,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Why an exchange has no answer after an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
+/// Why an exchange has no answer after the server has stopped answering.
+const SILENT: &str = "not asked: the server had fallen silent";
 /// Why an exchange has no answer although the server was not asked for one.
 const OVER_BUDGET: &str = "not asked: all requests that were announced have been sent";
 
@@ -67,6 +70,8 @@ pub(crate) struct Session<'a> {
     /// Repeats with the two keys, which do not use up what these may ask.
     keyed_repeats: u32,
     client: HttpClient,
+    /// For HEAD requests: a body that follows such an answer would spoil the next one on the connection.
+    head_client: HttpClient,
     pub(crate) redactor: Redactor,
     silences: u32,
     /// Bytes of bodies in the recording.
@@ -102,7 +107,8 @@ impl<'a> Session<'a> {
             deliveries: None,
         };
         let ca_pem = plan.ca_pem.as_deref();
-        let client = HttpClient::new(&plan.base, Connections::Kept, plan.time_limit, BODY_BYTES_MAX, ca_pem);
+        let client =
+            |connections| HttpClient::new(&plan.base, connections, plan.time_limit, BODY_BYTES_MAX, ca_pem);
         let redactor = Redactor::new(plan.key_tails(), KEY_BLANK);
         Session {
             plan,
@@ -112,7 +118,8 @@ impl<'a> Session<'a> {
             ledger: Ledger::default(),
             budget,
             keyed_repeats: 0,
-            client,
+            client: client(Connections::Kept),
+            head_client: client(Connections::Fresh),
             redactor,
             silences: 0,
             kept_bytes: 0,
@@ -164,12 +171,16 @@ impl<'a> Session<'a> {
         self.rest(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
+        if self.is_silent() {
+            self.ask_whether_silent().await;
+        }
         if let Err(why) = self.admit(caller, &purpose) {
             return self.write_down(caller, purpose, &target, sent, Ending::Lost(why.into()));
         }
         let (address, headers) = (self.address_of(&target), self.headers(caller));
+        let client = if purpose == Purpose::Head { &self.head_client } else { &self.client };
         let ending = tokio::select! {
-            ending = self.client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
+            ending = client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
             () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
         };
         self.progress.asked(&self.ledger);
@@ -179,12 +190,26 @@ impl<'a> Session<'a> {
     /// Counts a request that is about to be sent. The error says why it is not sent.
     fn admit(&mut self, caller: Caller, purpose: &Purpose) -> Result<(), &'static str> {
         if self.is_silent() {
-            return Err(match self.plan.interrupt.is_raised() {
-                true => INTERRUPTED,
-                false => "not asked: the server had fallen silent",
-            });
+            return Err(if self.plan.interrupt.is_raised() { INTERRUPTED } else { SILENT });
         }
         self.ledger.admit(caller, purpose, &self.budget).then_some(()).ok_or(OVER_BUDGET)
+    }
+
+    /// Asks for the account with the live key after several requests in a row had no answer. If that is answered,
+    /// silence is how the server answers the others, and the run goes on.
+    async fn ask_whether_silent(&mut self) {
+        let (caller, purpose) = (Caller::Own(Mode::Live), Purpose::Account);
+        let may_repeat = !self.plan.interrupt.is_raised() && self.ledger.repeats < self.budget.repeats;
+        if !may_repeat || !self.ledger.admit(caller, &purpose, &self.budget) {
+            return;
+        }
+        self.ledger.repeats += 1;
+        self.keyed_repeats += 1;
+        let (target, sent) = (self.target_of(ACCOUNT_PATH), self.waiter.now());
+        let (address, headers) = (self.address_of(&target), self.headers(caller));
+        let ending = self.client.send(purpose.method(), &address, &headers, Vec::new()).await;
+        self.progress.asked(&self.ledger);
+        self.write_down(caller, purpose, &target, sent, ending);
     }
 
     /// Posts once, whatever comes back: a write is never repeated.
@@ -414,8 +439,15 @@ impl<'a> Session<'a> {
     fn path_behind(&self, link: &str, list: List) -> Option<String> {
         let base = self.plan.base.join(list.path()).ok()?;
         let address: Url = base.join(link).ok()?;
-        let at = address.path().rfind(list.path())?;
-        let path = &address.path()[at..];
+        let path = match address.path().rfind(list.path()) {
+            Some(at) => &address.path()[at..],
+            // Another path of this server may be the same list: the answer tells.
+            None if address.origin() == base.origin() => {
+                let prefix = self.plan.base.path().trim_end_matches('/');
+                address.path().strip_prefix(prefix).unwrap_or(address.path())
+            }
+            None => return None,
+        };
         Some(address.query().map_or(path.to_owned(), |query| format!("{path}?{query}")))
     }
 

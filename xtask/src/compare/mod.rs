@@ -1,7 +1,7 @@
 //! `cargo xtask compare`: the reference server beside a bare hyper server that answers the same bytes, in one run,
 //! in turns. Ratios taken in one run hold; absolute figures move from hour to hour.
 
-mod ask;
+pub(crate) mod ask;
 mod case;
 mod figures;
 mod kept;

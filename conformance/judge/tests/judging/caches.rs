@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use conformance_model::recording::{Caller, Ending, Exchange, Forgery, List, PageAsk};
+use conformance_model::recording::{Caller, Ending, Exchange, Forgery, List, PageAsk, Purpose, Side};
 
 use super::limits::burst;
-use super::{LIVE, TEST, account, ask, check, page, recording, refusal};
+use super::{LIVE, TEST, account, ask, check, exchange, page, recording, refusal};
 
 use serde_json::json;
 
@@ -18,15 +18,20 @@ fn with(name: &str, value: &str, exchange: Exchange) -> Exchange {
     exchange
 }
 
-/// A forged key that is served, and before it so much else.
+/// An event that does not exist and is served, and before it so much else.
 #[track_caller]
 fn check_served(before: &[Exchange], served: Exchange, expected: &str) {
-    let accounts = [account(LIVE, "live"), account(TEST, "test")];
-    check(&recording([&accounts, before, &[served]].concat()), "auth.unknown_key", expected);
+    let own = [event(Side::Own, 200)];
+    check(&recording([&own, before, &[served]].concat()), "errors.not_found", expected);
 }
 
-fn forged(status: u16) -> Exchange {
-    refusal(Caller::Forged(Forgery::Unknown), status)
+fn absent(status: u16) -> Exchange {
+    event(Side::AbsentBefore, status)
+}
+
+fn event(side: Side, status: u16) -> Exchange {
+    let purpose = Purpose::Event { id: "a".into(), side, round: 1 };
+    exchange(TEST, purpose, &format!("/v1/events/{side:?}"), status, &json!({ "message": "No." }))
 }
 
 #[test]
@@ -43,24 +48,24 @@ fn a_cache_is_known_by_what_it_says() {
         ("x-cache", "white", "fail"),
         ("x-powered-by", "HIT", "fail"),
     ] {
-        check_served(&[], with(name, value, forged(200)), expected);
+        check_served(&[], with(name, value, absent(200)), expected);
     }
-    check_served(&[], with("age", "1", forged(401)), "pass");
+    check_served(&[], with("age", "1", absent(404)), "pass");
 }
 
 #[test]
 fn a_cache_is_known_by_an_answer_given_again_after_a_later_one() {
     let now = |seconds: u32, it| with("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), it);
     let later = |seconds| now(seconds, refusal(Caller::Nobody, 401));
-    let again = || now(0, forged(200));
+    let again = || now(0, absent(200));
     check_served(&[again(), later(3)], again(), "not judged");
     check_served(&[again(), later(2)], again(), "fail");
     check_served(&[later(3), again()], again(), "fail");
     check_served(&[later(3)], again(), "fail");
     check_served(&[], again(), "fail");
-    check_served(&[now(0, forged(403)), later(3)], again(), "fail");
-    check_served(&[again(), later(3)], now(0, forged(403)), "fail");
-    check_served(&[now(1, forged(200)), later(9)], again(), "fail");
+    check_served(&[now(0, absent(403)), later(3)], again(), "fail");
+    check_served(&[again(), later(3)], now(0, absent(403)), "fail");
+    check_served(&[now(1, absent(200)), later(9)], again(), "fail");
     let elsewhere = Exchange { target: "/v1/other".into(), ..again() };
     check_served(&[elsewhere, later(3)], again(), "fail");
     let mut otherwise = again();
@@ -84,9 +89,30 @@ fn a_cache_speaks_only_for_what_was_asked_past_it() {
 }
 
 #[test]
-fn a_burst_that_met_a_cache_says_nothing_even_if_it_fits() {
-    let mut met = burst(120, true, Duration::ZERO);
+fn what_one_key_must_never_see_is_a_violation_whoever_answered() {
+    let accounts = || vec![account(LIVE, "live"), account(TEST, "test")];
+    let forged = with("age", "7", refusal(Caller::Forged(Forgery::Unknown), 200));
+    check(&recording([accounts(), vec![forged]].concat()), "auth.unknown_key", "fail");
+    let refused = exchange(TEST, Purpose::AfterRefusal, "/v1/account", 401, &json!({ "message": "No." }));
+    let kept = [accounts(), vec![with("x-cache", "HIT", refused)]].concat();
+    check(&recording(kept), "auth.after_refusal", "fail");
+    let other_mode = with("age", "7", account(TEST, "live"));
+    check(&recording(vec![account(LIVE, "live"), other_mode]), "account.mode", "fail");
+}
+
+#[test]
+fn what_a_cache_answered_in_a_burst_is_not_counted() {
+    let mut met = burst(121, true, Duration::ZERO);
+    met.exchanges[7] = with("age", "1", met.exchanges[7].clone());
     check(&met, "limits.refused", "pass");
+    let mut met = burst(120, true, Duration::ZERO);
+    for exchange in &mut met.exchanges[7..90] {
+        *exchange = with("age", "1", exchange.clone());
+    }
+    // Whether the service counts what a cache answers is left to it.
+    check(&met, "limits.served", "pass");
+    let mut met = burst(60, false, Duration::ZERO);
+    check(&met, "limits.refused", "not judged");
     met.exchanges[7] = with("age", "1", met.exchanges[7].clone());
     check(&met, "limits.refused", "not judged");
 }

@@ -8,6 +8,7 @@ mod isolation;
 mod limits;
 mod lists;
 mod pages;
+mod persistent;
 mod routes;
 mod second;
 mod settling;

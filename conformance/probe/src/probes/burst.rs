@@ -84,6 +84,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let last =
         |it: &&Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Refill { .. }));
     if session.recording.exchanges.iter().rev().find(last).and_then(Exchange::status) != Some(429) {
+        if session.is_silent() {
+            // Silence may be how the limit answers: the live key shows it.
+            session.ask_once(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
+            session.ask_once(KEY, Purpose::Burst(Burst::StillRefused), ACCOUNT_PATH).await;
+        }
         rest(session);
         return settle(session, &mut paths).await;
     }

@@ -1,6 +1,9 @@
 //! Paging while something creates records: the create call, the operator's hook, or both.
 
-use conformance_model::reading::Page;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use conformance_model::reading::{Page, identity};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
 use conformance_model::words::Mode;
 
@@ -13,8 +16,10 @@ use crate::session::{Session, path_of};
 const KEY: Caller = Caller::Own(Mode::Test);
 /// Small, so that short lists have pages enough, but not 1.
 const SIZE: u64 = 2;
-/// Whole and first, second and third page either way, and the fresh one.
-const PER_LIST: u32 = 7;
+/// Whole and first, second and third page either way, and the fresh one, twice if it lacks what was created.
+const PER_LIST: u32 = 8;
+/// How long a record may take to appear in its list.
+const SETTLING: Duration = Duration::from_secs(2);
 const TIMES: u32 = 2;
 
 /// What this costs beyond all else.
@@ -44,10 +49,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut trails = Vec::new();
     for list in lists(plan) {
         let whole = ask(session, *list, Step::Whole, &by_number(*list, None, LONG)).await;
-        let count = Page::of(&whole).and_then(|page| Some(page.rows()?.len())).unwrap_or_default();
-        if count as u64 >= RECORDS_MIN {
+        let known = ids(&whole);
+        if known.len() as u64 >= RECORDS_MIN {
             let first = ask(session, *list, Step::First, &by_number(*list, Some(1), SIZE)).await;
-            trails.push((*list, Some(first)));
+            trails.push((*list, Some(first), known));
         }
     }
     if trails.is_empty() {
@@ -55,7 +60,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     for page in 2..2 + u64::from(TIMES) {
         create(session).await;
-        for (list, last) in &mut trails {
+        for (list, last, _) in &mut trails {
             ask(session, *list, Step::ByNumber { page }, &by_number(*list, Some(page), SIZE)).await;
             let path = last.take().and_then(|from| session.linked(&from, *list, "next"));
             if let Some(path) = path {
@@ -63,9 +68,28 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             }
         }
     }
-    for (list, _) in trails {
-        ask(session, list, Step::Fresh, &by_number(list, Some(1), LONG)).await;
+    for (list, _, known) in trails {
+        // By the address that was asked before anything was created: whoever keeps answers gives the old one.
+        let path = by_number(list, None, LONG);
+        let fresh = ask(session, list, Step::Fresh, &path).await;
+        if is_unchanged(session, list, &known, &fresh)
+            && session.pause(SETTLING, "the list is read again").await
+        {
+            ask(session, list, Step::Fresh, &path).await;
+        }
     }
+}
+
+/// Returns true if a record was created in the list, and this answer shows the known ones only.
+fn is_unchanged(session: &Session<'_>, list: List, known: &BTreeSet<String>, fresh: &Exchange) -> bool {
+    let is_grown = session.recording.exchanges.iter().any(|it| it.created_in() == Some(list));
+    is_grown && ids(fresh).is_subset(known)
+}
+
+/// What tells the records of a page apart.
+fn ids(exchange: &Exchange) -> BTreeSet<String> {
+    let page = Page::of(exchange);
+    page.as_ref().and_then(Page::rows).into_iter().flatten().map(identity).collect()
 }
 
 fn by_number(list: List, page: Option<u64>, size: u64) -> String {

@@ -1,0 +1,215 @@
+//! Requests of one kind that never get a clear answer, while the requests around them do.
+//!
+//! One 503, one lost connection or one unexpected 429 is a passing weakness, and the statement is not judged. If every
+//! request of a kind ends so, that is how the target answers this kind, and the statement is broken.
+
+use conformance_model::reading::{LIMIT, Series, WINDOW, page_ask};
+use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::verdict::{CheckError, Judged};
+use conformance_model::words::Mode;
+
+/// The fewest requests of a kind that show it.
+const REQUESTS_MIN: usize = 3;
+/// Of so many requests for lists, a third may not fail.
+const LISTS_MIN: usize = 12;
+
+/// Requests that a statement promises the same answer to.
+struct Kind {
+    statements: &'static [&'static str],
+    fits: fn(&Exchange) -> bool,
+    expected: &'static str,
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        statements: &["auth.no_header", "auth.every_path"],
+        fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::Nobody,
+        expected: "401 without a key",
+    },
+    Kind {
+        statements: &[
+            "auth.appended",
+            "auth.empty_bearer",
+            "auth.last_character",
+            "auth.letter_case",
+            "auth.other_prefix",
+            "auth.other_scheme",
+            "auth.shortened",
+            "auth.unknown_key",
+        ],
+        fits: |it| it.purpose == Purpose::Refusal && matches!(it.caller, Caller::Forged(_)),
+        expected: "401 with what is not a key",
+    },
+    Kind {
+        statements: &["auth.revoked_key"],
+        fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::Revoked,
+        expected: "401 with a revoked key",
+    },
+    Kind {
+        statements: &["errors.not_found"],
+        fits: |it| is_event(it, &[Side::AbsentBefore, Side::AbsentAfter]),
+        expected: "404 for an event that does not exist",
+    },
+    Kind {
+        statements: &["isolation.not_found"],
+        fits: |it| is_event(it, &[Side::Foreign]),
+        expected: "404 for an event of the other mode",
+    },
+    Kind {
+        statements: &["events.single"],
+        fits: |it| is_event(it, &[Side::Own]),
+        expected: "200 for a single event",
+    },
+    Kind {
+        statements: &["lists.served"],
+        fits: |it| is_page(it, List::Charges),
+        expected: "200 for the list",
+    },
+    Kind {
+        statements: &["lists.served"],
+        fits: |it| is_page(it, List::Invoices),
+        expected: "200 for the list",
+    },
+    Kind {
+        statements: &["lists.served"],
+        fits: |it| is_page(it, List::Events),
+        expected: "200 for the list",
+    },
+    Kind {
+        statements: &["filters.type"],
+        fits: |it| is_filtered(it, "type"),
+        expected: "200 for events filtered by type",
+    },
+    Kind {
+        statements: &["filters.charge"],
+        fits: |it| is_filtered(it, "charge"),
+        expected: "200 for events filtered by a charge",
+    },
+    Kind {
+        statements: &["filters.invoice"],
+        fits: |it| is_filtered(it, "invoice"),
+        expected: "200 for events filtered by an invoice",
+    },
+    Kind {
+        statements: &["filters.status"],
+        fits: |it| is_filtered(it, "status"),
+        expected: "200 for lists filtered by status",
+    },
+    Kind {
+        statements: &["filters.payment_link"],
+        fits: |it| is_filtered(it, "payment_link"),
+        expected: "200 for charges filtered by a payment link",
+    },
+];
+
+fn is_own(exchange: &Exchange) -> bool {
+    matches!(exchange.caller, Caller::Own(_))
+}
+
+fn is_event(exchange: &Exchange, sides: &[Side]) -> bool {
+    is_own(exchange) && matches!(&exchange.purpose, Purpose::Event { side, .. } if sides.contains(side))
+}
+
+fn page(exchange: &Exchange) -> Option<PageAsk> {
+    page_ask(exchange).filter(|ask| ask.is_allowed() && is_own(exchange) && !is_shot(exchange))
+}
+
+fn is_page(exchange: &Exchange, list: List) -> bool {
+    page(exchange).is_some_and(|ask| ask.list == list && ask.filters.is_empty())
+}
+
+fn is_filtered(exchange: &Exchange, name: &str) -> bool {
+    page(exchange).is_some_and(|ask| ask.filters.iter().any(|(it, _)| it == name))
+}
+
+/// In a burst a refusal is the limit's, whatever its status.
+fn is_shot(exchange: &Exchange) -> bool {
+    matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::Beside { .. }))
+}
+
+/// Nobody can say what the target would have answered.
+fn is_unclear(exchange: &Exchange) -> bool {
+    exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
+}
+
+/// Breaks a statement that was not judged because no request of its kind got a clear answer.
+pub(super) fn weighed(id: &str, recording: &Recording, judged: Judged) -> Judged {
+    if !matches!(judged, Err(CheckError::Unjudged { .. })) {
+        return judged;
+    }
+    let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
+    let broken = kinds.filter_map(|kind| never_answered(recording, kind)).next();
+    let broken = broken.or_else(|| match id {
+        "lists.served" => often_unanswered(recording),
+        "limits.refused" => silent_limit(recording),
+        _ => None,
+    });
+    broken.map_or(judged, Err)
+}
+
+fn never_answered(recording: &Recording, kind: &Kind) -> Option<CheckError> {
+    let asked: Vec<_> = asked(recording).filter(|it| (kind.fits)(it)).collect();
+    let (first, last) = (asked.first()?, asked.last()?);
+    if asked.len() < REQUESTS_MIN || !asked.iter().all(|it| is_unclear(it)) {
+        return None;
+    }
+    let others = || self::asked(recording).filter(|it| !(kind.fits)(it));
+    // A lock against guessing begins after some refusals, and then answers 429.
+    let is_refused = |it: &Exchange| it.status() == Some(401) && it.number < first.number;
+    let is_lock = || asked.iter().any(|it| it.status() == Some(429)) && others().any(is_refused);
+    let served = || others().filter(|it| is_own(it) && it.status() == Some(200));
+    let is_served_around =
+        served().any(|it| it.number < first.number) && served().any(|it| it.number > first.number);
+    (is_served_around && !is_lock()).then(|| {
+        let actual = format!("{} for each of {} such requests", last.summary(), asked.len());
+        CheckError::broken(last.number, kind.expected, actual)
+    })
+}
+
+/// A server that fails again and again is no passing weakness either.
+fn often_unanswered(recording: &Recording) -> Option<CheckError> {
+    let lists: Vec<_> = asked(recording).filter(|it| page(it).is_some()).collect();
+    let failed: Vec<_> = lists.iter().filter(|it| is_unclear(it) && it.status() != Some(429)).collect();
+    let last = failed.last()?;
+    (lists.len() >= LISTS_MIN && failed.len() * 3 >= lists.len()).then(|| {
+        let actual =
+            format!("{} of {} requests failed, such as: {}", failed.len(), lists.len(), last.summary());
+        CheckError::broken(last.number, "200 for the lists", actual)
+    })
+}
+
+/// A limit that answers nothing: as many are served as it allows, then no request gets an answer, while the live key
+/// is served.
+fn silent_limit(recording: &Recording) -> Option<CheckError> {
+    let series = Series::of(recording, 1)?;
+    let burst =
+        |it: &&Exchange| matches!(it.purpose, Purpose::Burst(_)) && it.caller == Caller::Own(Mode::Test);
+    let silent: Vec<_> = asked(recording)
+        .filter(burst)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .take_while(|it| it.answer().is_none())
+        .collect();
+    let (last, first) = (silent.first()?, silent.last()?);
+    let other = Purpose::Burst(Burst::OtherKey);
+    let is_served = asked(recording).any(|it| {
+        it.purpose == other && it.status() == Some(200) && it.number > first.number && it.number < last.number
+    });
+    (silent.len() > REQUESTS_MIN && is_served && series.served >= LIMIT && series.elapsed < WINDOW).then(
+        || {
+            let actual = format!(
+                "{} to {} requests, after {} were served",
+                last.summary(),
+                silent.len(),
+                series.served
+            );
+            CheckError::broken(first.number, format!("429 from request {} on", LIMIT + 1), actual)
+        },
+    )
+}
+
+/// What reached the target, or was tried.
+fn asked(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+    recording.exchanges.iter().filter(|it| it.is_asked())
+}

@@ -1,0 +1,78 @@
+//! Requests of one kind that never get a clear answer, and those that do not get one by chance.
+
+use std::time::Duration;
+
+use conformance_model::recording::{Burst, Caller, Ending, Exchange, Forgery, Purpose, Side};
+
+use super::limits::burst;
+use super::{LIVE, TEST, account, check, exchange, recording, refusal};
+
+use serde_json::json;
+
+/// The verdict where requests of a kind end so, between two answers to the right keys.
+#[track_caller]
+fn check_between(kind: Vec<Exchange>, statement: &str, expected: &str) {
+    let served = || vec![account(LIVE, "live"), account(TEST, "test")];
+    check(&recording([served(), kind, served()].concat()), statement, expected);
+}
+
+fn absent(status: u16) -> Exchange {
+    let purpose = Purpose::Event { id: "a".into(), side: Side::AbsentBefore, round: 1 };
+    exchange(TEST, purpose, "/v1/events/a", status, &json!({ "message": "No." }))
+}
+
+fn lost(of: Exchange, why: &str) -> Exchange {
+    Exchange { ending: Ending::Lost(why.into()), ..of }
+}
+
+#[test]
+fn a_kind_of_requests_that_is_never_answered_breaks_its_statement() {
+    for status in [429, 502, 503, 504] {
+        check_between(vec![refusal(Caller::Nobody, status); 3], "auth.no_header", "fail");
+    }
+    let closed = lost(refusal(Caller::Nobody, 0), "connection closed before message completed");
+    check_between(vec![closed; 3], "auth.no_header", "fail");
+    check_between(vec![absent(503); 3], "errors.not_found", "fail");
+}
+
+#[test]
+fn what_happens_once_or_twice_is_no_answer() {
+    check_between(vec![refusal(Caller::Nobody, 503); 2], "auth.no_header", "not judged");
+    check_between(vec![absent(503); 2], "errors.not_found", "not judged");
+}
+
+#[test]
+fn a_request_that_was_not_sent_says_nothing() {
+    let unsent = lost(refusal(Caller::Nobody, 0), "not asked: the server had fallen silent");
+    check_between(vec![unsent; 3], "auth.no_header", "not judged");
+}
+
+#[test]
+fn a_server_that_is_down_from_then_on_does_not_answer_a_kind() {
+    let served = vec![account(LIVE, "live"), account(TEST, "test")];
+    let refused = vec![refusal(Caller::Nobody, 503); 3];
+    check(&recording([served, refused].concat()), "auth.no_header", "not judged");
+}
+
+#[test]
+fn a_lock_against_guessing_begins_after_refusals() {
+    let guess = |status| refusal(Caller::Forged(Forgery::Unknown), status);
+    let locked = vec![refusal(Caller::Nobody, 401), guess(429), guess(429), guess(429)];
+    check_between(locked, "auth.unknown_key", "not judged");
+    check_between(vec![guess(429); 3], "auth.unknown_key", "fail");
+}
+
+#[test]
+fn a_limit_that_answers_nothing_is_no_limit_of_429() {
+    let step =
+        |caller, step, status| exchange(caller, Purpose::Burst(step), "/v1/account", status, &json!({}));
+    let shot = || lost(step(TEST, Burst::Shot { series: 1 }, 0), "connection closed");
+    let silent = |other| {
+        let served = burst(120, false, Duration::ZERO).exchanges;
+        let still = lost(step(TEST, Burst::StillRefused, 0), "connection closed");
+        let after = vec![shot(), shot(), shot(), step(LIVE, Burst::OtherKey, other), still];
+        recording([served, after].concat())
+    };
+    check(&silent(200), "limits.refused", "fail");
+    check(&silent(503), "limits.refused", "not judged");
+}

@@ -1,0 +1,160 @@
+//! Gateways and their deployments, as the files in `xtask/gateways` describe them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// A gateway, the template of its configuration, and its deployments.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Gateway {
+    /// The name of the file.
+    #[serde(skip)]
+    pub(crate) name: String,
+    /// The package of Debian and Ubuntu that has the program.
+    pub(crate) package: String,
+    pub(crate) program: String,
+    /// The option that prints the version and ends.
+    pub(crate) version: String,
+    /// The arguments that run the gateway in the foreground, in one process group.
+    arguments: Vec<String>,
+    /// The configuration, in which `{{name}}` stands for a part or for a value of the run.
+    template: String,
+    /// Parts that a deployment may replace.
+    #[serde(default)]
+    defaults: BTreeMap<String, String>,
+    pub(crate) deployments: Vec<Deployment>,
+}
+
+/// One configuration of a gateway. It is a misconfiguration if it breaks something.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Deployment {
+    #[serde(skip)]
+    pub(crate) place: usize,
+    pub(crate) name: String,
+    /// Patterns of statements, of which at least one must fail.
+    #[serde(default)]
+    pub(crate) breaks: Vec<String>,
+    /// The check exceeds the rate limit, which takes a minute. Legal deployments always do.
+    #[serde(default)]
+    burst: bool,
+    /// The reference server has no rate limit: the gateway has.
+    #[serde(default)]
+    pub(crate) unlimited: bool,
+    /// The reason why the check does not detect the misconfiguration.
+    pub(crate) undetected: Option<String>,
+    /// The parts of the template.
+    #[serde(default)]
+    parts: BTreeMap<String, String>,
+}
+
+impl Deployment {
+    pub(crate) fn is_faulty(&self) -> bool {
+        !self.breaks.is_empty()
+    }
+
+    /// Returns true if the check exceeds the rate limit.
+    pub(crate) fn has_burst(&self) -> bool {
+        self.burst || !self.is_faulty()
+    }
+}
+
+impl Gateway {
+    /// Every gateway that has a file in the directory, by name.
+    pub(crate) fn load_all(directory: &Path) -> Result<Vec<Gateway>, String> {
+        let unreadable = |err: std::io::Error| format!("cannot read `{}`: {err}", directory.display());
+        let mut gateways = Vec::new();
+        for entry in fs::read_dir(directory).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_none_or(|it| it != "toml") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).map_err(unreadable)?;
+            let mut gateway: Gateway =
+                toml::from_str(&text).map_err(|err| format!("`{}`: {err}", path.display()))?;
+            gateway.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            for (place, deployment) in gateway.deployments.iter_mut().enumerate() {
+                deployment.place = place;
+            }
+            gateways.push(gateway);
+        }
+        gateways.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(gateways)
+    }
+
+    /// The configuration of a deployment.
+    pub(crate) fn configuration(&self, deployment: &Deployment, values: &BTreeMap<&str, String>) -> String {
+        let mut text = self.template.clone();
+        let mut parts = self.defaults.clone();
+        parts.extend(deployment.parts.clone());
+        for (name, part) in &parts {
+            text = text.replace(&format!("{{{{{name}}}}}"), part.trim_end());
+        }
+        without_unfilled(&filled(&text, values))
+    }
+
+    /// The arguments of the program.
+    pub(crate) fn arguments(&self, values: &BTreeMap<&str, String>) -> Vec<String> {
+        self.arguments.iter().map(|argument| filled(argument, values)).collect()
+    }
+}
+
+fn filled(text: &str, values: &BTreeMap<&str, String>) -> String {
+    let mut text = text.to_owned();
+    for (name, value) in values {
+        text = text.replace(&format!("{{{{{name}}}}}"), value);
+    }
+    text
+}
+
+/// A part that neither the deployment nor the defaults name is empty.
+fn without_unfilled(text: &str) -> String {
+    let mut parts = text.split("{{");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |done, part| match part.split_once("}}") {
+        Some((name, rest)) if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') => {
+            done + rest
+        }
+        _ => done + "{{" + part,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn the_files_are_read_and_every_part_has_a_place() {
+        let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("gateways");
+        let gateways = Gateway::load_all(&directory).expect("readable files");
+        assert_eq!(gateways.len(), 4);
+        for gateway in gateways {
+            for it in &gateway.deployments {
+                for name in it.parts.keys().chain(gateway.defaults.keys()) {
+                    let place = format!("{{{{{name}}}}}");
+                    let mut places = gateway.defaults.values().chain([&gateway.template]);
+                    assert!(
+                        places.any(|text| text.contains(&place)),
+                        "{}: {}: {name}",
+                        gateway.name,
+                        it.name
+                    );
+                }
+                assert!(it.undetected.is_none() || it.is_faulty(), "{}: {}", gateway.name, it.name);
+            }
+            let (faulty, legal): (Vec<_>, Vec<_>) = gateway.deployments.iter().partition(|it| it.is_faulty());
+            assert!(legal.len() >= 3 && faulty.len() >= 10, "{}", gateway.name);
+        }
+    }
+
+    #[test]
+    fn what_is_not_filled_is_empty() {
+        let values = BTreeMap::from([("port", "80".to_owned())]);
+        assert_eq!(without_unfilled(&filled("a {{port}} {{rest}};{ {b} }", &values)), "a 80 ;{ {b} }");
+    }
+}

@@ -1,0 +1,195 @@
+//! `cargo xtask gateways`: nginx, HAProxy, Varnish and Apache in front of the reference server, each judged by
+//! `chargeproof check`. Legal deployments must pass; misconfigured ones must be detected.
+//!
+//! The deployments are data: a file for each gateway in `xtask/gateways`. Gateways come from the packages of the
+//! distribution; one that is not installed is skipped. Nothing is installed or changed in the system.
+
+mod deployment;
+mod stage;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::served::Served;
+use crate::tools;
+use deployment::Gateway;
+use stage::Stage;
+use trial::{Assignment, Outcome, Trial};
+
+pub(crate) const HELP: &str = "\
+Runs `chargeproof check` on the reference server behind nginx, HAProxy, Varnish and Apache.
+
+usage: cargo xtask gateways [--only TEXT] [--jobs N] [--format text|json]
+
+  --only TEXT   only the deployments whose gateway or name contains this text; may be repeated
+  --jobs N      so many deployments at a time; 16 if not given, because most of the time is waiting
+  --format json one JSON document instead of the table
+
+Debian and Ubuntu: apt-get install --no-install-recommends nginx-light haproxy varnish apache2
+A gateway that is not installed is skipped.
+
+exit 0 if every legal deployment passes with exit code 0 and every misconfiguration is detected, except those that
+have a reason in the table
+";
+
+/// What the user asked for.
+#[derive(Debug)]
+pub(crate) struct GatewayOptions {
+    only: Vec<String>,
+    jobs: usize,
+    is_json: bool,
+}
+
+impl GatewayOptions {
+    pub(crate) fn read(options: &[&str]) -> Result<GatewayOptions, String> {
+        let mut read = GatewayOptions { only: Vec::new(), jobs: 16, is_json: false };
+        for pair in options.chunks(2) {
+            match *pair {
+                ["--only", text] => read.only.push(text.to_owned()),
+                ["--jobs", text] => {
+                    let jobs = text.parse().ok().filter(|jobs| (1..=256).contains(jobs));
+                    read.jobs = jobs.ok_or_else(|| format!("`--jobs` is `{text}`; it takes 1 to 256"))?;
+                }
+                ["--format", "text"] => read.is_json = false,
+                ["--format", "json"] => read.is_json = true,
+                ["--format", text] => return Err(format!("`--format` is `{text}`; it takes text or json")),
+                ["--only" | "--jobs" | "--format"] => return Err(format!("`{}` needs a value", pair[0])),
+                [other, ..] => {
+                    return Err(format!("`{other}` is not an option; there are --only, --jobs and --format"));
+                }
+                [] => {}
+            }
+        }
+        Ok(read)
+    }
+
+    fn selects(&self, gateway: &str, name: &str) -> bool {
+        let fits = |text: &String| gateway.contains(text.as_str()) || name.contains(text.as_str());
+        self.only.is_empty() || self.only.iter().any(fits)
+    }
+}
+
+/// Runs the selected deployments. Returns true if every result is the expected one.
+pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String> {
+    let started = Instant::now();
+    let gateways = Gateway::load_all(&root.join("xtask/gateways"))?;
+    let (here, missing): (Vec<_>, Vec<_>) =
+        gateways.iter().partition(|gateway| tools::starts(&gateway.program, &gateway.version));
+    let stage = Stage::open(&Served::build(root)?, root)?;
+    let home = env::temp_dir().join(format!("chargeproof-gateways-{}", std::process::id()));
+    let mut assignments: Vec<_> = here
+        .iter()
+        .flat_map(|gateway| gateway.deployments.iter().map(|it| Assignment { gateway, deployment: it }))
+        .filter(|it| options.selects(&it.gateway.name, &it.deployment.name))
+        .collect();
+    // A burst waits for a minute: the other deployments are tried meanwhile.
+    assignments.sort_by_key(|it| !it.deployment.has_burst());
+    let trials = trials(&assignments, &stage, &home, options.jobs);
+    let _ = std::fs::remove_dir_all(&home);
+    let skipped: BTreeMap<_, _> =
+        missing.iter().map(|it| (it.name.as_str(), format!("install {}", it.package))).collect();
+    let seconds = started.elapsed().as_secs();
+    if options.is_json {
+        println!("{}", document(&trials, &skipped, seconds));
+    } else {
+        print_table(&trials, &skipped, seconds);
+    }
+    if trials.is_empty() && skipped.is_empty() {
+        return Err(format!("no deployment fits `{}`", options.only.join("`, `")));
+    }
+    Ok(trials.iter().all(Trial::is_expected))
+}
+
+/// Tries the assignments, so many at a time. Returns the results by gateway, in the order of the files.
+fn trials(assignments: &[Assignment<'_>], stage: &Stage, home: &Path, jobs: usize) -> Vec<Trial> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(assignments.len()) {
+            scope.spawn(|| {
+                while let Some(assignment) = assignments.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let trial = trial::try_deployment(*assignment, stage, home);
+                    let mut found = found.lock().expect("no trial panics");
+                    found.push(trial);
+                    eprintln!("{} of {}: {}", found.len(), assignments.len(), found[found.len() - 1].name);
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().expect("no trial panics");
+    found.sort_by_key(|trial| (trial.gateway.clone(), trial.is_faulty, trial.place));
+    found
+}
+
+fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) {
+    let mut gateway = "";
+    for trial in trials {
+        if trial.gateway != gateway {
+            gateway = &trial.gateway;
+            println!("\n{gateway}");
+        }
+        println!("  {:<11} {:<70} {:>3} s  {}", trial.word(), trial.name, trial.seconds, trial.summary());
+    }
+    for trial in trials.iter().filter(|trial| !trial.is_expected()) {
+        println!("\n==> {}: {}\n{}", trial.gateway, trial.name, trial.report);
+    }
+    for (gateway, remedy) in skipped {
+        println!("skipped: {gateway} is not installed; {remedy}");
+    }
+    let count = |fits: fn(&Trial) -> bool| trials.iter().filter(|trial| fits(trial)).count();
+    println!(
+        "\n{} of {} legal deployments pass, {} of {} misconfigurations are detected, {} known as undetected; {seconds} s",
+        count(|it| !it.is_faulty && it.is_expected()),
+        count(|it| !it.is_faulty),
+        count(|it| matches!(it.outcome, Outcome::Detected(_))),
+        count(|it| it.is_faulty),
+        count(|it| matches!(it.outcome, Outcome::Undetected { is_known: true })),
+    );
+}
+
+fn document(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) -> Value {
+    let rows: Vec<_> = trials
+        .iter()
+        .map(|trial| {
+            json!({
+                "gateway": trial.gateway,
+                "name": trial.name,
+                "faulty": trial.is_faulty,
+                "result": trial.word(),
+                "expected": trial.is_expected(),
+                "failed": trial.failed,
+                "note": trial.note,
+                "seconds": trial.seconds,
+            })
+        })
+        .collect();
+    json!({ "deployments": rows, "skipped": skipped, "seconds": seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(options: &[&str], expected: &str) {
+        let read = GatewayOptions::read(options);
+        let found = read.map_or_else(|err| err, |it| format!("{:?} {} {}", it.only, it.jobs, it.is_json));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn options_are_read() {
+        check(&[], "[] 16 false");
+        check(&["--only", "nginx", "--format", "json", "--jobs", "4"], "[\"nginx\"] 4 true");
+        check(&["--jobs", "0"], "`--jobs` is `0`; it takes 1 to 256");
+        check(&["--only"], "`--only` needs a value");
+        check(&["--all"], "`--all` is not an option; there are --only, --jobs and --format");
+    }
+}

@@ -1,0 +1,101 @@
+//! The reference server behind the gateways: one populated world for each deployment.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::compare::ask::granted;
+use crate::served::Served;
+
+/// The world that every deployment begins with. It holds enough to judge every statement.
+const SCENARIO: &str = "scenarios/check/populated.yaml";
+
+/// The servers whose worlds are opened, with and without a rate limit.
+pub(crate) struct Stage {
+    limited: Server,
+    unlimited: Server,
+    pub(crate) program: std::path::PathBuf,
+}
+
+struct Server {
+    _served: Served,
+    address: SocketAddr,
+    /// The moment that every world begins with.
+    snapshot: String,
+}
+
+/// A world of one deployment, and its keys.
+pub(crate) struct World {
+    /// The address of the server.
+    pub(crate) address: SocketAddr,
+    pub(crate) live: String,
+    pub(crate) test: String,
+    /// A second key of test mode.
+    pub(crate) second: String,
+    /// A key of test mode that was revoked.
+    pub(crate) revoked: String,
+    /// A key of another account, in test mode.
+    pub(crate) other_account: String,
+}
+
+impl Stage {
+    /// Starts the servers and plays the scenario in both.
+    pub(crate) fn open(program: &Path, root: &Path) -> Result<Stage, String> {
+        Ok(Stage {
+            limited: Server::start(program, root, &[])?,
+            unlimited: Server::start(program, root, &["--rate-limit", "off"])?,
+            program: program.to_owned(),
+        })
+    }
+
+    /// Opens a world in which nothing was requested yet.
+    pub(crate) fn world(&self, is_unlimited: bool) -> Result<World, String> {
+        let server = if is_unlimited { &self.unlimited } else { &self.limited };
+        let address = server.address;
+        let branch = json!({ "from": { "snapshot": server.snapshot }, "clock": "wall" });
+        let opened = post(address, "/sandbox/worlds", &branch)?;
+        let sandbox = format!("/w/{}/sandbox", text(&opened["world"]));
+        let key = || post(address, &format!("{sandbox}/keys"), &json!({ "mode": "test" }));
+        let (second, revoked) = (key()?, key()?);
+        let path = format!("{sandbox}/keys/{}", text(&revoked["key"]["id"]));
+        granted(address, ("DELETE", &path), "", None)?;
+        let other = post(address, &format!("{sandbox}/accounts"), &json!({ "id": "another" }))?;
+        let other_account = text(&other["keys"]["test"]);
+        let charge = json!({ "asset": "BTC", "amount": "10.00" }).to_string();
+        granted(address, ("POST", "/v1/charges"), &other_account, Some(&charge))?;
+        Ok(World {
+            address,
+            live: text(&opened["live_key"]),
+            test: text(&opened["test_key"]),
+            second: text(&second["key"]["secret"]),
+            revoked: text(&revoked["key"]["secret"]),
+            other_account,
+        })
+    }
+}
+
+impl Server {
+    fn start(program: &Path, root: &Path, options: &[&str]) -> Result<Server, String> {
+        let scenario = root.join(SCENARIO).display().to_string();
+        let served = Served::start(program, &[&["--scenario", &scenario], options].concat())?;
+        let address = served.ready.address.parse().map_err(|err| format!("the server's address: {err}"))?;
+        // Text beyond ASCII, in both modes; then a pause, so that no request counts against a limit.
+        let charge =
+            json!({ "asset": "BTC", "amount": "11.00", "description": "Grüner Tee – 茶" }).to_string();
+        for key in [&served.ready.live_key, &served.ready.test_key] {
+            granted(address, ("POST", "/v1/charges"), key, Some(&charge))?;
+        }
+        post(address, "/sandbox/advance", &json!({ "by": "61s" }))?;
+        let taken = post(address, "/sandbox/snapshots", &json!({ "name": "populated" }))?;
+        Ok(Server { _served: served, address, snapshot: text(&taken["snapshot"]["id"]) })
+    }
+}
+
+fn post(address: SocketAddr, path: &str, body: &Value) -> Result<Value, String> {
+    granted(address, ("POST", path), "", Some(&body.to_string()))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,216 @@
+//! One deployment: its gateway is started, judged by `chargeproof check`, and ended.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::deployment::{Deployment, Gateway};
+use super::stage::{Stage, World};
+use crate::target::{self, Keys, Listening, free_ports, output};
+
+/// Parts of a check that the deployments do not have.
+const WITHOUT: [&str; 1] = ["webhooks"];
+/// The lines of a gateway's log that a report shows.
+const LOG_LINES: usize = 20;
+
+/// A deployment that is to be tried.
+#[derive(Clone, Copy)]
+pub(crate) struct Assignment<'a> {
+    pub(crate) gateway: &'a Gateway,
+    pub(crate) deployment: &'a Deployment,
+}
+
+/// The result of one deployment.
+pub(crate) struct Trial {
+    pub(crate) gateway: String,
+    pub(crate) place: usize,
+    pub(crate) name: String,
+    pub(crate) is_faulty: bool,
+    pub(crate) outcome: Outcome,
+    /// The statements that failed.
+    pub(crate) failed: Vec<String>,
+    /// The reason why a misconfiguration is not detected.
+    pub(crate) note: Option<String>,
+    /// Evidence for a result that is not the expected one.
+    pub(crate) report: String,
+    pub(crate) seconds: u64,
+}
+
+/// What a check says of a deployment.
+pub(crate) enum Outcome {
+    /// A legal deployment: nothing failed, and everything was judged.
+    Passed,
+    /// A legal deployment of which something failed, or was not judged.
+    Accused,
+    /// A misconfiguration, by these statements.
+    Detected(Vec<String>),
+    /// A misconfiguration that no expected statement noticed.
+    Undetected { is_known: bool },
+    /// A misconfiguration that is detected although the table has a reason why it is not.
+    NoLongerUndetected,
+    /// The gateway or the check did not run.
+    Broken,
+}
+
+impl Trial {
+    pub(crate) fn is_expected(&self) -> bool {
+        match self.outcome {
+            Outcome::Passed | Outcome::Detected(_) => true,
+            Outcome::Undetected { is_known } => is_known,
+            Outcome::Accused | Outcome::NoLongerUndetected | Outcome::Broken => false,
+        }
+    }
+
+    pub(crate) fn word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Passed => "pass",
+            Outcome::Accused => "ACCUSED",
+            Outcome::Detected(_) => "detected",
+            Outcome::Undetected { is_known: true } => "known",
+            Outcome::Undetected { is_known: false } => "UNDETECTED",
+            Outcome::NoLongerUndetected => "NOW DETECTED",
+            Outcome::Broken => "BROKEN",
+        }
+    }
+
+    /// The statements that detect a misconfiguration, or why none does.
+    pub(crate) fn summary(&self) -> String {
+        match (&self.outcome, &self.note) {
+            (Outcome::Detected(by), _) => by.join(" "),
+            (Outcome::Undetected { .. }, Some(reason)) => reason.clone(),
+            _ => self.failed.join(" "),
+        }
+    }
+}
+
+/// Tries a deployment in a directory of its own below `home`.
+pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Trial {
+    let Assignment { gateway, deployment } = assignment;
+    let started = Instant::now();
+    let home = home.join(format!("{}-{}", gateway.name, deployment.place));
+    let (outcome, failed, report) = match judged(assignment, stage, &home) {
+        Ok((report, code)) => {
+            // A warning accuses a legal deployment, and detects no misconfiguration.
+            let verdicts: &[_] = if deployment.is_faulty() { &["fail"] } else { &["fail", "warn"] };
+            let failed = ids(&report, verdicts);
+            (outcome(deployment, &failed, code), failed, shown(&report, code))
+        }
+        Err(message) => (Outcome::Broken, Vec::new(), format!("{message}\n{}", log_of(&home))),
+    };
+    Trial {
+        gateway: gateway.name.clone(),
+        place: deployment.place,
+        name: deployment.name.clone(),
+        is_faulty: deployment.is_faulty(),
+        outcome,
+        failed,
+        note: deployment.undetected.clone(),
+        report,
+        seconds: started.elapsed().as_secs(),
+    }
+}
+
+fn outcome(deployment: &Deployment, failed: &[String], code: i32) -> Outcome {
+    if !deployment.is_faulty() {
+        return if code == 0 && failed.is_empty() { Outcome::Passed } else { Outcome::Accused };
+    }
+    let expected = |id: &&String| deployment.breaks.iter().any(|pattern| fits(pattern, id));
+    let by: Vec<_> = failed.iter().filter(expected).cloned().collect();
+    match (by.is_empty(), &deployment.undetected) {
+        (false, None) => Outcome::Detected(by),
+        (false, Some(_)) => Outcome::NoLongerUndetected,
+        (true, reason) => Outcome::Undetected { is_known: reason.is_some() },
+    }
+}
+
+/// Returns true if a pattern such as `auth.*` fits a name.
+fn fits(pattern: &str, id: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == id, |start| id.starts_with(start))
+}
+
+/// Runs the check, and returns its report and exit code.
+fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Value, i32), String> {
+    let Assignment { gateway, deployment } = assignment;
+    let world = stage.world(deployment.unlimited)?;
+    let [port, replica_a, replica_b] = free_ports()?;
+    let values = values(&world, home, [port, replica_a, replica_b]);
+    let unwritable = |err: std::io::Error| format!("cannot write `{}`: {err}", home.display());
+    fs::create_dir_all(home).map_err(unwritable)?;
+    make_public(home).map_err(unwritable)?;
+    let configuration = gateway.configuration(deployment, &values);
+    fs::write(home.join("gateway.conf"), configuration).map_err(unwritable)?;
+    let log = File::create(home.join("log")).map_err(unwritable)?;
+    let mut command = Command::new(&gateway.program);
+    command.args(gateway.arguments(&values)).current_dir(home);
+    command.stdout(log.try_clone().map_err(unwritable)?).stderr(log);
+    let _listening = Listening::start(&mut command, port)?;
+    let keys = Keys { live: &world.live, test: &world.test };
+    let mut check = target::check(&stage.program, port, keys, &WITHOUT);
+    check.args(["--allow-writes", "--format", "json"]).current_dir(home);
+    check.env("CHARGEPROOF_SECOND_KEY", &world.second).env("CHARGEPROOF_REVOKED_KEY", &world.revoked);
+    check.env("CHARGEPROOF_OTHER_ACCOUNT_KEY", &world.other_account);
+    if !deployment.has_burst() {
+        check.arg("--quick");
+    }
+    let output = output(&mut check)?;
+    let report = serde_json::from_slice(&output.stdout)
+        .map_err(|_| format!("the check says: {}", String::from_utf8_lossy(&output.stderr)))?;
+    Ok((report, output.status.code().unwrap_or(-1)))
+}
+
+/// What stands for the names in a template.
+fn values(world: &World, home: &Path, ports: [u16; 3]) -> BTreeMap<&'static str, String> {
+    let [port, replica_a, replica_b] = ports.map(|port| port.to_string());
+    BTreeMap::from([
+        ("home", home.display().to_string()),
+        ("port", port),
+        ("replica_a", replica_a),
+        ("replica_b", replica_b),
+        ("reference", world.address.to_string()),
+        ("reference_port", world.address.port().to_string()),
+        ("test_key", world.test.clone()),
+        ("revoked_key", world.revoked.clone()),
+    ])
+}
+
+/// Lets a gateway that gives up its privileges write into its directory.
+fn make_public(home: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    fs::set_permissions(home, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+    Ok(())
+}
+
+fn statements<'a>(report: &'a Value, verdicts: &'a [&str]) -> impl Iterator<Item = &'a Value> {
+    let all = report["statements"].as_array().into_iter().flatten();
+    all.filter(move |it| it["verdict"].as_str().is_some_and(|verdict| verdicts.contains(&verdict)))
+}
+
+fn ids(report: &Value, verdicts: &[&str]) -> Vec<String> {
+    statements(report, verdicts).filter_map(|it| it["id"].as_str()).map(str::to_owned).collect()
+}
+
+/// The rows that explain the exit code.
+fn shown(report: &Value, code: i32) -> String {
+    let mut lines = vec![format!("exit code {code}")];
+    for it in statements(report, &["fail", "warn", "not_judged"]) {
+        let mut line = format!("  {} {}:", it["verdict"].as_str().unwrap_or_default(), it["id"]);
+        for name in ["expected", "actual", "because", "target"] {
+            if let Some(text) = it[name].as_str() {
+                line.push_str(&format!(" {name} `{text}`"));
+            }
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+/// The end of what a gateway wrote.
+fn log_of(home: &Path) -> String {
+    let texts = ["log", "error.log"].map(|name| fs::read_to_string(home.join(name)).unwrap_or_default());
+    let lines: Vec<_> = texts.iter().flat_map(|text| text.lines()).collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
