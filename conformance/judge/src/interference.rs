@@ -32,7 +32,12 @@ fn told(answer: &Answer) -> Option<String> {
     if let Some(age) = age {
         return Some(format!("Age: {age}"));
     }
-    ["x-cache", "cf-cache-status", "x-cache-status"].into_iter().find_map(|name| {
+    // Varnish names the request that filled its cache beside this one.
+    let filled_by = answer.header("x-varnish").filter(|text| text.split_whitespace().count() > 1);
+    if let Some(ids) = filled_by {
+        return Some(format!("X-Varnish: {ids}"));
+    }
+    ["x-cache", "cf-cache-status", "x-cache-status", "cache-status"].into_iter().find_map(|name| {
         let text = answer.header(name)?;
         let is_hit =
             text.split(|it: char| !it.is_ascii_alphabetic()).any(|word| word.eq_ignore_ascii_case("hit"));

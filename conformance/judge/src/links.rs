@@ -198,15 +198,14 @@ fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
     before == base || !before.split('/').any(|part| part == "v1")
 }
 
-/// Returns true if the list was served behind a link to this path. A path that answers as the list does is the same
-/// path.
+/// Returns true if a list was served behind a link to a path of this form. A path that answers as the list does is the
+/// same path.
 fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
-    let path = |target: &str| target.split('?').next() == Some(address.path());
-    views.iter().any(|it| {
-        it.ask.link.is_some()
-            && it.ask.list == of.ask.list
-            && path(&it.exchange.target)
-            && !it.rows().is_empty()
+    let form = |path: &str, list: List| path.replacen(list.path(), "", 1);
+    let wanted = form(address.path(), of.ask.list);
+    views.iter().filter(|it| it.ask.link.is_some() && !it.rows().is_empty()).any(|it| {
+        let path = it.exchange.target.split('?').next().unwrap_or_default();
+        form(path, it.ask.list) == wanted
     })
 }
 

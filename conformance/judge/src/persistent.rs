@@ -10,6 +10,8 @@ use conformance_model::words::Mode;
 
 /// The fewest requests of a kind that show it.
 const REQUESTS_MIN: usize = 3;
+/// The fewest requests of a burst that are refused by a 5xx.
+const REFUSALS_MIN: usize = 30;
 /// Of so many requests for lists, a third may not fail.
 const LISTS_MIN: usize = 12;
 
@@ -134,17 +136,18 @@ fn is_unclear(exchange: &Exchange) -> bool {
 
 /// Breaks a statement that was not judged because no request of its kind got a clear answer.
 pub(super) fn weighed(id: &str, recording: &Recording, judged: Judged) -> Judged {
-    if !matches!(judged, Err(CheckError::Unjudged { .. })) {
-        return judged;
-    }
     let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
-    let broken = kinds.filter_map(|kind| never_answered(recording, kind)).next();
-    let broken = broken.or_else(|| match id {
-        "lists.served" => often_unanswered(recording),
-        "limits.refused" => silent_limit(recording),
+    let broken = match (&judged, id) {
+        (Err(CheckError::Broken(_) | CheckError::Inapplicable(_)), _) => None,
+        // Some requests may have been served.
+        (_, "lists.served") => often_unanswered(recording),
+        (Ok(_), _) => None,
+        (_, "limits.refused") => other_refusals(recording),
         _ => None,
-    });
-    broken.map_or(judged, Err)
+    };
+    let is_open = matches!(judged, Err(CheckError::Unjudged { .. }));
+    let never = || kinds.filter(|_| is_open).find_map(|kind| never_answered(recording, kind));
+    broken.or_else(never).map_or(judged, Err)
 }
 
 fn never_answered(recording: &Recording, kind: &Kind) -> Option<CheckError> {
@@ -178,35 +181,33 @@ fn often_unanswered(recording: &Recording) -> Option<CheckError> {
     })
 }
 
-/// A limit that answers nothing: as many are served as it allows, then no request gets an answer, while the live key
-/// is served.
-fn silent_limit(recording: &Recording) -> Option<CheckError> {
-    let series = Series::of(recording, 1)?;
-    let burst =
-        |it: &&Exchange| matches!(it.purpose, Purpose::Burst(_)) && it.caller == Caller::Own(Mode::Test);
-    let silent: Vec<_> = asked(recording)
-        .filter(burst)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-        .take_while(|it| it.answer().is_none())
+/// A limit that refuses in another way than by 429: as many are served as it allows, then requests get a 5xx or no
+/// answer, while the live key is served.
+fn other_refusals(recording: &Recording) -> Option<CheckError> {
+    let series = Series::of(recording, 1).filter(|it| it.served >= LIMIT && it.elapsed < WINDOW)?;
+    let burst: Vec<_> = asked(recording)
+        .filter(|it| matches!(it.purpose, Purpose::Burst(_)) && it.caller == Caller::Own(Mode::Test))
         .collect();
-    let (last, first) = (silent.first()?, silent.last()?);
-    let other = Purpose::Burst(Burst::OtherKey);
-    let is_served = asked(recording).any(|it| {
-        it.purpose == other && it.status() == Some(200) && it.number > first.number && it.number < last.number
+    let is_refused = |it: &&&Exchange| is_unclear(it) && it.status() != Some(429);
+    let refused: Vec<_> = burst.iter().filter(is_refused).collect();
+    let (first, last) = (refused.first()?, refused.last()?);
+    let is_limited = burst.iter().any(|it| it.status() == Some(429));
+    let live_is_served = asked(recording).any(|it| {
+        it.caller == Caller::Own(Mode::Live) && it.status() == Some(200) && it.number > first.number
     });
-    (silent.len() > REQUESTS_MIN && is_served && series.served >= LIMIT && series.elapsed < WINDOW).then(
-        || {
-            let actual = format!(
-                "{} to {} requests, after {} were served",
-                last.summary(),
-                silent.len(),
-                series.served
-            );
-            CheckError::broken(first.number, format!("429 from request {} on", LIMIT + 1), actual)
-        },
-    )
+    // Lost connections end the burst early.
+    let is_silent = refused.len() > REQUESTS_MIN && refused.iter().all(|it| it.answer().is_none());
+    // A server that has broken down serves nobody afterwards.
+    let is_served_again = || {
+        asked(recording)
+            .any(|it| it.caller == last.caller && it.status() == Some(200) && it.number > last.number)
+    };
+    let is_steady = is_silent || (refused.len() >= REFUSALS_MIN && is_served_again());
+    (is_steady && live_is_served && !is_limited).then(|| {
+        let actual =
+            format!("{} to {} requests, and {} were served", last.summary(), refused.len(), series.served);
+        CheckError::broken(first.number, format!("429 from request {} on", LIMIT + 1), actual)
+    })
 }
 
 /// What reached the target, or was tried.

@@ -302,6 +302,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&[
         "isolation.filter_charge",
         "isolation.filter_invoice",
+        "isolation.filter_payment_link",
         "isolation.not_found",
         "isolation.objects",
     ]),

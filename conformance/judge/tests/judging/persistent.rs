@@ -75,4 +75,17 @@ fn a_limit_that_answers_nothing_is_no_limit_of_429() {
     };
     check(&silent(200), "limits.refused", "fail");
     check(&silent(503), "limits.refused", "not judged");
+
+    // A bucket that refills serves some in between.
+    let busy = |refused| {
+        let shots = (0..refused).flat_map(|_| {
+            let one = |status| step(TEST, Burst::Shot { series: 1 }, status);
+            [one(503), one(503), one(200)]
+        });
+        let served = burst(120, false, Duration::ZERO).exchanges;
+        let after = [account(LIVE, "live"), account(TEST, "test")];
+        recording(served.into_iter().chain(shots).chain(after).collect())
+    };
+    check(&busy(15), "limits.refused", "fail");
+    check(&busy(14), "limits.refused", "not judged");
 }
