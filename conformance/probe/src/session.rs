@@ -74,6 +74,8 @@ pub(crate) struct Session<'a> {
     head_client: HttpClient,
     pub(crate) redactor: Redactor,
     silences: u32,
+    /// The server did not answer the live key either.
+    has_died: bool,
     /// Bytes of bodies in the recording.
     kept_bytes: usize,
     /// Whether a second idle window was waited for.
@@ -122,6 +124,7 @@ impl<'a> Session<'a> {
             head_client: client(Connections::Fresh),
             redactor,
             silences: 0,
+            has_died: false,
             kept_bytes: 0,
             has_rested: false,
             reserved: 0,
@@ -199,8 +202,11 @@ impl<'a> Session<'a> {
     /// silence is how the server answers the others, and the run goes on.
     async fn ask_whether_silent(&mut self) {
         let (caller, purpose) = (Caller::Own(Mode::Live), Purpose::Account);
-        let may_repeat = !self.plan.interrupt.is_raised() && self.ledger.repeats < self.budget.repeats;
-        if !may_repeat || !self.ledger.admit(caller, &purpose, &self.budget) {
+        let is_over = self.plan.interrupt.is_raised() || self.has_died;
+        if is_over
+            || self.ledger.repeats >= self.budget.repeats
+            || !self.ledger.admit(caller, &purpose, &self.budget)
+        {
             return;
         }
         self.ledger.repeats += 1;
@@ -209,7 +215,7 @@ impl<'a> Session<'a> {
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let ending = self.client.send(purpose.method(), &address, &headers, Vec::new()).await;
         self.progress.asked(&self.ledger);
-        self.write_down(caller, purpose, &target, sent, ending);
+        self.has_died = self.write_down(caller, purpose, &target, sent, ending).answer().is_none();
     }
 
     /// Posts once, whatever comes back: a write is never repeated.
